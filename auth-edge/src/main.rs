@@ -1,0 +1,2 @@
+//! auth-edge
+fn main() {}

@@ -1,0 +1,51 @@
+//! Writes `proto/src/gen` from the `.proto` files. `make gen` runs it; `make lint` fails when the result differs.
+//!
+//! protox compiles the descriptors in Rust, so no protoc is needed, and building the services runs no code generator.
+
+use std::path::Path;
+
+use prost::Message as _;
+
+const FILES: [&str; 4] = [
+    "session/v1/error_reason.proto",
+    "session/v1/session.proto",
+    "session/v1/session_service.proto",
+    "session/v1/browser_session_service.proto",
+];
+
+/// Messages (and their oneofs) that carry a secret: their `Debug` is written by hand in `redacted.rs`.
+const SECRET_BEARING: [&str; 12] = [
+    "TokenSet",
+    "CreateSessionRequest",
+    "CreateSessionResponse",
+    "GetSessionRequest",
+    "RollSessionRequest",
+    "UpdateSessionRequest",
+    "GetAccessTokenRequest",
+    "GetAccessTokenResponse",
+    "EndSessionRequest",
+    "EndSessionResponse",
+    "GetSessionRequest.by",
+    "EndSessionRequest.by",
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let out = root.join("src/gen");
+    let descriptors = protox::Compiler::new([root])?
+        .include_imports(true)
+        .include_source_info(true)
+        .open_files(FILES)?
+        .file_descriptor_set();
+    tonic_prost_build::configure()
+        .out_dir(&out)
+        .skip_debug(SECRET_BEARING.map(|name| format!(".session.v1.{name}")))
+        .compile_fds(descriptors.clone())?;
+    // For server reflection: the same descriptors without the source positions.
+    let mut reflected = descriptors;
+    for file in &mut reflected.file {
+        file.source_code_info = None;
+    }
+    std::fs::write(out.join("descriptors.bin"), reflected.encode_to_vec())?;
+    Ok(())
+}

@@ -1,0 +1,2 @@
+//! session-svc
+fn main() {}
