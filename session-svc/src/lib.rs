@@ -1,1 +1,3 @@
 //! session-svc
+
+pub mod store;

@@ -1,0 +1,149 @@
+//! The store port: what sessions need from whatever keeps them.
+//!
+//! A store sees names that were hashed and payloads that were sealed above it; it never sees a session
+//! ID, a token or a claim. Every adapter passes the same contract suite.
+//!
+//! Invariants
+//! - A write is acknowledged only when it survives what the adapter promises to survive.
+//! - Every write compares versions and publishes its event in the same atomic step.
+//! - A removed record can not be written again: `replace` on it answers `Missing`.
+//! - A record is gone once `expires_at_ms` is reached by the store's own clock, and its index entries with it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+/// Name of a record: the session's handle, a one-way hash of its secret ID (32 hexadecimal digits).
+pub type RecordName = String;
+
+/// Name of an index entry's list: a hash of issuer and subject, or of issuer and provider sid.
+pub type IndexName = String;
+
+/// What a store keeps of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Which session.
+    pub name: RecordName,
+    /// Grows by one with every write; the first is 1.
+    pub version: u64,
+    /// When the store may forget the record, in milliseconds since the Unix epoch by the store's clock.
+    pub expires_at_ms: u64,
+    /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
+    pub created_at_ms: u64,
+    /// Lists the record is found by. Never changes.
+    pub indexes: Vec<IndexName>,
+    /// The sealed session.
+    pub payload: Vec<u8>,
+}
+
+/// What became of a `replace`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// The record is now the one given.
+    Done,
+    /// The record has another version than expected; nothing was written.
+    Stale,
+    /// There is no such record; nothing was written.
+    Missing,
+}
+
+/// What became of an `insert`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// The record is kept.
+    Done,
+    /// A record of that name is there already; nothing was written.
+    Taken,
+}
+
+/// Where a page of an index goes on: after the record of this creation time and name, newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Creation time of the last record of the page before.
+    pub created_at_ms: u64,
+    /// Its name.
+    pub name: RecordName,
+}
+
+/// A right to do something alone, held for a limited time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// What is held.
+    pub name: String,
+    /// Grows with every lease ever granted on this name: a writer with an older one is refused by the version check.
+    pub fence: u64,
+    /// The holder's own random name.
+    pub holder: String,
+}
+
+/// Something published by a write, in the order the store saw the writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// The sealed event, and the position to resume after it.
+    Event {
+        /// Opaque position.
+        position: String,
+        /// The sealed event.
+        payload: Vec<u8>,
+    },
+    /// Events between the position asked for (or the last one sent) and the next were lost.
+    Missed,
+}
+
+/// Why a store could not do its work. Always worth retrying unless it says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The engine cannot be reached, is failing over, or answered too late.
+    #[error("the session store cannot be reached")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store is at its configured bound.
+    #[error("the session store is full")]
+    Full,
+    /// What the store gave back is not what this service writes.
+    #[error("the session store holds a record this service cannot read")]
+    Corrupt,
+}
+
+/// Keeps sealed sessions, leases and published events.
+#[async_trait]
+pub trait SessionStore: Send + Sync + 'static {
+    /// The store's clock, in milliseconds since the Unix epoch. All expiry is judged by it. With a
+    /// shared store it is the store's own, so that replicas whose clocks differ agree.
+    fn now_ms(&self) -> u64;
+
+    /// Keeps a new record and publishes `event`.
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError>;
+
+    /// Reads a record; `None` once it has expired or was removed. One round trip.
+    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError>;
+
+    /// Replaces a record if its version is `expected`, and publishes `event` if there is one.
+    async fn replace(&self, record: Record, expected: u64, event: Option<Vec<u8>>) -> Result<Replaced, StoreError>;
+
+    /// Removes a record and its index entries and publishes `event`; `None` if there was none.
+    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
+
+    /// Records of an index, the newest first, at most `limit`, after `after`.
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Vec<Record>, StoreError>;
+
+    /// Takes a lease for `ttl` if nobody holds it.
+    async fn acquire_lease(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<Lease>, StoreError>;
+
+    /// Prolongs a lease by `ttl` from now; false if it is not held any more.
+    async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError>;
+
+    /// Gives a lease back; nothing happens if it is not held any more.
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Remembers `value` under `name` for `ttl` if nothing is remembered there yet; gives what was there
+    /// before. For idempotent requests and replay guards.
+    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Everything published after `after` (or from now on), across replicas. Ends with an error when the
+    /// store cannot be heard; never silently loses an event: a gap is told as `Missed`.
+    async fn published(&self, after: Option<String>) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError>;
+
+    /// Answers if the store can do its work now.
+    async fn check(&self) -> Result<(), StoreError>;
+}
