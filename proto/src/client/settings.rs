@@ -1,0 +1,80 @@
+//! What a client needs to know.
+
+use std::fmt::{Debug, Formatter};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tonic::metadata::MetadataMap;
+
+/// Adds metadata to every call, for example the trace context.
+pub type Annotate = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
+
+/// Where the session service is and how to speak to it.
+#[derive(Clone)]
+pub struct ClientSettings {
+    /// `http://host:port` or `https://host:port`, one or more. Every host is resolved again and again.
+    pub addresses: Vec<String>,
+    /// How long a call may take, retries included. Asking for a token may take four times as long.
+    pub deadline: Duration,
+    /// How often names are resolved again.
+    pub resolve_interval: Duration,
+    /// Certificates, for `https` addresses.
+    pub tls: Option<ClientTls>,
+    /// Adds metadata to every call.
+    pub annotate: Option<Annotate>,
+}
+
+/// Certificates in PEM form.
+#[derive(Clone)]
+pub struct ClientTls {
+    /// Whom to trust.
+    pub ca_pem: Vec<u8>,
+    /// Who we are: certificate chain and private key, for mutual TLS.
+    pub identity_pem: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ClientSettings {
+    /// Settings for a service at `addresses` with the defaults: 5 s a call, names resolved every 5 s, no TLS material.
+    #[must_use]
+    pub fn new(addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            addresses: addresses.into_iter().map(Into::into).collect(),
+            deadline: Duration::from_secs(5),
+            resolve_interval: Duration::from_secs(5),
+            tls: None,
+            annotate: None,
+        }
+    }
+}
+
+impl Debug for ClientSettings {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientSettings")
+            .field("addresses", &self.addresses)
+            .field("deadline", &self.deadline)
+            .field("tls", &self.tls.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for ClientTls {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientTls")
+            .field("identity", &self.identity_pem.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why no client can be built.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidSettings {
+    /// There is no address.
+    #[error("no address of the session service is given")]
+    NoAddress,
+    /// An address is not a URL of the right form.
+    #[error("{0:?} is not an address of the form http://host:port or https://host:port")]
+    Address(String),
+    /// The certificates cannot be used.
+    #[error("the certificates for the session service cannot be used")]
+    Tls(#[source] tonic::transport::Error),
+}

@@ -1,0 +1,89 @@
+//! `Debug` for the messages that carry a secret: the secret is shown as `…`, or as nothing when it is empty.
+//!
+//! The fields are those marked `debug_redact` in the `.proto` files.
+
+use std::fmt::{Debug, Formatter, Result};
+
+use crate::v1;
+
+struct Redacted<'a>(&'a str);
+
+impl Debug for Redacted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(if self.0.is_empty() { "\"\"" } else { "…" })
+    }
+}
+
+/// Writes `Debug` for a message: `shown` fields as they are, `hidden` ones redacted.
+macro_rules! redact {
+    ($($message:ident { shown: [$($shown:ident),*], hidden: [$($hidden:ident),*] })*) => {$(
+        impl Debug for v1::$message {
+            fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+                f.debug_struct(stringify!($message))
+                    $(.field(stringify!($shown), &self.$shown))*
+                    $(.field(stringify!($hidden), &Redacted(&self.$hidden)))*
+                    .finish()
+            }
+        }
+    )*};
+}
+
+redact! {
+    TokenSet { shown: [token_type, scope, expires_at], hidden: [access_token, refresh_token, id_token] }
+    CreateSessionRequest {
+        shown: [issuer, user, tokens, provider_sid, authenticated_at, device, request_id, not_after],
+        hidden: [replaces_session_id]
+    }
+    CreateSessionResponse { shown: [session], hidden: [session_id] }
+    GetSessionRequest { shown: [by], hidden: [] }
+    RollSessionRequest { shown: [device], hidden: [session_id] }
+    UpdateSessionRequest { shown: [user, attributes, update_mask, version], hidden: [session_id] }
+    GetAccessTokenRequest { shown: [scopes, force_refresh], hidden: [session_id] }
+    GetAccessTokenResponse { shown: [token_type, scope, expires_at], hidden: [access_token] }
+    EndSessionRequest { shown: [by, cause], hidden: [] }
+    EndSessionResponse { shown: [ended], hidden: [id_token_hint] }
+}
+
+impl Debug for v1::get_session_request::By {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::SessionId(id) => f.debug_tuple("SessionId").field(&Redacted(id)).finish(),
+            Self::Handle(handle) => f.debug_tuple("Handle").field(handle).finish(),
+        }
+    }
+}
+
+impl Debug for v1::end_session_request::By {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::SessionId(id) => f.debug_tuple("SessionId").field(&Redacted(id)).finish(),
+            Self::Handle(handle) => f.debug_tuple("Handle").field(handle).finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::v1;
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let request = v1::CreateSessionRequest {
+            issuer: "https://issuer.example".into(),
+            replaces_session_id: "s3cret-session".into(),
+            tokens: Some(v1::TokenSet {
+                access_token: "s3cret-access".into(),
+                refresh_token: "s3cret-refresh".into(),
+                id_token: "s3cret-id".into(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let by = v1::GetSessionRequest {
+            by: Some(v1::get_session_request::By::SessionId("s3cret-by".into())),
+        };
+        let shown = format!("{request:?} {by:?}");
+        assert!(!shown.contains("s3cret"), "{shown}");
+        assert!(shown.contains("https://issuer.example"), "{shown}");
+    }
+}
