@@ -1,0 +1,53 @@
+// The two people who can sign in. Their passwords are public: they are printed by `make run` and on the sign-in page.
+
+const UPDATED_AT = 1_760_000_000; // a fixed moment, so that profiles do not change from run to run
+
+export const ACCOUNTS = [
+  {
+    sub: 'ada-4c1e7b',
+    email: 'ada@example.test',
+    password: 'analytical-engine',
+    name: 'Ada Lovelace',
+    given_name: 'Ada',
+    family_name: 'Lovelace',
+    preferred_username: 'ada',
+    locale: 'en-GB',
+  },
+  {
+    sub: 'grace-9d02af',
+    email: 'grace@example.test',
+    password: 'nanosecond-wire',
+    name: 'Grace Hopper',
+    given_name: 'Grace',
+    family_name: 'Hopper',
+    preferred_username: 'grace',
+    locale: 'en-US',
+    picture: '/assets/grace.svg',
+  },
+];
+
+const bySubject = new Map(ACCOUNTS.map((account) => [account.sub, account]));
+
+/** The account with this e-mail address and password, or nothing. */
+export function authenticate(email, password) {
+  const wanted = email.trim().toLowerCase();
+  return ACCOUNTS.find((account) => account.email === wanted && account.password === password);
+}
+
+/** What oidc-provider asks of an account: its identifier and its claims. */
+export function findAccount(issuer, sub) {
+  const account = bySubject.get(sub);
+  if (!account) return undefined;
+  return {
+    accountId: sub,
+    async claims() {
+      const { password: _, picture, ...profile } = account;
+      return {
+        ...profile,
+        ...(picture ? { picture: `${issuer}${picture}` } : {}),
+        email_verified: true,
+        updated_at: UPDATED_AT,
+      };
+    },
+  };
+}

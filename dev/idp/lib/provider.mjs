@@ -1,0 +1,144 @@
+// The configuration of oidc-provider: what a well-behaved commercial provider offers, for one confidential client.
+import { readFileSync } from 'node:fs';
+
+import { Provider } from 'oidc-provider';
+
+import { findAccount } from './accounts.mjs';
+import { errorPage, signedOutPage, signOutPage } from './pages.mjs';
+
+const DAY = 24 * 60 * 60;
+const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
+
+/**
+ * The provider refuses by default to call addresses of the local network, which is where all its clients are here.
+ * Calls to loopback go without that guard; everything else keeps it.
+ */
+function fetchAllowingLoopback(url, options) {
+  if (!LOOPBACK.has(new URL(url).hostname)) return fetch(url, options);
+  const { dispatcher: _, ...rest } = options;
+  return fetch(url, rest);
+}
+
+function clientOf(options) {
+  const client = {
+    client_id: options.clientId,
+    client_name: 'Vestibule',
+    application_type: 'web',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    redirect_uris: options.redirectUris,
+    post_logout_redirect_uris: options.postLogoutRedirectUris,
+    token_endpoint_auth_method: options.clientAuth,
+    id_token_signed_response_alg: 'RS256',
+  };
+  if (options.clientAuth === 'private_key_jwt') {
+    if (!options.clientJwksFile) throw new Error('--client-auth private_key_jwt needs --client-jwks');
+    client.jwks = JSON.parse(readFileSync(options.clientJwksFile, 'utf8'));
+  } else {
+    client.client_secret = options.clientSecret;
+  }
+  if (options.backchannelLogoutUri) {
+    client.backchannel_logout_uri = options.backchannelLogoutUri;
+    client.backchannel_logout_session_required = true;
+  }
+  return client;
+}
+
+/** A first-party client: what it asks for is granted without a question. */
+async function grantWhatIsAsked(ctx) {
+  const { provider, client, session, result, requestParamScopes } = ctx.oidc;
+  const known = result?.consent?.grantId ?? session.grantIdFor(client.clientId);
+  const grant = (known && (await provider.Grant.find(known))) || new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+  grant.addOIDCScope([...requestParamScopes].join(' '));
+  await grant.save();
+  return grant;
+}
+
+/** Makes the provider. `options` is what the command line gave, with `issuer`, `clientSecret` and `state`. */
+export function createProvider(options) {
+  const { issuer, state } = options;
+  const provider = new Provider(issuer, {
+    adapter: state.adapter,
+    clients: [clientOf(options)],
+    jwks: state.jwks,
+    cookies: {
+      keys: state.cookieKeys,
+      names: { session: 'idp_session', interaction: 'idp_interaction', resume: 'idp_resume' },
+    },
+    findAccount: (_ctx, sub) => findAccount(issuer, sub),
+    loadExistingGrant: grantWhatIsAsked,
+    // name and e-mail stand in the ID token too, as they do at most commercial providers
+    conformIdTokenClaims: false,
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['name', 'given_name', 'family_name', 'preferred_username', 'picture', 'locale', 'updated_at'],
+      acr: null,
+      auth_time: null,
+      iss: null,
+      sid: null,
+    },
+    acrValues: ['urn:vestibule:dev:password'],
+    extraParams: ['audience', 'organization', 'invitation', 'screen_hint'],
+    interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'],
+    responseTypes: ['code'],
+    pkce: { required: () => true },
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    rotateRefreshToken: () => true,
+    features: {
+      devInteractions: { enabled: false },
+      backchannelLogout: { enabled: true },
+      claimsParameter: { enabled: true },
+      dPoP: { enabled: true },
+      introspection: { enabled: true },
+      pushedAuthorizationRequests: { enabled: true },
+      resourceIndicators: { enabled: false },
+      revocation: { enabled: true },
+      rpInitiatedLogout: {
+        enabled: true,
+        logoutSource: async (ctx, form) => {
+          ctx.body = signOutPage(form, { certain: Boolean(ctx.oidc.entities.IdTokenHint) });
+          protect(ctx, options.postLogoutRedirectUris);
+        },
+        postLogoutSuccessSource: async (ctx) => {
+          ctx.body = signedOutPage();
+          protect(ctx, []);
+        },
+      },
+    },
+    ttl: {
+      AccessToken: options.accessTokenTtl,
+      IdToken: options.idTokenTtl,
+      RefreshToken: options.refreshTokenTtl,
+      Interaction: 60 * 60,
+      Session: 14 * DAY,
+      Grant: 14 * DAY,
+    },
+    renderError: async (ctx, out) => {
+      ctx.type = 'html';
+      ctx.body = errorPage(out.error, out.error_description);
+      protect(ctx, []);
+    },
+    fetch: fetchAllowingLoopback,
+  });
+  provider.on('server_error', (_ctx, error) => process.stderr.write(`provider error: ${error.stack}\n`));
+  provider.on('grant.error', (_ctx, error) => process.stderr.write(`token request refused: ${error.message}: ${error.error_description ?? ''}\n`));
+  provider.on('backchannel.error', (_ctx, error) => process.stderr.write(`back-channel logout failed: ${error.message}\n`));
+  return provider;
+}
+
+function protect(ctx, formTargets) {
+  ctx.set(pageHeaders(formTargets));
+}
+
+/** Headers of every page; forms may lead to the client, because a redirect after a form counts as its target. */
+export function pageHeaders(formTargets) {
+  const origins = [...new Set(formTargets.map((target) => new URL(target).origin))].join(' ');
+  return {
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': `default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self' ${origins}; frame-ancestors 'none'; base-uri 'none'`,
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+  };
+}

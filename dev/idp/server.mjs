@@ -1,0 +1,114 @@
+// The development identity provider: the certified oidc-provider with two accounts, a sign-in page and one client.
+//
+//   node dev/idp/server.mjs --port 9000 --redirect-uri http://127.0.0.1:3000/api/auth/callback
+//
+// When it is ready it prints one line of JSON on standard output: {"issuer","client_id","client_secret","pid"}.
+// It listens on loopback only; its accounts and their passwords are printed on its own sign-in page. Never expose it.
+import http from 'node:http';
+import { parseArgs } from 'node:util';
+
+import { createProvider } from './lib/provider.mjs';
+import { createRequestHandler } from './lib/requests.mjs';
+import { openState } from './lib/state.mjs';
+
+const HELP = `Usage: node dev/idp/server.mjs [options]
+
+  --port PORT                        port on 127.0.0.1; 0 takes a free one (9000)
+  --client-id ID                     the one registered client (vestibule-dev)
+  --client-secret TEXT               its secret; made anew on each start when absent
+  --client-auth METHOD               client_secret_basic | client_secret_post | private_key_jwt (client_secret_basic)
+  --client-jwks FILE                 public keys of the client as a JWK set, for private_key_jwt
+  --redirect-uri URL                 allowed callback, may be repeated
+  --post-logout-redirect-uri URL     allowed target after sign-out, may be repeated
+  --backchannel-logout-uri URL       where logout tokens are sent
+  --access-token-ttl SECONDS         lifetime of access tokens (300)
+  --id-token-ttl SECONDS             lifetime of ID tokens (3600)
+  --refresh-token-ttl SECONDS        lifetime of refresh tokens (1209600)
+  --state FILE                       keep keys, sign-ins and grants here across restarts (memory only when absent)
+  --help                             this text
+`;
+
+function whole(name, text) {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`--${name} takes a whole number, got "${text}"`);
+  return value;
+}
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      port: { type: 'string', default: '9000' },
+      'client-id': { type: 'string', default: 'vestibule-dev' },
+      'client-secret': { type: 'string' },
+      'client-auth': { type: 'string', default: 'client_secret_basic' },
+      'client-jwks': { type: 'string' },
+      'redirect-uri': { type: 'string', multiple: true, default: [] },
+      'post-logout-redirect-uri': { type: 'string', multiple: true, default: [] },
+      'backchannel-logout-uri': { type: 'string' },
+      'access-token-ttl': { type: 'string', default: '300' },
+      'id-token-ttl': { type: 'string', default: '3600' },
+      'refresh-token-ttl': { type: 'string', default: '1209600' },
+      state: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    process.exit(0);
+  }
+  return {
+    port: whole('port', values.port),
+    clientId: values['client-id'],
+    clientSecret: values['client-secret'],
+    clientAuth: values['client-auth'],
+    clientJwksFile: values['client-jwks'],
+    redirectUris: values['redirect-uri'],
+    postLogoutRedirectUris: values['post-logout-redirect-uri'],
+    backchannelLogoutUri: values['backchannel-logout-uri'],
+    accessTokenTtl: whole('access-token-ttl', values['access-token-ttl']),
+    idTokenTtl: whole('id-token-ttl', values['id-token-ttl']),
+    refreshTokenTtl: whole('refresh-token-ttl', values['refresh-token-ttl']),
+    stateFile: values.state,
+  };
+}
+
+let options;
+try {
+  options = readOptions();
+} catch (error) {
+  process.stderr.write(`${error.message}\n\n${HELP}`);
+  process.exit(2);
+}
+
+let handle = (_request, response) => response.writeHead(503).end();
+const server = http.createServer((request, response) => handle(request, response));
+server.on('error', (error) => {
+  const told = error.code === 'EADDRINUSE' ? `port ${options.port} on 127.0.0.1 is taken; choose another with --port` : error.message;
+  process.stderr.write(`development provider: ${told}\n`);
+  process.exit(1);
+});
+server.listen(options.port, '127.0.0.1', async () => {
+  try {
+    const issuer = `http://127.0.0.1:${server.address().port}`;
+    const state = await openState(options.stateFile);
+    const clientSecret = options.clientSecret ?? state.clientSecret;
+    const provider = createProvider({ ...options, issuer, clientSecret, state });
+    handle = createRequestHandler(provider, { issuer, redirectUris: options.redirectUris });
+    process.stdout.write(`${JSON.stringify({ issuer, client_id: options.clientId, client_secret: clientSecret, pid: process.pid })}\n`);
+
+    let stopping = false;
+    const stop = async () => {
+      if (stopping) return;
+      stopping = true;
+      server.close();
+      server.closeAllConnections();
+      await state.close();
+      process.exit(0);
+    };
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', stop);
+  } catch (error) {
+    process.stderr.write(`development provider: ${error.stack}\n`);
+    process.exit(1);
+  }
+});

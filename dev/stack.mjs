@@ -1,0 +1,212 @@
+// The whole product on loopback, for `make run`, the browser tests, the benchmark and any other test that wants it real.
+//
+//   import { startStack } from '../dev/stack.mjs';
+//   const stack = await startStack({ accessTokenTtl: 5 });       // every option has a default, see startStack below
+//   stack.edgeUrl                      'http://127.0.0.1:41123'  the URL to open (a balancer's, when there are several edges)
+//   stack.issuer, stack.accounts       the provider and who can sign in: [{name, email, password}, …]
+//   stack.sessionUrls                  ['http://127.0.0.1:41125'] gRPC of each session service
+//   stack.adminUrls                    {edge: 'http://127.0.0.1:…', session: …}: /livez /readyz /metrics of each process
+//   await stack.restart('session', 'SIGKILL')   ends it with that signal (SIGTERM when left out), starts it again, waits until ready
+//   await stack.kill('edge', 'SIGKILL')         ends it and leaves it down: {code, signal}; `await stack.start('edge')` brings it back
+//   stack.pid('edge'), stack.logs('edge')       process id; the last 64 KiB it wrote
+//   await stack.stop()                          ends everything; also removes the temporary folder
+//
+// Processes are called idp, session, session-2, …, edge, edge-2, …, redis. The programs are taken from
+// ${CARGO_TARGET_DIR:-target}/debug and must have been built. No child outlives the process that called startStack.
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { ACCOUNTS } from './idp/lib/accounts.mjs';
+import { Child } from './lib/child.mjs';
+import { freePort, probe, startBalancer, until } from './lib/net.mjs';
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const READY_MS = 20_000; // debug programs on a busy two-core machine
+
+/** Path of one of the two programs. `profile` is debug or release. */
+export function binary(name, profile = 'debug') {
+  return join(resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target'), profile, name);
+}
+
+/**
+ * @param {object} [options]
+ * @param {number} [options.edges] edges (1); with more, a balancer stands before them
+ * @param {number} [options.sessionServices] session services (1)
+ * @param {string} [options.store] SESSION_STORE; 'file:' alone takes a temporary file, 'redis' starts a Redis of its own ('file:')
+ * @param {number} [options.accessTokenTtl] seconds an access token of the provider lives (300)
+ * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic)
+ * @param {object} [options.edgeEnv] further settings of every edge, by variable name
+ * @param {object} [options.sessionEnv] further settings of every session service
+ * @param {string} [options.routes] route table of the edges (dev/routes.toml)
+ * @param {object} [options.ports] fixed ports by name: url, idp, redis, edge, edgeAdmin, edge-2, edge-2Admin, session, sessionAdmin, …; free ones otherwise
+ * @param {object} [options.secrets] {edge, encryption, client}; random when left out
+ * @param {string} [options.stateDir] where stores, secrets and logs live; a temporary folder, removed at the end, when left out
+ * @param {string} [options.profile] debug or release programs (debug)
+ * @param {(name: string, ended: {code: number, signal: string}, log: string) => void} [options.onExit] told when a process ends that nobody ended
+ * @param {(text: string) => void} [options.onStep] told what is being started
+ */
+export async function startStack(options = {}) {
+  const { edges = 1, sessionServices = 1, store = 'file:', ports = {}, profile = 'debug', onStep = () => {} } = options;
+  for (const program of ['auth-edge', 'session-svc']) {
+    if (!existsSync(binary(program, profile))) throw new Error(`${binary(program, profile)} is not there: run \`cargo build\` first`);
+  }
+  const stateDir = options.stateDir ?? mkdtempSync(join(tmpdir(), 'vestibule-'));
+  mkdirSync(join(stateDir, 'logs'), { recursive: true });
+  const secrets = { edge: randomBytes(32).toString('hex'), encryption: randomBytes(32).toString('hex'), client: randomBytes(32).toString('base64url'), ...options.secrets };
+  const secretFile = (name, text) => {
+    const file = join(stateDir, name);
+    writeFileSync(file, `${text}\n`, { mode: 0o600 });
+    return file;
+  };
+  const port = async (name) => (ports[name] ??= await freePort());
+
+  const numbered = (word, count) => Array.from({ length: count }, (_, at) => (at === 0 ? word : `${word}-${at + 1}`));
+  const edgeNames = numbered('edge', edges);
+  const sessionNames = numbered('session', sessionServices);
+  for (const name of ['idp', ...[...edgeNames, ...sessionNames].flatMap((process) => [process, `${process}Admin`])]) await port(name);
+  const edgeUrl = `http://127.0.0.1:${edges > 1 ? await port('url') : ports.edge}`;
+  const issuer = `http://127.0.0.1:${ports.idp}`;
+  const url = (name) => `http://127.0.0.1:${ports[name]}`;
+
+  let sessionStore = store;
+  if (store === 'file:') sessionStore = `file:${join(stateDir, 'sessions.redb')}`;
+  if (store === 'redis') sessionStore = `redis://127.0.0.1:${await port('redis')}/0`;
+
+  const provider = {
+    OIDC_ISSUER_URL: issuer,
+    OIDC_CLIENT_ID: 'vestibule-dev',
+    OIDC_CLIENT_AUTH_METHOD: options.clientAuth ?? 'client_secret_basic',
+    OIDC_CLIENT_SECRET_FILE: secretFile('client-secret', secrets.client),
+    OTEL_SDK_DISABLED: process.env.OTEL_EXPORTER_OTLP_ENDPOINT ? 'false' : 'true',
+  };
+  const edgeSecret = secretFile('edge-secret', secrets.edge);
+  const encryptionKey = secretFile('encryption-key', secrets.encryption);
+
+  // name → how to start it and how to see that it is ready
+  const plan = new Map();
+  if (store === 'redis') {
+    const keep = options.stateDir ? ['--appendonly', 'yes', '--dir', stateDir] : ['--appendonly', 'no'];
+    plan.set('redis', {
+      command: 'redis-server',
+      args: ['--port', String(ports.redis), '--bind', '127.0.0.1', '--save', '', '--maxmemory-policy', 'noeviction', ...keep],
+      ready: (child) => child.output.includes('Ready to accept connections'),
+    });
+  }
+  plan.set('idp', {
+    command: process.execPath,
+    args: [
+      join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports.idp), '--client-secret', secrets.client,
+      '--redirect-uri', `${edgeUrl}/api/auth/callback`,
+      ...['/', '/signed-out'].flatMap((path) => ['--post-logout-redirect-uri', `${edgeUrl}${path}`]), '--post-logout-redirect-uri', edgeUrl,
+      '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
+      '--access-token-ttl', String(options.accessTokenTtl ?? 300),
+      '--state', join(stateDir, 'idp.json'),
+    ],
+    ready: async () => (await probe(`${issuer}/.well-known/openid-configuration`)).status === 200,
+  });
+  for (const name of sessionNames) {
+    plan.set(name, {
+      command: binary('session-svc', profile),
+      args: [],
+      env: {
+        ...provider,
+        SESSION_LISTEN: `127.0.0.1:${ports[name]}`,
+        SESSION_ADMIN_LISTEN: `127.0.0.1:${ports[`${name}Admin`]}`,
+        SESSION_STORE: sessionStore,
+        SESSION_ENCRYPTION_KEY_FILE: encryptionKey,
+        ...options.sessionEnv,
+      },
+      ready: async () => (await probe(`${url(`${name}Admin`)}/readyz`)).status === 200,
+    });
+  }
+  for (const name of edgeNames) {
+    plan.set(name, {
+      command: binary('auth-edge', profile),
+      args: [],
+      env: {
+        ...provider,
+        EDGE_LISTEN: `127.0.0.1:${ports[name]}`,
+        EDGE_ADMIN_LISTEN: `127.0.0.1:${ports[`${name}Admin`]}`,
+        EDGE_BASE_URL: edgeUrl,
+        EDGE_SECRET_FILE: edgeSecret,
+        EDGE_SESSION_SVC_URL: sessionNames.map(url).join(','),
+        EDGE_ROUTES: options.routes ?? join(ROOT, 'dev/routes.toml'),
+        EDGE_POST_LOGOUT_REDIRECT: `${edgeUrl}/signed-out`,
+        ...options.edgeEnv,
+      },
+      ready: async () => (await probe(`${url(`${name}Admin`)}/readyz`)).status === 200,
+    });
+  }
+
+  const running = new Map();
+  const expected = new Set(); // processes somebody is ending on purpose
+  let balancer;
+
+  async function start(name) {
+    const { command, args, env, ready } = plan.get(name);
+    onStep(`starting ${name}`);
+    const child = new Child(name, command, args, { env, cwd: ROOT, logFile: join(stateDir, 'logs', `${name}.log`) });
+    running.set(name, child);
+    expected.delete(name);
+    child.exited.then((ended) => {
+      if (!expected.has(name) && running.get(name) === child && child.wasReady) options.onExit?.(name, ended, child.tail());
+    });
+    const explain = (what) => `${name} ${what}. The last it wrote:\n${child.tail() || '(nothing)'}`;
+    await until(READY_MS, async () => {
+      if (child.ended) throw new Error(explain(`ended with ${child.ended.signal ?? `code ${child.ended.code}`} instead of becoming ready`));
+      return ready(child);
+    }, () => explain(`was not ready after ${READY_MS / 1000} s`));
+    child.wasReady = true;
+    return child;
+  }
+
+  async function kill(name, signal = 'SIGTERM') {
+    expected.add(name);
+    return running.get(name).stop(signal);
+  }
+
+  async function stop() {
+    for (const name of plan.keys()) expected.add(name);
+    await balancer?.stop();
+    const inOrder = [edgeNames, sessionNames, ['idp', 'redis']];
+    for (const names of inOrder) {
+      await Promise.all(names.map((name) => running.get(name)?.stop()));
+    }
+    if (!options.stateDir) rmSync(stateDir, { recursive: true, force: true });
+  }
+
+  try {
+    if (plan.has('redis')) await start('redis');
+    await Promise.all(['idp', ...sessionNames].map(start));
+    await Promise.all(edgeNames.map(start));
+    if (edges > 1) balancer = await startBalancer(ports.url, edgeNames.map((name) => ports[name]));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  return {
+    edgeUrl,
+    edgeUrls: edgeNames.map(url),
+    issuer,
+    sessionUrls: sessionNames.map(url),
+    adminUrls: Object.fromEntries([...edgeNames, ...sessionNames].map((name) => [name, url(`${name}Admin`)])),
+    accounts: ACCOUNTS.map(({ name, email, password }) => ({ name, email, password })),
+    stateDir,
+    secrets,
+    store: sessionStore,
+    names: [...plan.keys()],
+    pid: (name) => running.get(name)?.pid,
+    logs: (name) => running.get(name)?.output ?? '',
+    start,
+    kill,
+    async restart(name, signal) {
+      await kill(name, signal);
+      return start(name);
+    },
+    stop,
+  };
+}
