@@ -10,7 +10,10 @@ mod redacted;
 pub mod timestamp;
 
 /// Messages and services of the package `session.v1`.
-#[expect(clippy::allow_attributes, reason = "generated: the .proto files are the documentation")]
+#[expect(
+    clippy::allow_attributes,
+    reason = "generated: the .proto files are the documentation"
+)]
 pub mod v1 {
     include!("gen/session.v1.rs");
 }
