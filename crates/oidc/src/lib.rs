@@ -1,1 +1,57 @@
-//! oidc
+//! The relying-party half of OpenID Connect: everything this product says to an identity provider and every
+//! check of what the provider answers.
+//!
+//! Invariants
+//! - No HTTP server, no session, no clock: wall time comes in as `now`, in seconds since the Unix epoch.
+//! - Nothing the provider sends is believed before it is bounded, parsed strictly and, where signed, verified.
+//! - Only `response_type=code` with PKCE (S256) exists; there is no switch for another flow.
+//! - Tokens, codes, secrets and verifiers appear in no `Debug` output, error or log line.
+//!
+//! Keys and signatures are those of the `openidconnect` crate (`JsonWebKey::verify_signature`); the claim
+//! checks, clock tolerance, key rotation, PAR, RFC 9207 and logout tokens it leaves out are here.
+
+pub mod algorithm;
+pub mod authorization;
+mod cached;
+pub mod claims;
+pub mod client_auth;
+pub mod client_key;
+pub mod end_session;
+mod endpoint;
+pub mod error;
+mod grant;
+mod http_client;
+pub mod id_token;
+pub mod issuer_parameter;
+mod json;
+mod jws;
+mod key_set;
+mod key_source;
+pub mod logout_token;
+pub mod metadata;
+pub mod random;
+mod relying_party;
+mod revocation;
+pub mod settings;
+pub mod token_set;
+mod userinfo;
+
+pub use algorithm::SigningAlgorithm;
+pub use authorization::AuthorizationRequest;
+pub use claims::PROTOCOL_CLAIMS;
+pub use client_auth::{ClientAuth, ClientSecret};
+pub use client_key::ClientKey;
+pub use end_session::EndSessionRequest;
+pub use endpoint::{endpoint_is_secure, is_loopback};
+pub use error::{
+    BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage, ProviderError, RefreshError,
+    Refusal, TokenError, UserinfoError,
+};
+pub use id_token::{Expected, IdToken};
+pub use issuer_parameter::check_issuer_parameter;
+pub use logout_token::LogoutToken;
+pub use metadata::Metadata;
+pub use relying_party::RelyingParty;
+pub use revocation::{Revoked, TokenHint};
+pub use settings::{Par, ProviderSettings, ResponseMode};
+pub use token_set::{RefreshedTokens, TokenSet};

@@ -1,0 +1,115 @@
+//! How this client proves who it is at the token, revocation and pushed-request endpoints
+//! (OpenID Connect Core 9, RFC 6749 section 2.3, RFC 8705).
+
+use std::fmt;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use url::form_urlencoded;
+
+use crate::client_key::{ClientKey, SigningFailed};
+
+/// A client secret; its text is in no `Debug` output.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientSecret(String);
+
+impl ClientSecret {
+    /// Takes the secret's text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ClientSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// The client authentication method.
+#[derive(Clone, Debug)]
+pub enum ClientAuth {
+    /// `client_secret_basic`: HTTP Basic with form-encoded parts.
+    SecretBasic(ClientSecret),
+    /// `client_secret_post`: in the body.
+    SecretPost(ClientSecret),
+    /// `private_key_jwt`: a signed assertion.
+    PrivateKeyJwt(ClientKey),
+    /// `tls_client_auth`: the TLS client certificate.
+    TlsClientAuth {
+        /// PEM certificate chain.
+        cert_file: PathBuf,
+        /// PEM private key.
+        key_file: PathBuf,
+    },
+    /// `none`: a public client.
+    None,
+}
+
+/// What a request carries to authenticate this client.
+pub(crate) struct Proof {
+    pub(crate) authorization: Option<String>,
+    pub(crate) fields: Vec<(&'static str, String)>,
+}
+
+impl ClientAuth {
+    pub(crate) fn secret(&self) -> Option<&ClientSecret> {
+        match self {
+            Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),
+            Self::PrivateKeyJwt(_) | Self::TlsClientAuth { .. } | Self::None => None,
+        }
+    }
+
+    /// Makes the proof for one request; `issuer` is the assertion's audience.
+    pub(crate) fn prove(
+        &self,
+        client_id: &str,
+        issuer: &str,
+        token_id: &str,
+        now: u64,
+    ) -> Result<Proof, SigningFailed> {
+        let id = || ("client_id", client_id.to_owned());
+        Ok(match self {
+            Self::SecretBasic(secret) => Proof {
+                authorization: Some(basic(client_id, secret.expose())),
+                fields: Vec::new(),
+            },
+            Self::SecretPost(secret) => Proof {
+                authorization: None,
+                fields: vec![id(), ("client_secret", secret.expose().to_owned())],
+            },
+            Self::PrivateKeyJwt(key) => Proof {
+                authorization: None,
+                fields: vec![
+                    id(),
+                    (
+                        "client_assertion_type",
+                        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned(),
+                    ),
+                    (
+                        "client_assertion",
+                        key.assertion(client_id, issuer, token_id, now)?,
+                    ),
+                ],
+            },
+            Self::TlsClientAuth { .. } | Self::None => Proof {
+                authorization: None,
+                fields: vec![id()],
+            },
+        })
+    }
+}
+
+/// RFC 6749 section 2.3.1: both parts are form-encoded before they are joined.
+fn basic(client_id: &str, secret: &str) -> String {
+    let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    format!(
+        "Basic {}",
+        STANDARD.encode(format!("{}:{}", encode(client_id), encode(secret)))
+    )
+}

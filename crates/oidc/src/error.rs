@@ -1,0 +1,348 @@
+//! What can go wrong with a provider, one enum per operation.
+//!
+//! No variant holds a token, a code or a secret. Text that came from the provider is confined to OAuth error
+//! codes, cut to their legal alphabet and length.
+
+use std::sync::Arc;
+
+/// A relying party can not be made from these settings.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The issuer is not an absolute http or https URL without query and fragment.
+    #[error("the issuer is not an absolute http or https URL without query and fragment")]
+    Issuer,
+    /// The issuer is neither https nor on loopback.
+    #[error("the issuer must use https outside loopback")]
+    InsecureIssuer,
+    /// A file could not be read.
+    #[error("{path} can not be read")]
+    File {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file of certification authorities holds no usable certificate.
+    #[error("the CA file holds no usable PEM certificate")]
+    CaFile,
+    /// The client certificate and key can not be used.
+    #[error("the client certificate and key are not a usable PEM pair")]
+    ClientCertificate,
+    /// HS256 without a secret of at least 32 bytes.
+    #[error("HS256 needs client authentication by a secret of at least 32 bytes")]
+    SymmetricSecret,
+    /// The HTTP client could not be made.
+    #[error("the HTTP client can not be built")]
+    HttpClient(#[source] reqwest::Error),
+}
+
+/// How an outage looks from outside; tells which 5xx fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outage {
+    /// No connection (503).
+    Unreachable,
+    /// No answer in time (504).
+    Timeout,
+    /// An answer that is of no use (502).
+    BadAnswer,
+}
+
+/// The provider did not give a usable answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// No connection, or it broke.
+    #[error("the provider's {endpoint} can not be reached")]
+    Unreachable {
+        /// Which endpoint.
+        endpoint: &'static str,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// No complete answer within the HTTP timeout.
+    #[error("the provider's {endpoint} did not answer in time")]
+    Timeout {
+        /// Which endpoint.
+        endpoint: &'static str,
+    },
+    /// An HTTP status that is no answer.
+    #[error("the provider's {endpoint} answered with status {status}")]
+    Status {
+        /// Which endpoint.
+        endpoint: &'static str,
+        /// HTTP status.
+        status: u16,
+    },
+    /// The answer is larger than we read.
+    #[error("the provider's {endpoint} answered with more than {limit} bytes")]
+    TooLarge {
+        /// Which endpoint.
+        endpoint: &'static str,
+        /// Bytes.
+        limit: usize,
+    },
+    /// The answer has another content type than the specification says.
+    #[error("the provider's {endpoint} answered with an unexpected content type")]
+    ContentType {
+        /// Which endpoint.
+        endpoint: &'static str,
+    },
+    /// The answer is not the JSON the specification says.
+    #[error("the provider's {endpoint} answered with malformed JSON")]
+    Malformed {
+        /// Which endpoint.
+        endpoint: &'static str,
+    },
+    /// The metadata is for another issuer (OpenID Connect Discovery 4.3).
+    #[error("the provider's metadata names another issuer than the configured one")]
+    IssuerMismatch,
+    /// The metadata lacks an endpoint this operation needs.
+    #[error("the provider's metadata has no {endpoint}")]
+    MissingEndpoint {
+        /// Which endpoint.
+        endpoint: &'static str,
+    },
+    /// An endpoint is not https although the provider is not on loopback.
+    #[error("the provider's {endpoint} does not use https")]
+    InsecureEndpoint {
+        /// Which endpoint.
+        endpoint: &'static str,
+    },
+    /// The provider does not support PKCE with S256 (RFC 7636).
+    #[error("the provider does not support PKCE with S256")]
+    NoS256,
+    /// Pushed authorization requests are switched off here but required there, or the other way round.
+    #[error("the provider and the configuration disagree about pushed authorization requests")]
+    PushedRequests,
+    /// The provider refused the request with an OAuth error.
+    #[error("the provider's {endpoint} refused the request: {refusal}")]
+    Refused {
+        /// Which endpoint.
+        endpoint: &'static str,
+        /// The OAuth error.
+        refusal: Refusal,
+    },
+    /// The client assertion could not be signed.
+    #[error("the client assertion can not be signed")]
+    ClientAssertion,
+    /// The same fetch failed a moment ago and is not repeated yet.
+    #[error("{0}")]
+    Recent(#[source] Arc<ProviderError>),
+}
+
+impl ProviderError {
+    /// Which kind of outage this is.
+    pub fn outage(&self) -> Outage {
+        match self {
+            Self::Unreachable { .. } => Outage::Unreachable,
+            Self::Timeout { .. } => Outage::Timeout,
+            Self::Recent(earlier) => earlier.outage(),
+            Self::Status { .. }
+            | Self::TooLarge { .. }
+            | Self::ContentType { .. }
+            | Self::Malformed { .. }
+            | Self::IssuerMismatch
+            | Self::MissingEndpoint { .. }
+            | Self::InsecureEndpoint { .. }
+            | Self::NoS256
+            | Self::PushedRequests
+            | Self::Refused { .. }
+            | Self::ClientAssertion => Outage::BadAnswer,
+        }
+    }
+}
+
+/// An OAuth error answer (RFC 6749 section 5.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    error: String,
+}
+
+impl Refusal {
+    /// Keeps the legal characters of an error code, at most 64 of them.
+    pub fn new(error: &str) -> Self {
+        const LONGEST: usize = 64; // registered codes have at most 30 characters
+        let legal = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        Self {
+            error: error.chars().filter(legal).take(LONGEST).collect(),
+        }
+    }
+
+    /// The error code, `invalid_grant` for one.
+    pub fn error(&self) -> &str {
+        &self.error
+    }
+
+    /// Whether the grant itself is dead: asking again can never succeed.
+    pub fn is_final(&self) -> bool {
+        self.error == "invalid_grant"
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.error)
+    }
+}
+
+/// The code exchange failed (OpenID Connect Core 3.1.3).
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The provider gave no usable answer.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The provider refused the code.
+    #[error("the provider refused the code: {0}")]
+    Refused(Refusal),
+    /// The answer has no access token.
+    #[error("the token response has no access token")]
+    MissingAccessToken,
+    /// The answer has no ID token.
+    #[error("the token response has no ID token")]
+    MissingIdToken,
+    /// The answer's token type is not `Bearer`.
+    #[error("the token response has a token type other than Bearer")]
+    TokenType,
+}
+
+/// The refresh grant failed (RFC 6749 section 6).
+#[derive(Debug, thiserror::Error)]
+pub enum RefreshError {
+    /// The provider refused; [`Refusal::is_final`] tells whether the refresh token is dead (`invalid_grant`)
+    /// or the client's registration is at fault, in which case the session must survive.
+    #[error("the provider refused the refresh token: {0}")]
+    Refused(Refusal),
+    /// The provider answered with success but nothing usable: no access token or an unknown token type.
+    #[error("the refresh response is of no use: {0}")]
+    Unusable(&'static str),
+    /// No usable answer this time; nothing is lost.
+    #[error("the provider could not be asked for a refresh")]
+    Transient(#[source] ProviderError),
+}
+
+/// An ID token was refused (OpenID Connect Core 3.1.3.7).
+#[derive(Debug, thiserror::Error)]
+pub enum IdTokenError {
+    /// The keys could not be had.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// Not a compact JWS, too long, or not strict JSON inside.
+    #[error("the token is malformed")]
+    Malformed,
+    /// The header names another algorithm than the configured one.
+    #[error("the token is signed with another algorithm than the configured one")]
+    Algorithm,
+    /// The header has `crit`, or a `typ` of another kind of token.
+    #[error("the token's header asks for something we do not do")]
+    Header,
+    /// No key of the provider fits the header.
+    #[error("no key of the provider fits the token")]
+    UnknownKey,
+    /// The signature does not verify.
+    #[error("the token's signature does not verify")]
+    Signature,
+    /// `iss` is absent or another.
+    #[error("iss is not the provider")]
+    Issuer,
+    /// `aud` is absent, lacks this client or names another audience.
+    #[error("aud is not exactly this client")]
+    Audience,
+    /// `azp` is another client.
+    #[error("azp is not this client")]
+    AuthorizedParty,
+    /// `exp` is absent or passed.
+    #[error("exp is absent or has passed")]
+    Expired,
+    /// `nbf` is malformed or not reached.
+    #[error("nbf has not been reached")]
+    NotYetValid,
+    /// `iat` is absent, in the future or a day old.
+    #[error("iat is absent, in the future or too old")]
+    IssuedAt,
+    /// `nonce` is absent or another.
+    #[error("nonce is not the one sent")]
+    Nonce,
+    /// `at_hash` does not belong to the access token.
+    #[error("at_hash does not fit the access token")]
+    AccessTokenHash,
+    /// `auth_time` is absent or older than the `max_age` asked for.
+    #[error("auth_time is absent or older than max_age allows")]
+    AuthTime,
+    /// `acr` is none of those asked for.
+    #[error("acr is none of those asked for")]
+    Acr,
+    /// `sub` is absent, empty, too long or another than before.
+    #[error("sub is absent or not the expected one")]
+    Subject,
+    /// The organization is another than the one asked for.
+    #[error("the organization is not the one asked for")]
+    Organization,
+}
+
+/// Userinfo was refused (OpenID Connect Core 5.3).
+#[derive(Debug, thiserror::Error)]
+pub enum UserinfoError {
+    /// The provider gave no usable answer.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The provider does not accept the access token.
+    #[error("the provider does not accept the access token for userinfo")]
+    Unauthorized,
+    /// `sub` is absent or another.
+    #[error("userinfo is about another subject")]
+    Subject,
+    /// The answer is no JSON object.
+    #[error("userinfo is malformed")]
+    Malformed,
+    /// A signed answer did not verify.
+    #[error("signed userinfo was refused")]
+    Token(#[source] IdTokenError),
+}
+
+/// A logout token was refused (OpenID Connect Back-Channel Logout 2.6).
+#[derive(Debug, thiserror::Error)]
+pub enum LogoutTokenError {
+    /// The keys could not be had; the provider may try again.
+    #[error(transparent)]
+    Provider(ProviderError),
+    /// A check logout tokens share with ID tokens failed.
+    #[error(transparent)]
+    Token(IdTokenError),
+    /// `typ` is neither absent nor `logout+jwt`.
+    #[error("typ is not logout+jwt")]
+    Type,
+    /// `iat` is older than five minutes.
+    #[error("iat is older than five minutes")]
+    Stale,
+    /// `jti` is absent, empty or too long.
+    #[error("jti is absent")]
+    TokenId,
+    /// `events` lacks the back-channel logout event.
+    #[error("events does not hold the logout event")]
+    Events,
+    /// A `nonce` is present.
+    #[error("a nonce is present")]
+    Nonce,
+    /// Neither `sub` nor `sid` is present.
+    #[error("neither sub nor sid is present")]
+    Nobody,
+}
+
+impl From<IdTokenError> for LogoutTokenError {
+    fn from(error: IdTokenError) -> Self {
+        match error {
+            IdTokenError::Provider(provider) => Self::Provider(provider),
+            other => Self::Token(other),
+        }
+    }
+}
+
+/// The `iss` parameter of an authorization response was refused (RFC 9207 section 2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IssuerParameterError {
+    /// The provider promises the parameter and it is not there.
+    #[error("iss is absent although the provider promises it")]
+    Missing,
+    /// The parameter names another issuer.
+    #[error("iss is another issuer")]
+    Mismatch,
+}

@@ -1,0 +1,19 @@
+//! Token revocation (RFC 7009).
+
+/// Which kind of token is revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenHint {
+    /// `access_token`.
+    AccessToken,
+    /// `refresh_token`.
+    RefreshToken,
+}
+
+/// What became of a revocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revoked {
+    /// The provider took it; also when it did not know the token.
+    Done,
+    /// The provider offers no revocation.
+    NotOffered,
+}

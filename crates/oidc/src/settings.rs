@@ -1,0 +1,100 @@
+//! What has to be known about a provider before the first word is said to it.
+//!
+//! Reading and judging the settings is the caller's part (crate `provider-settings`); this is only their shape.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{ClientAuth, SigningAlgorithm};
+
+/// Everything configured about the provider and this client's registration with it.
+#[derive(Clone, Debug)]
+pub struct ProviderSettings {
+    /// Issuer identifier, compared byte by byte with what the provider says.
+    pub issuer: String,
+    /// Client identifier.
+    pub client_id: String,
+    /// How this client proves who it is.
+    pub client_auth: ClientAuth,
+    /// Scope asked for, space-separated; contains `openid`.
+    pub scope: String,
+    /// `audience` parameter of the authorization request.
+    pub audience: Option<String>,
+    /// Organization every login must belong to: `org_…` is an id, anything else a name.
+    pub organization: Option<String>,
+    /// How the provider hands the answer back.
+    pub response_mode: ResponseMode,
+    /// The one algorithm ID tokens and logout tokens may be signed with.
+    pub id_token_alg: SigningAlgorithm,
+    /// Further parameters of the authorization request.
+    pub authorization_params: Vec<(String, String)>,
+    /// Whether authorization requests are pushed (RFC 9126).
+    pub par: Par,
+    /// Bound on each HTTP exchange with the provider, body included.
+    pub http_timeout: Duration,
+    /// Tolerance for clocks that differ, in seconds.
+    pub clock_tolerance_secs: u64,
+    /// Lifetime in seconds of an access token whose response names none.
+    pub default_token_lifetime_secs: u64,
+    /// PEM file of the certification authorities trusted for the provider instead of the public ones.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl ProviderSettings {
+    /// Settings with the documented defaults and a client that has no secret.
+    pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            client_id: client_id.into(),
+            client_auth: ClientAuth::None,
+            scope: "openid profile email".to_owned(),
+            audience: None,
+            organization: None,
+            response_mode: ResponseMode::Query,
+            id_token_alg: SigningAlgorithm::Rs256,
+            authorization_params: Vec::new(),
+            par: Par::Auto,
+            http_timeout: Duration::from_millis(5_000),
+            clock_tolerance_secs: 60,
+            default_token_lifetime_secs: 300,
+            ca_file: None,
+        }
+    }
+
+    /// `max_age` in seconds when the configured authorization parameters ask for one.
+    pub fn configured_max_age(&self) -> Option<u64> {
+        self.configured("max_age").and_then(|value| value.parse().ok())
+    }
+
+    /// `acr_values` when the configured authorization parameters ask for them.
+    pub fn configured_acr_values(&self) -> Option<&str> {
+        self.configured("acr_values")
+    }
+
+    fn configured(&self, name: &str) -> Option<&str> {
+        self.authorization_params
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// How the provider returns the authorization response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// In the query of a redirect.
+    Query,
+    /// In the body of a form the browser posts.
+    FormPost,
+}
+
+/// Whether authorization requests are pushed to the provider first (RFC 9126).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Par {
+    /// When the provider offers it.
+    Auto,
+    /// Always; without an endpoint for it no login starts.
+    Require,
+    /// Never.
+    Off,
+}

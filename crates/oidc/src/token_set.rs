@@ -1,0 +1,58 @@
+//! What a successful grant yields.
+
+use std::fmt;
+
+/// Tokens of a code exchange.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenSet {
+    /// Access token.
+    pub access_token: String,
+    /// Token type, always `Bearer`.
+    pub token_type: String,
+    /// Granted scope; as requested when the response names none.
+    pub scope: String,
+    /// When the access token expires, in seconds since the Unix epoch.
+    pub expires_at: u64,
+    /// Refresh token, when one was issued.
+    pub refresh_token: Option<String>,
+    /// ID token, not yet validated.
+    pub id_token: String,
+}
+
+/// Tokens of a refresh grant. What is `None` keeps its earlier value.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RefreshedTokens {
+    /// Access token.
+    pub access_token: String,
+    /// Token type, always `Bearer`.
+    pub token_type: String,
+    /// Granted scope, when the response names it.
+    pub scope: Option<String>,
+    /// When the access token expires, in seconds since the Unix epoch.
+    pub expires_at: u64,
+    /// The rotated refresh token; `None` keeps the old one.
+    pub refresh_token: Option<String>,
+    /// A new ID token, not yet validated; `None` keeps the old one.
+    pub id_token: Option<String>,
+}
+
+impl fmt::Debug for TokenSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenSet")
+            .field("scope", &self.scope)
+            .field("expires_at", &self.expires_at)
+            .field("has_refresh_token", &self.refresh_token.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RefreshedTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RefreshedTokens")
+            .field("scope", &self.scope)
+            .field("expires_at", &self.expires_at)
+            .field("has_refresh_token", &self.refresh_token.is_some())
+            .field("has_id_token", &self.id_token.is_some())
+            .finish_non_exhaustive()
+    }
+}
