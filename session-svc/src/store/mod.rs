@@ -9,6 +9,10 @@
 //! - A removed record can not be written again: `replace` on it answers `Missing`.
 //! - A record is gone once `expires_at_ms` is reached by the store's own clock, and its index entries with it.
 
+mod follow;
+mod leases;
+pub mod memory;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -119,16 +123,31 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError>;
 
     /// Replaces a record if its version is `expected`, and publishes `event` if there is one.
-    async fn replace(&self, record: Record, expected: u64, event: Option<Vec<u8>>) -> Result<Replaced, StoreError>;
+    async fn replace(
+        &self,
+        record: Record,
+        expected: u64,
+        event: Option<Vec<u8>>,
+    ) -> Result<Replaced, StoreError>;
 
     /// Removes a record and its index entries and publishes `event`; `None` if there was none.
     async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
     /// Records of an index, the newest first, at most `limit`, after `after`.
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Vec<Record>, StoreError>;
+    async fn list(
+        &self,
+        index: &str,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError>;
 
     /// Takes a lease for `ttl` if nobody holds it.
-    async fn acquire_lease(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<Lease>, StoreError>;
+    async fn acquire_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, StoreError>;
 
     /// Prolongs a lease by `ttl` from now; false if it is not held any more.
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError>;
@@ -142,8 +161,16 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Everything published after `after` (or from now on), across replicas. Ends with an error when the
     /// store cannot be heard; never silently loses an event: a gap is told as `Missed`.
-    async fn published(&self, after: Option<String>) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError>;
+    async fn published(
+        &self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError>;
 
     /// Answers if the store can do its work now.
     async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// Whole milliseconds of `duration`.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

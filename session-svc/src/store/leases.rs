@@ -1,0 +1,87 @@
+//! Leases of a store that belongs to one process: they live and die with it.
+//!
+//! Every holder is in this process, so a lease that went with a crash is free at the next start, which
+//! is what its end would have brought anyway. Fences grow across restarts if `origin` does.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{Lease, StoreError};
+
+/// Leases granted by one process.
+pub(super) struct Leases {
+    granted: Mutex<Granted>,
+    capacity: usize,
+}
+
+struct Granted {
+    fence: u64,
+    held: HashMap<String, (Lease, u64)>,
+}
+
+impl Leases {
+    /// No leases yet; the first fence is `origin + 1`; at most `capacity` are held at a time.
+    pub(super) fn new(origin: u64, capacity: usize) -> Self {
+        Self {
+            granted: Mutex::new(Granted {
+                fence: origin,
+                held: HashMap::new(),
+            }),
+            capacity,
+        }
+    }
+
+    fn granted(&self) -> MutexGuard<'_, Granted> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn acquire(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+        now_ms: u64,
+    ) -> Result<Option<Lease>, StoreError> {
+        let mut granted = self.granted();
+        if granted.held.get(name).is_some_and(|(_, until)| now_ms < *until) {
+            return Ok(None);
+        }
+        if granted.held.len() >= self.capacity {
+            granted.held.retain(|_, (_, until)| now_ms < *until);
+        }
+        if granted.held.len() >= self.capacity {
+            return Err(StoreError::Full);
+        }
+        granted.fence += 1;
+        let lease = Lease {
+            name: name.to_owned(),
+            fence: granted.fence,
+            holder: holder.to_owned(),
+        };
+        let until = now_ms.saturating_add(super::millis(ttl));
+        granted.held.insert(name.to_owned(), (lease.clone(), until));
+        Ok(Some(lease))
+    }
+
+    pub(super) fn renew(&self, lease: &Lease, ttl: Duration, now_ms: u64) -> bool {
+        match self.granted().held.get_mut(&lease.name) {
+            Some((held, until)) if held == lease && now_ms < *until => {
+                *until = now_ms.saturating_add(super::millis(ttl));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn release(&self, lease: &Lease) {
+        let mut granted = self.granted();
+        if granted
+            .held
+            .get(&lease.name)
+            .is_some_and(|(held, _)| held == lease)
+        {
+            granted.held.remove(&lease.name);
+        }
+    }
+}

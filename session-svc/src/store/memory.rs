@@ -1,0 +1,323 @@
+//! The store that forgets: everything in this process, for tests and for trying things out.
+//!
+//! It is also the reference the other adapters are compared with.
+//!
+//! Invariants
+//! - One lock: each verb is atomic, its event included.
+//! - At most `capacity` records, and as many remembered values and leases; expired ones are cleared away
+//!   before `Full` is answered.
+//! - Clones share one store, so that two services in one process can stand for two replicas.
+//!
+//! Deliberately absent: anything that survives the process.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chassis::clock::Clock;
+use futures_util::stream::BoxStream;
+use tokio::sync::watch;
+
+use super::follow::{self, EventLog, KEPT_EVENTS};
+use super::leases::Leases;
+use super::{
+    Cursor, IndexName, Inserted, Lease, Published, Record, RecordName, Replaced, SessionStore, StoreError,
+};
+
+/// Records a memory store keeps at most: about 200 MB of usual sessions.
+pub const DEFAULT_CAPACITY: usize = 100_000;
+
+/// Expired entries cleared away with each write: two for each that a write can add, so that none stay.
+const CLEARED_PER_WRITE: usize = 4;
+
+static STORES: AtomicU64 = AtomicU64::new(0);
+
+/// A store in this process's memory; clones share it.
+#[derive(Clone)]
+pub struct MemoryStore {
+    kept: Arc<Kept>,
+    clock: Arc<dyn Clock>,
+    capacity: usize,
+    origin: Arc<str>,
+}
+
+struct Kept {
+    state: Mutex<State>,
+    leases: Leases,
+    latest: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    records: HashMap<RecordName, Record>,
+    indexes: HashMap<IndexName, BTreeSet<(u64, RecordName)>>,
+    expiring: BTreeSet<(u64, RecordName)>,
+    remembered: HashMap<String, (u64, Vec<u8>)>,
+    forgetting: BTreeMap<(u64, String), ()>,
+    events: VecDeque<(u64, Vec<u8>)>,
+}
+
+/// How much a memory store holds, expired entries that were not cleared away yet included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holdings {
+    /// Records.
+    pub records: usize,
+    /// Entries of all indexes.
+    pub index_entries: usize,
+    /// Remembered values.
+    pub remembered: usize,
+}
+
+impl MemoryStore {
+    /// An empty store that keeps at most `capacity` records.
+    pub fn new(clock: Arc<dyn Clock>, capacity: usize) -> Self {
+        let number = STORES.fetch_add(1, Ordering::Relaxed);
+        let origin = format!("{:x}.{}.{number}", clock.now_ms(), std::process::id()).into();
+        let kept = Kept {
+            state: Mutex::new(State::default()),
+            leases: Leases::new(0, capacity),
+            latest: watch::Sender::new(0),
+        };
+        Self {
+            kept: Arc::new(kept),
+            clock,
+            capacity,
+            origin,
+        }
+    }
+
+    /// What is held now.
+    pub fn holdings(&self) -> Holdings {
+        let state = self.kept.state();
+        Holdings {
+            records: state.records.len(),
+            index_entries: state.indexes.values().map(BTreeSet::len).sum(),
+            remembered: state.remembered.len(),
+        }
+    }
+
+    /// Clears away everything expired; writes do so little by little.
+    pub fn sweep(&self) {
+        self.kept.state().sweep(self.clock.now_ms(), usize::MAX);
+    }
+}
+
+impl Kept {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No verb leaves the state half changed where it could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, state: &mut State, payload: Vec<u8>) {
+        let number = *self.latest.borrow() + 1;
+        state.events.push_back((number, payload));
+        if state.events.len() as u64 > KEPT_EVENTS {
+            state.events.pop_front();
+        }
+        self.latest.send_replace(number);
+    }
+}
+
+impl EventLog for Kept {
+    fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let state = self.state();
+        let start = state.events.partition_point(|(number, _)| *number <= after);
+        Ok(state.events.range(start..).take(limit).cloned().collect())
+    }
+}
+
+impl State {
+    fn live(&self, name: &str, now_ms: u64) -> Option<&Record> {
+        self.records
+            .get(name)
+            .filter(|record| now_ms < record.expires_at_ms)
+    }
+
+    fn put(&mut self, record: Record) {
+        for index in &record.indexes {
+            let entry = (record.created_at_ms, record.name.clone());
+            self.indexes.entry(index.clone()).or_default().insert(entry);
+        }
+        self.expiring.insert((record.expires_at_ms, record.name.clone()));
+        self.records.insert(record.name.clone(), record);
+    }
+
+    fn take(&mut self, name: &str) -> Option<Record> {
+        let record = self.records.remove(name)?;
+        self.expiring.remove(&(record.expires_at_ms, record.name.clone()));
+        for index in &record.indexes {
+            if let Some(entries) = self.indexes.get_mut(index) {
+                entries.remove(&(record.created_at_ms, record.name.clone()));
+                if entries.is_empty() {
+                    self.indexes.remove(index);
+                }
+            }
+        }
+        Some(record)
+    }
+
+    fn sweep(&mut self, now_ms: u64, at_most: usize) {
+        for _ in 0..at_most {
+            let Some((_, name)) = self.expiring.first().filter(|(at, _)| *at <= now_ms).cloned() else {
+                break;
+            };
+            self.take(&name);
+        }
+        for _ in 0..at_most {
+            let Some(((at, name), ())) = self.forgetting.pop_first() else {
+                break;
+            };
+            if at > now_ms {
+                self.forgetting.insert((at, name), ());
+                break;
+            }
+            self.remembered.remove(&name);
+        }
+    }
+}
+
+#[async_trait]
+impl SessionStore for MemoryStore {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        let now_ms = self.now_ms();
+        let mut state = self.kept.state();
+        state.sweep(now_ms, CLEARED_PER_WRITE);
+        if state.live(&record.name, now_ms).is_some() {
+            return Ok(Inserted::Taken);
+        }
+        state.take(&record.name);
+        if state.records.len() >= self.capacity {
+            state.sweep(now_ms, usize::MAX);
+        }
+        if state.records.len() >= self.capacity {
+            return Err(StoreError::Full);
+        }
+        state.put(record);
+        self.kept.publish(&mut state, event);
+        Ok(Inserted::Done)
+    }
+
+    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.kept.state().live(name, self.now_ms()).cloned())
+    }
+
+    async fn replace(
+        &self,
+        record: Record,
+        expected: u64,
+        event: Option<Vec<u8>>,
+    ) -> Result<Replaced, StoreError> {
+        let now_ms = self.now_ms();
+        let mut state = self.kept.state();
+        state.sweep(now_ms, CLEARED_PER_WRITE);
+        match state.live(&record.name, now_ms) {
+            None => return Ok(Replaced::Missing),
+            Some(current) if current.version != expected => return Ok(Replaced::Stale),
+            Some(_) => {}
+        }
+        state.take(&record.name);
+        state.put(record);
+        if let Some(event) = event {
+            self.kept.publish(&mut state, event);
+        }
+        Ok(Replaced::Done)
+    }
+
+    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+        let mut state = self.kept.state();
+        if state.live(name, self.now_ms()).is_none() {
+            return Ok(None);
+        }
+        let removed = state.take(name);
+        self.kept.publish(&mut state, event);
+        Ok(removed)
+    }
+
+    async fn list(
+        &self,
+        index: &str,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let now_ms = self.now_ms();
+        let state = self.kept.state();
+        let Some(entries) = state.indexes.get(index) else {
+            return Ok(Vec::new());
+        };
+        let older = after.map(|cursor| (cursor.created_at_ms, cursor.name.clone()));
+        let entries = entries
+            .iter()
+            .rev()
+            .skip_while(|entry| older.as_ref().is_some_and(|older| *entry >= older));
+        Ok(entries
+            .filter_map(|(_, name)| state.live(name, now_ms))
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    async fn acquire_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        self.kept.leases.acquire(name, holder, ttl, self.now_ms())
+    }
+
+    async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
+        Ok(self.kept.leases.renew(lease, ttl, self.now_ms()))
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.kept.leases.release(lease);
+        Ok(())
+    }
+
+    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+        let now_ms = self.now_ms();
+        let mut state = self.kept.state();
+        state.sweep(now_ms, CLEARED_PER_WRITE);
+        if let Some((until, known)) = state.remembered.get(name) {
+            if now_ms < *until {
+                return Ok(Some(known.clone()));
+            }
+            let stale = (*until, name.to_owned());
+            state.forgetting.remove(&stale);
+            state.remembered.remove(name);
+        }
+        if state.remembered.len() >= self.capacity {
+            state.sweep(now_ms, usize::MAX);
+        }
+        if state.remembered.len() >= self.capacity {
+            return Err(StoreError::Full);
+        }
+        let until = now_ms.saturating_add(super::millis(ttl));
+        state.remembered.insert(name.to_owned(), (until, value.to_vec()));
+        state.forgetting.insert((until, name.to_owned()), ());
+        Ok(None)
+    }
+
+    async fn published(
+        &self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+        let latest = self.kept.latest.subscribe();
+        Ok(follow::follow(
+            Arc::clone(&self.kept),
+            Arc::clone(&self.origin),
+            latest,
+            after.as_deref(),
+        ))
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
