@@ -20,7 +20,8 @@ function tellReaper(line) {
   reaper.stdin.write(`${line}\n`);
 }
 
-/** One running program. `exited` resolves with `{code, signal}`; `output` is the last of what it wrote. */
+/** One running program. `exited` resolves with `{code, signal}`; `output` is the last of what it wrote,
+ * `firstLine` a promise of the first line on its standard output. */
 export class Child {
   /** Starts `command` in its own process group. `logFile` gets a copy of everything it writes. */
   constructor(name, command, args, { env = {}, cwd, logFile } = {}) {
@@ -38,10 +39,14 @@ export class Child {
     const keep = (chunk) => {
       log?.write(chunk);
       this.output = (this.output + chunk).slice(-TAIL_CHARS);
-      const end = this.output.indexOf('\n');
-      if (end >= 0) this.gotLine(this.output.slice(0, end));
     };
-    this.process.stdout.setEncoding('utf8').on('data', keep);
+    let start = ''; // of standard output, up to its first line end
+    this.process.stdout.setEncoding('utf8').on('data', (chunk) => {
+      keep(chunk);
+      if (start.includes('\n')) return;
+      start += chunk;
+      if (start.includes('\n')) this.gotLine(start.slice(0, start.indexOf('\n')));
+    });
     this.process.stderr.setEncoding('utf8').on('data', keep);
     this.ended = undefined;
     this.exited = new Promise((resolve) => {

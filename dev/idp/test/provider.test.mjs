@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { Browser, claimsOf, newLogin, redeem, SIGNED_OUT, signIn, startProvider, token } from './support.mjs';
+
+test('a person signs in and the ID token carries profile, e-mail and the provider session', async (t) => {
+  const idp = await startProvider(t);
+  const login = await signIn(new Browser(), idp);
+  assert.equal(login.callback.state, 'state-1');
+  assert.equal(login.callback.iss, idp.issuer);
+  const { status, body } = await redeem(idp, login);
+  assert.equal(status, 200);
+  const claims = claimsOf(body.id_token);
+  assert.equal(claims.name, 'Ada Lovelace');
+  assert.equal(claims.email, 'ada@example.test');
+  assert.equal(claims.email_verified, true);
+  assert.equal(claims.nonce, 'nonce-1');
+  assert.ok(body.refresh_token, 'a refresh token comes without offline_access too');
+  const userinfo = await (await fetch(`${idp.issuer}/me`, { headers: { authorization: `Bearer ${body.access_token}` } })).json();
+  assert.equal(userinfo.sub, claims.sub);
+});
+
+test('offline_access is granted when it is asked for', async (t) => {
+  const idp = await startProvider(t);
+  const login = await signIn(new Browser(), idp, { scope: 'openid profile email offline_access', prompt: 'login' });
+  const { body } = await redeem(idp, login);
+  assert.ok(body.refresh_token);
+});
+
+test('a wrong password is told on the page and lets the person try again', async (t) => {
+  const idp = await startProvider(t);
+  const browser = new Browser();
+  const page = await browser.follow(newLogin(idp).url, idp.issuer);
+  const refused = await browser.post(`${page.url}/login`, { email: 'ada@example.test', password: '<wrong>' });
+  const text = await refused.text();
+  assert.equal(refused.status, 401);
+  assert.match(text, /role="alert"/);
+  assert.match(text, /value="ada@example\.test"/);
+  assert.doesNotMatch(text, /<wrong>/);
+  const accepted = await browser.post(`${page.url}/login`, { email: 'Ada@Example.test ', password: 'analytical-engine' });
+  assert.equal(accepted.status, 303);
+});
+
+test('cancelling answers the client with access_denied', async (t) => {
+  const idp = await startProvider(t);
+  const browser = new Browser();
+  const page = await browser.follow(newLogin(idp).url, idp.issuer);
+  const answer = await browser.post(`${page.url}/abort`, {});
+  const { location } = await browser.follow(answer.headers.get('location'), idp.issuer);
+  assert.equal(new URL(location).searchParams.get('error'), 'access_denied');
+});
+
+test('a sign-in page opened in another browser is refused with a page, not a stack trace', async (t) => {
+  const idp = await startProvider(t);
+  const page = await new Browser().follow(newLogin(idp).url, idp.issuer);
+  const stranger = await new Browser().fetch(page.url);
+  assert.equal(stranger.status, 400);
+  assert.match(await stranger.text(), /no longer valid/);
+});
+
+test('refresh tokens rotate and a used one revokes the whole grant', async (t) => {
+  const idp = await startProvider(t);
+  const first = (await redeem(idp, await signIn(new Browser(), idp))).body;
+  const second = await token(idp, { grant_type: 'refresh_token', refresh_token: first.refresh_token });
+  assert.equal(second.status, 200);
+  assert.notEqual(second.body.refresh_token, first.refresh_token);
+  const reused = await token(idp, { grant_type: 'refresh_token', refresh_token: first.refresh_token });
+  assert.equal(reused.body.error, 'invalid_grant');
+  const revoked = await token(idp, { grant_type: 'refresh_token', refresh_token: second.body.refresh_token });
+  assert.equal(revoked.body.error, 'invalid_grant');
+});
+
+test('the lifetime of access tokens is as asked', async (t) => {
+  const idp = await startProvider(t, ['--access-token-ttl', '7']);
+  const { body } = await redeem(idp, await signIn(new Browser(), idp));
+  assert.equal(body.expires_in, 7);
+});
+
+test('sign-out with an ID token ends the sign-in, tells the client on the back channel and returns', async (t) => {
+  const logoutTokens = [];
+  const client = http.createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    logoutTokens.push(new URLSearchParams(body).get('logout_token'));
+    response.end();
+  });
+  await new Promise((resolve) => client.listen(0, '127.0.0.1', resolve));
+  t.after(() => client.close());
+  const idp = await startProvider(t, ['--backchannel-logout-uri', `http://127.0.0.1:${client.address().port}/backchannel`]);
+  const browser = new Browser();
+  const { body } = await redeem(idp, await signIn(browser, idp));
+
+  const query = new URLSearchParams({ id_token_hint: body.id_token, post_logout_redirect_uri: SIGNED_OUT, state: 'bye' });
+  const page = await (await browser.fetch(`${idp.issuer}/session/end?${query}`)).text();
+  const [, xsrf] = /name="xsrf" value="([^"]+)"/.exec(page);
+  const answer = await browser.post(`${idp.issuer}/session/end/confirm`, { xsrf, logout: 'yes' });
+  assert.equal(answer.headers.get('location'), `${SIGNED_OUT}?state=bye`);
+
+  const [logoutToken] = logoutTokens.map(claimsOf);
+  assert.ok(claimsOf(body.id_token).sid);
+  assert.equal(logoutToken.sid, claimsOf(body.id_token).sid);
+  const refused = await token(idp, { grant_type: 'refresh_token', refresh_token: body.refresh_token });
+  assert.equal(refused.body.error, 'invalid_grant');
+});
+
+test('keys, sign-ins and refresh tokens outlive a restart when a state file is given', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-idp-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'state.json');
+  const before = await startProvider(t, [], file);
+  const { body } = await redeem(before, await signIn(new Browser(), before));
+  const { port } = new URL(before.issuer);
+  await before.stop();
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const after = await startProvider(t, ['--port', port], file);
+  assert.equal(after.client_secret, before.client_secret);
+  const renewed = await token(after, { grant_type: 'refresh_token', refresh_token: body.refresh_token });
+  assert.equal(renewed.status, 200);
+});
+
+test('discovery offers what the product can use', async (t) => {
+  const idp = await startProvider(t);
+  const metadata = await (await fetch(`${idp.issuer}/.well-known/openid-configuration`)).json();
+  assert.equal(metadata.issuer, idp.issuer);
+  assert.equal(metadata.authorization_response_iss_parameter_supported, true);
+  assert.equal(metadata.backchannel_logout_session_supported, true);
+  for (const endpoint of ['end_session_endpoint', 'revocation_endpoint', 'pushed_authorization_request_endpoint', 'userinfo_endpoint']) {
+    assert.ok(metadata[endpoint].startsWith(idp.issuer), endpoint);
+  }
+  assert.ok(metadata.response_modes_supported.includes('form_post'));
+  assert.ok(metadata.token_endpoint_auth_methods_supported.includes('private_key_jwt'));
+  assert.ok(metadata.dpop_signing_alg_values_supported.includes('ES256'));
+});
+
+test('a taken port is told in a sentence', async (t) => {
+  const idp = await startProvider(t);
+  const { port } = new URL(idp.issuer);
+  await assert.rejects(startProvider(t, ['--port', port]), new RegExp(`port ${port} on 127\\.0\\.0\\.1 is taken`));
+});
