@@ -47,6 +47,9 @@ export function binary(name, profile = 'debug') {
  * @param {string} [options.profile] debug or release programs (debug)
  * @param {(name: string, ended: {code: number, signal: string}, log: string) => void} [options.onExit] told when a process ends that nobody ended
  * @param {(text: string) => void} [options.onStep] told what is being started
+ * @param {(name: string, line: string) => void} [options.onLine] gets every line the processes write
+ * @param {boolean} [options.inheritSettings] let EDGE_*, SESSION_* and OIDC_* of the environment through (no); with an
+ *   OIDC_ISSUER_URL among them no provider is started and the services use that one
  */
 export async function startStack(options = {}) {
   const { edges = 1, sessionServices = 1, store = 'file:', ports = {}, profile = 'debug', onStep = () => {} } = options;
@@ -68,19 +71,21 @@ export async function startStack(options = {}) {
   const sessionNames = numbered('session', sessionServices);
   for (const name of ['idp', ...[...edgeNames, ...sessionNames].flatMap((process) => [process, `${process}Admin`])]) await port(name);
   const edgeUrl = `http://127.0.0.1:${edges > 1 ? await port('url') : ports.edge}`;
-  const issuer = `http://127.0.0.1:${ports.idp}`;
+  const issuer = (options.inheritSettings && process.env.OIDC_ISSUER_URL) || `http://127.0.0.1:${ports.idp}`;
   const url = (name) => `http://127.0.0.1:${ports[name]}`;
 
   let sessionStore = store;
   if (store === 'file:') sessionStore = `file:${join(stateDir, 'sessions.redb')}`;
   if (store === 'redis') sessionStore = `redis://127.0.0.1:${await port('redis')}/0`;
 
-  const provider = {
+  const isSetting = (name) => /^(EDGE|SESSION|OIDC|REDIS)_/.test(name);
+  const baseEnv = Object.fromEntries(Object.entries(process.env).filter(([name]) => options.inheritSettings || !isSetting(name)));
+  const foreignProvider = options.inheritSettings && process.env.OIDC_ISSUER_URL;
+  const provider = foreignProvider ? {} : {
     OIDC_ISSUER_URL: issuer,
     OIDC_CLIENT_ID: 'vestibule-dev',
     OIDC_CLIENT_AUTH_METHOD: options.clientAuth ?? 'client_secret_basic',
     OIDC_CLIENT_SECRET_FILE: secretFile('client-secret', secrets.client),
-    OTEL_SDK_DISABLED: process.env.OTEL_EXPORTER_OTLP_ENDPOINT ? 'false' : 'true',
   };
   const edgeSecret = secretFile('edge-secret', secrets.edge);
   const encryptionKey = secretFile('encryption-key', secrets.encryption);
@@ -95,7 +100,7 @@ export async function startStack(options = {}) {
       ready: (child) => child.output.includes('Ready to accept connections'),
     });
   }
-  plan.set('idp', {
+  if (!foreignProvider) plan.set('idp', {
     command: process.execPath,
     args: [
       join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports.idp), '--client-secret', secrets.client,
@@ -148,7 +153,12 @@ export async function startStack(options = {}) {
   async function start(name) {
     const { command, args, env, ready } = plan.get(name);
     onStep(`starting ${name}`);
-    const child = new Child(name, command, args, { env, cwd: ROOT, logFile: join(stateDir, 'logs', `${name}.log`) });
+    const child = new Child(name, command, args, {
+      env: { ...baseEnv, ...env },
+      cwd: ROOT,
+      logFile: join(stateDir, 'logs', `${name}.log`),
+      onLine: options.onLine && ((line) => options.onLine(name, line)),
+    });
     running.set(name, child);
     expected.delete(name);
     child.exited.then((ended) => {
@@ -180,7 +190,7 @@ export async function startStack(options = {}) {
 
   try {
     if (plan.has('redis')) await start('redis');
-    await Promise.all(['idp', ...sessionNames].map(start));
+    await Promise.all([...plan.keys()].filter((name) => name === 'idp' || sessionNames.includes(name)).map(start));
     await Promise.all(edgeNames.map(start));
     if (edges > 1) balancer = await startBalancer(ports.url, edgeNames.map((name) => ports[name]));
   } catch (error) {
@@ -194,7 +204,7 @@ export async function startStack(options = {}) {
     issuer,
     sessionUrls: sessionNames.map(url),
     adminUrls: Object.fromEntries([...edgeNames, ...sessionNames].map((name) => [name, url(`${name}Admin`)])),
-    accounts: ACCOUNTS.map(({ name, email, password }) => ({ name, email, password })),
+    accounts: foreignProvider ? [] : ACCOUNTS.map(({ name, email, password }) => ({ name, email, password })),
     stateDir,
     secrets,
     store: sessionStore,

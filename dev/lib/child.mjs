@@ -23,8 +23,8 @@ function tellReaper(line) {
 /** One running program. `exited` resolves with `{code, signal}`; `output` is the last of what it wrote,
  * `firstLine` a promise of the first line on its standard output. */
 export class Child {
-  /** Starts `command` in its own process group. `logFile` gets a copy of everything it writes. */
-  constructor(name, command, args, { env = {}, cwd, logFile } = {}) {
+  /** Starts `command` in its own process group. `logFile` gets a copy of what it writes, `onLine` each line. */
+  constructor(name, command, args, { env = process.env, cwd, logFile, onLine } = {}) {
     this.name = name;
     this.output = '';
     this.firstLine = new Promise((resolve) => { this.gotLine = resolve; });
@@ -33,12 +33,17 @@ export class Child {
       mkdirSync(dirname(logFile), { recursive: true });
       log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
     }
-    this.process = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    this.process = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     this.pid = this.process.pid;
     if (this.pid) tellReaper(`+${this.pid}`);
+    let partial = '';
     const keep = (chunk) => {
       log?.write(chunk);
       this.output = (this.output + chunk).slice(-TAIL_CHARS);
+      if (!onLine) return;
+      const lines = (partial + chunk).split('\n');
+      partial = lines.pop().slice(-TAIL_CHARS);
+      lines.forEach((line) => onLine(line));
     };
     let start = ''; // of standard output, up to its first line end
     this.process.stdout.setEncoding('utf8').on('data', (chunk) => {

@@ -1,0 +1,37 @@
+# What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
+.DEFAULT_GOAL := help
+.PHONY: help run run-redis test lint fmt gen images k8s bench screenshots
+
+help: ## lists the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## builds and starts everything on this machine with the embedded store; Ctrl-C stops it
+	@exec node dev/run.mjs
+
+run-redis: ## the same on Redis, with two edges and two session services
+	@exec node dev/run.mjs --redis
+
+test: ## every test: Rust, web, provider, Python, browser, Kubernetes; closes on a count
+	@exec node dev/test.mjs
+
+lint: ## formatting, clippy, types, generated code
+	@exec node dev/lint.mjs
+
+fmt: ## formats Rust and web sources
+	cargo fmt --all
+	cd web && npm run --silent fmt
+
+gen: ## writes generated code again
+	@exec node dev/gen.mjs
+
+images: ## container images of edge, session service and web app
+	@exec node dev/images.mjs
+
+k8s: ## renders and validates the Kubernetes manifests
+	@exec node dev/test.mjs --only kubernetes
+
+bench: ## measures, and writes a report under target/bench
+	@exec node bench/run.mjs
+
+screenshots: ## makes the pictures of the README
+	@exec node dev/screenshots.mjs

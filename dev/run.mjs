@@ -1,0 +1,136 @@
+// `make run` and `make run-redis`: builds what changed, starts everything on loopback, prints one URL, stops all of it on Ctrl-C.
+//
+// What it keeps lies in .run/ (VESTIBULE_RUN_DIR): secrets (0600), the session store, the provider's sign-ins, logs.
+// Settings of the services (EDGE_*, SESSION_*, OIDC_*) in the environment reach them; the addresses below move with theirs.
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { spawnSync } from 'node:child_process';
+
+import { buildServices, buildWeb, checkTools, installPackages, Problem } from './lib/build.mjs';
+import { freePort, portTaken } from './lib/net.mjs';
+import { ROOT, startStack } from './stack.mjs';
+
+const redis = process.argv.includes('--redis');
+const command = redis ? 'make run-redis' : 'make run';
+const runDir = resolve(ROOT, process.env.VESTIBULE_RUN_DIR || '.run');
+
+// [process port, what it is, the setting that moves it, default]
+const ADDRESSES = [
+  [redis ? 'url' : 'edge', redis ? 'the balancer before the edges' : 'the edge', 'EDGE_LISTEN', 3000],
+  ['edgeAdmin', 'the edge, admin', 'EDGE_ADMIN_LISTEN', 9300],
+  ['session', 'the session service', 'SESSION_LISTEN', 50051],
+  ['sessionAdmin', 'the session service, admin', 'SESSION_ADMIN_LISTEN', 9301],
+  ...(process.env.OIDC_ISSUER_URL ? [] : [['idp', 'the development provider', 'VESTIBULE_IDP_LISTEN', 9000]]),
+  ...(redis
+    ? [
+        ['redis', 'Redis', 'VESTIBULE_REDIS_LISTEN', 6379],
+        ['edge', 'the first edge', 'VESTIBULE_EDGE_1_LISTEN', 3001],
+        ['edge-2', 'the second edge', 'VESTIBULE_EDGE_2_LISTEN', 3002],
+        ['edge-2Admin', 'the second edge, admin', 'VESTIBULE_EDGE_2_ADMIN_LISTEN', 9302],
+        ['session-2', 'the second session service', 'VESTIBULE_SESSION_2_LISTEN', 50052],
+        ['session-2Admin', 'the second session service, admin', 'VESTIBULE_SESSION_2_ADMIN_LISTEN', 9303],
+      ]
+    : []),
+];
+
+const started = Date.now();
+const say = (text) => process.stdout.write(`[${((Date.now() - started) / 1000).toFixed(1).padStart(5)} s] ${text}\n`);
+
+/** The ports to use, after every taken or senseless one was named. */
+async function choosePorts() {
+  const ports = {};
+  const wrong = [];
+  const uses = new Map();
+  for (const [name, what, setting, normal] of ADDRESSES) {
+    const text = process.env[setting] ?? `127.0.0.1:${normal}`;
+    const [, host, port] = /^(127\.0\.0\.1|localhost):(\d{1,5})$/.exec(text) ?? [];
+    if (!host || Number(port) < 1 || Number(port) > 65535) {
+      wrong.push(`${setting}=${text}: ${command} stays on loopback, so this must be 127.0.0.1:PORT.`);
+      continue;
+    }
+    ports[name] = Number(port);
+    const other = uses.get(ports[name]);
+    uses.set(ports[name], setting);
+    if (other) wrong.push(`${setting} and ${other} both say port ${port}.`);
+    else if (await portTaken(ports[name])) {
+      wrong.push(`Port ${port} (${what}) is taken. Stop what uses it, or move it with ${setting}, for example:\n    ${setting}=127.0.0.1:${await freePort()} ${command}`);
+    }
+  }
+  if (wrong.length > 0) throw new Problem(wrong.join('\n'));
+  return ports;
+}
+
+/** Secrets of this machine, made once so that sessions outlive a restart. */
+function secrets() {
+  const file = join(runDir, 'secrets.json');
+  mkdirSync(runDir, { recursive: true, mode: 0o700 });
+  if (!existsSync(file)) {
+    const fresh = { edge: randomBytes(32).toString('hex'), encryption: randomBytes(32).toString('hex'), client: randomBytes(32).toString('base64url') };
+    writeFileSync(file, `${JSON.stringify(fresh, null, 2)}\n`, { mode: 0o600 });
+  }
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
+
+function welcome(stack) {
+  const lines = ['', `  Vestibule is running${redis ? ' on Redis, with two edges and two session services' : ''}. Open:`, '', `      ${stack.edgeUrl}`, ''];
+  if (stack.accounts.length > 0) {
+    const width = Math.max(...stack.accounts.map(({ email }) => email.length));
+    lines.push('  and sign in with one of these:', '');
+    for (const { email, password, name } of stack.accounts) lines.push(`      ${email.padEnd(width)}   ${password}   (${name})`);
+  } else {
+    lines.push(`  Sign-in is at ${stack.issuer}`);
+  }
+  lines.push('', `  Logs: ${relative(process.cwd(), join(stack.stateDir, 'logs')) || '.'}    Stop: Ctrl-C`, '', '');
+  return lines.join('\n');
+}
+
+/** Errors of the services are shown here as well as in their logs. */
+function showErrors(name, line) {
+  if (/"level":"ERROR"|panicked at|^Error/i.test(line)) process.stdout.write(`${name}: ${line.slice(0, 2000)}\n`);
+}
+
+let stack;
+let stopping = false;
+async function stopAll(code, text) {
+  if (stopping) process.exit(code || 130); // asked twice: go at once, the reaper ends the children
+  stopping = true;
+  say(text);
+  await stack?.stop();
+  process.exit(code);
+}
+process.on('SIGINT', () => stopAll(0, 'stopping'));
+process.on('SIGTERM', () => stopAll(0, 'stopping'));
+process.on('SIGHUP', () => stopAll(0, 'stopping'));
+
+try {
+  checkTools();
+  if (redis && spawnSync('redis-server', ['--version'], { stdio: 'ignore' }).status !== 0) {
+    throw new Problem('make run-redis needs redis-server on the PATH (Debian: apt-get install redis-server).');
+  }
+  const ports = await choosePorts();
+  await installPackages('dev/idp', say);
+  await installPackages('web', say);
+  await buildWeb(say);
+  await buildServices(say);
+  const stateDir = redis ? join(runDir, 'redis') : runDir;
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  stack = await startStack({
+    ports,
+    stateDir,
+    secrets: secrets(),
+    edges: redis ? 2 : 1,
+    sessionServices: redis ? 2 : 1,
+    store: redis ? 'redis' : process.env.SESSION_STORE || 'file:',
+    inheritSettings: true,
+    onStep: say,
+    onLine: showErrors,
+    onExit: (name, ended, log) => stopAll(1, `${name} ended by itself (${ended.signal ?? `code ${ended.code}`}); stopping the rest. The last it wrote:\n${log}`),
+  });
+  if (!stopping) process.stdout.write(welcome(stack));
+} catch (error) {
+  if (!stopping) {
+    process.stderr.write(`\n${error instanceof Problem ? error.message : (error.message ?? error)}\n`);
+    process.exit(1);
+  }
+}
