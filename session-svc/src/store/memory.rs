@@ -23,7 +23,8 @@ use tokio::sync::watch;
 use super::follow::{self, EventLog, KEPT_EVENTS};
 use super::leases::Leases;
 use super::{
-    Cursor, IndexName, Inserted, Lease, Published, Record, RecordName, Replaced, SessionStore, StoreError,
+    Cursor, Holdings, IndexName, Inserted, Lease, Published, Record, RecordName, Replaced, SessionStore,
+    StoreError,
 };
 
 /// Records a memory store keeps at most: about 200 MB of usual sessions.
@@ -57,17 +58,6 @@ struct State {
     remembered: HashMap<String, (u64, Vec<u8>)>,
     forgetting: BTreeMap<(u64, String), ()>,
     events: VecDeque<(u64, Vec<u8>)>,
-}
-
-/// How much a memory store holds, expired entries that were not cleared away yet included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holdings {
-    /// Records.
-    pub records: usize,
-    /// Entries of all indexes.
-    pub index_entries: usize,
-    /// Remembered values.
-    pub remembered: usize,
 }
 
 impl MemoryStore {

@@ -9,14 +9,20 @@
 //! - A removed record can not be written again: `replace` on it answers `Missing`.
 //! - A record is gone once `expires_at_ms` is reached by the store's own clock, and its index entries with it.
 
+mod codec;
+pub mod file;
 mod follow;
 mod leases;
 pub mod memory;
+mod open;
+pub mod url;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+
+pub use self::open::{OpenError, open};
 
 /// Name of a record: the session's handle, a one-way hash of its secret ID (32 hexadecimal digits).
 pub type RecordName = String;
@@ -168,6 +174,17 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Answers if the store can do its work now.
     async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// How much an embedded store holds, expired entries that were not cleared away yet included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holdings {
+    /// Records.
+    pub records: usize,
+    /// Entries of all indexes.
+    pub index_entries: usize,
+    /// Remembered values.
+    pub remembered: usize,
 }
 
 /// Whole milliseconds of `duration`.

@@ -1,0 +1,165 @@
+//! How the adapters that write bytes write a record.
+//!
+//! Layout, big-endian, so that a script can compare versions as bytes:
+//! ```text
+//! offset 0   format (1)
+//!        1   version            u64
+//!        9   expires_at_ms      u64
+//!        17  created_at_ms      u64
+//!        25  number of indexes  u8
+//!            each: length u16 (high bit: lower-case hexadecimal, packed in half the bytes), bytes
+//!            payload to the end
+//! ```
+//! The name is the key and is not repeated. Names that are hexadecimal digits, as all of this service's
+//! are, take half the bytes.
+
+use super::{Record, StoreError};
+
+/// The only format there is.
+const FORMAT: u8 = 1;
+
+/// Where a record's version stands, for scripts: Lua counts from one.
+pub(super) const VERSION_IN_LUA: &str = "2, 9";
+
+const PACKED: u16 = 1 << 15;
+
+/// A record as bytes, without its name.
+pub(super) fn encode(record: &Record) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(26 + record.indexes.len() * 34 + record.payload.len());
+    bytes.push(FORMAT);
+    bytes.extend(record.version.to_be_bytes());
+    bytes.extend(record.expires_at_ms.to_be_bytes());
+    bytes.extend(record.created_at_ms.to_be_bytes());
+    // More indexes than a byte counts, or longer names than 15 bits count, are cut: nobody has them.
+    let indexes = &record.indexes[..record.indexes.len().min(usize::from(u8::MAX))];
+    bytes.push(indexes.len() as u8);
+    for index in indexes {
+        let (packed, flag) = match pack(index) {
+            Some(packed) => (packed, PACKED),
+            None => (index.as_bytes().to_vec(), 0),
+        };
+        let packed = &packed[..packed.len().min(usize::from(PACKED - 1))];
+        bytes.extend((packed.len() as u16 | flag).to_be_bytes());
+        bytes.extend(packed);
+    }
+    bytes.extend(&record.payload);
+    bytes
+}
+
+/// The record of `name` from its bytes; `Corrupt` if they are not what `encode` writes.
+pub(super) fn decode(name: &str, bytes: &[u8]) -> Result<Record, StoreError> {
+    parse(name, bytes).ok_or(StoreError::Corrupt)
+}
+
+fn parse(name: &str, bytes: &[u8]) -> Option<Record> {
+    let (&format, mut rest) = bytes.split_first()?;
+    if format != FORMAT {
+        return None;
+    }
+    let version = number(&mut rest)?;
+    let expires_at_ms = number(&mut rest)?;
+    let created_at_ms = number(&mut rest)?;
+    let (&count, mut rest) = rest.split_first()?;
+    let mut indexes = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        let (length, after) = rest.split_first_chunk::<2>()?;
+        let length = u16::from_be_bytes(*length);
+        let (index, after) = after.split_at_checked(usize::from(length & !PACKED))?;
+        indexes.push(if length & PACKED == 0 {
+            String::from_utf8(index.to_vec()).ok()?
+        } else {
+            unpack(index)
+        });
+        rest = after;
+    }
+    let payload = rest.to_vec();
+    Some(Record {
+        name: name.to_owned(),
+        version,
+        expires_at_ms,
+        created_at_ms,
+        indexes,
+        payload,
+    })
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let (bytes, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
+    Some(u64::from_be_bytes(*bytes))
+}
+
+/// The bytes that lower-case hexadecimal digits stand for, if `name` is such.
+pub(super) fn pack(name: &str) -> Option<Vec<u8>> {
+    let digits = name.as_bytes();
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    digits
+        .chunks_exact(2)
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+        .collect()
+}
+
+fn digit(character: u8) -> Option<u8> {
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'a'..=b'f' => Some(character - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// Lower-case hexadecimal digits of `bytes`.
+pub(super) fn unpack(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|half| char::from(DIGITS[usize::from(half)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_record() -> impl Strategy<Value = Record> {
+        let index = prop_oneof!["[0-9a-f]{32}", "[0-9a-f]{0,9}", "[ -~]{0,40}", any::<String>()];
+        (
+            any::<[u64; 3]>(),
+            prop::collection::vec(index, 0..4),
+            any::<Vec<u8>>(),
+        )
+            .prop_map(
+                |([version, expires_at_ms, created_at_ms], indexes, payload)| Record {
+                    name: "name".to_owned(),
+                    version,
+                    expires_at_ms,
+                    created_at_ms,
+                    indexes,
+                    payload,
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_survives_encoding(record in any_record()) {
+            prop_assert_eq!(decode("name", &encode(&record)).unwrap(), record);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused_without_panic(bytes: Vec<u8>) {
+            let _ = decode("name", &bytes);
+        }
+
+        #[test]
+        fn a_cut_header_is_refused(record in any_record(), keep in 0_usize..26) {
+            prop_assert!(matches!(decode("name", &encode(&record)[..keep]), Err(StoreError::Corrupt)));
+        }
+
+        #[test]
+        fn the_version_stands_where_scripts_look(record in any_record()) {
+            prop_assert_eq!(&encode(&record)[1..9], &record.version.to_be_bytes()[..]);
+            prop_assert_eq!(VERSION_IN_LUA, "2, 9");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The store in one file: crash-safe, for one process, nothing else to run.
+//!
+//! Invariants
+//! - A write is acknowledged after the commit that holds it is on the disk; writes that arrive while a commit
+//!   runs share the next one, so that many writers cost few disk flushes.
+//! - Records, indexes, expiry and events change in one transaction: a crash leaves all or nothing.
+//! - The file belongs to one process at a time and is readable by its owner only.
+//!
+//! Reads are done on the caller's thread: they come from the engine's cache or the system's page cache and
+//! take microseconds, less than handing them to another thread. Deliberately absent: leases on disk, see
+//! `leases`.
+
+mod tables;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chassis::clock::Clock;
+use futures_util::stream::BoxStream;
+use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase as _, StorageError};
+use tokio::sync::watch;
+
+use self::tables::{EVENTS, INDEX, RECORDS};
+use self::writer::Writer;
+use super::follow::{self, EventLog};
+use super::leases::Leases;
+use super::{
+    Cursor, Holdings, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, codec,
+};
+
+/// Memory the engine may use for pages: the hot part of about twenty thousand sessions. The system's page
+/// cache holds the rest.
+const CACHE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Leases held at a time: one for each session that is refreshing.
+const MOST_LEASES: usize = 100_000;
+
+/// How many process starts the upper bits of a fence count.
+const FENCES_PER_OPENING: u32 = 40;
+
+/// Why a file cannot be opened as a session store.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// Another process has the file.
+    #[error("{} is in use by another process: stop it, or give each session service a file of its own (replicas share a redis store)", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file or its directory cannot be read, written or made.
+    #[error("{} cannot be opened for reading and writing: create its directory and make it writable for this user", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file holds something else, or is damaged beyond repair.
+    #[error("{} is not a session store of this version, or is damaged: move it away to start with an empty one", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What the engine says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A store in one file.
+pub struct FileStore {
+    // First, so that the last commit is done before the file is let go.
+    writer: Writer,
+    kept: Arc<Kept>,
+    leases: Leases,
+    clock: Arc<dyn Clock>,
+    origin: Arc<str>,
+}
+
+struct Kept {
+    database: Arc<Database>,
+    latest: watch::Sender<u64>,
+}
+
+impl FileStore {
+    /// Opens or makes the file at `path`; recovers it if the last process was killed.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
+        let database = open_database(path)?;
+        let foreign = |source| FileError::Foreign {
+            path: path.to_owned(),
+            source,
+        };
+        let start = tables::start(&database).map_err(|error| foreign(Box::new(error)))?;
+        let database = Arc::new(database);
+        let kept = Arc::new(Kept {
+            database: Arc::clone(&database),
+            latest: watch::Sender::new(start.latest_event),
+        });
+        let writer = Writer::start(database, kept.latest.clone(), Arc::clone(&clock)).map_err(|source| {
+            FileError::Unusable {
+                path: path.to_owned(),
+                source,
+            }
+        })?;
+        let leases = Leases::new(start.openings << FENCES_PER_OPENING, MOST_LEASES);
+        Ok(Self {
+            writer,
+            kept,
+            leases,
+            clock,
+            origin: start.origin.into(),
+        })
+    }
+
+    /// What is held now, what expired but was not cleared away included.
+    pub async fn holdings(&self) -> Result<Holdings, StoreError> {
+        let [records, index_entries, remembered] = self.writer.write(|tables| tables.count()).await?;
+        let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(Holdings {
+            records: held(records),
+            index_entries: held(index_entries),
+            remembered: held(remembered),
+        })
+    }
+}
+
+fn open_database(path: &Path) -> Result<Database, FileError> {
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+
+    let unusable = |source| FileError::Unusable {
+        path: path.to_owned(),
+        source,
+    };
+    let mut options = std::fs::OpenOptions::new();
+    let file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(unusable)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+        .map_err(unusable)?;
+    let opened = Database::builder().set_cache_size(CACHE_BYTES).create_file(file);
+    opened.map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => FileError::InUse {
+            path: path.to_owned(),
+        },
+        DatabaseError::Storage(StorageError::Io(source))
+            if !matches!(
+                source.kind(),
+                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            unusable(source)
+        }
+        other => FileError::Foreign {
+            path: path.to_owned(),
+            source: Box::new(other),
+        },
+    })
+}
+
+/// Any engine error as the port tells it: a full disk is `Full`, damage `Corrupt`, the rest may pass.
+fn store_error(error: impl Into<redb::Error>) -> StoreError {
+    match error.into() {
+        redb::Error::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => StoreError::Full,
+        redb::Error::Corrupted(_) => StoreError::Corrupt,
+        other => StoreError::Unavailable(Box::new(other)),
+    }
+}
+
+impl Kept {
+    fn reading(&self) -> Result<ReadTransaction, StoreError> {
+        self.database.begin_read().map_err(store_error)
+    }
+
+    fn load(&self, name: &str, now_ms: u64) -> Result<Option<Record>, StoreError> {
+        let records = self.reading()?.open_table(RECORDS).map_err(store_error)?;
+        let Some(bytes) = records.get(name).map_err(store_error)? else {
+            return Ok(None);
+        };
+        let record = codec::decode(name, bytes.value())?;
+        Ok(Some(record).filter(|record| now_ms < record.expires_at_ms))
+    }
+
+    fn list(
+        &self,
+        index: &str,
+        after: Option<&Cursor>,
+        limit: usize,
+        now_ms: u64,
+    ) -> Result<Vec<Record>, StoreError> {
+        let reading = self.reading()?;
+        let records = reading.open_table(RECORDS).map_err(store_error)?;
+        let entries = reading.open_table(INDEX).map_err(store_error)?;
+        let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), |cursor| {
+            (cursor.created_at_ms, cursor.name.as_str())
+        });
+        let range = entries
+            .range((index, 0, "")..(index, created_at_ms, name))
+            .map_err(store_error)?;
+        let mut found = Vec::new();
+        for entry in range.rev() {
+            if found.len() == limit {
+                break;
+            }
+            let (key, _) = entry.map_err(store_error)?;
+            let (_, _, name) = key.value();
+            // Written together; without its record an entry is what sweeping an unreadable record left.
+            let Some(bytes) = records.get(name).map_err(store_error)? else {
+                continue;
+            };
+            let record = codec::decode(name, bytes.value())?;
+            if now_ms < record.expires_at_ms {
+                found.push(record);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl EventLog for Kept {
+    fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let events = self.reading()?.open_table(EVENTS).map_err(store_error)?;
+        let range = events.range(after.saturating_add(1)..).map_err(store_error)?;
+        range
+            .take(limit)
+            .map(|entry| {
+                let (number, payload) = entry.map_err(store_error)?;
+                Ok((number.value(), payload.value().to_vec()))
+            })
+            .collect()
+    }
+}
+
+#[async_trait]
+impl SessionStore for FileStore {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        self.writer
+            .write(move |tables| tables.insert(&record, &event))
+            .await
+    }
+
+    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        self.kept.load(name, self.now_ms())
+    }
+
+    async fn replace(
+        &self,
+        record: Record,
+        expected: u64,
+        event: Option<Vec<u8>>,
+    ) -> Result<Replaced, StoreError> {
+        self.writer
+            .write(move |tables| tables.replace(&record, expected, event.as_deref()))
+            .await
+    }
+
+    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+        let name = name.to_owned();
+        self.writer
+            .write(move |tables| tables.remove(&name, &event))
+            .await
+    }
+
+    async fn list(
+        &self,
+        index: &str,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.kept.list(index, after, limit, self.now_ms())
+    }
+
+    async fn acquire_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        self.leases.acquire(name, holder, ttl, self.now_ms())
+    }
+
+    async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
+        Ok(self.leases.renew(lease, ttl, self.now_ms()))
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.leases.release(lease);
+        Ok(())
+    }
+
+    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+        let (name, value) = (name.to_owned(), value.to_vec());
+        self.writer
+            .write(move |tables| tables.remember(&name, &value, ttl))
+            .await
+    }
+
+    async fn published(
+        &self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+        let latest = self.kept.latest.subscribe();
+        Ok(follow::follow(
+            Arc::clone(&self.kept),
+            Arc::clone(&self.origin),
+            latest,
+            after.as_deref(),
+        ))
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.writer.check()?;
+        self.kept.load("", 0).map(|_| ())
+    }
+}

@@ -1,0 +1,136 @@
+//! Leases: who may do something alone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Bench, PATIENCE, SHORT_MS, fresh_name};
+
+const SHORT: Duration = Duration::from_millis(SHORT_MS);
+const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) async fn a_lease_is_held_by_one(bench: &Bench) {
+    let name = fresh_name();
+    let lease = bench
+        .store
+        .acquire_lease(&name, "one", LONG)
+        .await
+        .unwrap()
+        .expect("a free lease");
+    assert_eq!(
+        (lease.name.as_str(), lease.holder.as_str()),
+        (name.as_str(), "one")
+    );
+    assert_eq!(bench.other.acquire_lease(&name, "two", LONG).await.unwrap(), None);
+    assert_eq!(
+        bench.store.acquire_lease(&name, "one", LONG).await.unwrap(),
+        None,
+        "not even by the holder"
+    );
+    assert!(
+        bench
+            .store
+            .acquire_lease(&fresh_name(), "two", LONG)
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+pub(crate) async fn a_lease_given_back_is_free_at_once(bench: &Bench) {
+    let name = fresh_name();
+    let lease = bench
+        .store
+        .acquire_lease(&name, "one", LONG)
+        .await
+        .unwrap()
+        .unwrap();
+    bench.store.release_lease(&lease).await.unwrap();
+    assert!(!bench.store.renew_lease(&lease, LONG).await.unwrap());
+    let second = bench
+        .other
+        .acquire_lease(&name, "two", LONG)
+        .await
+        .unwrap()
+        .expect("a free lease");
+    bench.store.release_lease(&lease).await.unwrap();
+    assert!(
+        bench.other.renew_lease(&second, LONG).await.unwrap(),
+        "a late release takes nothing from another"
+    );
+}
+
+pub(crate) async fn a_renewed_lease_is_held_longer(bench: &Bench) {
+    let name = fresh_name();
+    let lease = bench
+        .store
+        .acquire_lease(&name, "one", SHORT)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(bench.store.renew_lease(&lease, LONG).await.unwrap());
+    (bench.pass)(SHORT_MS * 2).await;
+    assert_eq!(bench.other.acquire_lease(&name, "two", LONG).await.unwrap(), None);
+    assert!(bench.store.renew_lease(&lease, SHORT).await.unwrap());
+}
+
+pub(crate) async fn a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_refused(bench: &Bench) {
+    let name = fresh_name();
+    let old = bench
+        .store
+        .acquire_lease(&name, "one", SHORT)
+        .await
+        .unwrap()
+        .unwrap();
+    (bench.pass)(SHORT_MS).await;
+    let started = Instant::now();
+    let new = loop {
+        if let Some(lease) = bench.other.acquire_lease(&name, "two", LONG).await.unwrap() {
+            break lease;
+        }
+        assert!(started.elapsed() < PATIENCE, "the lease never runs out");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert!(new.fence > old.fence);
+    assert!(!bench.store.renew_lease(&old, LONG).await.unwrap());
+    bench.store.release_lease(&old).await.unwrap();
+    assert!(bench.other.renew_lease(&new, LONG).await.unwrap());
+}
+
+pub(crate) async fn fences_grow_with_every_lease(bench: &Bench) {
+    let name = fresh_name();
+    let mut last = 0;
+    for round in 0..20 {
+        let store = if round % 2 == 0 {
+            &bench.store
+        } else {
+            &bench.other
+        };
+        let lease = store.acquire_lease(&name, "one", LONG).await.unwrap().unwrap();
+        assert!(lease.fence > last, "{} after {last}", lease.fence);
+        last = lease.fence;
+        store.release_lease(&lease).await.unwrap();
+    }
+}
+
+pub(crate) async fn of_concurrent_takers_one_gets_the_lease(bench: &Bench) {
+    let name = fresh_name();
+    let takers = (0..24).map(|number| {
+        let store = Arc::clone(if number % 2 == 0 {
+            &bench.store
+        } else {
+            &bench.other
+        });
+        let name = name.clone();
+        tokio::spawn(async move {
+            store
+                .acquire_lease(&name, &format!("holder {number}"), LONG)
+                .await
+                .unwrap()
+        })
+    });
+    let mut granted = 0;
+    for taker in takers.collect::<Vec<_>>() {
+        granted += usize::from(taker.await.unwrap().is_some());
+    }
+    assert_eq!(granted, 1);
+}
