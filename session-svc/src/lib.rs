@@ -1,3 +1,7 @@
 //! session-svc
 
+pub mod refresh;
+pub mod session;
+pub mod sessions;
 pub mod store;
+pub mod vault;

@@ -1,0 +1,81 @@
+//! What to do about an access token that is asked for: the decision order of behaviour.md §6, as a pure function.
+
+use super::{AccessToken, Session, State};
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Hand out the stored token.
+    Serve(AccessToken),
+    /// Ask the provider for a new one.
+    Refresh,
+    /// Neither.
+    Refuse(Refusal),
+}
+
+/// Why no token can be handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The session holds neither an access token nor a refresh token.
+    MissingAccessToken,
+    /// These scopes were asked for and not granted.
+    InsufficientScope(Vec<String>),
+    /// A refresh was forced, but there is no refresh token.
+    MissingRefreshToken,
+    /// The access token has expired and there is no refresh token.
+    ExpiredAccessToken,
+    /// The provider refused the refresh token before: it is not tried again.
+    RefusedBefore,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// Scopes the token has to carry.
+    pub scopes: &'a [String],
+    /// Refresh even if the stored token is good.
+    pub force_refresh: bool,
+    /// A token counts as expired when less than this is left, in milliseconds.
+    pub margin_ms: u64,
+}
+
+/// Decides, in the order of behaviour.md §6, steps 2 to 7.
+pub fn decide(session: &Session, ask: Ask<'_>, now_ms: u64) -> Decision {
+    let tokens = &session.tokens;
+    let refused_before = session.state == State::NeedsSignIn;
+    if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
+        return Decision::Refuse(Refusal::MissingAccessToken);
+    }
+    let missing = tokens.scope.missing(ask.scopes);
+    if !missing.is_empty() {
+        return Decision::Refuse(Refusal::InsufficientScope(missing.into_iter().map(str::to_owned).collect()));
+    }
+    if !ask.force_refresh
+        && let Some(access) = &tokens.access
+        && !is_expired(access, ask.margin_ms, now_ms)
+    {
+        return Decision::Serve(access.clone());
+    }
+    if refused_before {
+        return Decision::Refuse(Refusal::RefusedBefore);
+    }
+    match (&tokens.refresh, ask.force_refresh) {
+        (Some(_), _) => Decision::Refresh,
+        (None, true) => Decision::Refuse(Refusal::MissingRefreshToken),
+        (None, false) => Decision::Refuse(Refusal::ExpiredAccessToken),
+    }
+}
+
+/// Whether a token counts as expired: exactly the margin left is still valid.
+pub fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
+    access.expires_at_ms.saturating_sub(margin_ms) < now_ms
+}
+
+/// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.
+pub fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
+    session.tokens.access.clone().filter(|access| now_ms < access.expires_at_ms)
+}
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

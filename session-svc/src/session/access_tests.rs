@@ -1,0 +1,105 @@
+//! The decision table of behaviour.md §6.
+
+use chassis::secret::Secret;
+
+use super::*;
+use crate::session::{Device, Scope, SessionId, TokenSet};
+
+const MARGIN_MS: u64 = 60_000;
+const EXPIRES_MS: u64 = 1_000_000;
+
+fn session(access: bool, refresh: bool, state: State) -> Session {
+    let access = access.then(|| AccessToken {
+        value: Secret::new("token".to_owned()),
+        token_type: "Bearer".to_owned(),
+        expires_at_ms: EXPIRES_MS,
+    });
+    let tokens = TokenSet {
+        access,
+        scope: Scope::parse("openid email"),
+        refresh: refresh.then(|| Secret::new("refresh".to_owned())),
+        id_token: None,
+        generation: 1,
+    };
+    Session {
+        handle: SessionId::from_bytes([1; 16]).handle(),
+        issuer: "https://issuer.example".to_owned(),
+        subject: "sub".to_owned(),
+        user: Default::default(),
+        attributes: Default::default(),
+        tokens,
+        provider_sid: None,
+        authenticated_at_ms: 0,
+        created_at_ms: 0,
+        rolled_at_ms: 0,
+        not_after_ms: None,
+        created_on: Device::default(),
+        last_seen_on: Device::default(),
+        state,
+        version: 1,
+    }
+}
+
+fn ask(scopes: &[String], force_refresh: bool) -> Ask<'_> {
+    Ask { scopes, force_refresh, margin_ms: MARGIN_MS }
+}
+
+fn decided(session: &Session, force: bool, now_ms: u64) -> Decision {
+    decide(session, ask(&[], force), now_ms)
+}
+
+#[test]
+fn neither_token_is_a_missing_access_token_before_anything_else() {
+    let session = session(false, false, State::Active);
+    let scopes = ["unknown".to_owned()];
+    assert_eq!(decide(&session, ask(&scopes, true), 0), Decision::Refuse(Refusal::MissingAccessToken));
+}
+
+#[test]
+fn a_scope_not_granted_is_refused_before_a_refresh_is_thought_of() {
+    let scopes = ["email".to_owned(), "orders:read".to_owned()];
+    for force in [false, true] {
+        let refused = decide(&session(true, true, State::Active), ask(&scopes, force), EXPIRES_MS);
+        assert_eq!(refused, Decision::Refuse(Refusal::InsufficientScope(vec!["orders:read".to_owned()])));
+    }
+}
+
+#[test]
+fn a_forced_refresh_needs_a_refresh_token_even_if_the_token_is_good() {
+    assert_eq!(
+        decided(&session(true, false, State::Active), true, 0),
+        Decision::Refuse(Refusal::MissingRefreshToken)
+    );
+    assert_eq!(decided(&session(true, true, State::Active), true, 0), Decision::Refresh);
+}
+
+#[test]
+fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
+    let session = session(true, false, State::Active);
+    assert!(matches!(decided(&session, false, EXPIRES_MS - MARGIN_MS), Decision::Serve(_)));
+    assert_eq!(
+        decided(&session, false, EXPIRES_MS - MARGIN_MS + 1),
+        Decision::Refuse(Refusal::ExpiredAccessToken)
+    );
+}
+
+#[test]
+fn expired_or_absent_with_a_refresh_token_is_refreshed() {
+    assert_eq!(decided(&session(true, true, State::Active), false, EXPIRES_MS), Decision::Refresh);
+    assert_eq!(decided(&session(false, true, State::Active), false, 0), Decision::Refresh);
+}
+
+#[test]
+fn a_refused_refresh_token_is_not_tried_again_but_a_good_token_is_still_served() {
+    let session = session(true, false, State::NeedsSignIn);
+    assert!(matches!(decided(&session, false, 0), Decision::Serve(_)));
+    assert_eq!(decided(&session, true, 0), Decision::Refuse(Refusal::RefusedBefore));
+    assert_eq!(decided(&session, false, EXPIRES_MS), Decision::Refuse(Refusal::RefusedBefore));
+}
+
+#[test]
+fn inside_the_margin_a_token_is_still_good_until_it_really_expires() {
+    let session = session(true, true, State::Active);
+    assert!(still_good(&session, EXPIRES_MS - 1).is_some());
+    assert!(still_good(&session, EXPIRES_MS).is_none());
+}

@@ -1,0 +1,43 @@
+//! What is known about a browser at one moment.
+
+use std::net::IpAddr;
+
+/// Bytes of a User-Agent that are kept: enough to recognise a browser, too few to fill the store.
+pub const MAX_USER_AGENT_BYTES: usize = 512;
+
+/// A browser as it was seen once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its User-Agent header, shortened.
+    pub user_agent: String,
+    /// Its address.
+    pub address: Option<IpAddr>,
+    /// When it was seen, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+}
+
+impl Device {
+    /// Keeps what is worth keeping of a User-Agent: no control characters, at most [`MAX_USER_AGENT_BYTES`].
+    pub fn shorten_user_agent(text: &str) -> String {
+        let mut kept = String::new();
+        for letter in text.chars().filter(|letter| !letter.is_control()) {
+            if kept.len() + letter.len_utf8() > MAX_USER_AGENT_BYTES {
+                break;
+            }
+            kept.push(letter);
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_user_agent_is_cut_between_letters() {
+        let kept = Device::shorten_user_agent(&"ü".repeat(400));
+        assert_eq!(kept.len(), 512);
+        assert_eq!(Device::shorten_user_agent("a\r\nb\0c"), "abc");
+    }
+}

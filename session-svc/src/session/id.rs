@@ -1,0 +1,195 @@
+//! The secret session ID and the public handle made from it.
+//!
+//! Invariants: an ID is 16 random bytes, written as 32 lower-case hexadecimal digits; a handle says nothing about
+//! its ID; neither `Debug` nor an error ever shows an ID.
+
+use std::fmt;
+
+use ring::digest;
+use ring::rand::SecureRandom;
+
+/// Bytes of an ID and of a handle: 128 bits, beyond guessing.
+pub const ID_BYTES: usize = 16;
+
+/// Keeps handles apart from every other hash of the same bytes.
+const HANDLE_CONTEXT: &[u8] = b"vestibule session handle v1";
+
+/// The secret that names a session for its browser.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionId([u8; ID_BYTES]);
+
+/// The public name of a session: safe to log and to list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Handle([u8; ID_BYTES]);
+
+/// The text is not 32 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not 32 lower-case hexadecimal digits")]
+pub struct Malformed;
+
+/// The operating system gave no randomness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the operating system gave no random bytes")]
+pub struct NoRandomness;
+
+impl SessionId {
+    /// Makes a new ID; fails if there is no randomness.
+    pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
+        let mut bytes = [0; ID_BYTES];
+        random.fill(&mut bytes).map_err(|_| NoRandomness)?;
+        Ok(Self(bytes))
+    }
+
+    /// Takes the bytes of an ID made before.
+    pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads 32 lower-case hexadecimal digits, nothing else.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        decode_hex(text).map(Self)
+    }
+
+    /// The bytes, for sealing.
+    pub fn as_bytes(&self) -> &[u8; ID_BYTES] {
+        &self.0
+    }
+
+    /// The 32 digits: the secret itself, for its holder alone.
+    pub fn reveal(&self) -> String {
+        encode_hex(&self.0)
+    }
+
+    /// The public name of the session.
+    pub fn handle(&self) -> Handle {
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(HANDLE_CONTEXT);
+        context.update(&self.0);
+        Handle(first_bytes(context.finish().as_ref()))
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SessionId(…)")
+    }
+}
+
+impl Handle {
+    /// Reads 32 lower-case hexadecimal digits, nothing else.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        decode_hex(text).map(Self)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8; ID_BYTES] {
+        &self.0
+    }
+
+    /// Takes the bytes of a handle made before.
+    pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&encode_hex(&self.0))
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// The first 16 bytes of a longer hash.
+pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
+    let mut bytes = [0; ID_BYTES];
+    for (target, source) in bytes.iter_mut().zip(hash) {
+        *target = *source;
+    }
+    bytes
+}
+
+/// Writes bytes as lower-case hexadecimal digits.
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(DIGITS[usize::from(byte >> 4)]);
+        text.push(DIGITS[usize::from(byte & 0x0f)]);
+    }
+    text
+}
+
+fn decode_hex(text: &str) -> Result<[u8; ID_BYTES], Malformed> {
+    let digits = text.as_bytes();
+    if digits.len() != ID_BYTES * 2 {
+        return Err(Malformed);
+    }
+    let mut bytes = [0; ID_BYTES];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    Ok(bytes)
+}
+
+fn nibble(digit: u8) -> Result<u8, Malformed> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_id_reads_back_what_it_wrote(bytes: [u8; 16]) {
+            let id = SessionId::from_bytes(bytes);
+            prop_assert_eq!(SessionId::parse(&id.reveal()), Ok(id));
+        }
+
+        #[test]
+        fn nothing_but_32_lower_case_digits_is_an_id(text in ".{0,40}") {
+            let strict = text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+            prop_assert_eq!(SessionId::parse(&text).is_ok(), strict);
+        }
+    }
+
+    #[test]
+    fn upper_case_and_other_lengths_are_refused() {
+        for text in ["", "0", "0123456789ABCDEF0123456789ABCDEF", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdef0"] {
+            assert!(SessionId::parse(text).is_err(), "{text}");
+            assert!(Handle::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_handle_is_the_hash_of_its_id_and_never_changes_between_releases() {
+        let id = SessionId::from_bytes([7; 16]);
+        assert_eq!(id.handle(), id.clone().handle());
+        assert_ne!(id.handle().to_string(), id.reveal());
+        assert_ne!(id.handle(), SessionId::from_bytes([8; 16]).handle());
+        assert_eq!(SessionId::from_bytes([0; 16]).handle().to_string().len(), 32);
+    }
+
+    #[test]
+    fn debug_never_shows_an_id() {
+        let id = SessionId::from_bytes([0xab; 16]);
+        assert_eq!(format!("{id:?}"), "SessionId(…)");
+    }
+
+    #[test]
+    fn two_random_ids_differ() {
+        let random = ring::rand::SystemRandom::new();
+        assert_ne!(SessionId::random(&random).unwrap(), SessionId::random(&random).unwrap());
+    }
+}

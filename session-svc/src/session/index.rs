@@ -1,0 +1,43 @@
+//! Names of the lists sessions are found by: hashes, so that a store knows no person.
+//!
+//! Invariant: the parts are hashed with their lengths, so that no two different tuples share an input.
+
+use ring::digest;
+
+use super::id::{encode_hex, first_bytes};
+
+/// Keeps index names apart from every other hash.
+const CONTEXT: &[u8] = b"vestibule session index v1";
+
+/// Name of the list of a person's sessions.
+pub fn by_subject(issuer: &str, subject: &str) -> String {
+    hashed(&[b"subject", issuer.as_bytes(), subject.as_bytes()])
+}
+
+/// Name of the list of sessions that belong to a session of the provider.
+pub fn by_provider_sid(issuer: &str, sid: &str) -> String {
+    hashed(&[b"sid", issuer.as_bytes(), sid.as_bytes()])
+}
+
+/// A name made from parts, in the form of a record name: 32 hexadecimal digits.
+pub(crate) fn hashed(parts: &[&[u8]]) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(CONTEXT);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    encode_hex(&first_bytes(context.finish().as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moving_a_letter_between_issuer_and_subject_makes_another_name() {
+        assert_ne!(by_subject("https://a", "bc"), by_subject("https://ab", "c"));
+        assert_ne!(by_subject("i", "x"), by_provider_sid("i", "x"));
+        assert_eq!(by_subject("i", "x"), by_subject("i", "x"));
+    }
+}

@@ -1,0 +1,87 @@
+//! What a session is: pure values and the rules between them.
+//!
+//! Invariants
+//! - Nothing here reads a clock, does IO, or knows how a session is written down.
+//! - Times are milliseconds since the Unix epoch by the store's clock.
+//! - A secret session ID exists only on its way in and out; a session knows its public handle alone.
+//!
+//! Deliberately absent: a list of versions a session has had, and anything about browsers but what they told.
+
+pub mod access;
+pub mod change;
+pub mod device;
+pub mod id;
+pub mod index;
+pub mod lifetime;
+pub mod tokens;
+
+use serde_json::{Map, Value};
+
+pub use device::Device;
+pub use id::{Handle, SessionId};
+pub use lifetime::Lifetime;
+pub use tokens::{AccessToken, Scope, TokenSet};
+
+/// Claims about a person, or whatever else callers keep with a session.
+pub type Claims = Map<String, Value>;
+
+/// Whether the session still does everything a session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The person is signed in.
+    Active,
+    /// The provider refused to refresh the tokens: whatever needs one sends the person to sign in (behaviour.md §6).
+    NeedsSignIn,
+}
+
+/// A signed-in person on one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Public name, derived one-way from the secret ID.
+    pub handle: Handle,
+    /// Issuer identifier of the provider, byte-exact.
+    pub issuer: String,
+    /// The person at that issuer.
+    pub subject: String,
+    /// Claims about the person.
+    pub user: Claims,
+    /// Whatever callers remember with the session.
+    pub attributes: Claims,
+    /// What the provider's token endpoint gave.
+    pub tokens: TokenSet,
+    /// The provider's own session.
+    pub provider_sid: Option<String>,
+    /// When the person proved who they are.
+    pub authenticated_at_ms: u64,
+    /// When the session began.
+    pub created_at_ms: u64,
+    /// When the session was last extended by use.
+    pub rolled_at_ms: u64,
+    /// The session never lives beyond this instant.
+    pub not_after_ms: Option<u64>,
+    /// Where the session was created.
+    pub created_on: Device,
+    /// Where the session was last used.
+    pub last_seen_on: Device,
+    /// Whether the session still does everything.
+    pub state: State,
+    /// Grows by one with every write; the first is 1.
+    pub version: u64,
+}
+
+impl Session {
+    /// When the session ends if it is not used, by the durations given.
+    pub fn expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
+        lifetime.expires_at_ms(self.created_at_ms, self.rolled_at_ms, self.not_after_ms)
+    }
+
+    /// When the session ends however much it is used, by the durations given.
+    pub fn absolute_expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
+        lifetime.absolute_expires_at_ms(self.created_at_ms, self.not_after_ms)
+    }
+
+    /// Whether the session is valid: strictly before its end (behaviour.md §7).
+    pub fn is_valid(&self, lifetime: &Lifetime, now_ms: u64) -> bool {
+        now_ms < self.expires_at_ms(lifetime)
+    }
+}

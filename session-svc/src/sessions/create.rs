@@ -1,0 +1,201 @@
+//! Beginning a session.
+//!
+//! Invariants
+//! - A request id gives one session, however often and on however many replicas the request is repeated.
+//! - The session it takes the place of, and those beyond the limit of a person, end only once it is there.
+
+use std::time::Duration;
+
+use chassis::secret::Secret;
+
+use super::endings::{REQUEST_KEPT_MS, issued_at_secs};
+use super::{Sessions, SessionsError};
+use crate::session::id::ID_BYTES;
+use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, TokenSet, index};
+use crate::store::Inserted;
+
+/// Draws of a random ID: one is enough unless 128 random bits repeat.
+const ID_ATTEMPTS: usize = 3;
+
+/// Bytes of the hash of a request.
+pub const FINGERPRINT_BYTES: usize = 32;
+
+const REQUEST: &str = "request";
+
+/// Reads of the list of a person's sessions when the limit is kept.
+const LIMIT_PAGE: usize = 100;
+
+/// A session to begin.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Issuer identifier of the provider.
+    pub issuer: String,
+    /// The person at that issuer; also `sub` of `user`.
+    pub subject: String,
+    /// Claims about the person.
+    pub user: Claims,
+    /// The access token and its type, if there is one.
+    pub access_token: Option<(Secret<String>, String)>,
+    /// When the access token expires; `None` for the default lifetime.
+    pub access_token_expires_at_ms: Option<u64>,
+    /// Scope of the access token.
+    pub scope: Scope,
+    /// The refresh token.
+    pub refresh_token: Option<Secret<String>>,
+    /// The ID token, if it is to be kept.
+    pub id_token: Option<Secret<String>>,
+    /// The provider's own session.
+    pub provider_sid: Option<String>,
+    /// When the person proved who they are; `None` for now.
+    pub authenticated_at_ms: Option<u64>,
+    /// The browser.
+    pub device: Device,
+    /// A session this one takes the place of.
+    pub replaces: Option<SessionId>,
+    /// Names the request, and a hash of all it says.
+    pub request: Option<(String, [u8; FINGERPRINT_BYTES])>,
+    /// The session never lives beyond this instant.
+    pub not_after_ms: Option<u64>,
+}
+
+/// A session that began.
+#[derive(Debug)]
+pub struct Created {
+    /// Its secret.
+    pub id: SessionId,
+    /// The session.
+    pub session: Session,
+}
+
+impl Sessions {
+    /// Begins a session.
+    pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
+        let (before, reserved) = tokio::try_join!(
+            self.marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
+            self.reserved(new.request.as_ref())
+        )?;
+        let (id, session) = match reserved {
+            Some(id) => self.insert_reserved(id, &new).await?,
+            None => self.insert_random(&new).await?,
+        };
+        let after = self.marks(&new.issuer, &new.subject, new.provider_sid.as_deref()).await?;
+        let issued_at = new.id_token.as_ref().and_then(issued_at_secs);
+        if before.end(&after, &new.subject, issued_at) {
+            self.end_handle(session.handle, "back_channel_logout").await?;
+            return Err(SessionsError::Missing);
+        }
+        if let Some(replaced) = new.replaces.as_ref().map(SessionId::handle).filter(|old| *old != session.handle) {
+            self.end_handle(replaced, "replaced").await?;
+        }
+        self.keep_limit(&session).await?;
+        Ok(Created { id, session })
+    }
+
+    /// The ID of a request: the one it was given before, or a new one that is remembered.
+    async fn reserved(&self, request: Option<&(String, [u8; FINGERPRINT_BYTES])>) -> Result<Option<SessionId>, SessionsError> {
+        let Some((request_id, fingerprint)) = request else {
+            return Ok(None);
+        };
+        let id = self.random_id()?;
+        let name = index::hashed(&[REQUEST.as_bytes(), request_id.as_bytes()]);
+        let mut note = id.as_bytes().to_vec();
+        note.extend_from_slice(fingerprint);
+        let sealed = self.keeper.seal().seal_note(REQUEST, &name, &note)?;
+        let kept = Duration::from_millis(REQUEST_KEPT_MS);
+        let Some(before) = self.keeper.store().remember(&name, &sealed, kept).await? else {
+            return Ok(Some(id));
+        };
+        let note = self.keeper.seal().open_note(REQUEST, &name, &before)?;
+        let (id, same) = note.split_first_chunk::<ID_BYTES>().ok_or(SessionsError::Internal)?;
+        if same != fingerprint {
+            return Err(SessionsError::RequestIdReused);
+        }
+        Ok(Some(SessionId::from_bytes(*id)))
+    }
+
+    /// Inserts the session of a request, unless a repetition of the request did, or it ended since.
+    async fn insert_reserved(&self, id: SessionId, new: &NewSession) -> Result<(SessionId, Session), SessionsError> {
+        let session = self.begin(&id, new);
+        match self.keeper.insert(&session, self.limits.max_bytes).await? {
+            Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
+            Inserted::Done if self.ended_young(session.handle).await? => {
+                self.keeper.remove(session.handle, "replaced").await?;
+                Err(SessionsError::Missing)
+            }
+            Inserted::Done => Ok((id, session)),
+        }
+    }
+
+    async fn insert_random(&self, new: &NewSession) -> Result<(SessionId, Session), SessionsError> {
+        for _ in 0..ID_ATTEMPTS {
+            let id = self.random_id()?;
+            let session = self.begin(&id, new);
+            if self.keeper.insert(&session, self.limits.max_bytes).await? == Inserted::Done {
+                return Ok((id, session));
+            }
+        }
+        Err(SessionsError::Internal)
+    }
+
+    fn random_id(&self) -> Result<SessionId, SessionsError> {
+        SessionId::random(&self.random).map_err(SessionsError::NoRandomness)
+    }
+
+    fn begin(&self, id: &SessionId, new: &NewSession) -> Session {
+        let now_ms = self.keeper.now_ms();
+        let default_expiry_ms = now_ms.saturating_add(self.limits.default_token_lifetime_ms);
+        let access = new.access_token.clone().map(|(value, token_type)| AccessToken {
+            value,
+            token_type,
+            expires_at_ms: new.access_token_expires_at_ms.unwrap_or(default_expiry_ms),
+        });
+        let device = Device { at_ms: now_ms, ..new.device.clone() };
+        Session {
+            handle: id.handle(),
+            issuer: new.issuer.clone(),
+            subject: new.subject.clone(),
+            user: new.user.clone(),
+            attributes: Claims::new(),
+            tokens: TokenSet {
+                access,
+                scope: new.scope.clone(),
+                refresh: new.refresh_token.clone(),
+                id_token: new.id_token.clone(),
+                generation: 1,
+            },
+            provider_sid: new.provider_sid.clone(),
+            authenticated_at_ms: new.authenticated_at_ms.unwrap_or(now_ms),
+            created_at_ms: now_ms,
+            rolled_at_ms: now_ms,
+            not_after_ms: new.not_after_ms,
+            created_on: device.clone(),
+            last_seen_on: device,
+            state: State::Active,
+            version: 1,
+        }
+    }
+
+    /// Ends the oldest sessions of a person beyond the limit.
+    async fn keep_limit(&self, session: &Session) -> Result<(), SessionsError> {
+        let limit = self.limits.max_per_subject;
+        if limit == 0 {
+            return Ok(());
+        }
+        let index = index::by_subject(&session.issuer, &session.subject);
+        let mut after = None;
+        let mut kept = 0;
+        loop {
+            let (sessions, next) = self.keeper.list(&index, after.as_ref(), LIMIT_PAGE).await?;
+            for other in sessions {
+                kept += 1;
+                if kept > limit && other.handle != session.handle {
+                    self.end_handle(other.handle, "session_limit").await?;
+                }
+            }
+            after = next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Ending sessions.
+//!
+//! Invariants: an ended session is gone before anybody is told; what its tokens are worth at the provider is taken
+//! back later; an ending also reaches a session that is just being created (see `endings`).
+
+use chassis::secret::Secret;
+
+use super::keeper::Removed;
+use super::{Sessions, SessionsError};
+use crate::session::{Handle, Session, SessionId, index};
+
+/// Sessions read at once when many are ended.
+const PAGE: usize = 100;
+
+/// What ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// Whether there was a session to end.
+    pub ended: bool,
+    /// Its ID token, for the holder of the secret ID alone.
+    pub id_token_hint: Option<Secret<String>>,
+}
+
+/// Which sessions to end.
+#[derive(Clone, Debug)]
+pub struct EndAll {
+    /// Issuer identifier of the provider.
+    pub issuer: String,
+    /// Sessions of this person.
+    pub subject: Option<String>,
+    /// Sessions of this session of the provider.
+    pub provider_sid: Option<String>,
+    /// A session to leave alone.
+    pub except: Option<Handle>,
+    /// Why.
+    pub cause: String,
+}
+
+impl Sessions {
+    /// Ends the session of a secret ID; gives the hint for the provider's own sign-out.
+    pub async fn end_by_id(&self, id: &SessionId, cause: &str) -> Result<Ended, SessionsError> {
+        let session = self.end_handle(id.handle(), cause).await?;
+        Ok(session.map(|session| Ended { ended: true, id_token_hint: session.tokens.id_token }).unwrap_or_default())
+    }
+
+    /// Ends the session of a handle.
+    pub async fn end_by_handle(&self, handle: Handle, cause: &str) -> Result<Ended, SessionsError> {
+        let session = self.end_handle(handle, cause).await?;
+        Ok(Ended { ended: session.is_some(), id_token_hint: None })
+    }
+
+    /// Ends all sessions asked for; tells how many.
+    pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
+        let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
+        let index = match (sid, subject) {
+            (Some(sid), _) => index::by_provider_sid(&all.issuer, sid),
+            (None, Some(subject)) => index::by_subject(&all.issuer, subject),
+            (None, None) => return Ok(0),
+        };
+        self.mark_ended(&all.issuer, subject, sid).await?;
+        let concerned = |session: &Session| {
+            Some(session.handle) != all.except && subject.is_none_or(|subject| subject == session.subject)
+        };
+        let mut after = None;
+        let mut count: u32 = 0;
+        loop {
+            let (sessions, next) = self.keeper.list(&index, after.as_ref(), PAGE).await?;
+            for session in sessions.iter().filter(|session| concerned(session)) {
+                if self.end_handle(session.handle, &all.cause).await?.is_some() {
+                    count = count.saturating_add(1);
+                }
+            }
+            after = next;
+            if after.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Ends one session and takes its refresh token back; gives it as it was last.
+    pub(super) async fn end_handle(&self, handle: Handle, cause: &str) -> Result<Option<Session>, SessionsError> {
+        match self.keeper.load(handle).await {
+            Ok(session) => self.mark_young(&session).await?,
+            // Removed below all the same: an unreadable record must not outlive the wish to end it.
+            Err(SessionsError::Missing | SessionsError::Unreadable(_)) => {}
+            Err(error) => return Err(error),
+        }
+        match self.keeper.remove(handle, cause).await? {
+            Removed::Session(session) => {
+                if let Some(refresh_token) = session.tokens.refresh.clone() {
+                    self.renew.revoke_later(refresh_token);
+                }
+                Ok(Some(*session))
+            }
+            Removed::Expired | Removed::Unreadable | Removed::Nothing => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Endings that have to reach sessions that are not there yet, or not any more.
+//!
+//! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the
+//! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, and
+//! whoever creates one looks at the marks before and after. A mark that appeared or moved in between ends the session;
+//! so does one that is younger than the ID token the session comes from. A login that begins after the mark sees it
+//! both times and is left alone. Likewise a young session that ends leaves a mark under its own name, so that a
+//! repeated request that created it does not bring it back.
+//!
+//! Marks are records like any other, without index, and are forgotten by themselves.
+
+use chassis::secret::Secret;
+
+use super::{Sessions, SessionsError};
+use crate::session::{Handle, Session, index};
+use crate::store::{Inserted, Record, Replaced};
+
+/// How long a mark is kept: longer than a sign-in takes from the ID token to the session.
+const MARK_KEPT_MS: u64 = 120_000;
+
+/// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
+pub(super) const REQUEST_KEPT_MS: u64 = 600_000;
+
+/// Writes of one mark; losing more often means that as many younger marks are there.
+const MARK_ATTEMPTS: usize = 5;
+
+const MARK: &str = "mark";
+
+/// Resolution of a time in an ID token.
+const SECOND_MS: u64 = 1_000;
+
+/// The marks that concern a session that is being created, as they were at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Marks {
+    subject: Option<Mark>,
+    sid: Option<Mark>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mark {
+    version: u64,
+    at_ms: u64,
+    /// Empty for whoever it is.
+    subject: String,
+}
+
+impl Sessions {
+    /// Leaves a mark for sessions of a person or a provider session that are just being created.
+    pub(super) async fn mark_ended(&self, issuer: &str, subject: Option<&str>, sid: Option<&str>) -> Result<(), SessionsError> {
+        let index = match (sid, subject) {
+            (Some(sid), _) => index::by_provider_sid(issuer, sid),
+            (None, Some(subject)) => index::by_subject(issuer, subject),
+            (None, None) => return Ok(()),
+        };
+        let name = mark_name(&index);
+        let mut note = self.keeper.now_ms().to_be_bytes().to_vec();
+        note.extend_from_slice(subject.unwrap_or_default().as_bytes());
+        self.write_mark(&name, &note, MARK_KEPT_MS).await
+    }
+
+    /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated.
+    pub(super) async fn mark_young(&self, session: &Session) -> Result<(), SessionsError> {
+        let now_ms = self.keeper.now_ms();
+        if now_ms.saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
+            return Ok(());
+        }
+        self.write_mark(&young_name(session.handle), &now_ms.to_be_bytes(), REQUEST_KEPT_MS).await
+    }
+
+    /// Whether a session of this name ended while it was young.
+    pub(super) async fn ended_young(&self, handle: Handle) -> Result<bool, SessionsError> {
+        Ok(self.keeper.store().load(&young_name(handle)).await?.is_some())
+    }
+
+    /// The marks that concern a session.
+    pub(super) async fn marks(&self, issuer: &str, subject: &str, sid: Option<&str>) -> Result<Marks, SessionsError> {
+        let by_subject = mark_name(&index::by_subject(issuer, subject));
+        let by_sid = sid.map(|sid| mark_name(&index::by_provider_sid(issuer, sid)));
+        let read_sid = async {
+            match by_sid {
+                None => Ok(None),
+                Some(name) => self.read_mark(&name).await,
+            }
+        };
+        let (subject, sid) = tokio::try_join!(self.read_mark(&by_subject), read_sid)?;
+        Ok(Marks { subject, sid })
+    }
+
+    async fn read_mark(&self, name: &str) -> Result<Option<Mark>, SessionsError> {
+        let Some(record) = self.keeper.store().load(name).await? else {
+            return Ok(None);
+        };
+        let note = self.keeper.seal().open_note(MARK, name, &record.payload)?;
+        let (time, subject) = note.split_first_chunk().ok_or(SessionsError::Internal)?;
+        Ok(Some(Mark {
+            version: record.version,
+            at_ms: u64::from_be_bytes(*time),
+            subject: String::from_utf8_lossy(subject).into_owned(),
+        }))
+    }
+
+    async fn write_mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<(), SessionsError> {
+        let now_ms = self.keeper.now_ms();
+        let payload = self.keeper.seal().seal_note(MARK, name, note)?;
+        let mut record = Record {
+            name: name.to_owned(),
+            version: 1,
+            expires_at_ms: now_ms.saturating_add(kept_ms),
+            created_at_ms: now_ms,
+            indexes: Vec::new(),
+            payload,
+        };
+        for _ in 0..MARK_ATTEMPTS {
+            // An empty event: watchers pass it over.
+            record.version = 1;
+            if self.keeper.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
+                return Ok(());
+            }
+            let Some(there) = self.keeper.store().load(name).await? else {
+                continue;
+            };
+            record.version = there.version.saturating_add(1);
+            record.created_at_ms = there.created_at_ms;
+            if self.keeper.store().replace(record.clone(), there.version, None).await? == Replaced::Done {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Marks {
+    /// Whether a session of `subject` that was being created while the marks went from `self` to `after` has to end.
+    pub(super) fn end(&self, after: &Self, subject: &str, issued_at_secs: Option<u64>) -> bool {
+        let ends = |before: &Option<Mark>, after: &Option<Mark>| {
+            let Some(mark) = after.as_ref().filter(|mark| mark.subject.is_empty() || mark.subject == subject) else {
+                return false;
+            };
+            let moved = before.as_ref().is_none_or(|before| before.version != mark.version || before.at_ms != mark.at_ms);
+            // The whole second the ID token was issued in lies before the mark.
+            let issued_before = issued_at_secs
+                .is_some_and(|secs| secs.saturating_add(1).saturating_mul(SECOND_MS) <= mark.at_ms);
+            moved || issued_before
+        };
+        ends(&self.subject, &after.subject) || ends(&self.sid, &after.sid)
+    }
+}
+
+fn mark_name(index: &str) -> String {
+    index::hashed(&[b"mark", index.as_bytes()])
+}
+
+fn young_name(handle: Handle) -> String {
+    index::hashed(&[b"young", handle.as_bytes()])
+}
+
+/// When an ID token says it was issued, in seconds since the Unix epoch. The token was verified by whoever got it.
+pub(super) fn issued_at_secs(id_token: &Secret<String>) -> Option<u64> {
+    claims_of(id_token.expose())?.get("iat")?.as_u64()
+}
+
+/// The claims of an ID token that was verified before.
+pub(crate) fn claims_of(id_token: &str) -> Option<crate::session::Claims> {
+    use base64::Engine as _;
+    let body = id_token.split('.').nth(1)?;
+    let body = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(body).ok()?;
+    serde_json::from_slice(&body).ok()
+}

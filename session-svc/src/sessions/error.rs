@@ -1,0 +1,90 @@
+//! Why a use case failed.
+
+use crate::session::access::Refusal;
+use crate::session::id::NoRandomness;
+use crate::store::StoreError;
+
+use super::ports::{RenewError, SealError};
+
+/// Why a use case failed; what it means on the wire is said in `grpc::status` alone.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionsError {
+    /// There is no such session: it never was, it expired or it was ended.
+    #[error("there is no such session")]
+    Missing,
+    /// No access token can be handed out.
+    #[error("no access token can be handed out")]
+    Refused(Refusal),
+    /// The provider refused the refresh grant.
+    #[error("the provider refused to refresh the tokens")]
+    RefreshRefused,
+    /// A field of the request is malformed or out of range.
+    #[error("{field}: {problem}")]
+    Invalid {
+        /// The field's name on the wire.
+        field: &'static str,
+        /// What is wrong and what is expected, without the value.
+        problem: &'static str,
+    },
+    /// The session changed since the version the caller holds.
+    #[error("the session has changed since the version given")]
+    StaleVersion,
+    /// The request id was used with another payload.
+    #[error("the request_id was used before with another request")]
+    RequestIdReused,
+    /// The session would be larger than the service stores.
+    #[error("the session would take more than {limit} bytes")]
+    TooLarge {
+        /// The bound, in bytes.
+        limit: usize,
+    },
+    /// The store cannot be reached.
+    #[error("the session store cannot be reached")]
+    StoreUnavailable(#[source] StoreError),
+    /// The provider cannot be reached.
+    #[error("the identity provider cannot be reached")]
+    ProviderUnavailable,
+    /// The store holds as many sessions as it may.
+    #[error("the session store is full")]
+    Full,
+    /// A record of the store is unreadable.
+    #[error("a stored record cannot be read")]
+    Unreadable(#[source] SealError),
+    /// The store gave something that is no record.
+    #[error("the store gave something that is no record")]
+    CorruptStore(#[source] StoreError),
+    /// There is no randomness.
+    #[error("no session ID can be made")]
+    NoRandomness(#[source] NoRandomness),
+    /// The service itself is at fault, and has logged why.
+    #[error("the service is at fault")]
+    Internal,
+}
+
+impl From<StoreError> for SessionsError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::StoreUnavailable(error),
+            StoreError::Full => Self::Full,
+            StoreError::Corrupt => Self::CorruptStore(error),
+        }
+    }
+}
+
+impl From<SealError> for SessionsError {
+    fn from(error: SealError) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+impl From<RenewError> for SessionsError {
+    fn from(error: RenewError) -> Self {
+        match error {
+            RenewError::Missing => Self::Missing,
+            RenewError::Refused => Self::RefreshRefused,
+            RenewError::ProviderUnavailable => Self::ProviderUnavailable,
+            RenewError::StoreUnavailable => Self::StoreUnavailable(StoreError::Unavailable(Box::new(error))),
+            RenewError::Internal => Self::Internal,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The use cases of the session service, over ports.
+//!
+//! Invariants
+//! - All time is the store's.
+//! - A secret session ID is turned into its handle at once and goes no further.
+//! - Whoever ends a session revokes its refresh token at the provider, later and in the background.
+//!
+//! Deliberately absent: status codes, protobuf, the provider's protocol.
+
+mod access_token;
+mod create;
+mod end;
+mod endings;
+mod error;
+pub mod keeper;
+mod list;
+pub mod ports;
+mod read;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::rand::SystemRandom;
+
+pub use access_token::Granted;
+pub use create::{Created, FINGERPRINT_BYTES, NewSession};
+pub use end::{EndAll, Ended};
+pub use error::SessionsError;
+pub use list::Page;
+pub(crate) use endings::claims_of;
+pub use update::Update;
+pub use watch::{Scope as WatchScope, Told, Watching};
+
+use keeper::Keeper;
+use ports::Renew;
+
+/// The bounds and durations of the use cases.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A token counts as expired when less than this is left, in milliseconds.
+    pub token_expiry_margin_ms: u64,
+    /// How long an access token lives whose provider did not say, in milliseconds.
+    pub default_token_lifetime_ms: u64,
+    /// Most bytes a sealed session may take.
+    pub max_bytes: usize,
+    /// Most sessions a person may have; 0 for no limit. The oldest end.
+    pub max_per_subject: usize,
+    /// How often a watch beats.
+    pub watch_heartbeat: Duration,
+}
+
+/// The use cases.
+#[derive(Clone)]
+pub struct Sessions {
+    keeper: Keeper,
+    renew: Arc<dyn Renew>,
+    limits: Limits,
+    random: SystemRandom,
+}
+
+impl Sessions {
+    /// The use cases over what keeps sessions and what renews their tokens.
+    pub fn new(keeper: Keeper, renew: Arc<dyn Renew>, limits: Limits) -> Self {
+        Self { keeper, renew, limits, random: SystemRandom::new() }
+    }
+
+    /// The durations in force.
+    pub fn lifetime(&self) -> &crate::session::Lifetime {
+        self.keeper.lifetime()
+    }
+}

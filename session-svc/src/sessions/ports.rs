@@ -1,0 +1,83 @@
+//! What the use cases need from the outside, besides a store.
+
+use std::error::Error;
+
+use async_trait::async_trait;
+use chassis::secret::Secret;
+
+use crate::session::Session;
+use crate::session::change::Change;
+
+/// Seals what a store keeps.
+pub trait Seal: Send + Sync + 'static {
+    /// Seals a session for the record of its handle and version.
+    fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError>;
+
+    /// Opens the session of the record named, at the version given.
+    fn open_session(&self, name: &str, version: u64, sealed: &[u8]) -> Result<Session, SealError>;
+
+    /// Seals a change for publication.
+    fn seal_change(&self, change: &Change) -> Result<Vec<u8>, SealError>;
+
+    /// Opens a published change.
+    fn open_change(&self, sealed: &[u8]) -> Result<Change, SealError>;
+
+    /// Seals a few bytes for one purpose under one name.
+    fn seal_note(&self, purpose: &str, name: &str, note: &[u8]) -> Result<Vec<u8>, SealError>;
+
+    /// Opens what [`Seal::seal_note`] sealed for the same purpose and name.
+    fn open_note(&self, purpose: &str, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
+}
+
+/// Why something could not be sealed or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes")]
+    NoRandomness,
+    /// The text could not be sealed.
+    #[error("the text could not be sealed")]
+    NotWritten,
+    /// The text is no text of ours, or was changed, swapped or rolled back.
+    #[error("the sealed text was changed, swapped or never ours")]
+    NotReadable,
+    /// The text was sealed by a newer release in a way this one does not know.
+    #[error("the sealed text has a format this release does not know")]
+    UnknownFormat,
+    /// The key it was sealed with is not in the ring.
+    #[error("the sealed text needs a key that is not configured")]
+    UnknownKey,
+    /// What is inside is not what is written there.
+    #[error("the sealed text holds something else than expected")]
+    Malformed(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// Renews tokens at the provider.
+#[async_trait]
+pub trait Renew: Send + Sync + 'static {
+    /// Gives the session after a refresh that is newer than the one `seen`; however many ask, one grant is made.
+    async fn refreshed(&self, seen: Session) -> Result<Session, RenewError>;
+
+    /// Revokes the refresh token of a session that ended, later and without telling anybody (RFC 7009).
+    fn revoke_later(&self, refresh_token: Secret<String>);
+}
+
+/// Why tokens were not renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenewError {
+    /// The session ended meanwhile.
+    #[error("the session ended")]
+    Missing,
+    /// The provider refused, or gave nothing usable.
+    #[error("the provider refused to refresh the tokens")]
+    Refused,
+    /// The provider could not be asked this time; nothing is lost.
+    #[error("the provider could not be asked to refresh the tokens")]
+    ProviderUnavailable,
+    /// The store could not be asked; nothing is lost.
+    #[error("the session store could not be asked")]
+    StoreUnavailable,
+    /// A fault of ours; the log has it.
+    #[error("the refresh failed on a fault of the service")]
+    Internal,
+}

@@ -1,0 +1,44 @@
+//! Reading a session, and extending it by use.
+
+use super::keeper::Edit;
+use super::{Sessions, SessionsError};
+use crate::session::change::Kind;
+use crate::session::{Device, Handle, Session};
+
+impl Sessions {
+    /// Reads a session without touching it.
+    pub async fn get(&self, handle: Handle) -> Result<Session, SessionsError> {
+        self.keeper.load(handle).await
+    }
+
+    /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
+    /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was.
+    pub async fn roll(&self, handle: Handle, device: Device) -> Result<(Session, bool), SessionsError> {
+        let session = self.keeper.load(handle).await?;
+        let lifetime = *self.keeper.lifetime();
+        let now_ms = self.keeper.now_ms();
+        if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
+            return Ok((session, false));
+        }
+        let before_ms = session.expires_at_ms(&lifetime);
+        let written = self.keeper.edit(session.clone(), Kind::Rolled, None, |session| {
+            if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
+                return Ok(Edit::Leave);
+            }
+            session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
+            session.last_seen_on = Device { at_ms: now_ms, ..device.clone() };
+            Ok(Edit::Write)
+        });
+        match written.await {
+            Ok((rolled, _)) => {
+                let moved = rolled.expires_at_ms(&lifetime) > before_ms;
+                Ok((rolled, moved))
+            }
+            Err(SessionsError::Missing) => Err(SessionsError::Missing),
+            Err(error) => {
+                tracing::warn!(session = %handle, %error, "the session could not be extended");
+                Ok((session, false))
+            }
+        }
+    }
+}

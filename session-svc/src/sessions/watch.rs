@@ -1,0 +1,138 @@
+//! Telling what happens to sessions as it happens.
+//!
+//! Invariants
+//! - A consumer never silently misses an ending: a gap, a change that cannot be read, or one that may concern the
+//!   consumer but cannot be attributed is told as `Missed`.
+//! - A heartbeat comes only when everything before it was told; nothing is buffered for a consumer that does not read.
+//! - Watching never keeps a session alive.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, unfold};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::ports::Seal;
+use super::{Sessions, SessionsError};
+use crate::session::Handle;
+use crate::session::change::Change;
+use crate::store::{Published, StoreError};
+
+/// Which sessions are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    All,
+    /// Those of a person.
+    Person {
+        /// Issuer identifier of the provider.
+        issuer: String,
+        /// The person at that issuer.
+        subject: String,
+    },
+    /// One.
+    Session(Handle),
+}
+
+/// What a watcher is told, each with the position to resume after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Something happened.
+    Change(Change),
+    /// Nothing happened; everything up to here was told.
+    Heartbeat,
+    /// Something was lost: whatever is remembered has to be read again.
+    Missed,
+}
+
+/// What a watch gives: what is told, when by the store's clock, and the position to resume after it.
+pub type Watching = BoxStream<'static, Result<(Told, u64, String), SessionsError>>;
+
+struct Watch {
+    published: BoxStream<'static, Result<Published, StoreError>>,
+    seal: Arc<dyn Seal>,
+    scope: Scope,
+    position: String,
+    beat: Interval,
+    sessions: Sessions,
+    over: bool,
+}
+
+impl Sessions {
+    /// Watches sessions; goes on after `resume` if that position is still known.
+    pub async fn watch(&self, scope: Scope, resume: Option<String>) -> Result<Watching, SessionsError> {
+        let published = self.keeper.store().published(resume.clone()).await?;
+        // The first beat comes at once: it tells the consumer that it is listening.
+        let mut beat = interval_at(Instant::now(), self.limits.watch_heartbeat);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let watch = Watch {
+            published,
+            seal: self.keeper.shared_seal(),
+            scope,
+            position: resume.unwrap_or_default(),
+            beat,
+            sessions: self.clone(),
+            over: false,
+        };
+        Ok(unfold(watch, |mut watch| async move {
+            if watch.over {
+                return None;
+            }
+            let told = watch.next().await?;
+            watch.over = told.is_err();
+            Some((told, watch))
+        })
+        .boxed())
+    }
+}
+
+impl Watch {
+    async fn next(&mut self) -> Option<Result<(Told, u64, String), SessionsError>> {
+        loop {
+            tokio::select! {
+                biased;
+                published = self.published.next() => match published? {
+                    Ok(Published::Event { position, payload }) => {
+                        self.position = position;
+                        if let Some(told) = self.read(&payload) {
+                            return Some(Ok(self.told(told)));
+                        }
+                    }
+                    Ok(Published::Missed) => return Some(Ok(self.told(Told::Missed))),
+                    Err(error) => return Some(Err(error.into())),
+                },
+                _ = self.beat.tick() => return Some(Ok(self.told(Told::Heartbeat))),
+            }
+        }
+    }
+
+    fn told(&self, told: Told) -> (Told, u64, String) {
+        let at_ms = match &told {
+            Told::Change(change) => change.at_ms,
+            Told::Heartbeat | Told::Missed => self.sessions.keeper.now_ms(),
+        };
+        (told, at_ms, self.position.clone())
+    }
+
+    /// What a payload means to this consumer; `None` if nothing.
+    fn read(&self, payload: &[u8]) -> Option<Told> {
+        if payload.is_empty() {
+            return None;
+        }
+        let change = match self.seal.open_change(payload) {
+            Ok(change) => change,
+            Err(error) => {
+                tracing::warn!(%error, "a published change cannot be read");
+                return Some(Told::Missed);
+            }
+        };
+        match &self.scope {
+            Scope::All => Some(Told::Change(change)),
+            Scope::Session(handle) => (change.handle == *handle).then_some(Told::Change(change)),
+            Scope::Person { .. } if change.subject.is_empty() => Some(Told::Missed),
+            Scope::Person { issuer, subject } => {
+                (change.issuer == *issuer && change.subject == *subject).then_some(Told::Change(change))
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The key ring: the first key seals, all open.
+//!
+//! Invariants: a key is 32 bytes; no key shows in `Debug` or in an error; a key's id is a hash, so that it tells
+//! which key a text needs and nothing about the key.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use chassis::secret::Secret;
+use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Prk};
+use ring::rand::SecureRandom;
+use ring::{digest, hkdf};
+
+use crate::session::id::NoRandomness;
+
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 32;
+
+/// Bytes of a key's id: enough to tell the few keys of a ring apart; two alike are both tried.
+pub const KEY_ID_BYTES: usize = 4;
+
+/// Keeps key ids apart from every other hash.
+const KEY_ID_CONTEXT: &[u8] = b"vestibule session key id v1";
+
+/// Keeps the keys made from a key of the ring apart from other uses of it.
+const RECORD_KEY_CONTEXT: &[u8] = b"vestibule session record key v1";
+
+/// Most keys a ring may hold: one sealing, the rest on their way out.
+pub const MAX_KEYS: usize = 16;
+
+/// The text is not a usable list of keys; says which member, never what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedKey {
+    /// There is no key at all.
+    #[error("no key is given")]
+    None,
+    /// There are more than [`MAX_KEYS`].
+    #[error("more than {MAX_KEYS} keys are given")]
+    TooMany,
+    /// This member, counted from 1, is not 32 bytes in hex or base64.
+    #[error("key {0} is not 32 bytes in hex (64 digits) or base64 (44 characters)")]
+    Member(usize),
+}
+
+struct Key {
+    id: [u8; KEY_ID_BYTES],
+    derive: Prk,
+}
+
+/// Keys by age, the one in use first.
+pub struct KeyRing(Vec<Key>);
+
+impl KeyRing {
+    /// Reads keys in hex or base64.
+    pub fn parse(texts: &[Secret<String>]) -> Result<Self, MalformedKey> {
+        if texts.is_empty() {
+            return Err(MalformedKey::None);
+        }
+        if texts.len() > MAX_KEYS {
+            return Err(MalformedKey::TooMany);
+        }
+        let keys = texts.iter().enumerate();
+        let keys = keys.map(|(at, text)| decode(text.expose()).map(|key| Key::new(&key)).ok_or(MalformedKey::Member(at + 1)));
+        keys.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// A ring of one random key, for a store that ends with the process.
+    pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
+        let mut key = [0; KEY_BYTES];
+        random.fill(&mut key).map_err(|_| NoRandomness)?;
+        Ok(Self(vec![Key::new(&key)]))
+    }
+
+    /// The id of the key that seals, and its key for the record named.
+    pub(super) fn sealing_key(&self, name: &str) -> Option<([u8; KEY_ID_BYTES], LessSafeKey)> {
+        let key = self.0.first()?;
+        Some((key.id, key.for_record(name)?))
+    }
+
+    /// The keys for the record named that a text with this key id may have been sealed with.
+    pub(super) fn opening_keys<'a>(&'a self, id: &'a [u8], name: &'a str) -> impl Iterator<Item = LessSafeKey> + 'a {
+        self.0.iter().filter(move |key| key.id == id).filter_map(move |key| key.for_record(name))
+    }
+}
+
+impl Key {
+    fn new(bytes: &[u8; KEY_BYTES]) -> Self {
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(KEY_ID_CONTEXT);
+        context.update(bytes);
+        let mut id = [0; KEY_ID_BYTES];
+        for (target, source) in id.iter_mut().zip(context.finish().as_ref()) {
+            *target = *source;
+        }
+        Self { id, derive: hkdf::Salt::new(HKDF_SHA256, RECORD_KEY_CONTEXT).extract(bytes) }
+    }
+
+    /// `None` never happens: 32 bytes are within what HKDF-SHA256 gives, and what AES-256 takes.
+    fn for_record(&self, name: &str) -> Option<LessSafeKey> {
+        let info = [name.as_bytes()];
+        let material = self.derive.expand(&info, &AES_256_GCM).ok()?;
+        Some(LessSafeKey::new(UnboundKey::from(material)))
+    }
+}
+
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "KeyRing({} keys)", self.0.len())
+    }
+}
+
+fn decode(text: &str) -> Option<[u8; KEY_BYTES]> {
+    let text = text.trim();
+    if text.len() == KEY_BYTES * 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        let mut key = [0; KEY_BYTES];
+        for (at, byte) in key.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
+        }
+        return Some(key);
+    }
+    let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
+    alphabets.iter().find_map(|alphabet| alphabet.decode(text).ok()?.try_into().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(texts: &[&str]) -> Result<KeyRing, MalformedKey> {
+        KeyRing::parse(&texts.iter().map(|text| Secret::new((*text).to_owned())).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn hex_and_every_base64_spell_the_same_key() {
+        let hex = "fb".repeat(32);
+        let spelled = [hex.clone(), hex.to_uppercase(), STANDARD.encode([0xfb; 32]), URL_SAFE_NO_PAD.encode([0xfb; 32])];
+        let ids: Vec<_> = spelled.iter().map(|text| ring(&[text]).unwrap().0[0].id).collect();
+        assert!(ids.iter().all(|id| id == &ids[0]));
+    }
+
+    #[test]
+    fn a_wrong_key_is_named_by_its_place_and_never_shown() {
+        let good = "00".repeat(32);
+        let error = ring(&[&good, "hunter2-hunter2"]).unwrap_err();
+        assert_eq!(error, MalformedKey::Member(2));
+        assert!(!error.to_string().contains("hunter2"));
+        assert_eq!(ring(&[]).unwrap_err(), MalformedKey::None);
+        assert_eq!(ring(&vec![good.as_str(); 17]).unwrap_err(), MalformedKey::TooMany);
+    }
+}

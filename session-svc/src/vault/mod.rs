@@ -1,0 +1,142 @@
+//! Seals sessions before a store sees them (behaviour.md §7, encryption at rest).
+//!
+//! A sealed text is `format (1) | key id (4) | nonce (12) | ciphertext and tag`, by AES-256-GCM: the processors this
+//! runs on do AES in hardware, and ring does it in constant time where they do not. Each record name gets a key of
+//! its own (HKDF-SHA256 of the ring's key and the name), so that random 96-bit nonces stay far from their bound however
+//! many sessions one key of the ring seals.
+//!
+//! Invariants
+//! - What a text is for, its name and its version are authenticated, each with its length: a record that was
+//!   swapped, rolled back or moved does not open.
+//! - The first key of the ring seals, every key opens.
+//! - The format byte names how a text is sealed; what is inside is [`wire`]'s business.
+//!
+//! Deliberately absent: compression, which would tell a listener on the store how alike two claims are.
+
+pub mod keys;
+mod jwt;
+mod wire;
+
+use chassis::secret::Reloading;
+use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
+use ring::rand::{SecureRandom, SystemRandom};
+
+pub use keys::{KeyRing, MalformedKey};
+
+use crate::session::Session;
+use crate::session::change::Change;
+use crate::sessions::ports::{Seal, SealError};
+
+/// How texts are sealed now.
+const FORMAT: u8 = 1;
+
+/// Bytes before the ciphertext: format, key id, nonce.
+const HEADER_BYTES: usize = 1 + keys::KEY_ID_BYTES + NONCE_LEN;
+
+/// Seals and opens with a key ring that may change while the process runs.
+#[derive(Debug)]
+pub struct Vault {
+    keys: Reloading<KeyRing>,
+    random: SystemRandom,
+}
+
+impl Vault {
+    /// A vault over the ring given; whoever holds a clone of it may replace the keys.
+    pub fn new(keys: Reloading<KeyRing>) -> Self {
+        Self { keys, random: SystemRandom::new() }
+    }
+
+    fn seal(&self, purpose: &str, name: &str, version: u64, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+        let ring = self.keys.load();
+        let (key_id, key) = ring.sealing_key(name).ok_or(SealError::NotWritten)?;
+        let mut nonce = [0; NONCE_LEN];
+        self.random.fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
+        let mut sealed = Vec::with_capacity(HEADER_BYTES + plain.len() + key.algorithm().tag_len());
+        sealed.push(FORMAT);
+        sealed.extend_from_slice(&key_id);
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(plain);
+        let context = Aad::from(bound_to(FORMAT, purpose, name, version));
+        let tag = key
+            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), context, &mut sealed[HEADER_BYTES..])
+            .map_err(|_| SealError::NotWritten)?;
+        sealed.extend_from_slice(tag.as_ref());
+        Ok(sealed)
+    }
+
+    fn open(&self, purpose: &str, name: &str, version: u64, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        let (header, text) = sealed.split_at_checked(HEADER_BYTES).ok_or(SealError::NotReadable)?;
+        let (format, rest) = header.split_first().ok_or(SealError::NotReadable)?;
+        if *format != FORMAT {
+            return Err(SealError::UnknownFormat);
+        }
+        let (key_id, nonce) = rest.split_at(keys::KEY_ID_BYTES);
+        let nonce: [u8; NONCE_LEN] = nonce.try_into().map_err(|_| SealError::NotReadable)?;
+        let ring = self.keys.load();
+        let mut known = false;
+        for key in ring.opening_keys(key_id, name) {
+            known = true;
+            if let Ok(plain) = open_with(&key, nonce, bound_to(*format, purpose, name, version), text) {
+                return Ok(plain);
+            }
+        }
+        Err(if known { SealError::NotReadable } else { SealError::UnknownKey })
+    }
+}
+
+fn open_with(key: &LessSafeKey, nonce: [u8; NONCE_LEN], context: Vec<u8>, text: &[u8]) -> Result<Vec<u8>, ()> {
+    let mut buffer = text.to_vec();
+    let length = key
+        .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut buffer)
+        .map_err(|_| ())?
+        .len();
+    buffer.truncate(length);
+    Ok(buffer)
+}
+
+/// What a text is bound to: every part with its length, so that no two different tuples are alike.
+fn bound_to(format: u8, purpose: &str, name: &str, version: u64) -> Vec<u8> {
+    let mut bound = Vec::with_capacity(1 + 8 * 3 + purpose.len() + name.len());
+    bound.push(format);
+    for part in [purpose, name] {
+        bound.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        bound.extend_from_slice(part.as_bytes());
+    }
+    bound.extend_from_slice(&version.to_be_bytes());
+    bound
+}
+
+const SESSION: &str = "session";
+const CHANGE: &str = "change";
+
+impl Seal for Vault {
+    fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError> {
+        let plain = wire::session_to_bytes(session)?;
+        self.seal(SESSION, &session.handle.to_string(), session.version, &plain)
+    }
+
+    fn open_session(&self, name: &str, version: u64, sealed: &[u8]) -> Result<Session, SealError> {
+        let plain = self.open(SESSION, name, version, sealed)?;
+        wire::session_from_bytes(name, version, &plain)
+    }
+
+    fn seal_change(&self, change: &Change) -> Result<Vec<u8>, SealError> {
+        self.seal(CHANGE, "", 0, &wire::change_to_bytes(change))
+    }
+
+    fn open_change(&self, sealed: &[u8]) -> Result<Change, SealError> {
+        wire::change_from_bytes(&self.open(CHANGE, "", 0, sealed)?)
+    }
+
+    fn seal_note(&self, purpose: &str, name: &str, note: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.seal(purpose, name, 0, note)
+    }
+
+    fn open_note(&self, purpose: &str, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.open(purpose, name, 0, sealed)
+    }
+}
+
+#[cfg(test)]
+#[path = "vault_tests.rs"]
+mod tests;

@@ -1,0 +1,262 @@
+//! How a session is written down inside its sealed text: protobuf messages of our own, never sent anywhere.
+//!
+//! Invariants
+//! - Field numbers are never used for something else; a field that is new is optional, so that replicas of two
+//!   releases read each other's sessions during a rollout.
+//! - Times near the session's beginning are written as the distance to it, which takes fewer bytes.
+//!
+//! Deliberately absent: the handle and the version, which the record's name and version say already.
+
+use std::net::IpAddr;
+
+use chassis::secret::Secret;
+use prost::Message;
+
+use super::jwt::KeptToken;
+use crate::session::change::{Change, Kind};
+use crate::session::{AccessToken, Claims, Device, Handle, Scope, Session, State, TokenSet};
+use crate::sessions::ports::SealError;
+
+/// The usual token type, written as nothing.
+const BEARER: &str = "Bearer";
+
+#[derive(Clone, PartialEq, Message)]
+struct KeptSession {
+    #[prost(string, tag = "1")]
+    issuer: String,
+    #[prost(string, tag = "2")]
+    subject: String,
+    /// JSON without "sub"; empty for no other claim.
+    #[prost(bytes = "vec", tag = "3")]
+    user: Vec<u8>,
+    /// JSON; empty for none.
+    #[prost(bytes = "vec", tag = "4")]
+    attributes: Vec<u8>,
+    #[prost(message, optional, tag = "5")]
+    access_token: Option<KeptToken>,
+    /// Empty means Bearer.
+    #[prost(string, tag = "6")]
+    token_type: String,
+    #[prost(sint64, tag = "7")]
+    access_token_expires_after_ms: i64,
+    #[prost(string, tag = "8")]
+    scope: String,
+    #[prost(message, optional, tag = "9")]
+    refresh_token: Option<KeptToken>,
+    #[prost(message, optional, tag = "10")]
+    id_token: Option<KeptToken>,
+    #[prost(uint64, tag = "11")]
+    token_generation: u64,
+    #[prost(string, optional, tag = "12")]
+    provider_sid: Option<String>,
+    #[prost(sint64, tag = "13")]
+    authenticated_after_ms: i64,
+    #[prost(uint64, tag = "14")]
+    created_at_ms: u64,
+    #[prost(sint64, tag = "15")]
+    rolled_after_ms: i64,
+    #[prost(sint64, optional, tag = "16")]
+    not_after_ms: Option<i64>,
+    #[prost(message, optional, tag = "17")]
+    created_on: Option<KeptDevice>,
+    #[prost(message, optional, tag = "18")]
+    last_seen_on: Option<KeptDevice>,
+    #[prost(bool, tag = "19")]
+    needs_sign_in: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct KeptDevice {
+    #[prost(string, tag = "1")]
+    user_agent: String,
+    /// 4 or 16 bytes; empty for unknown.
+    #[prost(bytes = "vec", tag = "2")]
+    address: Vec<u8>,
+    #[prost(sint64, tag = "3")]
+    seen_after_ms: i64,
+    /// Browser and address are those the session was created on.
+    #[prost(bool, tag = "4")]
+    as_created: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct KeptChange {
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    handle: Vec<u8>,
+    #[prost(string, tag = "3")]
+    issuer: String,
+    #[prost(string, tag = "4")]
+    subject: String,
+    #[prost(uint64, tag = "5")]
+    at_ms: u64,
+    #[prost(string, tag = "6")]
+    cause: String,
+}
+
+pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> {
+    let since = |at_ms: u64| distance(session.created_at_ms, at_ms);
+    let token = |token: &Option<Secret<String>>| token.as_ref().map(|token| KeptToken::from_text(token.expose()));
+    let access = session.tokens.access.as_ref();
+    let token_type = access.map(|access| access.token_type.as_str()).filter(|kind| *kind != BEARER);
+    let as_created = session.last_seen_on.user_agent == session.created_on.user_agent
+        && session.last_seen_on.address == session.created_on.address;
+    let last_seen_on = if as_created {
+        KeptDevice { seen_after_ms: since(session.last_seen_on.at_ms), as_created, ..KeptDevice::default() }
+    } else {
+        device_to_kept(&session.last_seen_on, session.created_at_ms)
+    };
+    let kept = KeptSession {
+        issuer: session.issuer.clone(),
+        subject: session.subject.clone(),
+        user: claims_to_bytes(&session.user, Some(&session.subject))?,
+        attributes: claims_to_bytes(&session.attributes, None)?,
+        access_token: access.map(|access| KeptToken::from_text(access.value.expose())),
+        token_type: token_type.unwrap_or_default().to_owned(),
+        access_token_expires_after_ms: access.map(|access| since(access.expires_at_ms)).unwrap_or_default(),
+        scope: session.tokens.scope.text(),
+        refresh_token: token(&session.tokens.refresh),
+        id_token: token(&session.tokens.id_token),
+        token_generation: session.tokens.generation,
+        provider_sid: session.provider_sid.clone(),
+        authenticated_after_ms: since(session.authenticated_at_ms),
+        created_at_ms: session.created_at_ms,
+        rolled_after_ms: since(session.rolled_at_ms),
+        not_after_ms: session.not_after_ms.map(since),
+        created_on: Some(device_to_kept(&session.created_on, session.created_at_ms)),
+        last_seen_on: Some(last_seen_on),
+        needs_sign_in: session.state == State::NeedsSignIn,
+    };
+    Ok(kept.encode_to_vec())
+}
+
+pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Result<Session, SealError> {
+    let kept = KeptSession::decode(bytes).map_err(malformed)?;
+    let created_at_ms = kept.created_at_ms;
+    let at = |after_ms: i64| created_at_ms.saturating_add_signed(after_ms);
+    let access = kept.access_token.map(|token| AccessToken {
+        value: Secret::new(token.into_text()),
+        token_type: if kept.token_type.is_empty() { BEARER.to_owned() } else { kept.token_type },
+        expires_at_ms: at(kept.access_token_expires_after_ms),
+    });
+    let tokens = TokenSet {
+        access,
+        scope: Scope::parse(&kept.scope),
+        refresh: kept.refresh_token.map(|token| Secret::new(token.into_text())),
+        id_token: kept.id_token.map(|token| Secret::new(token.into_text())),
+        generation: kept.token_generation,
+    };
+    let created_on = device_from_kept(kept.created_on.unwrap_or_default(), created_at_ms);
+    let last_seen_on = match kept.last_seen_on {
+        None => created_on.clone(),
+        Some(seen) if seen.as_created => Device { at_ms: at(seen.seen_after_ms), ..created_on.clone() },
+        Some(seen) => device_from_kept(seen, created_at_ms),
+    };
+    Ok(Session {
+        handle: Handle::parse(name).map_err(|_| SealError::NotReadable)?,
+        user: claims_from_bytes(&kept.user, Some(&kept.subject))?,
+        attributes: claims_from_bytes(&kept.attributes, None)?,
+        issuer: kept.issuer,
+        subject: kept.subject,
+        tokens,
+        provider_sid: kept.provider_sid,
+        authenticated_at_ms: at(kept.authenticated_after_ms),
+        created_at_ms,
+        rolled_at_ms: at(kept.rolled_after_ms),
+        not_after_ms: kept.not_after_ms.map(at),
+        created_on,
+        last_seen_on,
+        state: if kept.needs_sign_in { State::NeedsSignIn } else { State::Active },
+        version,
+    })
+}
+
+pub(super) fn change_to_bytes(change: &Change) -> Vec<u8> {
+    let kind = match change.kind {
+        Kind::Created => 1,
+        Kind::Rolled => 2,
+        Kind::Refreshed => 3,
+        Kind::Changed => 4,
+        Kind::Ended => 5,
+    };
+    let kept = KeptChange {
+        kind,
+        handle: change.handle.as_bytes().to_vec(),
+        issuer: change.issuer.clone(),
+        subject: change.subject.clone(),
+        at_ms: change.at_ms,
+        cause: change.cause.clone(),
+    };
+    kept.encode_to_vec()
+}
+
+pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<Change, SealError> {
+    let kept = KeptChange::decode(bytes).map_err(malformed)?;
+    let kind = match kept.kind {
+        1 => Kind::Created,
+        2 => Kind::Rolled,
+        3 => Kind::Refreshed,
+        5 => Kind::Ended,
+        // A kind of a newer release: whoever remembers the session has to read it again.
+        _ => Kind::Changed,
+    };
+    let handle = kept.handle.as_slice().try_into().map_err(|_| SealError::NotReadable)?;
+    Ok(Change {
+        kind,
+        handle: Handle::from_bytes(handle),
+        issuer: kept.issuer,
+        subject: kept.subject,
+        at_ms: kept.at_ms,
+        cause: kept.cause,
+    })
+}
+
+fn device_to_kept(device: &Device, created_at_ms: u64) -> KeptDevice {
+    let address = match device.address {
+        None => Vec::new(),
+        Some(IpAddr::V4(address)) => address.octets().to_vec(),
+        Some(IpAddr::V6(address)) => address.octets().to_vec(),
+    };
+    let seen_after_ms = distance(created_at_ms, device.at_ms);
+    KeptDevice { user_agent: device.user_agent.clone(), address, seen_after_ms, as_created: false }
+}
+
+fn device_from_kept(kept: KeptDevice, created_at_ms: u64) -> Device {
+    let address = match kept.address.len() {
+        4 => <[u8; 4]>::try_from(kept.address.as_slice()).ok().map(IpAddr::from),
+        16 => <[u8; 16]>::try_from(kept.address.as_slice()).ok().map(IpAddr::from),
+        _ => None,
+    };
+    let at_ms = created_at_ms.saturating_add_signed(kept.seen_after_ms);
+    Device { user_agent: kept.user_agent, address, at_ms }
+}
+
+fn claims_to_bytes(claims: &Claims, subject: Option<&str>) -> Result<Vec<u8>, SealError> {
+    let implied = |name: &str, value: &serde_json::Value| name == "sub" && subject.is_some() && value.as_str() == subject;
+    let written: Vec<(&String, &serde_json::Value)> =
+        claims.iter().filter(|(name, value)| !implied(name, value)).collect();
+    if written.is_empty() {
+        return Ok(Vec::new());
+    }
+    let object: std::collections::BTreeMap<_, _> = written.into_iter().collect();
+    serde_json::to_vec(&object).map_err(malformed)
+}
+
+fn claims_from_bytes(bytes: &[u8], subject: Option<&str>) -> Result<Claims, SealError> {
+    let mut claims: Claims = if bytes.is_empty() { Claims::new() } else { serde_json::from_slice(bytes).map_err(malformed)? };
+    if let Some(subject) = subject {
+        claims.entry("sub").or_insert_with(|| subject.into());
+    }
+    Ok(claims)
+}
+
+fn malformed(cause: impl std::error::Error + Send + Sync + 'static) -> SealError {
+    SealError::Malformed(Box::new(cause))
+}
+
+fn distance(from_ms: u64, to_ms: u64) -> i64 {
+    let forward = i64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or(i64::MAX);
+    let back = i64::try_from(from_ms.saturating_sub(to_ms)).unwrap_or(i64::MAX);
+    if to_ms >= from_ms { forward } else { -back }
+}
