@@ -14,17 +14,15 @@ pub enum BuildError {
     /// The issuer is neither https nor on loopback.
     #[error("the issuer must use https outside loopback")]
     InsecureIssuer,
-    /// A file could not be read.
-    #[error("{path} can not be read")]
-    File {
-        /// Which file.
-        path: String,
+    /// The file of certification authorities can not be read or holds no usable certificate.
+    #[error("is no readable file of PEM certificates")]
+    CaFile(#[source] Option<std::io::Error>),
+    /// The file of the client certificate or its key can not be read.
+    #[error("the client certificate or its key can not be read")]
+    ClientFile {
         /// Why.
         source: std::io::Error,
     },
-    /// The file of certification authorities holds no usable certificate.
-    #[error("the CA file holds no usable PEM certificate")]
-    CaFile,
     /// The client certificate and key can not be used.
     #[error("the client certificate and key are not a usable PEM pair")]
     ClientCertificate,

@@ -30,6 +30,11 @@ impl RelyingParty {
         &self.settings
     }
 
+    /// The client credentials in use.
+    pub fn client_auth(&self) -> ClientAuth {
+        self.settings.client_auth.clone()
+    }
+
     /// Takes over changed client credentials and re-reads certificate files; requests under way go on.
     pub fn reload(&self, client_auth: ClientAuth) -> Result<(), BuildError> {
         let _ = client_auth;
