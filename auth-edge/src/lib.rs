@@ -1,1 +1,26 @@
-//! auth-edge
+//! auth-edge: what browsers talk to. It signs people in and out at an OpenID provider, keeps their session in a cookie that
+//! means nothing by itself, and guards the pages and APIs that lie behind it.
+//!
+//! One request, one straight road: cookie → verify → session → guard → handler or upstream. Read `routes.rs` top to
+//! bottom and you know what the edge does. Invariants: nothing here cannot be lost; no token reaches a browser
+//! (but by the access-token route, which is off by default); a backend that is down signs nobody out.
+//! Deliberately absent: storage.
+
+pub mod access_token;
+pub mod cookies;
+pub mod edge;
+pub mod errors;
+pub mod gateway;
+pub mod grpc_web;
+pub mod keys;
+pub mod observe;
+pub mod pages;
+pub mod profile;
+pub mod protect;
+pub mod request;
+pub mod return_to;
+pub mod routes;
+pub mod sessions;
+pub mod settings;
+pub mod sign_in;
+pub mod status;

@@ -1,0 +1,146 @@
+//! The state every handler takes: what the edge is made of, put together once.
+//!
+//! Deliberately absent: anything that cannot be lost. A restarted edge goes on where the last one stopped.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use chassis::clock::Clock;
+use oidc::RelyingParty;
+use session_proto::client::SessionClient;
+use session_proto::timestamp;
+use session_proto::v1::Device;
+use tokio::sync::Semaphore;
+
+use crate::cookies::SessionCookies;
+use crate::keys::Keys;
+use crate::observe::Metrics;
+use crate::protect::csrf::FormTokens;
+use crate::protect::forwarded::TrustedProxies;
+use crate::protect::rate_limit::RateLimiter;
+use crate::sessions::Sessions;
+use crate::settings::EdgeSettings;
+use crate::sign_in::logout::MAX_BACKGROUND;
+use crate::sign_in::pending::PendingSignIns;
+use crate::sign_in::redeemed::Redeemed;
+use crate::sign_in::replay_guard::ReplayGuard;
+
+/// Longest `User-Agent` kept, in bytes, as the session API says.
+const MAX_USER_AGENT_BYTES: usize = 512;
+
+/// The edge. Clones are cheap and share everything.
+#[derive(Clone)]
+pub struct Edge(Arc<Parts>);
+
+/// What the edge is made of.
+pub struct Parts {
+    /// Settings, as read at the start.
+    pub settings: EdgeSettings,
+    /// Keys derived from the secrets.
+    pub keys: Keys,
+    /// The session cookie.
+    pub cookies: SessionCookies,
+    /// Cookies of pending sign-ins.
+    pub pending: PendingSignIns,
+    /// The session service.
+    pub sessions: Sessions,
+    /// The identity provider.
+    pub provider: RelyingParty,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// Tokens of our own forms.
+    pub form_tokens: FormTokens,
+    /// Logins per address.
+    pub login_limit: RateLimiter,
+    /// Callbacks per address.
+    pub callback_limit: RateLimiter,
+    /// Back-channel logouts per address.
+    pub back_channel_limit: RateLimiter,
+    /// Transactions whose code this process has redeemed.
+    pub redeemed: Redeemed,
+    /// Logout tokens this process has seen.
+    pub replay_guard: ReplayGuard,
+    /// Places for sessions that are ended in the background.
+    pub background: Arc<Semaphore>,
+    /// Metrics.
+    pub metrics: Metrics,
+}
+
+impl Deref for Edge {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// What the edge needs besides its settings.
+pub struct Surroundings {
+    /// The session service.
+    pub session_client: SessionClient,
+    /// The identity provider.
+    pub provider: RelyingParty,
+    /// Keys derived from the secrets.
+    pub keys: Keys,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Metrics.
+    pub metrics: Metrics,
+}
+
+impl Edge {
+    /// Puts the edge together. Does no IO.
+    #[must_use]
+    pub fn new(settings: EdgeSettings, surroundings: Surroundings) -> Self {
+        let Surroundings { session_client, provider, keys, clock, metrics } = surroundings;
+        let cookie = settings.cookie.clone();
+        let cookies = SessionCookies::new(cookie, keys.clone());
+        let pending = PendingSignIns::new(
+            keys.clone(),
+            settings.base_url.clone(),
+            &settings.cookie.name,
+            settings.transaction_duration_secs,
+            settings.form_post(),
+        );
+        let sessions = Sessions::new(session_client, cookies.clone(), Arc::clone(&clock));
+        let parts = Parts {
+            trusted_proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
+            form_tokens: FormTokens::new(keys.clone()),
+            login_limit: RateLimiter::new(settings.rate_limit_login),
+            callback_limit: RateLimiter::new(settings.rate_limit_login),
+            back_channel_limit: RateLimiter::new(BACK_CHANNEL_PER_MINUTE),
+            redeemed: Redeemed::new(settings.transaction_duration_secs),
+            replay_guard: ReplayGuard::default(),
+            background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
+            settings,
+            keys,
+            cookies,
+            pending,
+            sessions,
+            provider,
+            clock,
+            metrics,
+        };
+        Self(Arc::new(parts))
+    }
+
+    /// The browser of a request, as sessions remember it.
+    #[must_use]
+    pub fn device(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
+        let agent = headers.get(axum::http::header::USER_AGENT).map(|value| value.as_bytes()).unwrap_or_default();
+        let user_agent = String::from_utf8_lossy(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]);
+        // Cutting may have made a replacement character of a half one.
+        let user_agent = user_agent.trim_end_matches(char::REPLACEMENT_CHARACTER).chars().filter(|c| !c.is_control());
+        Device {
+            user_agent: user_agent.collect(),
+            address: self.trusted_proxies.client_address(peer, headers).to_string(),
+            at: Some(timestamp::from_ms(self.clock.now_ms())),
+        }
+    }
+}
+
+/// A provider that signs out a whole company may send many; somebody who guesses sends more.
+const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;

@@ -1,0 +1,405 @@
+//! Every way the edge says no: status, code, words. The only file of the edge where HTTP status codes of failures stand.
+//!
+//! Handlers return a [`Failure`]; it travels as a response extension, and [`render`] turns it into JSON for programs or a
+//! small page for browsers, by `Accept`, with the request ID (behaviour, section 1). Invariant: every word comes
+//! from here; nothing is taken from the provider, the query or a source error, which go to the log.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use oidc::Outage;
+use serde_json::json;
+use session_proto::v1::ErrorReason;
+
+use crate::observe::RequestId;
+use crate::pages;
+
+/// How long a client should wait before asking a service again that is down, in seconds.
+const RETRY_AFTER_SECS: u64 = 5;
+
+/// Which handler failed; names the code of its failures (behaviour, section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// Login.
+    Login,
+    /// Callback.
+    Callback,
+    /// Logout, in all its forms.
+    Logout,
+    /// Profile.
+    Profile,
+}
+
+impl Handler {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Login => "ERR_LOGIN_HANDLER_FAILURE",
+            Self::Callback => "ERR_CALLBACK_HANDLER_FAILURE",
+            Self::Logout => "ERR_LOGOUT_HANDLER_FAILURE",
+            Self::Profile => "ERR_PROFILE_HANDLER_FAILURE",
+        }
+    }
+}
+
+/// Why the request is not answered as it hoped.
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// There is nothing at this address.
+    NotFound,
+    /// The address is known, the method is not; the `Allow` header names those that are.
+    MethodNotAllowed(&'static str),
+    /// The unauthorized answer of the specification, word for word, also for browsers.
+    NotAuthenticated,
+    /// A script asked for the login route, which only a navigation can use.
+    LoginRequired {
+        /// The absolute URL to navigate to.
+        login_url: String,
+    },
+    /// The request is malformed: the path, a header or the body.
+    BadRequest(&'static str),
+    /// The proof that the request comes from our own pages is missing (behaviour, section 8).
+    Csrf,
+    /// A sub-resource of another site tried to sign the visitor out.
+    CrossSite,
+    /// The body is too large.
+    TooLarge,
+    /// The body has another content type than the route takes.
+    UnsupportedMediaType,
+    /// Too many requests from this address.
+    RateLimited {
+        /// Seconds until the next one is welcome.
+        retry_after_secs: u64,
+    },
+    /// Sign-in failed: the provider's answer was refused (behaviour, section 3).
+    Callback {
+        /// The words for the visitor.
+        words: &'static str,
+        /// Where "try again" leads: the login route with the same return-to.
+        try_again: String,
+    },
+    /// The session service is down at the end of a sign-in: nothing was created.
+    CallbackUnavailable {
+        /// Where "try again" leads.
+        try_again: String,
+    },
+    /// The provider gave no usable answer to a handler that needs one now.
+    Provider(Handler, Outage),
+    /// The logout token was refused; ends nothing.
+    LogoutToken(&'static str),
+    /// The session service, or its store, cannot be reached. Nothing was lost.
+    SessionServiceDown,
+    /// As before, while signing out: this browser is signed out, the session itself will follow.
+    SignedOutHereOnly,
+    /// The session service refused, with its reason (behaviour, section 6).
+    Session {
+        /// The reason.
+        reason: ErrorReason,
+        /// Scopes that are missing, space-separated.
+        scopes: Option<String>,
+        /// The handler in whose name the failure is told; `None` tells the reason itself.
+        handler: Option<Handler>,
+    },
+    /// The session does not have what the route asks for, other than a scope.
+    Forbidden {
+        /// The code.
+        code: &'static str,
+        /// The words.
+        words: &'static str,
+    },
+    /// The upstream of a proxied route cannot be reached (502).
+    UpstreamDown,
+    /// The upstream of a proxied route did not answer in time (504).
+    UpstreamSlow,
+    /// A fault of the edge; its log has the cause under the request ID.
+    Internal,
+}
+
+/// What a failure says.
+struct Told {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+    words: &'static str,
+}
+
+const fn told(status: StatusCode, code: &'static str, title: &'static str, words: &'static str) -> Told {
+    Told { status, code, title, words }
+}
+
+impl Failure {
+    /// The HTTP status of this failure.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.told().status
+    }
+
+    fn told(&self) -> Told {
+        use StatusCode as S;
+        match self {
+            Self::NotFound => told(S::NOT_FOUND, "not_found", "Page not found", "There is nothing at this address."),
+            Self::MethodNotAllowed(_) => told(
+                S::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "That does not work here",
+                "This address does not take requests of this kind.",
+            ),
+            Self::NotAuthenticated => told(S::UNAUTHORIZED, "not_authenticated", "Not signed in", pages::NOT_AUTHENTICATED),
+            Self::LoginRequired { .. } => told(
+                S::UNAUTHORIZED,
+                "login_required",
+                "Sign in first",
+                "Signing in needs a navigation of the whole page to login_url.",
+            ),
+            Self::BadRequest(words) => told(S::BAD_REQUEST, "bad_request", "That request was not understood", words),
+            Self::Csrf => told(
+                S::FORBIDDEN,
+                "ERR_CSRF",
+                "That did not come from our pages",
+                "The request lacks the proof that it comes from this site's own pages.",
+            ),
+            Self::CrossSite => told(
+                S::FORBIDDEN,
+                "ERR_CSRF",
+                "That did not come from our pages",
+                "Signing out needs a visit to this address, not a request in the background.",
+            ),
+            Self::TooLarge => told(S::PAYLOAD_TOO_LARGE, "too_large", "Too large", "The request's body is too large."),
+            Self::UnsupportedMediaType => told(
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "That request was not understood",
+                "The request's body has to be application/x-www-form-urlencoded.",
+            ),
+            Self::RateLimited { .. } => told(
+                S::TOO_MANY_REQUESTS,
+                "rate_limited",
+                "Too many attempts",
+                "There were too many requests from your network. Wait a moment and try again.",
+            ),
+            Self::Callback { words, .. } => {
+                told(S::BAD_REQUEST, Handler::Callback.code(), "Sign-in did not work", words)
+            }
+            Self::CallbackUnavailable { .. } => told(
+                S::SERVICE_UNAVAILABLE,
+                Handler::Callback.code(),
+                "We will be right back",
+                "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment.",
+            ),
+            Self::Provider(handler, outage) => provider(*handler, *outage),
+            Self::LogoutToken(words) => told(S::BAD_REQUEST, "invalid_request", "Logout refused", words),
+            Self::SessionServiceDown => told(
+                S::SERVICE_UNAVAILABLE,
+                "ERR_SESSION_SERVICE_UNAVAILABLE",
+                "We will be right back",
+                "The service that keeps sessions cannot be reached just now. Nothing is lost and you stay signed in; try again in a moment.",
+            ),
+            Self::SignedOutHereOnly => told(
+                S::SERVICE_UNAVAILABLE,
+                Handler::Logout.code(),
+                "This browser is signed out",
+                "This browser is signed out. The service that keeps sessions cannot be reached just now; the session itself will be ended as soon as the service is back.",
+            ),
+            Self::Session { reason, handler, .. } => {
+                let by_reason = session(*reason);
+                Told { code: handler.map_or(by_reason.code, Handler::code), ..by_reason }
+            }
+            Self::Forbidden { code, words } => told(S::FORBIDDEN, code, "Not allowed", words),
+            Self::UpstreamDown => told(
+                S::BAD_GATEWAY,
+                "upstream_unavailable",
+                "This part is not available",
+                "The service behind this address cannot be reached just now. Try again in a moment.",
+            ),
+            Self::UpstreamSlow => told(
+                S::GATEWAY_TIMEOUT,
+                "upstream_timeout",
+                "This part is not available",
+                "The service behind this address did not answer in time. Try again in a moment.",
+            ),
+            Self::Internal => told(
+                S::INTERNAL_SERVER_ERROR,
+                "internal",
+                "Something went wrong",
+                "That was our fault. Try again; if it stays, tell us the request ID.",
+            ),
+        }
+    }
+
+    fn own_headers(&self) -> Option<(HeaderName, HeaderValue)> {
+        let seconds = |secs: u64| Some((header::RETRY_AFTER, HeaderValue::from(secs)));
+        match self {
+            Self::MethodNotAllowed(allow) => Some((header::ALLOW, HeaderValue::from_static(allow))),
+            Self::RateLimited { retry_after_secs } => seconds(*retry_after_secs),
+            _ if self.status() == StatusCode::SERVICE_UNAVAILABLE => seconds(RETRY_AFTER_SECS),
+            _ => None,
+        }
+    }
+}
+
+fn provider(handler: Handler, outage: Outage) -> Told {
+    let status = match outage {
+        Outage::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
+        Outage::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        Outage::BadAnswer => StatusCode::BAD_GATEWAY,
+    };
+    let words = match handler {
+        Handler::Login | Handler::Callback => {
+            "The service that signs you in cannot be reached just now. Try again in a moment."
+        }
+        Handler::Logout => "The service that signed you in cannot be reached just now.",
+        Handler::Profile => "The profile cannot be read from the service that signed you in just now. You stay signed in.",
+    };
+    told(status, handler.code(), "Sign-in service not available", words)
+}
+
+/// Status and words of a reason of the session service (behaviour, section 6).
+fn session(reason: ErrorReason) -> Told {
+    use ErrorReason as R;
+    use StatusCode as S;
+    let (status, words) = match reason {
+        R::ErrMissingSession => (S::UNAUTHORIZED, "There is no session."),
+        R::ErrMissingAccessToken => (S::UNAUTHORIZED, "The session holds no access token."),
+        R::ErrMissingRefreshToken => (S::UNAUTHORIZED, "The session holds no refresh token."),
+        R::ErrExpiredAccessToken => {
+            (S::UNAUTHORIZED, "The access token has expired and cannot be refreshed. Sign in again.")
+        }
+        R::ErrFailedRefreshGrant => (S::UNAUTHORIZED, "The provider refused to refresh the access token. Sign in again."),
+        R::ErrInsufficientScope => (S::FORBIDDEN, "The session lacks a scope that is asked for."),
+        R::ErrProviderUnavailable => (S::SERVICE_UNAVAILABLE, "The identity provider cannot be reached just now."),
+        R::ErrStoreUnavailable
+        | R::ErrSessionServiceUnavailable
+        | R::ErrDeadlineExceeded
+        | R::ErrOverloaded
+        | R::ErrInternal
+        | R::ErrUnspecified => {
+            (S::SERVICE_UNAVAILABLE, "The service that keeps sessions cannot be reached just now. Nothing is lost.")
+        }
+        R::ErrCsrf => (S::FORBIDDEN, "The request lacks the proof that it comes from this site's own pages."),
+        R::ErrInvalidArgument => (S::BAD_REQUEST, "The request was not understood."),
+        R::ErrStaleVersion => (S::CONFLICT, "The session changed meanwhile. Try again."),
+        R::ErrSessionTooLarge | R::ErrRequestIdReused | R::ErrUnknownCaller | R::ErrCallerNotAllowed => {
+            (S::INTERNAL_SERVER_ERROR, "That was our fault. If it stays, tell us the request ID.")
+        }
+    };
+    told(status, reason.as_str_name(), "That did not work", words)
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Whether the client would rather have a page than JSON: it names `text/html`.
+#[must_use]
+pub fn wants_page(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    accepts.flat_map(|line| line.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        let refused = parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
+        !refused && (kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml"))
+    })
+}
+
+/// Turns failures into bodies. The layer lies inside the one that gives request IDs, outside all handlers.
+pub async fn render(request: Request, next: Next) -> Response {
+    let page = wants_page(request.headers());
+    let request_id = request.extensions().get::<RequestId>().cloned().unwrap_or_default();
+    let response = next.run(request).await;
+    match response.extensions().get::<Failure>().cloned() {
+        Some(failure) => rendered(&failure, page, &request_id, response),
+        None => response,
+    }
+}
+
+fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Response) -> Response {
+    let told = failure.told();
+    let mut response = match failure {
+        Failure::NotAuthenticated => {
+            let body = json!({"error": "not_authenticated", "description": pages::NOT_AUTHENTICATED});
+            axum::Json(body).into_response()
+        }
+        Failure::LoginRequired { login_url } => axum::Json(
+            json!({"error": told.code, "error_description": told.words, "login_url": login_url}),
+        )
+        .into_response(),
+        // The provider's and the proxies' machines talk JSON whatever they accept.
+        Failure::LogoutToken(_) => axum::Json(json!({"error": told.code, "error_description": told.words})).into_response(),
+        _ if page => {
+            let action = match failure {
+                Failure::Callback { try_again, .. } | Failure::CallbackUnavailable { try_again } => pages::Action::TryAgain(try_again),
+                _ => pages::Action::Home,
+            };
+            pages::message(told.title, told.words, action, Some(request_id.as_str()))
+        }
+        Failure::Callback { try_again, .. } | Failure::CallbackUnavailable { try_again } => axum::Json(
+            json!({"error": told.code, "error_description": told.words, "login_url": try_again}),
+        )
+        .into_response(),
+        Failure::Session { scopes: Some(scopes), .. } => {
+            axum::Json(json!({"error": told.code, "error_description": told.words, "scopes": scopes})).into_response()
+        }
+        _ => axum::Json(json!({"error": told.code, "error_description": told.words})).into_response(),
+    };
+    *response.status_mut() = told.status;
+    let (bare, _) = bare.into_parts();
+    for (name, value) in &bare.headers {
+        if *name != header::CONTENT_LENGTH && *name != header::CONTENT_TYPE {
+            response.headers_mut().append(name.clone(), value.clone());
+        }
+    }
+    response.extensions_mut().extend(bare.extensions);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some((name, value)) = failure.own_headers() {
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(value: &'static str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static(value));
+        headers
+    }
+
+    #[test]
+    fn a_browser_gets_a_page_and_a_program_gets_json() {
+        assert!(wants_page(&accepts("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")));
+        for program in ["*/*", "application/json", "text/html;q=0, */*", ""] {
+            assert!(!wants_page(&accepts(program)), "{program}");
+        }
+        assert!(!wants_page(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn reasons_of_the_session_service_have_the_statuses_of_the_contract() {
+        for (reason, status) in [
+            (ErrorReason::ErrMissingSession, 401),
+            (ErrorReason::ErrMissingAccessToken, 401),
+            (ErrorReason::ErrExpiredAccessToken, 401),
+            (ErrorReason::ErrMissingRefreshToken, 401),
+            (ErrorReason::ErrFailedRefreshGrant, 401),
+            (ErrorReason::ErrInsufficientScope, 403),
+            (ErrorReason::ErrProviderUnavailable, 503),
+            (ErrorReason::ErrStoreUnavailable, 503),
+        ] {
+            let failure = Failure::Session { reason, scopes: None, handler: None };
+            assert_eq!(failure.status().as_u16(), status, "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_provider_outage_has_the_status_that_fits() {
+        for (outage, status) in [(Outage::Unreachable, 503), (Outage::Timeout, 504), (Outage::BadAnswer, 502)] {
+            assert_eq!(Failure::Provider(Handler::Login, outage).status().as_u16(), status);
+        }
+    }
+}

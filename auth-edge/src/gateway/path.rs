@@ -1,0 +1,236 @@
+//! The one path normaliser: what rules are matched against is what the upstream gets and what is looked up on disk.
+//!
+//! Invariant: two programs that read a [`RequestPath`] by any usual rule (with or without decoding, with or without
+//! removing dot segments, splitting on `/` alone or on `\` and `;` too) see the same segments. A path for which that
+//! is not so is refused, not repaired. Deliberately absent: the query; nothing here ever looks at it.
+
+use percent_encoding::percent_decode_str;
+
+/// The longest path looked at, in bytes: longer than any browser's address bar is used for, short enough to be cheap.
+const MAX_PATH_BYTES: usize = 8_192;
+
+/// Why a path is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Ambiguous {
+    /// It does not begin with a slash.
+    #[error("the path does not begin with a slash")]
+    NotAbsolute,
+    /// It is longer than [`MAX_PATH_BYTES`].
+    #[error("the path is too long")]
+    TooLong,
+    /// A percent sign is not followed by two hexadecimal digits, or what it encodes is not UTF-8.
+    #[error("the path is not well-formed percent-encoded UTF-8")]
+    Malformed,
+    /// A slash, backslash or semicolon is hidden, or one that some programs split paths on stands in the open.
+    #[error("the path holds a separator that programs read differently")]
+    Separator,
+    /// A control character, in the open or encoded.
+    #[error("the path holds a control character")]
+    Control,
+    /// What is left after decoding would decode once more.
+    #[error("the path is percent-encoded twice")]
+    EncodedTwice,
+    /// An empty segment that is not the last.
+    #[error("the path has an empty segment")]
+    EmptySegment,
+    /// Dot segments climb above the root.
+    #[error("the path climbs above the root")]
+    AboveRoot,
+}
+
+/// A path every program reads alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestPath {
+    /// Segments as they came, still percent-encoded; the last is empty if the path ends with a slash.
+    encoded: Vec<String>,
+    /// The same segments decoded.
+    decoded: Vec<String>,
+}
+
+impl RequestPath {
+    /// Reads a raw request path, without its query.
+    ///
+    /// Dot segments are removed in whatever spelling (RFC 3986, section 5.2.4, after section 6.2.2.2); everything
+    /// else stays as it came.
+    ///
+    /// # Errors
+    /// [`Ambiguous`] when programs could read the path differently.
+    pub fn parse(raw: &str) -> Result<Self, Ambiguous> {
+        if raw.len() > MAX_PATH_BYTES {
+            return Err(Ambiguous::TooLong);
+        }
+        let inner = raw.strip_prefix('/').ok_or(Ambiguous::NotAbsolute)?;
+        let mut encoded: Vec<String> = Vec::new();
+        let mut decoded: Vec<String> = Vec::new();
+        let mut segments = inner.split('/').peekable();
+        while let Some(segment) = segments.next() {
+            let last = segments.peek().is_none();
+            let text = decode(segment)?;
+            match text.as_str() {
+                "" if !last => return Err(Ambiguous::EmptySegment),
+                "." | ".." => {
+                    if text == ".." && encoded.pop().and(decoded.pop()).is_none() {
+                        return Err(Ambiguous::AboveRoot);
+                    }
+                    if last {
+                        encoded.push(String::new());
+                        decoded.push(String::new());
+                    }
+                }
+                _ => {
+                    encoded.push(segment.to_owned());
+                    decoded.push(text);
+                }
+            }
+        }
+        Ok(Self { encoded, decoded })
+    }
+
+    /// The decoded segments that name something: without the empty one a closing slash leaves.
+    pub fn segments(&self) -> &[String] {
+        match self.decoded.split_last() {
+            Some((last, rest)) if last.is_empty() => rest,
+            _ => &self.decoded,
+        }
+    }
+
+    /// The path to send on, still percent-encoded, without its first `strip` segments.
+    pub fn to_encoded(&self, strip: usize) -> String {
+        let mut path = String::with_capacity(64);
+        for segment in self.encoded.iter().skip(strip) {
+            path.push('/');
+            path.push_str(segment);
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        path
+    }
+
+    /// The last segment, decoded; empty if the path ends with a slash.
+    pub fn last(&self) -> &str {
+        self.decoded.last().map_or("", String::as_str)
+    }
+}
+
+fn decode(segment: &str) -> Result<String, Ambiguous> {
+    let bytes = segment.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        if *byte == b'%' && !is_escape(&bytes[at..]) {
+            return Err(Ambiguous::Malformed);
+        }
+    }
+    let text = percent_decode_str(segment).decode_utf8().map_err(|_| Ambiguous::Malformed)?;
+    for (at, character) in text.char_indices() {
+        match character {
+            '/' | '\\' | ';' => return Err(Ambiguous::Separator),
+            '#' | '?' if segment.contains(character) => return Err(Ambiguous::Separator),
+            '%' if is_escape(&text.as_bytes()[at..]) => return Err(Ambiguous::EncodedTwice),
+            _ if character.is_control() => return Err(Ambiguous::Control),
+            _ => {}
+        }
+    }
+    Ok(text.into_owned())
+}
+
+fn is_escape(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ambiguous, RequestPath};
+    use proptest::prelude::*;
+
+    fn sent(raw: &str) -> Result<String, Ambiguous> {
+        RequestPath::parse(raw).map(|path| path.to_encoded(0))
+    }
+
+    #[test]
+    fn plain_paths_stay_as_they_came() {
+        for raw in ["/", "/a", "/a/", "/a/b%20c", "/a/%E2%82%AC", "/tags/c%23", "/a/..b", "/a/.b/...", "/a:b@c,d", "/100%25"] {
+            assert_eq!(sent(raw).as_deref(), Ok(raw), "{raw}");
+        }
+    }
+
+    #[test]
+    fn dot_segments_are_removed_in_every_spelling() {
+        for (raw, expected) in [
+            ("/public/../api", "/api"),
+            ("/public/%2e%2e/api", "/api"),
+            ("/public/%2E./api/", "/api/"),
+            ("/public/.%2e/api", "/api"),
+            ("/./api", "/api"),
+            ("/a/%2e/b", "/a/b"),
+            ("/a/b/..", "/a/"),
+            ("/a/.", "/a/"),
+            ("/a/..", "/"),
+            ("/..a/b", "/..a/b"),
+        ] {
+            assert_eq!(sent(raw).as_deref(), Ok(expected), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_programs_read_differently_is_refused() {
+        for (raw, reason) in [
+            ("", Ambiguous::NotAbsolute),
+            ("a", Ambiguous::NotAbsolute),
+            ("*", Ambiguous::NotAbsolute),
+            ("/..", Ambiguous::AboveRoot),
+            ("/a/../..", Ambiguous::AboveRoot),
+            ("/%2e%2e/x", Ambiguous::AboveRoot),
+            ("//", Ambiguous::EmptySegment),
+            ("//evil.example/x", Ambiguous::EmptySegment),
+            ("/a//b", Ambiguous::EmptySegment),
+            ("/public//../api", Ambiguous::EmptySegment),
+            ("/a/%2fb", Ambiguous::Separator),
+            ("/a%2Fb", Ambiguous::Separator),
+            ("/public/..%2fapi", Ambiguous::Separator),
+            ("/a\\b", Ambiguous::Separator),
+            ("/a%5cb", Ambiguous::Separator),
+            ("/public/..%5Capi", Ambiguous::Separator),
+            ("/public/..;/api", Ambiguous::Separator),
+            ("/public;a=b/api", Ambiguous::Separator),
+            ("/public/..%3b/api", Ambiguous::Separator),
+            ("/api#/public", Ambiguous::Separator),
+            ("/a%00", Ambiguous::Control),
+            ("/a%0d%0aX: y", Ambiguous::Control),
+            ("/a%7f", Ambiguous::Control),
+            ("/a%c2%85", Ambiguous::Control),
+            ("/%252e%252e/api", Ambiguous::EncodedTwice),
+            ("/a%252fb", Ambiguous::EncodedTwice),
+            ("/a%25%32%66b", Ambiguous::EncodedTwice),
+            ("/a%2", Ambiguous::Malformed),
+            ("/a%zz", Ambiguous::Malformed),
+            ("/a%", Ambiguous::Malformed),
+            ("/%c0%ae%c0%ae/api", Ambiguous::Malformed),
+            ("/%ff", Ambiguous::Malformed),
+            ("/a%u002e", Ambiguous::Malformed),
+        ] {
+            assert_eq!(sent(raw), Err(reason), "{raw}");
+        }
+        assert_eq!(sent(&format!("/{}", "a".repeat(9_000))), Err(Ambiguous::TooLong));
+    }
+
+    #[test]
+    fn stripping_drops_whole_segments_and_keeps_the_rest_as_it_came() {
+        let path = RequestPath::parse("/api/orders/a%20b/").expect("a plain path");
+        assert_eq!(path.to_encoded(2), "/a%20b/");
+        assert_eq!(path.to_encoded(9), "/");
+        assert_eq!(path.segments(), ["api", "orders", "a b"]);
+        assert_eq!(path.last(), "");
+    }
+
+    proptest! {
+        #[test]
+        fn reading_what_is_sent_on_gives_the_same_path(raw in "/[a-z./%25;\\\\]{0,24}") {
+            if let Ok(path) = RequestPath::parse(&raw) {
+                let again = RequestPath::parse(&path.to_encoded(0)).expect("what is sent on is never ambiguous");
+                prop_assert_eq!(again.segments(), path.segments());
+                prop_assert_eq!(again.to_encoded(0), path.to_encoded(0));
+                prop_assert!(path.segments().iter().all(|one| one != "." && one != ".." && !one.is_empty()));
+            }
+        }
+    }
+}

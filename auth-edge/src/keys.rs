@@ -1,0 +1,255 @@
+//! Keys derived from `EDGE_SECRET`: one per purpose, by HKDF-SHA256, for each secret of the ring.
+//!
+//! Invariants: the first secret signs and seals, every secret verifies and opens; what one purpose
+//! signed never verifies for another; every MAC and AAD input is a sequence of length-prefixed parts,
+//! so that two different sequences never share their bytes. Deliberately absent: any use of a secret itself.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use chassis::secret::Secret;
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{aead, hkdf, hmac};
+
+/// What a signature is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The signature in the session cookie.
+    SessionCookie,
+    /// The `csrf_token` field of our own forms.
+    Csrf,
+    /// A keyed hash by which a person is known outside, where their name must not be.
+    Pseudonym,
+}
+
+impl Purpose {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Self::SessionCookie => b"session cookie",
+            Self::Csrf => b"csrf token",
+            Self::Pseudonym => b"pseudonym",
+        }
+    }
+}
+
+/// HKDF salt: separates this product's keys from whatever else the secret is used for.
+const SALT: &[u8] = b"vestibule edge keys v1";
+/// First byte of everything sealed, so that the format can change.
+const SEAL_VERSION: u8 = 1;
+/// Bytes that sealing adds: version, 96-bit nonce, 128-bit tag.
+pub const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
+
+/// The operating system gave no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system gave no random bytes")]
+pub struct NoRandomness;
+
+/// Fills an array with random bytes from the operating system.
+pub fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
+    let mut bytes = [0_u8; N];
+    SystemRandom::new().fill(&mut bytes).map_err(|_unspecified| NoRandomness)?;
+    Ok(bytes)
+}
+
+struct Derived {
+    session_cookie: hmac::Key,
+    csrf: hmac::Key,
+    pseudonym: hmac::Key,
+    seal: aead::LessSafeKey,
+}
+
+impl Derived {
+    fn from_secret(secret: &str) -> Option<Self> {
+        let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(secret.as_bytes());
+        let mac = |purpose: Purpose| -> Option<hmac::Key> {
+            extracted.expand(&[purpose.label()], hmac::HMAC_SHA256).ok().map(hmac::Key::from)
+        };
+        let seal = extracted.expand(&[b"transaction seal"], &aead::AES_256_GCM).ok()?;
+        Some(Self {
+            session_cookie: mac(Purpose::SessionCookie)?,
+            csrf: mac(Purpose::Csrf)?,
+            pseudonym: mac(Purpose::Pseudonym)?,
+            seal: aead::LessSafeKey::new(aead::UnboundKey::from(seal)),
+        })
+    }
+
+    fn mac(&self, purpose: Purpose) -> &hmac::Key {
+        match purpose {
+            Purpose::SessionCookie => &self.session_cookie,
+            Purpose::Csrf => &self.csrf,
+            Purpose::Pseudonym => &self.pseudonym,
+        }
+    }
+}
+
+/// The key ring. Cheap to clone; all clones see a replaced ring at once.
+#[derive(Clone)]
+pub struct Keys {
+    ring: Arc<ArcSwap<Vec<Derived>>>,
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keys(…)")
+    }
+}
+
+impl Keys {
+    /// Derives the ring: the first secret signs and seals, all verify and open.
+    #[must_use]
+    pub fn new(secrets: &[Secret<String>]) -> Self {
+        Self { ring: Arc::new(ArcSwap::from_pointee(derive_all(secrets))) }
+    }
+
+    /// Replaces the ring; an empty list is ignored, since it would sign everybody out.
+    pub fn replace(&self, secrets: &[Secret<String>]) {
+        let ring = derive_all(secrets);
+        if !ring.is_empty() {
+            self.ring.store(Arc::new(ring));
+        }
+    }
+
+    /// Signs a sequence of parts with the first key: HMAC-SHA256.
+    #[must_use]
+    pub fn sign(&self, purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
+        let ring = self.ring.load();
+        ring.first().map_or_else(Vec::new, |derived| {
+            hmac::sign(derived.mac(purpose), &length_prefixed(parts)).as_ref().to_vec()
+        })
+    }
+
+    /// Whether any key of the ring made this signature, in constant time per key.
+    #[must_use]
+    pub fn verify(&self, purpose: Purpose, parts: &[&[u8]], signature: &[u8]) -> bool {
+        let input = length_prefixed(parts);
+        self.ring.load().iter().any(|derived| hmac::verify(derived.mac(purpose), &input, signature).is_ok())
+    }
+
+    /// Seals bytes with the first key: AES-256-GCM under a random nonce. The ring is replaced long
+    /// before the 2^32 messages at which random 96-bit nonces become doubtful.
+    pub fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
+        let nonce = random::<{ aead::NONCE_LEN }>()?;
+        let ring = self.ring.load();
+        let derived = ring.first().ok_or(NoRandomness)?;
+        let mut body = plain.to_vec();
+        derived
+            .seal
+            .seal_in_place_append_tag(
+                aead::Nonce::assume_unique_for_key(nonce),
+                aead::Aad::from(length_prefixed(aad)),
+                &mut body,
+            )
+            .map_err(|_unspecified| NoRandomness)?;
+        let mut sealed = Vec::with_capacity(body.len() + SEAL_OVERHEAD);
+        sealed.push(SEAL_VERSION);
+        sealed.extend_from_slice(&nonce);
+        sealed.append(&mut body);
+        Ok(sealed)
+    }
+
+    /// Opens what any key of the ring sealed under the same AAD; `None` for anything else.
+    #[must_use]
+    pub fn open(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (version, rest) = sealed.split_first()?;
+        if *version != SEAL_VERSION {
+            return None;
+        }
+        let (nonce, body) = rest.split_at_checked(aead::NONCE_LEN)?;
+        let nonce: [u8; aead::NONCE_LEN] = nonce.try_into().ok()?;
+        let aad = length_prefixed(aad);
+        self.ring.load().iter().find_map(|derived| {
+            let mut buffer = body.to_vec();
+            let nonce = aead::Nonce::assume_unique_for_key(nonce);
+            let plain = derived.seal.open_in_place(nonce, aead::Aad::from(&aad), &mut buffer).ok()?;
+            Some(plain.to_vec())
+        })
+    }
+}
+
+fn derive_all(secrets: &[Secret<String>]) -> Vec<Derived> {
+    secrets.iter().filter_map(|secret| Derived::from_secret(secret.expose())).collect()
+}
+
+/// Joins parts so that different sequences never give the same bytes.
+fn length_prefixed(parts: &[&[u8]]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(parts.iter().map(|part| part.len() + 8).sum());
+    for part in parts {
+        joined.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        joined.extend_from_slice(part);
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys(secrets: &[&str]) -> Keys {
+        Keys::new(&secrets.iter().map(|secret| Secret::new((*secret).to_owned())).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_first_secret_signs_and_every_secret_verifies() {
+        let old = keys(&["old secret"]);
+        let rotated = keys(&["new secret", "old secret"]);
+        let tag = old.sign(Purpose::SessionCookie, &[b"session", b"id"]);
+        assert!(rotated.verify(Purpose::SessionCookie, &[b"session", b"id"], &tag));
+        let tag = rotated.sign(Purpose::SessionCookie, &[b"session", b"id"]);
+        assert!(!old.verify(Purpose::SessionCookie, &[b"session", b"id"], &tag));
+        assert!(keys(&["new secret"]).verify(Purpose::SessionCookie, &[b"session", b"id"], &tag));
+    }
+
+    #[test]
+    fn a_signature_for_one_purpose_never_verifies_for_another() {
+        let keys = keys(&["a secret"]);
+        let tag = keys.sign(Purpose::SessionCookie, &[b"id"]);
+        assert!(!keys.verify(Purpose::Csrf, &[b"id"], &tag));
+        assert!(!keys.verify(Purpose::Pseudonym, &[b"id"], &tag));
+    }
+
+    #[test]
+    fn sealed_bytes_open_only_under_the_same_aad_and_a_key_of_the_ring() {
+        let sealing = keys(&["a secret"]);
+        let sealed = sealing.seal(&[b"name"], b"hello").unwrap();
+        assert_eq!(sealed.len(), 5 + SEAL_OVERHEAD);
+        assert_eq!(sealing.open(&[b"name"], &sealed).unwrap(), b"hello");
+        assert_eq!(keys(&["new", "a secret"]).open(&[b"name"], &sealed).unwrap(), b"hello");
+        assert!(sealing.open(&[b"other"], &sealed).is_none());
+        assert!(keys(&["another"]).open(&[b"name"], &sealed).is_none());
+    }
+
+    #[test]
+    fn every_flipped_or_missing_byte_of_a_sealed_value_is_noticed() {
+        let keys = keys(&["a secret"]);
+        let sealed = keys.seal(&[b"name"], b"hello").unwrap();
+        for at in 0..sealed.len() {
+            let mut flipped = sealed.clone();
+            flipped[at] ^= 1;
+            assert!(keys.open(&[b"name"], &flipped).is_none(), "byte {at}");
+            assert!(keys.open(&[b"name"], &sealed[..at]).is_none(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn replacing_with_nothing_keeps_the_ring() {
+        let keys = keys(&["a secret"]);
+        let tag = keys.sign(Purpose::Csrf, &[b"id"]);
+        keys.replace(&[]);
+        assert!(keys.verify(Purpose::Csrf, &[b"id"], &tag));
+        keys.replace(&[Secret::new("another".to_owned())]);
+        assert!(!keys.verify(Purpose::Csrf, &[b"id"], &tag));
+    }
+
+    proptest! {
+        #[test]
+        fn two_different_sequences_never_share_a_mac_input(
+            a in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..6), 0..4),
+            b in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..6), 0..4),
+        ) {
+            let parts = |v: &[Vec<u8>]| length_prefixed(&v.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            prop_assert_eq!(a == b, parts(&a) == parts(&b));
+        }
+    }
+}

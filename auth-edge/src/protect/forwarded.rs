@@ -1,0 +1,191 @@
+//! What proxies in front of the edge tell about the browser, believed only from the configured ones.
+//!
+//! Invariant: with no trusted proxy configured no header changes anything. Only `X-Forwarded-For`, `-Proto`, `-Host`,
+//! `-Uri` and `X-Original-URL` are read. Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in
+//! front do not send unless asked; and any influence on the edge's own address, which is configured.
+
+use http::HeaderMap;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// The most addresses of an `X-Forwarded-For` chain that are walked: more proxies than any real deployment has.
+const MAX_CHAIN: usize = 32;
+
+/// The longest original URL believed, in bytes: what a returnTo may hold at most, with room for its encoding.
+const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
+
+/// The networks whose `X-Forwarded-*` headers are believed.
+#[derive(Debug, Clone, Default)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    /// Trusts exactly these networks.
+    pub fn new(networks: Vec<IpNet>) -> Self {
+        Self(networks)
+    }
+
+    /// Reads one list entry: a network, or a single address.
+    ///
+    /// # Errors
+    /// `None` when it is neither, or when it would trust the whole internet.
+    pub fn parse_network(text: &str) -> Option<IpNet> {
+        let network =
+            text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
+        (network.prefix_len() > 0).then_some(network)
+    }
+
+    /// Whether this peer's headers are believed.
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.0.iter().any(|network| network.contains(&peer))
+    }
+
+    /// The browser's address: the last one in the chain that is not a trusted proxy.
+    pub fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = peer.to_canonical();
+        let chain: Vec<&str> = headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .collect();
+        for hop in chain.iter().rev().take(MAX_CHAIN) {
+            if !self.trusts(client) {
+                break;
+            }
+            let Some(address) = parse_hop(hop.trim()) else { break };
+            client = address;
+        }
+        client
+    }
+
+    /// The address the browser asked a trusted proxy for, as an absolute URL; for forward authentication.
+    pub fn original_url(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
+        if !self.trusts(peer) {
+            return None;
+        }
+        let text = |name| single(headers, name);
+        let url = match text("x-original-url") {
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => url.to_owned(),
+            other => {
+                let scheme = text("x-forwarded-proto").filter(|scheme| matches!(*scheme, "http" | "https"))?;
+                let host = text("x-forwarded-host")?;
+                let path = other.or_else(|| text("x-forwarded-uri"))?;
+                if !path.starts_with('/') || host.contains(['/', '\\', '@', '?', '#']) {
+                    return None;
+                }
+                format!("{scheme}://{host}{path}")
+            }
+        };
+        (url.len() <= MAX_ORIGINAL_URL_BYTES).then_some(url)
+    }
+}
+
+/// A header that came exactly once.
+fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
+    }
+}
+
+/// One hop: an address, an address with a port, or a bracketed one.
+fn parse_hop(text: &str) -> Option<IpAddr> {
+    let address = text
+        .parse::<IpAddr>()
+        .ok()
+        .or_else(|| text.parse::<std::net::SocketAddr>().ok().map(|socket| socket.ip()))
+        .or_else(|| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
+    Some(address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TrustedProxies;
+    use http::{HeaderMap, HeaderName, HeaderValue};
+    use std::net::IpAddr;
+
+    fn proxies(list: &[&str]) -> TrustedProxies {
+        TrustedProxies::new(list.iter().map(|one| TrustedProxies::parse_network(one).expect("a network")).collect())
+    }
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (
+                    name.parse::<HeaderName>().expect("a header name"),
+                    value.parse::<HeaderValue>().expect("a header value"),
+                )
+            })
+            .collect()
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn nobody_is_believed_by_default() {
+        let headers = headers(&[
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "app.example"),
+            ("x-forwarded-uri", "/a"),
+        ]);
+        let nobody = TrustedProxies::default();
+        assert_eq!(nobody.client_address(ip("127.0.0.1"), &headers), ip("127.0.0.1"));
+        assert_eq!(nobody.original_url(ip("127.0.0.1"), &headers), None);
+    }
+
+    #[test]
+    fn the_whole_internet_cannot_be_trusted() {
+        for text in ["0.0.0.0/0", "::/0", "", "example.com", "10.0.0.0/33"] {
+            assert!(TrustedProxies::parse_network(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_client_is_the_last_address_no_trusted_proxy_holds() {
+        let trusted = proxies(&["10.0.0.0/8", "::1"]);
+        for (peer, chain, expected) in [
+            ("10.0.0.1", "1.2.3.4", "1.2.3.4"),
+            ("10.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4"),
+            ("10.0.0.1", "6.6.6.6, 1.2.3.4, 10.0.0.2", "1.2.3.4"),
+            ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+            ("10.0.0.1", "nonsense, 10.0.0.2", "10.0.0.2"),
+            ("10.0.0.1", "1.2.3.4:5678", "1.2.3.4"),
+            ("10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"),
+            ("::ffff:10.0.0.1", "1.2.3.4", "1.2.3.4"),
+            ("9.9.9.9", "1.2.3.4", "9.9.9.9"),
+            ("::1", "", "::1"),
+        ] {
+            let headers = headers(&[("x-forwarded-for", chain)]);
+            assert_eq!(trusted.client_address(ip(peer), &headers), ip(expected), "{peer} {chain}");
+        }
+    }
+
+    #[test]
+    fn the_chain_may_come_in_several_headers() {
+        let headers = headers(&[("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "1.2.3.4")]);
+        assert_eq!(proxies(&["10.0.0.1"]).client_address(ip("10.0.0.1"), &headers), ip("1.2.3.4"));
+    }
+
+    #[test]
+    fn the_original_url_comes_from_either_family_of_headers() {
+        let trusted = proxies(&["10.0.0.1"]);
+        let forwarded = [("x-forwarded-proto", "https"), ("x-forwarded-host", "app.example")];
+        for (more, expected) in [
+            (("x-forwarded-uri", "/a?b=c"), Some("https://app.example/a?b=c")),
+            (("x-original-url", "/a"), Some("https://app.example/a")),
+            (("x-original-url", "http://app.example/b"), Some("http://app.example/b")),
+            (("x-forwarded-uri", "@evil.example/"), None),
+            (("x-forwarded-port", "1"), None),
+        ] {
+            let headers = headers(&[forwarded[0], forwarded[1], more]);
+            assert_eq!(trusted.original_url(ip("10.0.0.1"), &headers).as_deref(), expected, "{more:?}");
+            assert_eq!(trusted.original_url(ip("10.0.0.2"), &headers), None, "{more:?} from anybody");
+        }
+    }
+}

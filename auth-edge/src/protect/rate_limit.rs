@@ -1,0 +1,137 @@
+//! A token bucket for each address, in memory that never grows.
+//!
+//! Buckets live in a table of fixed size, found by a keyed hash that differs in every process: two addresses that meet
+//! in one slot share its bucket, which costs a flood its neighbours' patience and nobody else's. A slot holds one number,
+//! the time at which the bucket is full again (the generic cell rate algorithm, GCRA). Deliberately absent: sharing
+//! between replicas; the limit is for each of them.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many buckets there are: half a mebibyte, and two busy addresses in a thousand share one.
+const SLOTS: usize = 65_536;
+
+/// One minute in microseconds, the unit buckets count in.
+const MINUTE_US: u64 = 60_000_000;
+
+/// Allows so many requests a minute for each address, all at once or spread.
+#[derive(Debug)]
+pub struct RateLimiter {
+    slots: Box<[AtomicU64]>,
+    hasher: RandomState,
+    /// Microseconds one request costs; 0 switches the limiter off.
+    cost_us: u64,
+}
+
+/// The address has used up its bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many requests; try again in {retry_after_secs} s")]
+pub struct TooMany {
+    /// Whole seconds until the next request is let through; at least 1.
+    pub retry_after_secs: u64,
+}
+
+impl RateLimiter {
+    /// Lets `per_minute` requests a minute through for each address; 0 lets all through.
+    pub fn new(per_minute: u64) -> Self {
+        let slots = if per_minute == 0 { 0 } else { SLOTS };
+        Self {
+            slots: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            hasher: RandomState::new(),
+            cost_us: MINUTE_US.checked_div(per_minute).unwrap_or(0),
+        }
+    }
+
+    /// Takes one token of this address's bucket.
+    ///
+    /// # Errors
+    /// [`TooMany`] when the bucket is empty; asking again costs nothing.
+    pub fn check(&self, address: IpAddr, now_ms: u64) -> Result<(), TooMany> {
+        let Some(slot) = self.slot(address) else { return Ok(()) };
+        let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
+        let taken = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
+            // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
+            let full_at = if full_at > now + MINUTE_US { now } else { full_at.max(now) } + self.cost_us;
+            (full_at - now <= MINUTE_US).then_some(full_at)
+        });
+        match taken {
+            Ok(_) => Ok(()),
+            Err(full_at) => {
+                let wait_us = (full_at + self.cost_us).saturating_sub(now + MINUTE_US).min(self.cost_us);
+                Err(TooMany { retry_after_secs: wait_us.div_ceil(1_000_000).max(1) })
+            }
+        }
+    }
+
+    fn slot(&self, address: IpAddr) -> Option<&AtomicU64> {
+        let key = match address.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            // One household or machine has a whole /64 to pick addresses from.
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)),
+        };
+        let at = usize::try_from(self.hasher.hash_one(key) % SLOTS as u64).ok()?;
+        self.slots.get(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RateLimiter, TooMany};
+    use std::net::IpAddr;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn a_bucket_empties_and_fills_again() {
+        let limiter = RateLimiter::new(3);
+        let start = 1_700_000_000_000;
+        for _ in 0..3 {
+            assert_eq!(limiter.check(ip("192.0.2.1"), start), Ok(()));
+        }
+        assert_eq!(limiter.check(ip("192.0.2.1"), start), Err(TooMany { retry_after_secs: 20 }));
+        assert_eq!(limiter.check(ip("192.0.2.1"), start + 19_000), Err(TooMany { retry_after_secs: 1 }));
+        assert_eq!(limiter.check(ip("192.0.2.1"), start + 20_000), Ok(()));
+        assert!(limiter.check(ip("192.0.2.1"), start + 20_000).is_err());
+        for _ in 0..3 {
+            assert_eq!(limiter.check(ip("192.0.2.1"), start + 120_000), Ok(()));
+        }
+    }
+
+    #[test]
+    fn another_address_has_its_own_bucket() {
+        let limiter = RateLimiter::new(1);
+        assert_eq!(limiter.check(ip("192.0.2.1"), 1_000_000), Ok(()));
+        let free = (0..=255_u8).filter(|last| limiter.check(IpAddr::from([198, 51, 100, *last]), 1_000_000).is_ok());
+        assert!(free.count() > 250, "hardly any two addresses share a bucket");
+    }
+
+    #[test]
+    fn one_network_of_ipv6_shares_a_bucket() {
+        let limiter = RateLimiter::new(1);
+        assert_eq!(limiter.check(ip("2001:db8::1"), 1_000_000), Ok(()));
+        assert!(limiter.check(ip("2001:db8::ffff:2"), 1_000_000).is_err());
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_same_address() {
+        let limiter = RateLimiter::new(1);
+        assert_eq!(limiter.check(ip("192.0.2.1"), 1_000_000), Ok(()));
+        assert!(limiter.check(ip("::ffff:192.0.2.1"), 1_000_000).is_err());
+    }
+
+    #[test]
+    fn zero_switches_it_off() {
+        let limiter = RateLimiter::new(0);
+        assert!((0..10_000).all(|_| limiter.check(ip("192.0.2.1"), 1).is_ok()));
+    }
+
+    #[test]
+    fn a_clock_set_back_locks_nobody_out() {
+        let limiter = RateLimiter::new(2);
+        assert!(limiter.check(ip("192.0.2.1"), 2_000_000_000_000).is_ok());
+        assert_eq!(limiter.check(ip("192.0.2.1"), 1_000_000_000_000), Ok(()));
+    }
+}

@@ -1,0 +1,78 @@
+//! What the edge answers, top to bottom (behaviour, section 1).
+//!
+//! Invariants: below `/api/auth/` there are exactly these routes, whatever the route table says; a wrong method
+//! touches nothing; every answer has passed the layers at the end. Deliberately absent: any decision.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::Method;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, any};
+
+use crate::edge::Edge;
+use crate::errors::{self, Failure};
+use crate::protect::security_headers::{self, Https};
+use crate::sign_in::{back_channel, callback, front_channel, login, logout};
+use crate::{access_token, gateway, grpc_web, observe, profile, status};
+
+/// Where all of the edge's own routes lie.
+pub const BASE_PATH: &str = "/api/auth";
+
+/// The edge as a router.
+pub fn router(edge: Edge) -> Router {
+    let settings = &edge.settings;
+    let callback_methods = if settings.form_post() { "POST" } else { "GET" };
+    Router::new()
+        .route(&settings.login_path, only("GET, HEAD", any(login::handle)))
+        .route(&settings.callback_path, only(callback_methods, any(callback::handle)))
+        .route(logout::PATH, only("GET, HEAD, POST", any(logout::handle)))
+        .route("/api/auth/me", only("GET, HEAD", any(profile::handle)))
+        .route("/api/auth/401", any(status::unauthorized))
+        .route("/api/auth/status", only("GET", any(status::handle)))
+        .route("/api/auth/access-token", if_on(settings.access_token_endpoint, only("GET", any(access_token::handle))))
+        .route("/api/auth/backchannel-logout", only("POST", any(back_channel::handle)))
+        .route("/api/auth/frontchannel-logout", if_on(settings.frontchannel_logout, only("GET", any(front_channel::handle))))
+        .route("/api/auth/check", any(gateway::check::handle))
+        .route(BASE_PATH, any(not_found))
+        .route("/api/auth/", any(not_found))
+        .route("/api/auth/{*rest}", any(not_found))
+        .merge(grpc_web::routes(&edge))
+        .fallback(gateway::handle)
+        .layer(from_fn(errors::render))
+        .layer(from_fn_with_state(Https(settings.https()), security_headers::layer))
+        .layer(from_fn_with_state(edge.metrics.clone(), observe::layer))
+        .with_state(edge)
+}
+
+/// Lets only these methods through; the others get 405 with `Allow`.
+fn only(allowed: &'static str, route: MethodRouter<Edge>) -> MethodRouter<Edge> {
+    route.layer(from_fn(move |request: Request, next: Next| async move {
+        if allows(allowed, request.method()) { next.run(request).await } else { refuse(allowed) }
+    }))
+}
+
+fn allows(allowed: &str, method: &Method) -> bool {
+    allowed.split(", ").any(|name| name == method.as_str())
+}
+
+fn refuse(allowed: &'static str) -> Response {
+    Failure::MethodNotAllowed(allowed).into_response()
+}
+
+/// A route that configuration has switched off is not there at all.
+fn if_on(on: bool, route: MethodRouter<Edge>) -> MethodRouter<Edge> {
+    if on { route } else { any(not_found) }
+}
+
+async fn not_found() -> Failure {
+    Failure::NotFound
+}
+
+/// Whether a path, decoded and normalised, lies among the edge's own routes, in whatever letter case: the gateway
+/// answers 404 to it instead of passing on to an upstream what looks like ours.
+#[must_use]
+pub fn is_reserved(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    path.strip_prefix(BASE_PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

@@ -1,0 +1,140 @@
+//! The edge's settings: one table per topic, read and judged in one go (operations, "Edge"; behaviour, section 9).
+//!
+//! Invariants: every wrong setting is named at once; what is not built has no setting. The help texts are the manual.
+
+mod read;
+mod tables;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use chassis::secret::Secret;
+use ipnet::IpNet;
+use oidc::{ProviderSettings, ResponseMode};
+use url::Url;
+
+use crate::cookies::CookieSettings;
+
+pub use read::read;
+pub use tables::SERVICE;
+
+/// What the provider is told when somebody signs out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderLogout {
+    /// RP-initiated logout at the discovered `end_session_endpoint`.
+    Oidc,
+    /// Auth0's `/v2/logout`.
+    Auth0,
+    /// Nothing.
+    Off,
+}
+
+/// When `me` reads userinfo anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileRefetch {
+    /// Never.
+    Never,
+    /// When asked by `?refetch=true`.
+    OnRequest,
+    /// Each time.
+    Always,
+}
+
+/// Settings of the sign-in half and of the process; the gateway's own table is in its file.
+#[derive(Clone, Debug)]
+pub struct EdgeSettings {
+    /// Where to listen.
+    pub listen: Option<SocketAddr>,
+    /// Certificate and key for TLS on that address.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// The product's address as browsers see it.
+    pub base_url: Url,
+    /// Secrets: the first signs and seals, all verify.
+    pub secrets: Vec<Secret<String>>,
+    /// The file the secrets came from, to follow its changes.
+    pub secrets_file: Option<PathBuf>,
+    /// Addresses of the session service.
+    pub session_service: Vec<String>,
+    /// Authority that the session service's certificate has to come from.
+    pub session_service_ca: Option<PathBuf>,
+    /// Our certificate and key towards the session service.
+    pub session_service_identity: Option<(PathBuf, PathBuf)>,
+    /// The route table's file.
+    pub routes_file: Option<PathBuf>,
+    /// The session cookie.
+    pub cookie: CookieSettings,
+    /// Path of the login route.
+    pub login_path: String,
+    /// Path of the callback route.
+    pub callback_path: String,
+    /// Query parameters of the login route that reach the provider.
+    pub login_parameters: Vec<String>,
+    /// Where a visitor lands after sign-out.
+    pub post_logout_redirect: Url,
+    /// Further places a sign-out may lead to.
+    pub logout_return_to_allowed: Vec<Url>,
+    /// What the provider is told at sign-out.
+    pub provider_logout: ProviderLogout,
+    /// When `me` reads userinfo anew.
+    pub profile_refetch: ProfileRefetch,
+    /// Whether sign-in reads userinfo.
+    pub userinfo_at_login: bool,
+    /// Whether sessions keep the ID token.
+    pub store_id_token: bool,
+    /// Claims left out of `user`.
+    pub claim_filter: Vec<String>,
+    /// How long a sign-in may take, in seconds.
+    pub transaction_duration_secs: u64,
+    /// Networks whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whether the access-token route exists.
+    pub access_token_endpoint: bool,
+    /// Whether the front-channel logout route exists.
+    pub frontchannel_logout: bool,
+    /// Whether forward auth hands out the access token.
+    pub check_authorization: bool,
+    /// Logins, and callbacks, per minute and address; 0 is off.
+    pub rate_limit_login: u64,
+    /// The provider.
+    pub provider: ProviderSettings,
+}
+
+impl EdgeSettings {
+    /// Whether the provider answers by a form that the browser posts.
+    #[must_use]
+    pub fn form_post(&self) -> bool {
+        self.provider.response_mode == ResponseMode::FormPost
+    }
+
+    /// The redirect URI as registered with the provider.
+    #[must_use]
+    pub fn redirect_uri(&self) -> String {
+        self.at(&self.callback_path)
+    }
+
+    /// The absolute URL of the login route.
+    #[must_use]
+    pub fn login_url(&self, return_to: Option<&str>) -> String {
+        let login = self.at(&self.login_path);
+        match return_to {
+            Some(return_to) => {
+                let query: String =
+                    url::form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", return_to).finish();
+                format!("{login}?{query}")
+            }
+            None => login,
+        }
+    }
+
+    /// The absolute URL of a path of ours.
+    #[must_use]
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url.origin().ascii_serialization())
+    }
+
+    /// Whether browsers reach the edge by https.
+    #[must_use]
+    pub fn https(&self) -> bool {
+        self.base_url.scheme() == "https"
+    }
+}

@@ -1,0 +1,91 @@
+//! Back-channel logout: the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0; behaviour, section 4).
+//!
+//! Invariants: 200 only once the sessions are gone; a token is good once; what fails for a reason of ours can be sent
+//! again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use oidc::{LogoutToken, LogoutTokenError};
+use session_proto::v1::{EndSessionsRequest, ErrorReason};
+
+use crate::edge::Edge;
+use crate::errors::{Failure, Handler};
+use crate::request;
+use crate::sign_in::replay_guard::Refused;
+
+/// Largest body, in bytes: one signed token.
+const MAX_FORM_BYTES: usize = 64 * 1024;
+/// How long a token's `iat` may lie back, plus both clocks' tolerance, in seconds: after that it is refused for its age.
+const MEMORY_SECS: u64 = 300 + 120;
+
+/// POST of one `logout_token`.
+pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+    let (head, body) = request.into_parts();
+    let now_ms = edge.clock.now_ms();
+    let address = edge.trusted_proxies.client_address(request::peer(&head.extensions), &head.headers);
+    edge.back_channel_limit
+        .check(address, now_ms)
+        .map_err(|too_many| Failure::RateLimited { retry_after_secs: too_many.retry_after_secs })?;
+    if !super::is_form(&head.headers) {
+        return Err(Failure::UnsupportedMediaType);
+    }
+    let form = super::form(body, MAX_FORM_BYTES).await?;
+    let mut tokens = url::form_urlencoded::parse(form.as_bytes()).filter(|(name, _)| name == "logout_token");
+    let (Some((_, raw)), None) = (tokens.next(), tokens.next()) else {
+        return Err(Failure::LogoutToken("The body has to hold exactly one logout_token."));
+    };
+    let now = now_ms / 1000;
+    let token = edge.provider.validate_logout_token(&raw, now).await.map_err(refused)?;
+    edge.replay_guard.reserve(&token.jti, token.exp.max(now + MEMORY_SECS), now).map_err(|refused| match refused {
+        Refused::Replayed => Failure::LogoutToken("The logout token was used before."),
+        Refused::Full => Failure::SessionServiceDown,
+    })?;
+    match end(&edge, &token).await {
+        Ok(()) => {
+            const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
+            Ok((StatusCode::OK, NO_STORE).into_response())
+        }
+        Err(failure) => {
+            edge.replay_guard.release(&token.jti);
+            Err(failure)
+        }
+    }
+}
+
+async fn end(edge: &Edge, token: &LogoutToken) -> Result<(), Failure> {
+    let request = EndSessionsRequest {
+        issuer: token.iss.clone(),
+        subject: token.sub.clone().unwrap_or_default(),
+        provider_sid: token.sid.clone().unwrap_or_default(),
+        except_handle: String::new(),
+        cause: "back_channel_logout".to_owned(),
+    };
+    match edge.sessions.end_all(request).await {
+        Ok(count) => {
+            tracing::info!(count, "sessions ended by the provider");
+            Ok(())
+        }
+        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => {
+            Err(Failure::LogoutToken("The logout token's sub and sid do not belong together."))
+        }
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "sessions could not be ended");
+            Err(Failure::SessionServiceDown)
+        }
+    }
+}
+
+fn refused(error: LogoutTokenError) -> Failure {
+    tracing::warn!(error = &error as &dyn std::error::Error, "logout token refused");
+    match error {
+        LogoutTokenError::Provider(error) => Failure::Provider(Handler::Logout, error.outage()),
+        LogoutTokenError::Token(_)
+        | LogoutTokenError::Type
+        | LogoutTokenError::Stale
+        | LogoutTokenError::TokenId
+        | LogoutTokenError::Events
+        | LogoutTokenError::Nonce
+        | LogoutTokenError::Nobody => Failure::LogoutToken("The logout token was refused."),
+    }
+}

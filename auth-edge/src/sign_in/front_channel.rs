@@ -1,0 +1,43 @@
+//! Front-channel logout: the provider frames this address in the browser that signs out there (OpenID Connect
+//! Front-Channel Logout 1.0; behaviour, sections 4 and 5). Off by default.
+//!
+//! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
+//! into a cross-site frame; only the provider may frame the answer. Deliberately absent: telling whether there was a session.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use session_proto::v1::EndSessionsRequest;
+use url::Url;
+
+use crate::edge::Edge;
+use crate::errors::Failure;
+use crate::pages;
+use crate::request;
+
+/// GET with `iss` and `sid` ends the sessions that belong to them.
+pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+    if !edge.settings.frontchannel_logout {
+        return Err(Failure::NotFound);
+    }
+    let issuer = &edge.settings.provider.issuer;
+    let query = request.uri().query().unwrap_or_default();
+    let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
+    let same_issuer = request::first_parameter(query, "iss").is_some_and(|iss| iss == *issuer);
+    if let (Some(provider_sid), true) = (sid, same_issuer) {
+        let request = EndSessionsRequest {
+            issuer: issuer.clone(),
+            provider_sid,
+            cause: "front_channel_logout".to_owned(),
+            ..EndSessionsRequest::default()
+        };
+        edge.sessions.end_all(request).await.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "sessions could not be ended");
+            Failure::SessionServiceDown
+        })?;
+    }
+    let origin = Url::parse(issuer).map(|issuer| issuer.origin().ascii_serialization()).unwrap_or_default();
+    let mut response = pages::framed_by(&origin);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}

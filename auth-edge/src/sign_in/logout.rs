@@ -1,0 +1,177 @@
+//! The logout route: ends the session here first, then at the provider (behaviour, section 4).
+//!
+//! Invariants: whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was
+//! set with; another site can ask for a sign-out but never make one. Deliberately absent: waiting for the provider.
+
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use oidc::EndSessionRequest;
+
+use crate::cookies::SessionId;
+use crate::edge::Edge;
+use crate::errors::Failure;
+use crate::pages;
+use crate::protect::csrf::FORM_FIELD;
+use crate::request::{self, Site};
+use crate::return_to::ReturnTo;
+use crate::settings::ProviderLogout;
+use crate::sign_in::login::no_content;
+
+/// Path of the logout route.
+pub const PATH: &str = "/api/auth/logout";
+/// Largest form, in bytes: a token and a return-to.
+const MAX_FORM_BYTES: usize = 16 * 1024;
+/// Longest URL sent to the provider, in bytes: beyond that servers answer 414, so the ID token is left out.
+const MAX_PROVIDER_URL_BYTES: usize = 8 * 1024;
+/// How often ending a session is tried again in the background; with the pauses below, for about a quarter of an hour.
+const RETRIES: u32 = 36;
+/// Longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Sessions that wait to be ended in the background at once.
+pub const MAX_BACKGROUND: usize = 1024;
+
+/// GET, when it is a navigation of our own, and POST, with the proof, sign out.
+pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+    let (head, body) = request.into_parts();
+    let query = head.uri.query().unwrap_or_default();
+    if head.method == Method::POST {
+        let form = if super::is_form(&head.headers) { super::form(body, MAX_FORM_BYTES).await? } else { String::new() };
+        let session = edge.cookies.read(&head.headers);
+        let token = request::first_parameter(&form, FORM_FIELD);
+        edge.form_tokens
+            .check_form(&head.headers, &edge.settings.base_url, session.as_ref().map(SessionId::expose), token.as_deref())
+            .map_err(|_refused| Failure::Csrf)?;
+        let wish = request::first_parameter(&form, "returnTo").or_else(|| request::first_parameter(query, "returnTo"));
+        return sign_out(&edge, session, return_to(&edge, wish), StatusCode::SEE_OTHER).await;
+    }
+    if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
+        return Ok(no_content());
+    }
+    let session = edge.cookies.read(&head.headers);
+    let return_to = return_to(&edge, request::first_parameter(query, "returnTo"));
+    match (request::is_navigation(&head.headers), request::site(&head.headers)) {
+        (true, Site::Own) => {}
+        (true, Site::Other) => {
+            if let Some(session) = &session {
+                return Ok(ask(&edge, session, return_to.as_ref()));
+            }
+        }
+        (false, _) => return Err(Failure::CrossSite),
+    }
+    sign_out(&edge, session, return_to, StatusCode::FOUND).await
+}
+
+fn return_to(edge: &Edge, wish: Option<String>) -> Option<ReturnTo> {
+    let settings = &edge.settings;
+    ReturnTo::parse_for_logout(&settings.base_url, &settings.logout_return_to_allowed, &wish?)
+}
+
+fn ask(edge: &Edge, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
+    let token = edge.form_tokens.issue(session.expose());
+    let issuer = url::Url::parse(&edge.settings.provider.issuer);
+    let provider = issuer.map(|issuer| issuer.origin().ascii_serialization()).unwrap_or_default();
+    pages::confirm_logout(PATH, &token, return_to.map(ReturnTo::as_str), &provider)
+}
+
+async fn sign_out(
+    edge: &Edge,
+    session: Option<SessionId>,
+    return_to: Option<ReturnTo>,
+    status: StatusCode,
+) -> Result<Response, Failure> {
+    let landing = return_to.map_or_else(|| edge.settings.post_logout_redirect.to_string(), |to| to.as_str().to_owned());
+    let mut target = landing.clone();
+    if let Some(session) = session {
+        match edge.sessions.end(&session).await {
+            Ok(ended) if ended.ended => {
+                if let Some(url) = provider_logout(edge, ended.id_token_hint.as_deref(), &landing).await {
+                    target = url;
+                }
+            }
+            Ok(_no_session) => {}
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
+                end_later(edge.clone(), session);
+                return Ok(cleared(edge, Failure::SignedOutHereOnly.into_response()));
+            }
+        }
+    }
+    let mut response = status.into_response();
+    if let Ok(location) = HeaderValue::try_from(target) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(cleared(edge, response))
+}
+
+/// The browser forgets the session, and what it kept of pages shown in it.
+fn cleared(edge: &Edge, mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    if let Some(cookie) = edge.cookies.clear() {
+        headers.append(header::SET_COOKIE, cookie);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("clear-site-data", HeaderValue::from_static("\"cache\""));
+    response
+}
+
+/// Where the provider ends its own session; `None` when it offers nothing, is down, or is to be left alone.
+async fn provider_logout(edge: &Edge, hint: Option<&str>, landing: &str) -> Option<String> {
+    match edge.settings.provider_logout {
+        ProviderLogout::Off => None,
+        ProviderLogout::Auth0 => edge.provider.auth0_logout_url(landing).map(String::from),
+        ProviderLogout::Oidc => {
+            // Nothing is remembered for it: that the browser comes back is all there is to the answer.
+            let state = crate::keys::random::<16>().ok().map(|bytes| {
+                use base64::Engine;
+                base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+            });
+            let url = end_session_url(edge, hint, landing, state.as_deref()).await?;
+            if url.len() > MAX_PROVIDER_URL_BYTES && hint.is_some() {
+                return end_session_url(edge, None, landing, state.as_deref()).await;
+            }
+            Some(url)
+        }
+    }
+}
+
+async fn end_session_url(edge: &Edge, hint: Option<&str>, landing: &str, state: Option<&str>) -> Option<String> {
+    let request =
+        EndSessionRequest { id_token_hint: hint, post_logout_redirect_uri: Some(landing), state };
+    match edge.provider.end_session_url(&request).await {
+        Ok(url) => url.map(String::from),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "signed out here only: the provider cannot be asked");
+            None
+        }
+    }
+}
+
+/// Keeps trying to end a session that the browser has already forgotten, for a bounded time.
+fn end_later(edge: Edge, session: SessionId) {
+    let Ok(permit) = std::sync::Arc::clone(&edge.background).try_acquire_owned() else {
+        tracing::error!("too many sessions wait to be ended: this one lasts until it expires");
+        return;
+    };
+    tokio::spawn(async move {
+        let mut pause = Duration::from_millis(500);
+        for _ in 0..RETRIES {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            match edge.sessions.end(&session).await {
+                Ok(_) => {
+                    tracing::info!("session ended after all");
+                    break;
+                }
+                Err(error) if error.is_unavailable() => {}
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "session could not be ended");
+                    break;
+                }
+            }
+        }
+        drop(permit);
+    });
+}

@@ -1,0 +1,40 @@
+//! Signing in and out: login, callback, logout, and what the provider says behind the browser's back.
+//!
+//! Deliberately absent: routing (`routes.rs`) and everything about requests of people who are already signed in.
+
+pub mod back_channel;
+pub mod callback;
+pub mod front_channel;
+pub mod login;
+pub mod logout;
+pub mod pending;
+pub mod redeemed;
+pub mod rejected;
+pub mod replay_guard;
+pub mod transaction;
+pub mod user;
+
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, header};
+
+use crate::errors::Failure;
+
+/// How long a form may take to arrive: a few kilobytes over the slowest link.
+const FORM_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whether the body says it is a plain form.
+fn is_form(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+/// Reads a form's body as text, at most `limit` bytes of it.
+async fn form(body: Body, limit: usize) -> Result<String, Failure> {
+    let read = tokio::time::timeout(FORM_PATIENCE, to_bytes(body, limit)).await;
+    let bytes = read.map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?;
+    let bytes = bytes.map_err(|_too_large_or_broken| Failure::TooLarge)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| Failure::BadRequest("The request's body is not UTF-8."))
+}

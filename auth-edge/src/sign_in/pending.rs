@@ -1,0 +1,260 @@
+//! The cookies of pending sign-ins: naming, finding, adding one, making room, cleaning up.
+//!
+//! Invariants (behaviour, section 2): together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
+//! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
+//! callback finds exactly the one its state names. Deliberately absent: touching any other transaction at the callback.
+
+use axum::http::{HeaderMap, HeaderValue};
+use url::Url;
+
+use crate::cookies;
+use crate::keys::{Keys, NoRandomness};
+use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
+
+/// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
+const MAX_TOTAL_BYTES: usize = 4000;
+/// Most cookies cleared in one answer, so that a hostile request cannot blow up the answer's headers.
+const MAX_CLEARED: usize = 64;
+
+/// Writes and reads transaction cookies.
+#[derive(Clone, Debug)]
+pub struct PendingSignIns {
+    keys: Keys,
+    base_url: Url,
+    prefix: String,
+    duration_secs: u64,
+    attributes: &'static str,
+}
+
+/// Why a callback has no transaction.
+#[derive(Debug)]
+pub enum NotPending {
+    /// No cookie for this state, or two, or one that is not ours.
+    Unknown,
+    /// It was ours but its time is over; its return-to is still good for trying again.
+    Expired(Box<Transaction>),
+}
+
+impl PendingSignIns {
+    /// `form_post` answers come as cross-site POSTs, for which browsers send `SameSite=None; Secure` cookies only.
+    #[must_use]
+    pub fn new(keys: Keys, base_url: Url, base_name: &str, duration_secs: u64, form_post: bool) -> Self {
+        let secure = base_url.scheme() == "https";
+        let host_prefix = if secure { "__Host-" } else { "" };
+        let attributes = match (form_post, secure) {
+            (true, _) => "; Path=/; HttpOnly; Secure; SameSite=None",
+            (false, true) => "; Path=/; HttpOnly; Secure; SameSite=Lax",
+            (false, false) => "; Path=/; HttpOnly; SameSite=Lax",
+        };
+        let prefix = format!("{host_prefix}{base_name}_login_");
+        Self { keys, base_url, prefix, duration_secs, attributes }
+    }
+
+    /// Whether a cookie of this name is one of ours.
+    #[must_use]
+    pub fn owns(&self, name: &str) -> bool {
+        name.starts_with(&self.prefix)
+    }
+
+    /// The `Set-Cookie` values that add a transaction: first those that make room, then its own.
+    pub fn add(
+        &self,
+        headers: &HeaderMap,
+        transaction: &Transaction,
+        now_ms: u64,
+    ) -> Result<Vec<HeaderValue>, NoRandomness> {
+        let name = self.name_of(&transaction.state);
+        let value = transaction.seal(&self.keys, &name)?;
+        let mut room = MAX_TOTAL_BYTES.saturating_sub(name.len() + value.len() + 1);
+        let mut set = Vec::new();
+        let mut kept: Vec<(u64, &str, usize)> = Vec::new();
+        for (name, value) in cookies::pairs(headers).filter(|(name, _)| self.owns(name)) {
+            match Transaction::open(&self.keys, &self.base_url, name, value) {
+                Some(found) if !found.expired(now_ms, self.duration_secs) => {
+                    kept.push((found.started_at_ms, name, name.len() + value.len()));
+                }
+                _ => set.push(name),
+            }
+        }
+        kept.sort_by_key(|(started_at_ms, ..)| std::cmp::Reverse(*started_at_ms));
+        for (_, name, bytes) in kept {
+            match room.checked_sub(bytes) {
+                // One that does not fit takes all older ones with it: the order of age is kept.
+                None => {
+                    room = 0;
+                    set.push(name);
+                }
+                Some(left) => room = left,
+            }
+        }
+        let mut cookies: Vec<HeaderValue> =
+            set.into_iter().take(MAX_CLEARED).filter_map(|name| self.clear_named(name)).collect();
+        let own = format!("{name}={value}{}; Max-Age={}", self.attributes, self.duration_secs);
+        cookies.extend(HeaderValue::try_from(own).map(sensitive));
+        Ok(cookies)
+    }
+
+    /// The transaction that a state names: present once, sealed by us, unexpired, its state equal.
+    pub fn find(&self, headers: &HeaderMap, state: &str, now_ms: u64) -> Result<Transaction, NotPending> {
+        let name = self.name_of(state);
+        let value = cookies::only_value(headers, &name).ok_or(NotPending::Unknown)?;
+        let found =
+            Transaction::open(&self.keys, &self.base_url, &name, value).ok_or(NotPending::Unknown)?;
+        if !same_secret(&found.state, state) {
+            return Err(NotPending::Unknown);
+        }
+        if found.expired(now_ms, self.duration_secs) {
+            return Err(NotPending::Expired(Box::new(found)));
+        }
+        Ok(found)
+    }
+
+    /// The `Set-Cookie` value that takes the transaction of this state away.
+    #[must_use]
+    pub fn clear(&self, state: &str) -> Option<HeaderValue> {
+        self.clear_named(&self.name_of(state))
+    }
+
+    fn name_of(&self, state: &str) -> String {
+        format!("{}{}", self.prefix, id_of_state(state))
+    }
+
+    fn clear_named(&self, name: &str) -> Option<HeaderValue> {
+        HeaderValue::try_from(format!("{name}={}; Max-Age=0", self.attributes)).ok()
+    }
+}
+
+fn sensitive(mut value: HeaderValue) -> HeaderValue {
+    value.set_sensitive(true);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use axum::http::header;
+    use chassis::secret::Secret;
+
+    use super::*;
+    use crate::return_to::ReturnTo;
+
+    fn base() -> Url {
+        Url::parse("https://app.example/").unwrap()
+    }
+
+    fn pending(secret: &str) -> PendingSignIns {
+        PendingSignIns::new(Keys::new(&[Secret::new(secret.to_owned())]), base(), "session", 3600, false)
+    }
+
+    #[derive(Default)]
+    struct Jar(BTreeMap<String, String>);
+
+    impl Jar {
+        fn take(&mut self, set: &[HeaderValue]) {
+            for cookie in set {
+                let text = cookie.to_str().unwrap();
+                let (pair, attributes) = text.split_once(';').unwrap();
+                let (name, value) = pair.split_once('=').unwrap();
+                if attributes.contains("Max-Age=0") {
+                    self.0.remove(name);
+                } else {
+                    self.0.insert(name.to_owned(), value.to_owned());
+                }
+            }
+        }
+
+        fn headers(&self) -> HeaderMap {
+            let line = self.0.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join("; ");
+            let mut headers = HeaderMap::new();
+            headers.insert(header::COOKIE, HeaderValue::try_from(line).unwrap());
+            headers
+        }
+
+        fn bytes(&self) -> usize {
+            self.0.iter().map(|(n, v)| n.len() + v.len()).sum()
+        }
+    }
+
+    fn start(pending: &PendingSignIns, jar: &mut Jar, return_to: &str, now_ms: u64) -> Transaction {
+        let mut transaction = Transaction::begin(now_ms).unwrap();
+        transaction.return_to = ReturnTo::parse(&base(), return_to);
+        jar.take(&pending.add(&jar.headers(), &transaction, now_ms).unwrap());
+        transaction
+    }
+
+    #[test]
+    fn a_hundred_abandoned_sign_ins_stay_under_the_limit_and_the_oldest_goes_first() {
+        let (pending, mut jar) = (pending("secret"), Jar::default());
+        let all: Vec<_> = (0..100).map(|n| start(&pending, &mut jar, "/a", 1_000 + n)).collect();
+        assert!(jar.bytes() < MAX_TOTAL_BYTES, "{} bytes", jar.bytes());
+        assert!(jar.0.len() >= 10);
+        let newest = all.iter().rev().take(jar.0.len());
+        for transaction in newest {
+            assert!(pending.find(&jar.headers(), &transaction.state, 2_000).is_ok());
+        }
+        assert!(pending.find(&jar.headers(), &all[0].state, 2_000).is_err());
+    }
+
+    #[test]
+    fn two_with_the_longest_of_everything_always_fit() {
+        let (pending, mut jar) = (pending("secret"), Jar::default());
+        let path = format!("/{}", "a".repeat(1024 - base().as_str().len()));
+        let mut add = |now_ms: u64| {
+            let mut transaction = Transaction::begin(now_ms).unwrap();
+            transaction.max_age = Some(u64::MAX - 1);
+            transaction.organization = Some("o".repeat(255));
+            transaction.return_to = Some(ReturnTo::parse(&base(), &path).unwrap());
+            jar.take(&pending.add(&jar.headers(), &transaction, now_ms).unwrap());
+            transaction.state
+        };
+        let (first, second) = (add(1), add(2));
+        assert!(jar.bytes() < MAX_TOTAL_BYTES, "{} bytes", jar.bytes());
+        assert!(pending.find(&jar.headers(), &first, 3).is_ok());
+        assert!(pending.find(&jar.headers(), &second, 3).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_opened_or_has_expired_is_cleaned_up_by_the_next_sign_in() {
+        let (ours, mut jar) = (pending("secret"), Jar::default());
+        start(&pending("another secret"), &mut jar, "/a", 1_000);
+        start(&ours, &mut jar, "/a", 1_000);
+        jar.0.insert("__Host-session_login_junk".to_owned(), "junk".to_owned());
+        let fresh = start(&ours, &mut jar, "/a", 1_000 + 3_600_000);
+        assert_eq!(jar.0.len(), 1);
+        assert!(ours.find(&jar.headers(), &fresh.state, 1_000 + 3_600_000).is_ok());
+    }
+
+    #[test]
+    fn a_hostile_number_of_cookies_does_not_blow_up_the_answer() {
+        let pending = pending("secret");
+        let line = (0..500).map(|n| format!("__Host-session_login_{n}=x")).collect::<Vec<_>>().join("; ");
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::try_from(line).unwrap());
+        let set = pending.add(&headers, &Transaction::begin(1).unwrap(), 1).unwrap();
+        assert_eq!(set.len(), MAX_CLEARED + 1);
+    }
+
+    #[test]
+    fn a_state_finds_only_its_own_transaction_and_only_when_it_came_once() {
+        let (pending, mut jar) = (pending("secret"), Jar::default());
+        let transaction = start(&pending, &mut jar, "/a", 1_000);
+        assert!(matches!(pending.find(&jar.headers(), "another", 2_000), Err(NotPending::Unknown)));
+        assert!(matches!(pending.find(&HeaderMap::new(), &transaction.state, 2_000), Err(NotPending::Unknown)));
+        let mut doubled = jar.headers();
+        doubled.append(header::COOKIE, jar.headers().get(header::COOKIE).unwrap().clone());
+        assert!(matches!(pending.find(&doubled, &transaction.state, 2_000), Err(NotPending::Unknown)));
+        let late = pending.find(&jar.headers(), &transaction.state, 1_000 + 3_600_000);
+        assert!(matches!(late, Err(NotPending::Expired(_))));
+    }
+
+    #[test]
+    fn form_post_needs_none_and_secure_on_these_cookies() {
+        let keys = Keys::new(&[Secret::new("secret".to_owned())]);
+        let base = Url::parse("http://localhost:3000/").unwrap();
+        let pending = PendingSignIns::new(keys, base, "session", 60, true);
+        let set = pending.add(&HeaderMap::new(), &Transaction::begin(1).unwrap(), 1).unwrap();
+        let text = set[0].to_str().unwrap();
+        assert!(text.starts_with("session_login_") && text.contains("; Secure; SameSite=None"), "{text}");
+    }
+}

@@ -1,0 +1,128 @@
+//! Why a callback was refused: a label for operators, words for the visitor.
+
+use oidc::{IdTokenError, TokenError, UserinfoError};
+
+use crate::return_to::ReturnTo;
+
+/// Why a callback was refused (behaviour, section 3, in its order).
+#[derive(Debug, thiserror::Error)]
+pub enum Reason {
+    /// There is no usable `state`, or it is repeated.
+    #[error("state is missing or repeated")]
+    State,
+    /// No transaction of this browser belongs to the state.
+    #[error("no pending sign-in of this browser belongs to the state")]
+    UnknownTransaction,
+    /// The transaction's time is over.
+    #[error("the pending sign-in has expired")]
+    ExpiredTransaction,
+    /// The transaction has been taken to the provider before.
+    #[error("the pending sign-in has been used already")]
+    AlreadyUsed,
+    /// The `iss` parameter is missing, repeated or names another issuer (RFC 9207).
+    #[error("the iss parameter is missing or wrong")]
+    Issuer,
+    /// The provider's metadata could not be had.
+    #[error("the provider's metadata could not be had")]
+    Metadata(#[source] oidc::ProviderError),
+    /// The person said no at the provider.
+    #[error("the provider answered access_denied")]
+    Denied,
+    /// A silent sign-in needs the person after all.
+    #[error("the provider needs the person to take part")]
+    InteractionNeeded,
+    /// The provider answered with another error.
+    #[error("the provider answered with an error")]
+    ProviderError,
+    /// There is not exactly one `code`.
+    #[error("code is missing or repeated")]
+    Code,
+    /// The code could not be redeemed.
+    #[error("the code could not be redeemed")]
+    Exchange(#[source] TokenError),
+    /// The ID token was refused.
+    #[error("the ID token was refused")]
+    IdToken(#[source] IdTokenError),
+    /// Userinfo could not be had or was refused.
+    #[error("userinfo was refused")]
+    Userinfo(#[source] UserinfoError),
+    /// The session service refused what the provider said, for its size or form.
+    #[error("the session service refused the session")]
+    Session(#[source] session_proto::client::SessionError),
+    /// The body of a posted answer could not be read.
+    #[error("the posted answer could not be read")]
+    Body,
+}
+
+/// A refused callback.
+#[derive(Debug)]
+pub struct Rejected {
+    /// Why.
+    pub reason: Reason,
+    /// Where the visitor wanted to go, for trying again.
+    pub return_to: Option<ReturnTo>,
+    /// Whether the transaction is used up.
+    pub consumed: bool,
+}
+
+impl From<Reason> for Rejected {
+    /// A refusal before any transaction was found.
+    fn from(reason: Reason) -> Self {
+        Self { reason, return_to: None, consumed: false }
+    }
+}
+
+impl Reason {
+    /// The label of the metric.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::UnknownTransaction => "unknown_transaction",
+            Self::ExpiredTransaction => "expired_transaction",
+            Self::AlreadyUsed => "already_used",
+            Self::Issuer => "issuer",
+            Self::Metadata(_) => "metadata",
+            Self::Denied => "denied",
+            Self::InteractionNeeded => "interaction_needed",
+            Self::ProviderError => "provider_error",
+            Self::Code => "code",
+            Self::Exchange(_) => "exchange",
+            Self::IdToken(IdTokenError::Organization) => "organization",
+            Self::IdToken(_) => "id_token",
+            Self::Userinfo(_) => "userinfo",
+            Self::Session(_) => "session",
+            Self::Body => "body",
+        }
+    }
+
+    /// The words for the visitor: never the provider's own.
+    #[must_use]
+    pub fn words(&self) -> &'static str {
+        match self {
+            Self::State | Self::UnknownTransaction | Self::Body => {
+                "This sign-in was not started in this browser, or it was finished already. Start again."
+            }
+            Self::ExpiredTransaction => "This sign-in took too long and has expired. Start again.",
+            Self::AlreadyUsed => "This sign-in was used already. Start again if you are not signed in.",
+            Self::Denied => "The sign-in was cancelled, or access was denied.",
+            Self::InteractionNeeded => "Signing in without asking you was not possible. Start again.",
+            Self::IdToken(IdTokenError::Organization) => {
+                "You signed in with an account that does not belong to the expected organization."
+            }
+            Self::Metadata(_)
+            | Self::Exchange(TokenError::Provider(_))
+            | Self::Userinfo(UserinfoError::Provider(_))
+            | Self::IdToken(IdTokenError::Provider(_)) => {
+                "The service that signs you in could not be reached or answered with a fault. Try again."
+            }
+            Self::Issuer
+            | Self::ProviderError
+            | Self::Code
+            | Self::Exchange(_)
+            | Self::IdToken(_)
+            | Self::Userinfo(_)
+            | Self::Session(_) => "The answer of the service that signs you in was not accepted. Try again.",
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A transaction: one pending sign-in, kept by the browser alone, sealed in a cookie of its own.
+//!
+//! Invariants (behaviour, section 2): state, nonce and verifier are fresh, random and at least 128 bits; the cookie's name
+//! carries an ID derived from the state, so that pending sign-ins never touch each other; the value is sealed under
+//! the cookie's own name, so that none can be passed off as another; it expires on both sides. Deliberately absent: a server-side table.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest;
+use url::Url;
+
+use crate::keys::{Keys, NoRandomness, random};
+use crate::return_to::ReturnTo;
+
+/// Random bytes of state and of nonce: 128 bits.
+const STATE_BYTES: usize = 16;
+/// Random bytes of the verifier: 43 characters once encoded, the least that RFC 7636 allows.
+const VERIFIER_BYTES: usize = 32;
+/// Bytes of the ID in the cookie's name: enough that no two pending sign-ins meet.
+const ID_BYTES: usize = 9;
+/// How far ahead of ours the clock of the replica that sealed a transaction may be, in milliseconds.
+const CLOCK_LEAD_MS: u64 = 60_000;
+/// Separates this AAD from any other use of the seal.
+const AAD_LABEL: &[u8] = b"vestibule transaction v1";
+/// Longest organization kept with a transaction, in bytes.
+pub const MAX_ORGANIZATION_BYTES: usize = 255;
+
+/// One pending sign-in.
+#[derive(Clone)]
+pub struct Transaction {
+    /// Binds the provider's answer to this transaction.
+    pub state: String,
+    /// Binds the ID token to this transaction.
+    pub nonce: String,
+    /// The PKCE verifier (RFC 7636).
+    pub verifier: String,
+    /// When it began, in milliseconds since the Unix epoch.
+    pub started_at_ms: u64,
+    /// The `max_age` asked for, in seconds: the ID token then has to tell `auth_time`.
+    pub max_age: Option<u64>,
+    /// The organization asked for by this login alone.
+    pub organization: Option<String>,
+    /// Where the visitor wanted to go; `None` is the base URL.
+    pub return_to: Option<ReturnTo>,
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction").field("started_at_ms", &self.started_at_ms).finish_non_exhaustive()
+    }
+}
+
+impl Transaction {
+    /// Begins a transaction with fresh random values.
+    pub fn begin(now_ms: u64) -> Result<Self, NoRandomness> {
+        Ok(Self {
+            state: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?),
+            nonce: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?),
+            verifier: URL_SAFE_NO_PAD.encode(random::<VERIFIER_BYTES>()?),
+            started_at_ms: now_ms,
+            max_age: None,
+            organization: None,
+            return_to: None,
+        })
+    }
+
+    /// Whether its time is over, or it claims to begin in the future.
+    #[must_use]
+    pub fn expired(&self, now_ms: u64, duration_secs: u64) -> bool {
+        let ends = self.started_at_ms.saturating_add(duration_secs.saturating_mul(1000));
+        now_ms >= ends || self.started_at_ms > now_ms.saturating_add(CLOCK_LEAD_MS)
+    }
+
+    /// Seals the transaction for the cookie of this name, as text.
+    pub fn seal(&self, keys: &Keys, cookie_name: &str) -> Result<String, NoRandomness> {
+        let sealed = keys.seal(&[AAD_LABEL, cookie_name.as_bytes()], &self.to_bytes())?;
+        Ok(URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// Opens what [`Transaction::seal`] made for the cookie of this name.
+    #[must_use]
+    pub fn open(keys: &Keys, base: &Url, cookie_name: &str, value: &str) -> Option<Self> {
+        let sealed = URL_SAFE_NO_PAD.decode(value).ok()?;
+        let plain = keys.open(&[AAD_LABEL, cookie_name.as_bytes()], &sealed)?;
+        Self::from_bytes(base, &plain)
+    }
+
+    /// Random values raw, numbers big-endian, texts length-prefixed: as short as it gets, since cookies are.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(128);
+        for text in [&self.state, &self.nonce, &self.verifier] {
+            bytes.extend(URL_SAFE_NO_PAD.decode(text).unwrap_or_default());
+        }
+        bytes.extend(self.started_at_ms.to_be_bytes());
+        // 0 is "not asked"; a max_age of 0 is legal and is kept as 1.
+        bytes.extend(self.max_age.map_or(0, |age| age.saturating_add(1)).to_be_bytes());
+        let organization = self.organization.as_deref().unwrap_or_default();
+        bytes.push(u8::try_from(organization.len()).unwrap_or(0));
+        bytes.extend(organization.as_bytes().iter().take(MAX_ORGANIZATION_BYTES));
+        bytes.extend(self.return_to.as_ref().map_or("", ReturnTo::as_str).as_bytes());
+        bytes
+    }
+
+    fn from_bytes(base: &Url, bytes: &[u8]) -> Option<Self> {
+        let (state, rest) = bytes.split_at_checked(STATE_BYTES)?;
+        let (nonce, rest) = rest.split_at_checked(STATE_BYTES)?;
+        let (verifier, rest) = rest.split_at_checked(VERIFIER_BYTES)?;
+        let (started, rest) = rest.split_first_chunk::<8>()?;
+        let (max_age, rest) = rest.split_first_chunk::<8>()?;
+        let (length, rest) = rest.split_first()?;
+        let (organization, rest) = rest.split_at_checked(usize::from(*length))?;
+        let organization = std::str::from_utf8(organization).ok()?;
+        let return_to = std::str::from_utf8(rest).ok()?;
+        Some(Self {
+            state: URL_SAFE_NO_PAD.encode(state),
+            nonce: URL_SAFE_NO_PAD.encode(nonce),
+            verifier: URL_SAFE_NO_PAD.encode(verifier),
+            started_at_ms: u64::from_be_bytes(*started),
+            max_age: u64::from_be_bytes(*max_age).checked_sub(1),
+            organization: (!organization.is_empty()).then(|| organization.to_owned()),
+            return_to: if return_to.is_empty() { None } else { ReturnTo::parse(base, return_to) },
+        })
+    }
+}
+
+/// The ID that a transaction's cookie name carries: derived one-way from the state.
+#[must_use]
+pub fn id_of_state(state: &str) -> String {
+    let hash = digest::digest(&digest::SHA256, state.as_bytes());
+    URL_SAFE_NO_PAD.encode(&hash.as_ref()[..ID_BYTES])
+}
+
+/// Whether two secrets are equal, told in a time that depends on neither.
+#[must_use]
+pub fn same_secret(a: &str, b: &str) -> bool {
+    let hash = |text: &str| digest::digest(&digest::SHA256, text.as_bytes());
+    hash(a).as_ref() == hash(b).as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::secret::Secret;
+
+    use super::*;
+
+    fn keys() -> Keys {
+        Keys::new(&[Secret::new("a secret that is long enough".to_owned())])
+    }
+
+    fn base() -> Url {
+        Url::parse("https://app.example/").unwrap()
+    }
+
+    #[test]
+    fn a_transaction_comes_back_from_its_cookie_unchanged() {
+        let mut sent = Transaction::begin(1_700_000_000_000).unwrap();
+        sent.max_age = Some(0);
+        sent.organization = Some("org_1".to_owned());
+        sent.return_to = ReturnTo::parse(&base(), "/a?b=c#d");
+        let value = sent.seal(&keys(), "tx").unwrap();
+        let back = Transaction::open(&keys(), &base(), "tx", &value).unwrap();
+        assert_eq!(
+            (back.state, back.nonce, back.verifier, back.started_at_ms, back.max_age, back.organization, back.return_to),
+            (sent.state, sent.nonce, sent.verifier, sent.started_at_ms, sent.max_age, sent.organization, sent.return_to)
+        );
+    }
+
+    #[test]
+    fn a_transaction_opens_only_under_its_own_cookie_name() {
+        let value = Transaction::begin(0).unwrap().seal(&keys(), "tx_a").unwrap();
+        assert!(Transaction::open(&keys(), &base(), "tx_b", &value).is_none());
+    }
+
+    #[test]
+    fn state_nonce_and_verifier_are_long_enough_and_always_fresh() {
+        let (a, b) = (Transaction::begin(0).unwrap(), Transaction::begin(0).unwrap());
+        assert!(a.state.len() >= 22 && a.nonce.len() >= 22 && a.verifier.len() >= 43);
+        assert!(a.state != b.state && a.nonce != b.nonce && a.verifier != b.verifier);
+        assert!(a.state != a.nonce);
+    }
+
+    #[test]
+    fn a_transaction_expires_at_its_last_second_and_is_not_believed_from_the_future() {
+        let transaction = Transaction::begin(1_000_000).unwrap();
+        assert!(!transaction.expired(1_000_000 + 59_999, 60));
+        assert!(transaction.expired(1_000_000 + 60_000, 60));
+        assert!(!transaction.expired(1_000_000 - CLOCK_LEAD_MS, 60));
+        assert!(transaction.expired(1_000_000 - CLOCK_LEAD_MS - 1, 60));
+    }
+
+    #[test]
+    fn nothing_of_a_transaction_is_shown() {
+        let transaction = Transaction::begin(0).unwrap();
+        assert!(!format!("{transaction:?}").contains(&transaction.state));
+    }
+}
