@@ -1,6 +1,6 @@
 //! How the adapters that write bytes write a record.
 //!
-//! Layout, big-endian, so that a script can compare versions as bytes:
+//! Layout, big-endian; scripts compare the version and the expiry as bytes at these places:
 //! ```text
 //! offset 0   format (1)
 //!        1   version            u64
@@ -17,9 +17,6 @@ use super::{Record, StoreError};
 
 /// The only format there is.
 const FORMAT: u8 = 1;
-
-/// Where a record's version stands, for scripts: Lua counts from one.
-pub(super) const VERSION_IN_LUA: &str = "2, 9";
 
 const PACKED: u16 = 1 << 15;
 
@@ -157,9 +154,9 @@ mod tests {
         }
 
         #[test]
-        fn the_version_stands_where_scripts_look(record in any_record()) {
+        fn version_and_expiry_stand_where_scripts_look(record in any_record()) {
             prop_assert_eq!(&encode(&record)[1..9], &record.version.to_be_bytes()[..]);
-            prop_assert_eq!(VERSION_IN_LUA, "2, 9");
+            prop_assert_eq!(&encode(&record)[9..17], &record.expires_at_ms.to_be_bytes()[..]);
         }
     }
 }

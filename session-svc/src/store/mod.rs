@@ -15,6 +15,7 @@ mod follow;
 mod leases;
 pub mod memory;
 mod open;
+pub mod redis;
 pub mod url;
 
 use std::time::Duration;

@@ -7,6 +7,7 @@ use chassis::clock::Clock;
 use super::SessionStore;
 use super::file::{FileError, FileStore};
 use super::memory::{DEFAULT_CAPACITY, MemoryStore};
+use super::redis::{RedisStore, SetupError};
 use super::url::StoreSettings;
 
 /// Why a store cannot be opened. An engine that is only down for now is no reason: the store opens and
@@ -16,9 +17,9 @@ pub enum OpenError {
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// This kind of store is not built yet.
-    #[error("redis is not supported yet")]
-    Redis,
+    /// Redis cannot be set up as asked.
+    #[error(transparent)]
+    Redis(#[from] SetupError),
 }
 
 /// Opens the store `settings` name. `clock` is the time of the embedded stores; a shared store has its own.
@@ -30,6 +31,6 @@ pub async fn open(
     Ok(match settings {
         StoreSettings::Memory => Arc::new(MemoryStore::new(clock, DEFAULT_CAPACITY)),
         StoreSettings::File(path) => Arc::new(FileStore::open(path, clock)?),
-        StoreSettings::Redis(_) => return Err(OpenError::Redis),
+        StoreSettings::Redis(settings) => Arc::new(RedisStore::open(settings, clock).await?),
     })
 }

@@ -1,0 +1,397 @@
+//! The stream of published events, read once per replica and handed to every listener.
+//!
+//! Invariants
+//! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
+//! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
+//!   dropped oldest first, so if that one is there, nothing behind it was dropped.
+//! - When the server cannot be heard for `HEAR_TIMEOUT`, every listener's stream ends with an error.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use deadpool_redis::redis::{self, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::{broadcast, watch};
+
+use crate::store::{Published, StoreError};
+
+use super::connections::{Connections, Wire};
+use super::unavailable;
+
+/// Events the stream keeps for resuming: minutes of a busy installation, 2 to 3 MB.
+pub(super) const KEPT_EVENTS: u64 = 8_192;
+
+/// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
+const HEAR_WAIT: Duration = Duration::from_millis(200);
+
+/// Without any answer for this long the server counts as not heard: endings must be seen within a second.
+const HEAR_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Pause before connecting again.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a new listener waits for the reader to be connected.
+const FIRST_HEARD: Duration = Duration::from_secs(2);
+
+/// Events a slow listener may be behind in memory; beyond it reads the stream itself.
+const BEHIND: usize = 1_024;
+
+/// Entries read at a time.
+const READ_AT_ONCE: usize = 256;
+
+/// How long, and how often, an event is retried whose write is done (cluster only).
+const PUBLISH_FOR: Duration = Duration::from_secs(30);
+const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
+
+/// An entry's ID: milliseconds and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Id(u64, u64);
+
+impl Id {
+    fn parse(text: &str) -> Option<Self> {
+        let (ms, number) = text.split_once('-')?;
+        let id = Self(ms.parse().ok()?, number.parse().ok()?);
+        // Nothing can come after the greatest ID, so it is nobody's position, and the server refuses it.
+        Some(id).filter(|id| *id != Self(u64::MAX, u64::MAX))
+    }
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.0, self.1)
+    }
+}
+
+/// An entry of the stream; one without payload is a mark that somebody began to listen.
+#[derive(Clone)]
+struct Entry {
+    id: Id,
+    payload: Option<Arc<[u8]>>,
+}
+
+/// What the reader tells its listeners.
+#[derive(Clone)]
+enum Heard {
+    Entry(Entry),
+    /// Read the stream yourself, some of it was dropped.
+    Gap,
+    /// The server cannot be heard.
+    Cut,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("published events cannot be heard at the moment")]
+struct NotHeard;
+
+fn not_heard() -> StoreError {
+    StoreError::Unavailable(Box::new(NotHeard))
+}
+
+/// The events of one store.
+pub(super) struct Events {
+    shared: Arc<Shared>,
+    reader: OnceLock<()>,
+}
+
+struct Shared {
+    connections: Arc<Connections>,
+    key: String,
+    tail: broadcast::Sender<Heard>,
+    hearing: watch::Sender<bool>,
+}
+
+impl Events {
+    pub(super) fn new(connections: Arc<Connections>, key: String) -> Self {
+        let shared = Shared {
+            connections,
+            key,
+            tail: broadcast::Sender::new(BEHIND),
+            hearing: watch::Sender::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+            reader: OnceLock::new(),
+        }
+    }
+
+    /// Streams what is published after `after`, or from now on.
+    pub(super) async fn follow(
+        &self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+        self.reader
+            .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(&self.shared)))));
+        let mut hearing = self.shared.hearing.subscribe();
+        let heard = tokio::time::timeout(FIRST_HEARD, hearing.wait_for(|hearing| *hearing)).await;
+        if !heard.is_ok_and(|heard| heard.is_ok()) {
+            return Err(not_heard());
+        }
+        let tail = self.shared.tail.subscribe();
+        let mut follower = Follower {
+            shared: Arc::clone(&self.shared),
+            tail,
+            last: Id(0, 0),
+            behind: false,
+            pending: VecDeque::new(),
+            ended: false,
+        };
+        // A cut before `subscribe` would not be told.
+        if !*self.shared.hearing.borrow() {
+            return Err(not_heard());
+        }
+        match after.as_deref().map(Id::parse) {
+            None => follower.last = self.shared.newest().await.map_err(unavailable)?,
+            Some(Some(id)) => {
+                follower.last = id;
+                follower.behind = true;
+            }
+            Some(None) => follower.skip().await?,
+        }
+        Ok(follower.stream())
+    }
+
+    /// Publishes an event by itself; retried in the background if the server is away.
+    pub(super) async fn publish(&self, event: Vec<u8>) {
+        if let Err(error) = self.shared.add(Some(&event)).await {
+            tracing::warn!(%error, "an event could not be published yet and is retried");
+            let shared = Arc::clone(&self.shared);
+            tokio::spawn(async move {
+                let since = Instant::now();
+                while since.elapsed() < PUBLISH_FOR {
+                    tokio::time::sleep(PUBLISH_PAUSE).await;
+                    if shared.add(Some(&event)).await.is_ok() {
+                        return;
+                    }
+                }
+                tracing::error!("an event could not be published in time and is lost");
+            });
+        }
+    }
+}
+
+impl Shared {
+    async fn add(&self, payload: Option<&[u8]>) -> RedisResult<String> {
+        let mut command = redis::cmd("XADD");
+        command
+            .arg(&self.key)
+            .arg("MAXLEN")
+            .arg("~")
+            .arg(KEPT_EVENTS)
+            .arg("*");
+        match payload {
+            Some(payload) => command.arg("e").arg(payload),
+            None => command.arg("mark").arg(""),
+        };
+        self.connections.once(&command).await
+    }
+
+    /// ID of the newest entry; there is one afterwards.
+    async fn newest(&self) -> RedisResult<Id> {
+        let mut command = redis::cmd("XREVRANGE");
+        command.arg(&self.key).arg("+").arg("-").arg("COUNT").arg(1);
+        let entries = parse_entries(self.connections.read(&command).await?)?;
+        match entries.first() {
+            Some(entry) => Ok(entry.id),
+            None => Id::parse(&self.add(None).await?).ok_or_else(unexpected),
+        }
+    }
+
+    /// Entries after `last`, and whether none in between were dropped.
+    async fn after(&self, last: Id) -> RedisResult<(Vec<Entry>, bool)> {
+        let mut pipeline = Pipeline::new();
+        pipeline
+            .cmd("XRANGE")
+            .arg(&self.key)
+            .arg(format!("({last}"))
+            .arg("+")
+            .arg("COUNT")
+            .arg(READ_AT_ONCE);
+        still_there(&mut pipeline, &self.key, last);
+        let (entries, began): (Value, Value) = self.connections.together(&pipeline).await?;
+        Ok((parse_entries(entries)?, !parse_entries(began)?.is_empty()))
+    }
+}
+
+fn still_there(pipeline: &mut Pipeline, key: &str, last: Id) {
+    pipeline
+        .cmd("XRANGE")
+        .arg(key)
+        .arg(last.to_string())
+        .arg(last.to_string());
+}
+
+/// Reads the stream for all listeners until the store is dropped.
+async fn read_on(shared: Weak<Shared>) {
+    while let Some(alive) = shared.upgrade() {
+        let began = begin(&alive).await;
+        drop(alive);
+        let outcome = match began {
+            Ok((wire, last)) => listen(&shared, wire, last).await,
+            Err(error) => Err(error),
+        };
+        let Some(alive) = shared.upgrade() else { return };
+        if let Err(error) = outcome {
+            if alive.hearing.send_replace(false) {
+                tracing::warn!(%error, "published events cannot be heard");
+            }
+            let _ = alive.tail.send(Heard::Cut);
+        }
+        drop(alive);
+        tokio::time::sleep(RECONNECT_PAUSE).await;
+    }
+}
+
+async fn begin(shared: &Shared) -> RedisResult<(Wire, Id)> {
+    let wire = shared.connections.listener(HEAR_TIMEOUT).await?;
+    let last = shared.newest().await?;
+    if !shared.hearing.send_replace(true) {
+        tracing::info!("published events are heard");
+    }
+    Ok((wire, last))
+}
+
+async fn listen(shared: &Weak<Shared>, mut wire: Wire, mut last: Id) -> RedisResult<()> {
+    loop {
+        let Some(alive) = shared.upgrade() else {
+            return Ok(());
+        };
+        let mut pipeline = Pipeline::new();
+        let wait_ms = u64::try_from(HEAR_WAIT.as_millis()).unwrap_or(0);
+        pipeline
+            .cmd("XREAD")
+            .arg("COUNT")
+            .arg(READ_AT_ONCE)
+            .arg("BLOCK")
+            .arg(wait_ms);
+        pipeline.arg("STREAMS").arg(&alive.key).arg(last.to_string());
+        still_there(&mut pipeline, &alive.key, last);
+        drop(alive);
+        let (read, began): (Value, Value) = pipeline.query_async(&mut wire).await?;
+        let entries = parse_read(read)?;
+        let Some(alive) = shared.upgrade() else {
+            return Ok(());
+        };
+        if parse_entries(began)?.is_empty() {
+            let _ = alive.tail.send(Heard::Gap);
+            last = alive.newest().await?;
+            continue;
+        }
+        for entry in entries {
+            last = entry.id;
+            let _ = alive.tail.send(Heard::Entry(entry));
+        }
+    }
+}
+
+struct Follower {
+    shared: Arc<Shared>,
+    tail: broadcast::Receiver<Heard>,
+    last: Id,
+    /// Whether the stream has to be read before the tail says anything new.
+    behind: bool,
+    pending: VecDeque<Published>,
+    ended: bool,
+}
+
+impl Follower {
+    fn stream(self) -> BoxStream<'static, Result<Published, StoreError>> {
+        stream::unfold(self, |mut follower| async move {
+            if follower.ended {
+                return None;
+            }
+            let next = follower.next().await;
+            follower.ended = next.is_err();
+            Some((next, follower))
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Result<Published, StoreError> {
+        loop {
+            if let Some(published) = self.pending.pop_front() {
+                return Ok(published);
+            }
+            if self.behind {
+                self.catch_up().await?;
+                continue;
+            }
+            match self.tail.recv().await {
+                Ok(Heard::Entry(entry)) => self.take(entry),
+                Ok(Heard::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
+                Ok(Heard::Cut) | Err(broadcast::error::RecvError::Closed) => return Err(not_heard()),
+            }
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), StoreError> {
+        let (entries, intact) = self.shared.after(self.last).await.map_err(unavailable)?;
+        if !intact {
+            return self.skip().await;
+        }
+        self.behind = entries.len() == READ_AT_ONCE;
+        entries.into_iter().for_each(|entry| self.take(entry));
+        Ok(())
+    }
+
+    /// Goes on at the newest entry and says that something was missed.
+    async fn skip(&mut self) -> Result<(), StoreError> {
+        self.last = self.shared.newest().await.map_err(unavailable)?;
+        self.behind = false;
+        self.pending.push_back(Published::Missed);
+        Ok(())
+    }
+
+    fn take(&mut self, entry: Entry) {
+        if entry.id > self.last {
+            self.last = entry.id;
+            if let Some(payload) = entry.payload {
+                self.pending.push_back(Published::Event {
+                    position: entry.id.to_string(),
+                    payload: payload.to_vec(),
+                });
+            }
+        }
+    }
+}
+
+fn unexpected() -> RedisError {
+    (
+        ErrorKind::UnexpectedReturnType,
+        "the event stream holds something else",
+    )
+        .into()
+}
+
+/// Entries of an XREAD of one stream, none if it waited in vain.
+fn parse_read(value: Value) -> RedisResult<Vec<Entry>> {
+    match value {
+        Value::Nil => Ok(Vec::new()),
+        Value::Map(streams) => streams
+            .into_iter()
+            .next()
+            .map_or(Ok(Vec::new()), |(_, entries)| parse_entries(entries)),
+        Value::Array(streams) => match streams.into_iter().next() {
+            None => Ok(Vec::new()),
+            Some(Value::Array(mut stream)) => parse_entries(stream.pop().ok_or_else(unexpected)?),
+            Some(_) => Err(unexpected()),
+        },
+        _ => Err(unexpected()),
+    }
+}
+
+/// Entries as XRANGE gives them: arrays of an ID and field-value pairs.
+fn parse_entries(value: Value) -> RedisResult<Vec<Entry>> {
+    let entries: Vec<(String, Vec<Vec<u8>>)> = FromRedisValue::from_redis_value(value)?;
+    entries.into_iter().map(parse_entry).collect()
+}
+
+fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<Entry> {
+    let id = Id::parse(&id).ok_or_else(unexpected)?;
+    let payload = match fields.as_slice() {
+        [field, payload] if field == b"e" => Some(Arc::from(payload.as_slice())),
+        [field, _] if field == b"mark" => None,
+        _ => return Err(unexpected()),
+    };
+    Ok(Entry { id, payload })
+}

@@ -1,0 +1,269 @@
+//! The Redis store keeps the contract on a real server, and survives that server's bad days.
+
+mod contract;
+#[path = "support/redis.rs"]
+mod redis_server;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chassis::clock::{Clock as _, ManualClock, SystemClock};
+use contract::{Bench, PATIENCE, SHORT_MS, eventually, fresh_name, heard, next, record, said};
+use futures_util::StreamExt as _;
+use redis_server::RedisServer;
+use session_svc::store::url::StoreSettings;
+use session_svc::store::{Inserted, Published, Replaced, SessionStore, StoreError, open as open_store};
+
+async fn connect(url: &str) -> Arc<dyn SessionStore> {
+    let settings: StoreSettings = url.parse().unwrap();
+    open_store(&settings, Arc::new(SystemClock)).await.unwrap()
+}
+
+/// Time passes by itself; this waits until the server's clock is past it.
+fn pass_on(store: &Arc<dyn SessionStore>) -> contract::Pass {
+    let store = Arc::clone(store);
+    Box::new(move |ms| {
+        let store = Arc::clone(&store);
+        Box::pin(async move {
+            // The store's idea of the server's time may be off by half a round trip.
+            let until = store.now_ms() + ms + 20;
+            eventually("time to pass", || async { store.now_ms() >= until }).await;
+        })
+    })
+}
+
+async fn bench(url: &str, keeps: impl Send + 'static) -> Bench {
+    let store = connect(url).await;
+    let other = connect(url).await;
+    Bench {
+        pass: pass_on(&store),
+        store,
+        other,
+        _keeps: Box::new(keeps),
+    }
+}
+
+async fn open() -> Bench {
+    let server = RedisServer::start(&[]);
+    bench(&format!("redis://127.0.0.1:{}", server.port), server).await
+}
+
+suite!(redis, open());
+
+async fn single() -> (RedisServer, Arc<dyn SessionStore>) {
+    let server = RedisServer::start(&[]);
+    let store = connect(&format!("redis://127.0.0.1:{}", server.port)).await;
+    (server, store)
+}
+
+fn unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) {
+    assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn the_servers_clock_decides_whatever_ours_says() {
+    let server = RedisServer::start(&[]);
+    let settings: StoreSettings = format!("redis://127.0.0.1:{}", server.port).parse().unwrap();
+    for wrong_ms in [SystemClock.now_ms() - 7_200_000, SystemClock.now_ms() + 7_200_000] {
+        let store = open_store(&settings, Arc::new(ManualClock::new(wrong_ms)))
+            .await
+            .unwrap();
+        let off = store.now_ms().abs_diff(SystemClock.now_ms());
+        assert!(off < 1_000, "{off} ms off");
+        let one = record(&*store, SHORT_MS, &[]);
+        assert_eq!(
+            store.insert(one.clone(), Vec::new()).await.unwrap(),
+            Inserted::Done
+        );
+        assert!(store.load(&one.name).await.unwrap().is_some());
+        eventually("expiry", || async {
+            store.load(&one.name).await.unwrap().is_none()
+        })
+        .await;
+        assert!(store.now_ms() + 50 >= one.expires_at_ms);
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
+    let (server, store) = single().await;
+    let writers = (0..1_000_u64).map(|number| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let subject = format!("subject {}", number % 7);
+            let one = record(&*store, 300 + number % 300, &[&subject, &fresh_name()]);
+            store.insert(one, Vec::new()).await.unwrap();
+            store
+                .remember(&fresh_name(), b"x", Duration::from_millis(300))
+                .await
+                .unwrap();
+            store
+                .acquire_lease(&fresh_name(), "one", Duration::from_millis(300))
+                .await
+                .unwrap();
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    eventually("all keys to expire", || async {
+        server.ask("KEYS *").matches("vestibule:").count() == 1
+    })
+    .await;
+    assert!(server.ask("KEYS *").contains("vestibule:e"));
+}
+
+#[tokio::test]
+async fn an_index_that_is_written_again_and_again_keeps_only_live_entries() {
+    let (server, store) = single().await;
+    for _ in 0..30 {
+        store
+            .insert(record(&*store, 30, &["subject"]), Vec::new())
+            .await
+            .unwrap();
+        let until = store.now_ms() + 40;
+        eventually("time to pass", || async { store.now_ms() >= until }).await;
+    }
+    store
+        .insert(record(&*store, 60_000, &["subject"]), Vec::new())
+        .await
+        .unwrap();
+    assert_eq!(server.ask("ZCARD vestibule:i:subject"), ":1\r\n");
+    assert!(server.ask("PTTL vestibule:i:subject") > ":1".to_owned());
+}
+
+#[tokio::test]
+async fn hot_operations_are_one_round_trip() {
+    let (server, store) = single().await;
+    let one = record(&*store, 60_000, &["subject", "sid"]);
+    store.insert(one.clone(), Vec::new()).await.unwrap();
+    store.replace(next(&one, b"warm"), 1, None).await.unwrap();
+    store.load(&one.name).await.unwrap();
+    server.ask("CONFIG RESETSTAT");
+    store.load(&one.name).await.unwrap();
+    store
+        .replace(next(&next(&one, b"x"), b"y"), 2, Some(b"rolled".to_vec()))
+        .await
+        .unwrap();
+    let stats = server.ask("INFO commandstats");
+    assert!(stats.contains("cmdstat_get:calls=1,"), "{stats}");
+    assert!(stats.contains("cmdstat_evalsha:calls=1,"), "{stats}");
+    assert!(
+        !stats.contains("cmdstat_ping") && !stats.contains("cmdstat_eval:"),
+        "{stats}"
+    );
+}
+
+#[tokio::test]
+async fn a_flushed_script_cache_is_not_noticed() {
+    let (server, store) = single().await;
+    let one = record(&*store, 60_000, &[]);
+    store.insert(one.clone(), Vec::new()).await.unwrap();
+    server.ask("SCRIPT FLUSH");
+    assert_eq!(
+        store.replace(next(&one, b"x"), 1, None).await.unwrap(),
+        Replaced::Done
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart() {
+    let (mut server, store) = single().await;
+    let mut stream = store.published(None).await.unwrap();
+    let one = record(&*store, 60_000, &[]);
+    store.insert(one.clone(), b"created".to_vec()).await.unwrap();
+    let (_, position) = heard(&mut stream).await;
+    server.kill();
+    let started = Instant::now();
+    unavailable(store.load(&one.name).await);
+    unavailable(store.insert(record(&*store, 60_000, &[]), Vec::new()).await);
+    unavailable(store.check().await);
+    assert!(started.elapsed() < Duration::from_secs(8));
+    // The listener is told, within the time an ending may take.
+    let cut = tokio::time::timeout(Duration::from_secs(2), stream.next())
+        .await
+        .expect("told in time");
+    unavailable(cut.unwrap());
+    assert!(stream.next().await.is_none());
+    unavailable(store.published(None).await.map(|_| ()));
+
+    server.start_again();
+    eventually("the store to work again", || async {
+        store.check().await.is_ok()
+    })
+    .await;
+    eventually("loads to work again", || async {
+        store.load(&one.name).await.is_ok()
+    })
+    .await;
+    let two = record(&*store, 60_000, &[]);
+    assert_eq!(
+        store.insert(two, b"created".to_vec()).await.unwrap(),
+        Inserted::Done
+    );
+    // This server kept nothing, so what was published before is lost, and that is said.
+    let started = Instant::now();
+    let mut resumed = loop {
+        match store.published(Some(position.clone())).await {
+            Ok(resumed) => break resumed,
+            Err(_) => assert!(started.elapsed() < PATIENCE, "events are never heard again"),
+        }
+    };
+    assert_eq!(said(&mut resumed).await, Published::Missed);
+}
+
+#[tokio::test]
+async fn a_frozen_server_is_unavailable_in_bounded_time() {
+    let (server, store) = single().await;
+    let mut stream = store.published(None).await.unwrap();
+    server.signal("STOP");
+    let started = Instant::now();
+    let cut = tokio::time::timeout(Duration::from_secs(2), stream.next())
+        .await
+        .expect("told in time");
+    unavailable(cut.unwrap());
+    unavailable(store.load("00").await);
+    assert!(
+        started.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        started.elapsed()
+    );
+    server.signal("CONT");
+    eventually("the store to work again", || async {
+        store.check().await.is_ok()
+    })
+    .await;
+    eventually("events to be heard again", || async {
+        store.published(None).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_opens_while_the_server_is_away() {
+    let mut server = RedisServer::start(&[]);
+    server.kill();
+    let store = connect(&format!("redis://127.0.0.1:{}", server.port)).await;
+    unavailable(store.check().await);
+    server.start_again();
+    eventually("the store to work", || async { store.check().await.is_ok() }).await;
+}
+
+#[tokio::test]
+async fn a_full_server_says_so() {
+    let (server, store) = single().await;
+    server.ask("CONFIG SET maxmemory 1");
+    let full = store.insert(record(&*store, 60_000, &[]), Vec::new()).await;
+    assert!(matches!(full, Err(StoreError::Full)), "{full:?}");
+}
+
+#[tokio::test]
+async fn a_record_somebody_else_wrote_is_corrupt_and_not_a_panic() {
+    let (server, store) = single().await;
+    for value in ["x", "nonsense-nonsense-nonsense-nonsense"] {
+        let name = fresh_name();
+        server.ask(&format!("SET vestibule:s:{name} {value}"));
+        let read = store.load(&name).await;
+        assert!(matches!(read, Err(StoreError::Corrupt)), "{read:?}");
+    }
+}
