@@ -1,1 +1,22 @@
-//! chassis
+//! What every service needs to run and no service should write twice: settings from flags, environment and
+//! files, logs, traces, metrics, the admin listener, readiness, draining, TLS that reloads, and a bounded
+//! HTTP server.
+//!
+//! Invariants: nothing in here knows OpenID Connect, sessions or gRPC; every wait, size and count is bounded by a
+//! named constant; a secret has no way into a log line. Deliberately absent: dependency injection, plugins, a
+//! configuration file format of its own.
+
+pub mod admin;
+pub mod clock;
+pub mod files;
+pub mod logs;
+pub mod metrics;
+pub mod propagation;
+pub mod readiness;
+pub mod runtime;
+pub mod secret;
+pub mod serve;
+pub mod service;
+pub mod settings;
+pub mod tls;
+pub mod traces;

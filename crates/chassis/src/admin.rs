@@ -1,0 +1,38 @@
+//! The admin listener: `/livez`, `/readyz` and `/metrics` over plain HTTP, for the cluster and not for the public.
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use prometheus::Registry;
+
+use crate::metrics;
+use crate::readiness::Readiness;
+
+/// The routes of the admin listener.
+pub fn router(readiness: Readiness, registry: Registry) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready).with_state(readiness))
+        .route("/metrics", get(show).with_state(registry))
+}
+
+async fn ready(State(readiness): State<Readiness>) -> Response {
+    let status = if readiness.is_ready() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, Json(readiness.report())).into_response()
+}
+
+async fn show(State(registry): State<Registry>) -> Response {
+    match metrics::render(&registry) {
+        Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the metrics cannot be rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

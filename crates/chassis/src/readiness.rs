@@ -1,0 +1,166 @@
+//! Whether this process should get traffic, told as named conditions.
+//!
+//! Invariants: a process that drains is never ready again; a condition's detail is written by us, never taken from
+//! a peer's answer. Deliberately absent: liveness, which is only "the process answers".
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+/// What an unmet condition means for readiness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Not ready while unmet.
+    Required,
+    /// Not ready until it was met for the first time; told afterwards.
+    Once,
+    /// Told only.
+    Informative,
+}
+
+#[derive(Debug)]
+struct State {
+    name: &'static str,
+    weight: Weight,
+    met: bool,
+    was_met: bool,
+    detail: Cow<'static, str>,
+}
+
+impl State {
+    fn holds_back(&self) -> bool {
+        match self.weight {
+            Weight::Required => !self.met,
+            Weight::Once => !self.was_met,
+            Weight::Informative => false,
+        }
+    }
+}
+
+/// The readiness of this process; clones share it.
+#[derive(Debug, Clone)]
+pub struct Readiness {
+    states: Arc<Mutex<Vec<State>>>,
+    draining: Arc<watch::Sender<bool>>,
+    ready: Arc<watch::Sender<bool>>,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Readiness {
+    /// Ready, with no conditions.
+    pub fn new() -> Self {
+        Self {
+            states: Arc::default(),
+            draining: Arc::new(watch::Sender::new(false)),
+            ready: Arc::new(watch::Sender::new(true)),
+        }
+    }
+
+    /// Adds a condition, unmet until told otherwise.
+    pub fn condition(&self, name: &'static str, weight: Weight) -> Condition {
+        let mut states = self.states();
+        let detail = Cow::Borrowed("not known yet");
+        states.push(State {
+            name,
+            weight,
+            met: false,
+            was_met: false,
+            detail,
+        });
+        let condition = Condition {
+            readiness: self.clone(),
+            index: states.len() - 1,
+        };
+        drop(states);
+        self.publish();
+        condition
+    }
+
+    /// Whether traffic is welcome.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Turns readiness off for good.
+    pub fn drain(&self) {
+        self.draining.send_replace(true);
+        self.publish();
+    }
+
+    /// Follows readiness, for example to feed gRPC's health service.
+    pub fn subscribe(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
+    }
+
+    /// The body of `/readyz`.
+    pub fn report(&self) -> Value {
+        let draining = *self.draining.borrow();
+        let states = self.states();
+        let held_back = states.iter().any(State::holds_back);
+        let status = if draining {
+            "draining"
+        } else if held_back {
+            "not_ready"
+        } else {
+            "ready"
+        };
+        let conditions: Map<String, Value> = states
+            .iter()
+            .map(|state| {
+                let required = state.weight != Weight::Informative;
+                let told = if state.met {
+                    json!({"met": true, "required": required})
+                } else {
+                    json!({"met": false, "required": required, "detail": state.detail})
+                };
+                (state.name.to_owned(), told)
+            })
+            .collect();
+        json!({"status": status, "conditions": conditions})
+    }
+
+    fn publish(&self) {
+        let ready = !*self.draining.borrow() && !self.states().iter().any(State::holds_back);
+        self.ready
+            .send_if_modified(|old| std::mem::replace(old, ready) != ready);
+    }
+
+    fn states(&self) -> MutexGuard<'_, Vec<State>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One named condition; clones speak for the same one.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    readiness: Readiness,
+    index: usize,
+}
+
+impl Condition {
+    /// The condition holds.
+    pub fn met(&self) {
+        self.set(true, Cow::Borrowed(""));
+    }
+
+    /// The condition does not hold, and why, in our own words.
+    pub fn unmet(&self, detail: impl Into<Cow<'static, str>>) {
+        self.set(false, detail.into());
+    }
+
+    fn set(&self, met: bool, detail: Cow<'static, str>) {
+        if let Some(state) = self.readiness.states().get_mut(self.index) {
+            state.met = met;
+            state.was_met |= met;
+            state.detail = detail;
+        }
+        self.readiness.publish();
+    }
+}

@@ -1,0 +1,129 @@
+//! Values that must not be seen, and values that change while the process runs.
+//!
+//! Invariant: `Secret` has neither `Display` nor serialisation and its `Debug` shows `…`; reading one is a visible
+//! `expose`. Deliberately absent: wiping memory, which the copies made by TLS and HTTP libraries would defeat.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::files;
+
+/// A value that never shows itself in logs or errors.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret<T>(T);
+
+impl<T> Secret<T> {
+    /// Wraps `value`.
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value itself, for the one call that needs it.
+    pub fn expose(&self) -> &T {
+        &self.0
+    }
+
+    /// Takes the value out.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> From<T> for Secret<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// A value that is replaced as a whole while others read it; clones share it.
+pub struct Reloading<T>(Arc<ArcSwap<T>>);
+
+impl<T> Clone for Reloading<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Reloading<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reloading(…)")
+    }
+}
+
+impl<T: Send + Sync + 'static> Reloading<T> {
+    /// Starts with `value`.
+    pub fn new(value: T) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(value)))
+    }
+
+    /// The value of this moment.
+    pub fn load(&self) -> Arc<T> {
+        self.0.load_full()
+    }
+
+    /// Replaces the value for everybody.
+    pub fn store(&self, value: T) {
+        self.0.store(Arc::new(value));
+    }
+
+    /// Keeps the value in step with a file from now on: looked at every five seconds, symbolic links followed.
+    /// New content that `parse` refuses keeps the old value and logs a warning naming `setting`. Needs a tokio
+    /// runtime; ends with it.
+    pub fn follow<E, P>(&self, setting: &'static str, path: &Path, parse: P)
+    where
+        E: fmt::Display,
+        P: FnMut(&str) -> Result<T, E> + Send + 'static,
+    {
+        self.follow_every(files::POLL_INTERVAL, setting, path, parse);
+    }
+
+    /// As [`Self::follow`], with an interval of one's own.
+    pub fn follow_every<E, P>(&self, every: Duration, setting: &'static str, path: &Path, mut parse: P)
+    where
+        E: fmt::Display,
+        P: FnMut(&str) -> Result<T, E> + Send + 'static,
+    {
+        let value = self.clone();
+        let path: PathBuf = path.to_owned();
+        let shown = path.display().to_string();
+        // Starts from nothing known, so that a change between reading the settings and this call is not missed.
+        files::watch_from(None, every, vec![path], move |contents| {
+            let Some(text) = contents.first().and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
+                tracing::warn!(
+                    setting,
+                    path = shown,
+                    "the changed file is not UTF-8: the old value stays in use"
+                );
+                return;
+            };
+            match parse(text) {
+                Ok(new) => {
+                    value.store(new);
+                    tracing::info!(setting, path = shown, "value read from its file");
+                }
+                Err(error) => {
+                    tracing::warn!(setting, path = shown, %error, "the changed file is refused: the old value stays in use");
+                }
+            }
+        });
+    }
+}
+
+/// The secrets of a list: separated by commas or line ends, surrounding white space and empty members dropped.
+pub fn split_list(text: &str) -> Vec<Secret<String>> {
+    let members = text
+        .split([',', '\n', '\r'])
+        .map(str::trim)
+        .filter(|member| !member.is_empty());
+    members.map(|member| Secret::new(member.to_owned())).collect()
+}

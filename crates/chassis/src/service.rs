@@ -1,0 +1,191 @@
+//! A program from its command line to its exit code.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::SystemClock;
+use crate::logs::{self, LogSettings};
+use crate::readiness::Readiness;
+use crate::runtime::{self, Runtime};
+use crate::settings::{Action, Reader, Service, Source, Zero, given, markdown};
+use crate::traces::Traces;
+use crate::{admin, metrics, serve};
+
+/// Wrong settings (`EX_CONFIG` of sysexits.h).
+const EXIT_CONFIG: u8 = 78;
+
+/// Running failed.
+const EXIT_FAILURE: u8 = 1;
+
+/// The settings every program has.
+struct Process {
+    logs: LogSettings,
+    traces: Option<String>,
+    admin: Option<SocketAddr>,
+    admin_setting: &'static str,
+    drain_delay: Duration,
+}
+
+/// Runs a program: settings, logs, traces, the admin listener, then `run` until it returns or a signal drains it.
+///
+/// Exit codes: 0 after `--help`, `--version`, a valid `--check-config` or a drained shutdown; 1 when running failed; 2 for an unknown
+/// flag; 78 for wrong settings, all of which are named.
+pub fn main<S, E, F>(
+    service: &'static Service,
+    read: impl FnOnce(&mut Reader<'_>) -> S,
+    run: impl FnOnce(S, Runtime) -> F,
+) -> ExitCode
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<(), E>>,
+{
+    let given = match given(service, std::env::args_os()) {
+        Ok(given) => given,
+        Err(told) => {
+            let _ = told.print();
+            return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2));
+        }
+    };
+    if given.action == Action::SettingsTable {
+        print!("{}", markdown(service));
+        return ExitCode::SUCCESS;
+    }
+    let source = Source::gather(service, &given, std::env::vars_os());
+    let mut reader = Reader::new(&source);
+    let process = read_process(service, &mut reader);
+    let settings = read(&mut reader);
+    let (settings, warnings) = match reader.finish(settings) {
+        Ok(read) => read,
+        Err(wrong) => {
+            wrong
+                .warnings
+                .iter()
+                .for_each(|warning| eprintln!("warning: {warning}"));
+            eprint!("{}: {wrong}", service.name);
+            return ExitCode::from(EXIT_CONFIG);
+        }
+    };
+    if given.action == Action::CheckConfig {
+        warnings
+            .iter()
+            .for_each(|warning| eprintln!("warning: {warning}"));
+        println!("configuration ok");
+        return ExitCode::SUCCESS;
+    }
+    // Nothing secret stays in memory twice.
+    drop(source);
+    let runtime = match runtime::build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(service, &error),
+    };
+    runtime.block_on(async {
+        let traces = process
+            .traces
+            .as_deref()
+            .and_then(|endpoint| Traces::start(service.name, endpoint));
+        logs::init(&process.logs, traces.as_ref());
+        for warning in warnings {
+            tracing::warn!(setting = warning.name, "{}", warning.text);
+        }
+        let outcome = supervise(service, process, settings, run).await;
+        if let Some(traces) = traces {
+            let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
+        }
+        outcome
+    })
+}
+
+async fn supervise<S, E, F>(
+    service: &'static Service,
+    process: Process,
+    settings: S,
+    run: impl FnOnce(S, Runtime) -> F,
+) -> ExitCode
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<(), E>>,
+{
+    let registry = match metrics::registry(service.name) {
+        Ok(registry) => registry,
+        Err(error) => return failed(service, &error),
+    };
+    let runtime = Runtime {
+        clock: Arc::new(SystemClock),
+        shutdown: CancellationToken::new(),
+        readiness: Readiness::new(),
+        metrics: registry,
+    };
+    // The admin listener answers until the very end, so that draining can be watched.
+    let admin_ends = CancellationToken::new();
+    if let Some(address) = process.admin {
+        let listener = match serve::bind(address, process.admin_setting).await {
+            Ok(listener) => listener,
+            Err(error) => return failed(service, &error),
+        };
+        let router = admin::router(runtime.readiness.clone(), runtime.metrics.clone());
+        tokio::spawn(serve::serve(listener, router, None, admin_ends.clone()));
+    }
+    if let Err(error) = drain_on_signal(&runtime, process.drain_delay) {
+        return failed(service, &error);
+    }
+    let outcome = run(settings, runtime).await;
+    admin_ends.cancel();
+    match outcome {
+        Ok(()) => {
+            tracing::info!("stopped");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(service, &error),
+    }
+}
+
+fn read_process(service: &'static Service, reader: &mut Reader<'_>) -> Process {
+    let own = |name: &str| {
+        service
+            .settings()
+            .find(|s| s.name.strip_prefix(service.prefix) == Some(name))
+            .map(|s| s.name)
+    };
+    let admin_setting = own("ADMIN_LISTEN");
+    Process {
+        logs: LogSettings::read(reader),
+        traces: reader.optional_text("OTEL_EXPORTER_OTLP_ENDPOINT"),
+        admin: admin_setting.and_then(|name| reader.socket_addr(name)),
+        admin_setting: admin_setting.unwrap_or("ADMIN_LISTEN"),
+        drain_delay: Duration::from_secs(
+            own("DRAIN_DELAY").map_or(0, |name| reader.secs(name, Zero::Allowed)),
+        ),
+    }
+}
+
+/// On SIGTERM or SIGINT: readiness off, then after the delay no new work. As process 1 these are all one gets.
+fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (readiness, shutdown) = (runtime.readiness.clone(), runtime.shutdown.clone());
+    tokio::spawn(async move {
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        tracing::info!("stopping: work in flight finishes");
+        readiness.drain();
+        tokio::time::sleep(delay).await;
+        shutdown.cancel();
+    });
+    Ok(())
+}
+
+/// Tells what failed, with its causes, where an operator looks whatever the log settings are.
+fn failed(service: &Service, error: &(dyn std::error::Error + 'static)) -> ExitCode {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    eprintln!("{}: {text}", service.name);
+    ExitCode::from(EXIT_FAILURE)
+}

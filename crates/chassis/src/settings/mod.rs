@@ -1,0 +1,146 @@
+//! Settings: declared once as tables, given as flags, environment variables or secret files, read in one go.
+//!
+//! Invariants: a flag beats the environment; an empty variable is an unset one; reading goes on after a mistake, so
+//! that every mistake is named at once; no message ever holds a secret's value. Deliberately absent: a configuration
+//! file format, and settings nobody declared.
+
+mod command;
+mod levenshtein;
+mod reader;
+mod source;
+mod table;
+mod wrong;
+
+pub use command::{Action, Given, given};
+pub use reader::{Reader, Zero};
+pub use source::Source;
+pub use table::markdown;
+pub use wrong::{Mistake, Warning, Wrong};
+
+/// One setting, as declared by its topic.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// The environment variable, for example `EDGE_BASE_URL`.
+    pub name: &'static str,
+    /// What holds when nothing is given; empty means none.
+    pub default: &'static str,
+    /// The kind or unit shown in the manual: `URL`, `SECONDS`, `MS`, `LIST`, `FILE`, `BOOL`, …
+    pub value: &'static str,
+    /// Whether the value is secret: never shown, and also accepted as `NAME_FILE`.
+    pub secret: bool,
+    /// What it does, in plain words: the manual.
+    pub help: &'static str,
+}
+
+impl Setting {
+    /// The flag without its dashes: kebab case, without the service's prefix.
+    pub fn flag(&self, prefix: &str) -> String {
+        self.name
+            .strip_prefix(prefix)
+            .unwrap_or(self.name)
+            .to_ascii_lowercase()
+            .replace('_', "-")
+    }
+
+    /// The variable naming a file to read the secret from.
+    pub fn file_variable(&self) -> String {
+        format!("{}_FILE", self.name)
+    }
+
+    fn is_boolean(&self) -> bool {
+        self.value == "BOOL"
+    }
+}
+
+/// Settings that belong together, shown under one title.
+#[derive(Debug, Clone, Copy)]
+pub struct Topic {
+    /// The title in the manual.
+    pub title: &'static str,
+    /// The settings, in the order of the manual.
+    pub settings: &'static [Setting],
+}
+
+/// A program: its name and all its settings. The log settings are added by themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Service {
+    /// The binary's name.
+    pub name: &'static str,
+    /// What its own variables begin with, for example `EDGE_`.
+    pub prefix: &'static str,
+    /// One sentence for the manual.
+    pub about: &'static str,
+    /// Its topics, in the order of the manual.
+    pub topics: &'static [&'static Topic],
+}
+
+impl Service {
+    /// Every topic with the shared ones.
+    pub fn all_topics(&self) -> impl Iterator<Item = &'static Topic> + use<> {
+        self.topics.iter().copied().chain([&LOG])
+    }
+
+    /// Every setting with the shared ones.
+    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
+        self.all_topics().flat_map(|topic| topic.settings.iter())
+    }
+
+    /// The setting of that variable name.
+    pub fn setting(&self, name: &str) -> Option<&'static Setting> {
+        self.settings().find(|setting| setting.name == name)
+    }
+}
+
+/// The log settings every service has.
+pub static LOG: Topic = Topic {
+    title: "Logs and traces",
+    settings: &[
+        Setting {
+            name: "LOG_FORMAT",
+            default: "",
+            value: "json|pretty",
+            secret: false,
+            help: "How log records are written. By default `pretty` on a terminal and `json` otherwise.",
+        },
+        Setting {
+            name: "RUST_LOG",
+            default: "info",
+            value: "FILTER",
+            secret: false,
+            help: "Which log records are written, for example `info` or `warn,auth_edge=debug`.",
+        },
+        Setting {
+            name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+            default: "",
+            value: "URL",
+            secret: false,
+            help: "Where traces are sent (OTLP over gRPC). Without it there are none. The other standard OTEL_ variables hold too.",
+        },
+    ],
+};
+
+/// The topic with a service's admin address and drain delay: `process_topic!("EDGE_", "127.0.0.1:9300")`.
+#[macro_export]
+macro_rules! process_topic {
+    ($prefix:literal, $admin:literal) => {
+        $crate::settings::Topic {
+            title: "Process",
+            settings: &[
+                $crate::settings::Setting {
+                    name: concat!($prefix, "ADMIN_LISTEN"),
+                    default: $admin,
+                    value: "ADDRESS",
+                    secret: false,
+                    help: "Where /livez, /readyz and /metrics answer, over plain HTTP; `off` for nowhere. Not for the public.",
+                },
+                $crate::settings::Setting {
+                    name: concat!($prefix, "DRAIN_DELAY"),
+                    default: "0",
+                    value: "SECONDS",
+                    secret: false,
+                    help: "How long new requests are still accepted after SIGTERM, with readiness already off, so that load balancers notice. 0 when something else waits, such as a preStop hook.",
+                },
+            ],
+        }
+    };
+}

@@ -1,0 +1,180 @@
+//! Where values come from: flags over the environment, secrets also from files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::{Given, Mistake, Service, Setting, Warning, levenshtein};
+use crate::files;
+
+/// The raw values of a service's settings, with the mistakes found while gathering them.
+#[derive(Clone)]
+pub struct Source {
+    pub(super) service: &'static Service,
+    values: BTreeMap<&'static str, String>,
+    files: BTreeMap<&'static str, PathBuf>,
+    pub(super) mistakes: Vec<Mistake>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl Source {
+    /// From the pairs a test names, as if they were the environment.
+    pub fn from_pairs(service: &'static Service, pairs: &[(&str, &str)]) -> Self {
+        Self::gather(
+            service,
+            &Given::default(),
+            pairs.iter().map(|(name, value)| (name.into(), value.into())),
+        )
+    }
+
+    /// From the command line's flags and the environment.
+    pub fn gather(
+        service: &'static Service,
+        given: &Given,
+        environment: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let mut source = Self {
+            service,
+            values: BTreeMap::new(),
+            files: BTreeMap::new(),
+            mistakes: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let environment = source.decode(environment);
+        for setting in service.settings() {
+            let from_flag = given.values.get(setting.name);
+            let from_environment = environment
+                .get(setting.name)
+                .filter(|value| !value.trim().is_empty());
+            if let Some(value) = from_flag.or(from_environment) {
+                source.values.insert(setting.name, value.clone());
+            }
+            if setting.secret {
+                let variable = setting.file_variable();
+                let from_environment = environment
+                    .get(&variable)
+                    .filter(|value| !value.trim().is_empty());
+                if let Some(path) = given.values.get(&variable).or(from_environment) {
+                    source.read_secret(setting, PathBuf::from(path.trim()));
+                }
+            }
+        }
+        source.warn_of_unknown(&environment);
+        source
+    }
+
+    /// The value given for a variable, if any.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// The file a secret was read from, if it was.
+    pub fn file(&self, name: &str) -> Option<&PathBuf> {
+        self.files.get(name)
+    }
+
+    fn read_secret(&mut self, setting: &'static Setting, path: PathBuf) {
+        let variable = setting.file_variable();
+        if self.values.contains_key(setting.name) {
+            self.mistake(
+                setting,
+                format!("is given directly and by {variable}: keep one of the two"),
+            );
+            return;
+        }
+        let shown = path.display().to_string();
+        match files::read_bounded(&path).map(String::from_utf8) {
+            Ok(Ok(text)) if text.trim().is_empty() => {
+                self.mistake(setting, format!("the file {shown} of {variable} is empty"));
+            }
+            Ok(Ok(text)) => {
+                self.values
+                    .insert(setting.name, text.trim_end_matches(['\r', '\n']).to_owned());
+            }
+            Ok(Err(_)) => self.mistake(
+                setting,
+                format!("the file {shown} of {variable} is not UTF-8 text"),
+            ),
+            Err(error) => {
+                self.mistake(
+                    setting,
+                    format!("the file {shown} of {variable} cannot be read: {error}"),
+                );
+            }
+        }
+        self.files.insert(setting.name, path);
+    }
+
+    fn decode(&mut self, pairs: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+        let mut decoded = BTreeMap::new();
+        for (name, value) in pairs {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => {
+                    decoded.insert(name, value);
+                }
+                Err(_) => {
+                    if let Some(setting) = self.service.setting(&name) {
+                        self.mistake(setting, "is not UTF-8 text".to_owned());
+                    }
+                }
+            }
+        }
+        decoded
+    }
+
+    fn mistake(&mut self, setting: &Setting, text: String) {
+        let flag = format!("--{}", setting.flag(self.service.prefix));
+        self.mistakes.push(Mistake {
+            name: setting.name.to_owned(),
+            flag,
+            text,
+        });
+    }
+
+    fn warn_of_unknown(&mut self, environment: &BTreeMap<String, String>) {
+        let mut known: BTreeSet<String> = self
+            .service
+            .settings()
+            .map(|setting| setting.name.to_owned())
+            .collect();
+        known.extend(
+            self.service
+                .settings()
+                .filter(|setting| setting.secret)
+                .map(Setting::file_variable),
+        );
+        // The provider's settings are shared by the services and mistyped as easily as one's own.
+        let prefixes = [self.service.prefix, "OIDC_"];
+        let prefixes: Vec<&str> = prefixes
+            .into_iter()
+            .filter(|prefix| known.iter().any(|name| name.starts_with(prefix)))
+            .collect();
+        for (name, value) in environment {
+            let ours = prefixes.iter().any(|prefix| name.starts_with(prefix));
+            if !ours || known.contains(name) || is_kubernetes_service_link(name, value) {
+                continue;
+            }
+            let text = match levenshtein::nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("is not a setting of {}; did you mean {near}?", self.service.name),
+                None => format!("is not a setting of {}", self.service.name),
+            };
+            self.warnings.push(Warning {
+                name: name.clone(),
+                text,
+            });
+        }
+    }
+}
+
+/// Whether Kubernetes put the variable there for a Service of the namespace (a Service `edge` makes `EDGE_PORT`).
+fn is_kubernetes_service_link(name: &str, value: &str) -> bool {
+    let address = ["tcp://", "udp://", "sctp://"]
+        .iter()
+        .any(|scheme| value.starts_with(scheme));
+    let part = ["_TCP", "_UDP", "_SCTP"]
+        .iter()
+        .any(|protocol| name.contains(protocol))
+        && name.contains("_PORT_");
+    address || part || name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT")
+}

@@ -1,0 +1,82 @@
+//! What is wrong with the settings, told in one go.
+
+use std::fmt;
+
+use super::{Service, Source};
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The environment variable.
+    pub name: String,
+    /// The flag, with its dashes.
+    pub flag: String,
+    /// What is wrong and what to do.
+    pub text: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.name, self.flag, self.text)
+    }
+}
+
+/// Something that works but should be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The environment variable.
+    pub name: String,
+    /// What to look at.
+    pub text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.text)
+    }
+}
+
+/// Every mistake in the settings; there is at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// The mistakes, in the order they were found.
+    pub mistakes: Vec<Mistake>,
+    /// The warnings found on the way.
+    pub warnings: Vec<Warning>,
+}
+
+impl std::error::Error for Wrong {}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.mistakes.len();
+        writeln!(
+            f,
+            "{count} setting{} wrong:",
+            if count == 1 { " is" } else { "s are" }
+        )?;
+        for mistake in &self.mistakes {
+            writeln!(f, "  {mistake}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `text` on one line, without the values of secrets, whoever wrote it.
+pub(super) fn scrubbed(service: &Service, source: &Source, text: &str) -> String {
+    // Shorter values are replaced only when they stand alone: "a" is part of many words.
+    const SHORTEST_REPLACED_ANYWHERE: usize = 4;
+    let mut text: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    for setting in service.settings().filter(|setting| setting.secret) {
+        let raw = source.text(setting.name).unwrap_or_default();
+        for member in std::iter::once(raw).chain(raw.split([',', '\n'])).map(str::trim) {
+            if member.len() >= SHORTEST_REPLACED_ANYWHERE {
+                text = text.replace(member, "…");
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,58 @@
+//! Traces over OTLP, when `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector.
+//!
+//! Spans are sent in batches from a task of their own: a collector that is slow or gone costs spans, never a request.
+
+use opentelemetry::global;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use tracing_opentelemetry::OpenTelemetryLayer;
+
+/// Sends spans until it is shut down.
+pub struct Traces {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+}
+
+impl Traces {
+    /// Starts sending spans of `service` to the collector at `endpoint`; `None` and a warning on standard error if the
+    /// endpoint cannot be used. Needs a tokio runtime.
+    #[must_use]
+    pub fn start(service: &'static str, endpoint: &str) -> Option<Self> {
+        let exporter = match SpanExporter::builder()
+            .with_tonic()
+            .with_endpoint(endpoint)
+            .build()
+        {
+            Ok(exporter) => exporter,
+            Err(error) => {
+                eprintln!("OTEL_EXPORTER_OTLP_ENDPOINT: no traces are sent: {error}");
+                return None;
+            }
+        };
+        let resource = Resource::builder().with_service_name(service).build();
+        let provider = SdkTracerProvider::builder()
+            .with_resource(resource)
+            .with_batch_exporter(exporter)
+            .build();
+        global::set_text_map_propagator(TraceContextPropagator::new());
+        let tracer = provider.tracer(service);
+        Some(Self { provider, tracer })
+    }
+
+    /// The layer that turns spans into exported ones.
+    pub fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
+    where
+        S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
+    {
+        tracing_opentelemetry::layer().with_tracer(self.tracer.clone())
+    }
+
+    /// Sends what is left; waits for the collector for a bounded time (the exporter's own timeout).
+    pub fn shutdown(&self) {
+        // Nothing can be done about spans nobody takes.
+        let _ = self.provider.shutdown();
+    }
+}
