@@ -110,59 +110,79 @@ pub(crate) async fn heard(
     }
 }
 
+/// Hands the list of all cases to the macro `$then`, after its own arguments.
+#[macro_export]
+macro_rules! cases {
+    ($then:ident, $($arguments:tt)*) => {
+        $crate::$then! { $($arguments)*
+            records: a_new_record_is_kept_and_its_name_is_taken,
+            records: an_unknown_record_is_not_there,
+            records: a_record_comes_back_byte_for_byte,
+            records: a_replacement_needs_the_expected_version,
+            records: a_removed_record_is_gone_and_cannot_be_written_again,
+            records: a_record_is_gone_when_the_stores_clock_reaches_its_expiry,
+            records: a_replacement_can_prolong_a_record,
+            records: a_replacement_can_shorten_a_record,
+            records: an_expired_record_cannot_be_replaced_or_removed_and_its_name_is_free,
+            records: an_index_lists_the_newest_first_in_pages,
+            records: equal_creation_times_page_without_loss_or_repetition,
+            records: removal_leaves_the_index,
+            records: expiry_leaves_the_index,
+            records: an_index_outlives_its_first_member_when_another_is_prolonged,
+            records: concurrent_writers_lose_no_increment,
+            records: of_concurrent_inserts_of_a_name_one_wins,
+            records: of_a_removal_and_writers_the_removal_stays,
+            records: a_value_is_remembered_until_its_time,
+            records: of_concurrent_rememberers_one_is_first,
+            records: it_says_that_it_works,
+            leases: a_lease_is_held_by_one,
+            leases: a_lease_given_back_is_free_at_once,
+            leases: a_renewed_lease_is_held_longer,
+            leases: a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_refused,
+            leases: fences_grow_with_every_lease,
+            leases: of_concurrent_takers_one_gets_the_lease,
+            events: writes_are_published_in_order_to_every_replica,
+            events: refused_writes_publish_nothing,
+            events: a_stream_resumes_after_a_position_without_loss,
+            events: a_foreign_position_is_told_as_missed,
+            events: a_position_that_was_dropped_is_told_as_missed,
+            events: a_stream_tells_only_what_comes_after_it_began,
+        }
+    };
+}
+
 /// One test of each case for the adapter whose bench `$open` makes.
 #[macro_export]
 macro_rules! suite {
     ($adapter:ident, $open:expr) => {
         mod $adapter {
             use super::*;
-            $crate::suite!(@cases $open, records, [
-                a_new_record_is_kept_and_its_name_is_taken,
-                an_unknown_record_is_not_there,
-                a_record_comes_back_byte_for_byte,
-                a_replacement_needs_the_expected_version,
-                a_removed_record_is_gone_and_cannot_be_written_again,
-                a_record_is_gone_when_the_stores_clock_reaches_its_expiry,
-                a_replacement_can_prolong_a_record,
-                a_replacement_can_shorten_a_record,
-                an_expired_record_cannot_be_replaced_or_removed_and_its_name_is_free,
-                an_index_lists_the_newest_first_in_pages,
-                equal_creation_times_page_without_loss_or_repetition,
-                removal_leaves_the_index,
-                expiry_leaves_the_index,
-                an_index_outlives_its_first_member_when_another_is_prolonged,
-                concurrent_writers_lose_no_increment,
-                of_concurrent_inserts_of_a_name_one_wins,
-                of_a_removal_and_writers_the_removal_stays,
-                a_value_is_remembered_until_its_time,
-                of_concurrent_rememberers_one_is_first,
-                it_says_that_it_works,
-            ]);
-            $crate::suite!(@cases $open, leases, [
-                a_lease_is_held_by_one,
-                a_lease_given_back_is_free_at_once,
-                a_renewed_lease_is_held_longer,
-                a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_refused,
-                fences_grow_with_every_lease,
-                of_concurrent_takers_one_gets_the_lease,
-            ]);
-            $crate::suite!(@cases $open, events, [
-                writes_are_published_in_order_to_every_replica,
-                refused_writes_publish_nothing,
-                a_stream_resumes_after_a_position_without_loss,
-                a_foreign_position_is_told_as_missed,
-                a_position_that_was_dropped_is_told_as_missed,
-                a_stream_tells_only_what_comes_after_it_began,
-            ]);
+            $crate::cases!(each_alone, $open,);
         }
     };
-    (@cases $open:expr, $group:ident, [$($case:ident,)*]) => {
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_alone {
+    ($open:expr, $($group:ident: $case:ident,)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
                 let bench = $open.await;
                 $crate::contract::$group::$case(&bench).await;
             }
+        )*
+    };
+}
+
+/// Every case after the other on one bench, for engines that take long to start.
+#[macro_export]
+macro_rules! run_all {
+    ($bench:expr, $($group:ident: $case:ident,)*) => {
+        $(
+            eprintln!("case: {}", stringify!($case));
+            $crate::contract::$group::$case($bench).await;
         )*
     };
 }

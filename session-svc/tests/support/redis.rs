@@ -1,6 +1,8 @@
 //! Real Redis servers for tests: each on a free port of loopback, in a directory of its own, killed when
 //! dropped.
 
+#![expect(dead_code, reason = "each test uses its part of it")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,8 @@ pub(crate) struct RedisServer {
     /// Its port on 127.0.0.1 (TLS if it was started with `--tls-port PORT`).
     pub(crate) port: u16,
     arguments: Vec<String>,
+    /// Configuration file's content; Sentinels need one.
+    configuration: Option<String>,
 }
 
 /// A port nobody listens on at this moment.
@@ -36,6 +40,15 @@ pub(crate) fn free_port() -> u16 {
 impl RedisServer {
     /// Starts one without persistence, with further arguments; `PORT` in them becomes its port.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, None)
+    }
+
+    /// Starts a Sentinel with this configuration.
+    pub(crate) fn start_sentinel(configuration: &str) -> Self {
+        Self::start_with(&["--sentinel"], Some(configuration.to_owned()))
+    }
+
+    fn start_with(arguments: &[&str], configuration: Option<String>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let mut server = Self {
@@ -43,6 +56,7 @@ impl RedisServer {
             directory,
             port: 0,
             arguments,
+            configuration,
         };
         for _ in 0..ATTEMPTS {
             server.port = free_port();
@@ -58,17 +72,22 @@ impl RedisServer {
     fn launch(&mut self) {
         let port = self.port.to_string();
         let mut command = Command::new("redis-server");
-        command.arg("-");
-        command.args([
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--daemonize",
-            "no",
-        ]);
+        if let Some(configuration) = &self.configuration {
+            std::fs::write(self.file("conf"), configuration).unwrap();
+            command.arg(self.file("conf")).args(["--bind", "127.0.0.1"]);
+        } else {
+            command.arg("-");
+            command.args([
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--daemonize",
+                "no",
+            ]);
+        }
         if !self.arguments.iter().any(|argument| argument == "--tls-port") {
             command.args(["--port", &port]);
         }

@@ -117,7 +117,8 @@ struct Held {
 #[derive(Default)]
 struct Lane {
     held: RwLock<Option<Held>>,
-    connecting: Mutex<Option<Instant>>,
+    /// When and why connecting failed last.
+    connecting: Mutex<Option<(Instant, RedisError)>>,
 }
 
 /// The connections of one store.
@@ -174,16 +175,18 @@ impl Connections {
     }
 
     async fn connect(&self, lane: &Lane) -> RedisResult<(Wire, usize)> {
-        let mut failed_at = lane.connecting.lock().await;
+        let mut failed = lane.connecting.lock().await;
         if let Some(found) = lane.wire() {
             return Ok(found);
         }
-        if failed_at.is_some_and(|at| at.elapsed() < CONNECT_PAUSE) {
-            return Err((ErrorKind::Io, "the server could not be reached a moment ago").into());
+        if let Some((at, error)) = &*failed
+            && at.elapsed() < CONNECT_PAUSE
+        {
+            return Err(error.clone());
         }
         match bounded(self.source.pooled()).await {
             Ok((wire, from_pool)) => {
-                *failed_at = None;
+                *failed = None;
                 let number = self.made.fetch_add(1, Ordering::Relaxed);
                 let held = Held {
                     wire: wire.clone(),
@@ -194,7 +197,7 @@ impl Connections {
                 Ok((wire, number))
             }
             Err(error) => {
-                *failed_at = Some(Instant::now());
+                *failed = Some((Instant::now(), error.clone()));
                 Err(error)
             }
         }
