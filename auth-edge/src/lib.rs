@@ -23,4 +23,5 @@ pub mod routes;
 pub mod sessions;
 pub mod settings;
 pub mod sign_in;
+pub mod start;
 pub mod status;

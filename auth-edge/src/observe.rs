@@ -10,6 +10,8 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+use tracing::Instrument as _;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
 use crate::keys;
@@ -93,7 +95,16 @@ pub async fn layer(State(metrics): State<Metrics>, mut request: Request, next: N
     let method = known_method(request.method());
     let route = request.extensions().get::<MatchedPath>().map(|path| Arc::<str>::from(path.as_str()));
 
-    let mut response = next.run(request).await;
+    let span = tracing::info_span!(
+        "request",
+        otel.kind = "server",
+        http.request.method = method,
+        http.route = route.as_deref().unwrap_or(GATEWAY),
+        request_id = id.as_str()
+    );
+    // A context that cannot be taken over only means a trace of its own.
+    let _ = span.set_parent(chassis::propagation::extract(request.headers()));
+    let mut response = next.run(request).instrument(span).await;
 
     if let Ok(value) = HeaderValue::try_from(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);

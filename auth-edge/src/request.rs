@@ -3,13 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use axum::http::{Extensions, HeaderMap, header};
+use chassis::serve::Peer;
 
 /// The address of whoever opened the connection: a browser, or a proxy.
 #[must_use]
 pub fn peer(extensions: &Extensions) -> IpAddr {
     // Without a connection there is no address; an unspecified one is trusted by nobody.
-    let _ = extensions;
-    IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
 }
 
 /// Whether a browser only fetches ahead of a visit that may never come.

@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use chassis::secret::Secret;
 use ipnet::IpNet;
 use oidc::{ProviderSettings, ResponseMode};
+use provider_settings::CredentialFiles;
 use url::Url;
 
 use crate::cookies::CookieSettings;
 
-pub use read::read;
+pub use read::{read, secrets_are_usable};
 pub use tables::SERVICE;
 
 /// What the provider is told when somebody signs out.
@@ -44,7 +45,7 @@ pub enum ProfileRefetch {
 #[derive(Clone, Debug)]
 pub struct EdgeSettings {
     /// Where to listen.
-    pub listen: Option<SocketAddr>,
+    pub listen: SocketAddr,
     /// Certificate and key for TLS on that address.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The product's address as browsers see it.
@@ -97,6 +98,8 @@ pub struct EdgeSettings {
     pub rate_limit_login: u64,
     /// The provider.
     pub provider: ProviderSettings,
+    /// Files the provider credentials came from, to follow their changes.
+    pub credential_files: CredentialFiles,
 }
 
 impl EdgeSettings {

@@ -1,10 +1,12 @@
 //! Reads and judges the settings; every rule of behaviour, section 9, that is the edge's own.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chassis::settings::{Reader, Zero};
 use ipnet::IpNet;
 use oidc::PROTOCOL_CLAIMS;
+use provider_settings::CredentialFiles;
 use url::Url;
 
 use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
@@ -23,7 +25,7 @@ const MAX_COOKIE_NAME: usize = 32;
 const MAX_TRANSACTION_SECS: u64 = 86_400;
 
 /// Reads all settings of the edge.
-pub fn read(reader: &mut Reader) -> EdgeSettings {
+pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     let base_url = base_url(reader);
     let secure = base_url.scheme() == "https";
     let provider = provider_settings::read(reader);
@@ -75,6 +77,7 @@ pub fn read(reader: &mut Reader) -> EdgeSettings {
         frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
         check_authorization: reader.flag("EDGE_CHECK_AUTHORIZATION"),
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
+        credential_files: CredentialFiles::read(reader),
         provider,
         base_url,
     }
@@ -109,12 +112,12 @@ fn is_localhost(url: &Url) -> bool {
     }
 }
 
-fn listen(reader: &mut Reader) -> Option<std::net::SocketAddr> {
-    let address = reader.socket_addr("EDGE_LISTEN");
-    if address.is_none() {
+fn listen(reader: &mut Reader) -> SocketAddr {
+    let off = reader.text("EDGE_LISTEN").eq_ignore_ascii_case("off");
+    if off {
         reader.wrong("EDGE_LISTEN", "must be an address and a port; the edge has nothing to do without one");
     }
-    address
+    reader.socket_addr("EDGE_LISTEN").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
 fn secrets(reader: &mut Reader) -> Vec<chassis::secret::Secret<String>> {

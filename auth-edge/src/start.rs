@@ -1,0 +1,165 @@
+//! From settings to a running edge: put together, listened on, drained.
+//!
+//! Invariants: nothing here waits for the provider or the session service, so that the edge starts when they are down;
+//! readiness waits for the first answer of the session service and never goes back because of a later outage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::clock::Clock;
+use chassis::readiness::{Condition, Weight};
+use chassis::runtime::Runtime;
+use chassis::secret::{Secret, split_list};
+use chassis::serve::{self, BindError};
+use chassis::tls::{ServerTls, TlsError, TlsFiles};
+use oidc::{BuildError, RelyingParty};
+use prometheus::Registry;
+use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
+use session_proto::v1::{GetSessionRequest, get_session_request};
+use tokio_util::sync::CancellationToken;
+use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
+
+use crate::edge::{Edge, Surroundings};
+use crate::keys::Keys;
+use crate::observe::Metrics;
+use crate::routes;
+use crate::settings::{EdgeSettings, secrets_are_usable};
+
+/// How often the session service is asked whether it is there.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Why the edge cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The listening address.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The listener's certificates.
+    #[error("TLS for EDGE_LISTEN cannot be set up")]
+    Tls(#[from] TlsError),
+    /// The provider's settings.
+    #[error("the provider's settings cannot be used")]
+    Provider(#[from] BuildError),
+    /// The session service's addresses or certificates.
+    #[error("the session service's settings cannot be used")]
+    SessionService(#[from] InvalidSettings),
+    /// A certificate for the session service.
+    #[error("{path} cannot be read")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The metrics.
+    #[error("the metrics cannot be registered")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// Runs the edge until it is told to stop.
+///
+/// # Errors
+/// What keeps it from starting.
+pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartError> {
+    let tls = match &settings.tls {
+        Some((certificate, key)) => {
+            let files = TlsFiles { certificate: certificate.clone(), key: key.clone(), client_ca: None };
+            let tls = ServerTls::load(&files)?;
+            tls.follow(files);
+            Some(tls)
+        }
+        None => None,
+    };
+    let listen = settings.listen;
+    let credentials = settings.credential_files.clone();
+    let edge = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
+    let _watches = provider_settings::follow(&edge.provider, credentials);
+    let reached = runtime.readiness.condition("session_service", Weight::Once);
+    tokio::spawn(probe(edge.clone(), reached, runtime.shutdown.clone()));
+    let listener = serve::bind(listen, "EDGE_LISTEN").await?;
+    tracing::info!(address = %listen, base_url = %edge.settings.base_url, "listening");
+    serve::serve(listener, routes::router(edge), tls, runtime.shutdown).await;
+    Ok(())
+}
+
+/// Puts the edge together and follows the files its secrets come from. Needs a tokio runtime.
+///
+/// # Errors
+/// What keeps it from starting.
+pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry) -> Result<Edge, StartError> {
+    let keys = Keys::new(&settings.secrets);
+    if let Some(path) = &settings.secrets_file {
+        follow_secrets(&keys, path.clone());
+    }
+    let surroundings = Surroundings {
+        session_client: session_client(&settings)?,
+        provider: RelyingParty::new(settings.provider.clone())?,
+        keys,
+        clock,
+        metrics: Metrics::new(registry)?,
+    };
+    Ok(Edge::new(settings, surroundings))
+}
+
+fn follow_secrets(keys: &Keys, path: PathBuf) {
+    let keys = keys.clone();
+    let _watch = chassis::files::watch(path, move |content| {
+        let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();
+        if secrets_are_usable(&secrets) {
+            keys.replace(&secrets);
+            tracing::info!(setting = "EDGE_SECRET", secrets = secrets.len(), "took over changed secrets");
+        } else {
+            tracing::warn!(setting = "EDGE_SECRET", "the changed file holds no usable secrets: the old ones stay in use");
+        }
+    });
+}
+
+fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> {
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|source| StartError::File { path: path.clone(), source })
+    };
+    let identity_pem = match &settings.session_service_identity {
+        Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
+        None => None,
+    };
+    let tls = match &settings.session_service_ca {
+        Some(ca) => Some(ClientTls { ca_pem: read(ca)?, identity_pem }),
+        None => None,
+    };
+    let client = ClientSettings {
+        tls,
+        annotate: Some(Arc::new(annotate)),
+        ..ClientSettings::new(settings.session_service.clone())
+    };
+    Ok(SessionClient::new(client)?)
+}
+
+/// Carries the trace context to the session service.
+fn annotate(metadata: &mut MetadataMap) {
+    for (name, value) in chassis::propagation::outgoing() {
+        if let (Ok(name), Ok(value)) =
+            (MetadataKey::from_bytes(name.as_bytes()), MetadataValue::try_from(value.as_str()))
+        {
+            metadata.insert(name, value);
+        }
+    }
+}
+
+/// Tells readiness whether the session service answers, by asking for a session that cannot be there.
+async fn probe(edge: Edge, reached: Condition, shutdown: CancellationToken) {
+    let nobody = "0".repeat(32);
+    loop {
+        let by = Some(get_session_request::By::Handle(nobody.clone()));
+        match edge.sessions.client().get_session(GetSessionRequest { by }).await {
+            Err(error) if error.is_unavailable() => reached.unmet("the session service does not answer"),
+            // Any other answer, a refusal too, is an answer.
+            Ok(_) | Err(_) => reached.met(),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PROBE_INTERVAL) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+}
