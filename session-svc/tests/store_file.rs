@@ -1,5 +1,7 @@
 //! The file store _keeps the contract, across restarts too, and tells clearly why it cannot open.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 mod contract;
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -2,6 +2,8 @@
 //!
 //! This test starts itself as the process that is killed, and so has a `main` of its own.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -40,7 +42,7 @@ async fn write(path: PathBuf, round: &str) {
         let (store, round) = (Arc::clone(&store), round.to_owned());
         tokio::spawn(async move {
             for number in 0.. {
-                write_one(&*store, &format!("{round}.{writer}.{number}"), number).await;
+                write_one(&store, &format!("{round}.{writer}.{number}"), number).await;
             }
         })
     });
@@ -70,7 +72,7 @@ async fn write_one(store: &FileStore, name: &str, number: usize) {
         Replaced::Done
     );
     acknowledged(name, 2);
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         assert!(store.remove(name, b"ended".to_vec()).await.unwrap().is_some());
         acknowledged(name, 0);
     }
@@ -145,7 +147,13 @@ async fn verify(path: &Path, written: &HashMap<String, u64>) {
     }
     for (name, version) in written {
         let found = store.load(name).await.unwrap().map_or(0, |record| record.version);
-        let third = name.rsplit('.').next().unwrap().parse::<usize>().unwrap() % 3 == 0;
+        let third = name
+            .rsplit('.')
+            .next()
+            .unwrap()
+            .parse::<usize>()
+            .unwrap()
+            .is_multiple_of(3);
         // What came after the last acknowledgement may have been written or not.
         let allowed = match version {
             1 => found == 1 || found == 2 || (third && found == 0),

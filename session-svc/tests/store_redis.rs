@@ -1,5 +1,7 @@
 //! The Redis store keeps the contract on a real server, and survives that server's bad days.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 mod contract;
 #[path = "support/redis.rs"]
 mod redis_server;
@@ -129,7 +131,12 @@ async fn an_index_that_is_written_again_and_again_keeps_only_live_entries() {
         .await
         .unwrap();
     assert_eq!(server.ask("ZCARD vestibule:i:subject"), ":1\r\n");
-    assert!(server.ask("PTTL vestibule:i:subject") > ":1".to_owned());
+    let left = server.ask("PTTL vestibule:i:subject");
+    let left: u64 = left.trim_start_matches(':').trim_end().parse().unwrap();
+    assert!(
+        (50_000..=60_000).contains(&left),
+        "the index lives as long as its last entry, not {left} ms"
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The Redis store on a cluster: the contract, and a node that goes away.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 #[path = "support/cluster.rs"]
 mod cluster;
 mod contract;

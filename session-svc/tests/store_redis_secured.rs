@@ -1,6 +1,8 @@
 //! Redis behind TLS with a private authority, an ACL user with no more rights than needed, and client
 //! certificates.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 #[path = "support/certificates.rs"]
 mod certificates;
 mod contract;

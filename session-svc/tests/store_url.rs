@@ -1,5 +1,7 @@
 //! Store addresses: every form that is read, every mistake that is told, no secret that is shown.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 use session_svc::store::url::{
     Address, Login, RedisSettings, StoreSettings, StoreUrlError, TlsSettings, Topology,
 };
@@ -10,7 +12,7 @@ fn read(text: &str) -> Result<StoreSettings, StoreUrlError> {
 
 fn redis(text: &str) -> RedisSettings {
     match read(text).unwrap() {
-        StoreSettings::Redis(settings) => settings,
+        StoreSettings::Redis(settings) => *settings,
         other => panic!("{other:?}"),
     }
 }

@@ -32,7 +32,7 @@ pub enum StoreSettings {
     /// In one file of this process.
     File(PathBuf),
     /// In Redis or Valkey, shared by all replicas.
-    Redis(RedisSettings),
+    Redis(Box<RedisSettings>),
 }
 
 /// How Redis is reached.
@@ -181,7 +181,7 @@ impl FromStr for StoreSettings {
             "rediss-cluster" => (Kind::Cluster, true),
             _ => return Err(StoreUrlError::Scheme),
         };
-        redis(kind, tls, rest).map(Self::Redis)
+        redis(kind, tls, rest).map(|settings| Self::Redis(Box::new(settings)))
     }
 }
 

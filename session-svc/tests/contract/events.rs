@@ -1,5 +1,7 @@
 //! What a store publishes, and how a listener resumes.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+
 use std::sync::Arc;
 
 use session_svc::store::{Inserted, Published, Replaced, SessionStore};

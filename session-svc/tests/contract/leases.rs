@@ -1,5 +1,11 @@
 //! Leases: who may do something alone.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failure here fails the test"
+)]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -3,6 +3,8 @@
 //! Each case is a function over a `Bench`: a store, and how its time passes. `suite!` makes one test of
 //! each case for an adapter. Cases use names of their own, so that they may share an engine.
 
+#![expect(clippy::expect_used, reason = "a failure here fails the test")]
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use futures_util::stream::BoxStream;
 use session_svc::store::{Published, Record, SessionStore, StoreError};
 
 pub(crate) mod events;
+pub(crate) mod indexes;
 pub(crate) mod leases;
 pub(crate) mod records;
 
@@ -124,11 +127,11 @@ macro_rules! cases {
             records: a_replacement_can_prolong_a_record,
             records: a_replacement_can_shorten_a_record,
             records: an_expired_record_cannot_be_replaced_or_removed_and_its_name_is_free,
-            records: an_index_lists_the_newest_first_in_pages,
-            records: equal_creation_times_page_without_loss_or_repetition,
-            records: removal_leaves_the_index,
-            records: expiry_leaves_the_index,
-            records: an_index_outlives_its_first_member_when_another_is_prolonged,
+            indexes: an_index_lists_the_newest_first_in_pages,
+            indexes: equal_creation_times_page_without_loss_or_repetition,
+            indexes: removal_leaves_the_index,
+            indexes: expiry_leaves_the_index,
+            indexes: an_index_outlives_its_first_member_when_another_is_prolonged,
             records: concurrent_writers_lose_no_increment,
             records: of_concurrent_inserts_of_a_name_one_wins,
             records: of_a_removal_and_writers_the_removal_stays,

@@ -1,5 +1,7 @@
 //! A cluster of three masters on loopback.
 
+#![expect(clippy::expect_used, reason = "a failure here fails the test")]
+
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

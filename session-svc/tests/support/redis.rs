@@ -1,6 +1,7 @@
 //! Real Redis servers for tests: each on a free port of loopback, in a directory of its own, killed when
 //! dropped.
 
+#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 #![expect(dead_code, reason = "each test uses its part of it")]
 
 use std::io::{Read as _, Write as _};

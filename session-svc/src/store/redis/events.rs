@@ -10,13 +10,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use deadpool_redis::redis::{self, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
+use deadpool_redis::redis::{self, Pipeline, RedisResult, Value};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::{broadcast, watch};
 
 use crate::store::{Published, StoreError};
 
-use super::connections::{Connections, Wire};
+use super::connections::Connections;
+use super::entries::{Entry, Id, parse_entries, parse_read, unexpected};
+use super::source::Wire;
 use super::unavailable;
 
 /// Events the stream keeps for resuming: minutes of a busy installation, 2 to 3 MB.
@@ -43,32 +45,6 @@ const READ_AT_ONCE: usize = 256;
 /// How long, and how often, an event is retried whose write is done (cluster only).
 const PUBLISH_FOR: Duration = Duration::from_secs(30);
 const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
-
-/// An entry's ID: milliseconds and a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Id(u64, u64);
-
-impl Id {
-    fn parse(text: &str) -> Option<Self> {
-        let (ms, number) = text.split_once('-')?;
-        let id = Self(ms.parse().ok()?, number.parse().ok()?);
-        // Nothing can come after the greatest ID, so it is nobody's position, and the server refuses it.
-        Some(id).filter(|id| *id != Self(u64::MAX, u64::MAX))
-    }
-}
-
-impl std::fmt::Display for Id {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.0, self.1)
-    }
-}
-
-/// An entry of the stream; one without payload is a mark that somebody began to listen.
-#[derive(Clone)]
-struct Entry {
-    id: Id,
-    payload: Option<Arc<[u8]>>,
-}
 
 /// What the reader tells its listeners.
 #[derive(Clone)]
@@ -353,45 +329,4 @@ impl Follower {
             }
         }
     }
-}
-
-fn unexpected() -> RedisError {
-    (
-        ErrorKind::UnexpectedReturnType,
-        "the event stream holds something else",
-    )
-        .into()
-}
-
-/// Entries of an XREAD of one stream, none if it waited in vain.
-fn parse_read(value: Value) -> RedisResult<Vec<Entry>> {
-    match value {
-        Value::Nil => Ok(Vec::new()),
-        Value::Map(streams) => streams
-            .into_iter()
-            .next()
-            .map_or(Ok(Vec::new()), |(_, entries)| parse_entries(entries)),
-        Value::Array(streams) => match streams.into_iter().next() {
-            None => Ok(Vec::new()),
-            Some(Value::Array(mut stream)) => parse_entries(stream.pop().ok_or_else(unexpected)?),
-            Some(_) => Err(unexpected()),
-        },
-        _ => Err(unexpected()),
-    }
-}
-
-/// Entries as XRANGE gives them: arrays of an ID and field-value pairs.
-fn parse_entries(value: Value) -> RedisResult<Vec<Entry>> {
-    let entries: Vec<(String, Vec<Vec<u8>>)> = FromRedisValue::from_redis_value(value)?;
-    entries.into_iter().map(parse_entry).collect()
-}
-
-fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<Entry> {
-    let id = Id::parse(&id).ok_or_else(unexpected)?;
-    let payload = match fields.as_slice() {
-        [field, payload] if field == b"e" => Some(Arc::from(payload.as_slice())),
-        [field, _] if field == b"mark" => None,
-        _ => return Err(unexpected()),
-    };
-    Ok(Entry { id, payload })
 }

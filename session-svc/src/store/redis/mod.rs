@@ -29,9 +29,11 @@
 
 mod clock;
 mod connections;
+mod entries;
 mod events;
 mod keys;
 mod scripts;
+mod source;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,10 +46,10 @@ use futures_util::stream::BoxStream;
 
 use self::clock::ServerClock;
 use self::connections::Connections;
-pub use self::connections::SetupError;
 use self::events::{Events, KEPT_EVENTS};
 use self::keys::Keys;
 use self::scripts::Call;
+pub use self::source::SetupError;
 use super::url::{RedisSettings, Topology};
 use super::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, codec, millis};
 
@@ -134,10 +136,6 @@ impl RedisStore {
             self.events.publish(event).await;
         }
     }
-}
-
-fn unreadable() -> StoreError {
-    StoreError::Corrupt
 }
 
 fn unavailable(error: RedisError) -> StoreError {
@@ -241,7 +239,7 @@ impl SessionStore for RedisStore {
         let members: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
         let mut entries = members
             .iter()
-            .map(|member| keys::parse_member(member).ok_or_else(unreadable))
+            .map(|member| keys::parse_member(member).ok_or(StoreError::Corrupt))
             .collect::<Result<Vec<(u64, String)>, _>>()?;
         if let Some(cursor) = after {
             entries.retain(|(created, name)| (*created, name) < (cursor.created_at_ms, &cursor.name));

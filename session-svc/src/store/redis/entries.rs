@@ -1,0 +1,73 @@
+//! Entries of the event stream as the server sends them.
+
+use std::sync::Arc;
+
+use deadpool_redis::redis::{ErrorKind, FromRedisValue, RedisError, RedisResult, Value};
+
+/// An entry's ID: milliseconds and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Id(pub(super) u64, pub(super) u64);
+
+impl Id {
+    /// Reads an ID that something can come after.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (ms, number) = text.split_once('-')?;
+        let id = Self(ms.parse().ok()?, number.parse().ok()?);
+        // Nothing can come after the greatest ID, so it is nobody's position, and the server refuses it.
+        Some(id).filter(|id| *id != Self(u64::MAX, u64::MAX))
+    }
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.0, self.1)
+    }
+}
+
+/// An entry of the stream; one without payload is a mark that somebody began to listen.
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) id: Id,
+    pub(super) payload: Option<Arc<[u8]>>,
+}
+
+pub(super) fn unexpected() -> RedisError {
+    (
+        ErrorKind::UnexpectedReturnType,
+        "the event stream holds something else",
+    )
+        .into()
+}
+
+/// Entries of an XREAD of one stream, none if it waited in vain.
+pub(super) fn parse_read(value: Value) -> RedisResult<Vec<Entry>> {
+    match value {
+        Value::Nil => Ok(Vec::new()),
+        Value::Map(streams) => streams
+            .into_iter()
+            .next()
+            .map_or(Ok(Vec::new()), |(_, entries)| parse_entries(entries)),
+        Value::Array(streams) => match streams.into_iter().next() {
+            None => Ok(Vec::new()),
+            Some(Value::Array(mut stream)) => parse_entries(stream.pop().ok_or_else(unexpected)?),
+            Some(_) => Err(unexpected()),
+        },
+        _ => Err(unexpected()),
+    }
+}
+
+/// Entries as XRANGE gives them: arrays of an ID and field-value pairs.
+pub(super) fn parse_entries(value: Value) -> RedisResult<Vec<Entry>> {
+    let entries: Vec<(String, Vec<Vec<u8>>)> = FromRedisValue::from_redis_value(value)?;
+    entries.into_iter().map(parse_entry).collect()
+}
+
+fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<Entry> {
+    let id = Id::parse(&id).ok_or_else(unexpected)?;
+    let payload = match fields.as_slice() {
+        [field, payload] if field == b"e" => Some(Arc::from(payload.as_slice())),
+        [field, _] if field == b"mark" => None,
+        _ => return Err(unexpected()),
+    };
+    Ok(Entry { id, payload })
+}
