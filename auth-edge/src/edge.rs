@@ -14,6 +14,7 @@ use session_proto::v1::Device;
 use tokio::sync::Semaphore;
 
 use crate::cookies::SessionCookies;
+use crate::gateway::Gateway;
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::protect::csrf::FormTokens;
@@ -67,6 +68,8 @@ pub struct Parts {
     pub background: Arc<Semaphore>,
     /// Metrics.
     pub metrics: Metrics,
+    /// What lies behind the edge.
+    pub gateway: Gateway,
 }
 
 impl Deref for Edge {
@@ -89,13 +92,15 @@ pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
     /// Metrics.
     pub metrics: Metrics,
+    /// What lies behind the edge.
+    pub gateway: Gateway,
 }
 
 impl Edge {
     /// Puts the edge together. Does no IO.
     #[must_use]
     pub fn new(settings: EdgeSettings, surroundings: Surroundings) -> Self {
-        let Surroundings { session_client, provider, keys, clock, metrics } = surroundings;
+        let Surroundings { session_client, provider, keys, clock, metrics, gateway } = surroundings;
         let cookie = settings.cookie.clone();
         let cookies = SessionCookies::new(cookie, keys.clone());
         let pending = PendingSignIns::new(
@@ -123,6 +128,7 @@ impl Edge {
             provider,
             clock,
             metrics,
+            gateway,
         };
         Self(Arc::new(parts))
     }

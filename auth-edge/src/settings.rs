@@ -15,6 +15,7 @@ use provider_settings::CredentialFiles;
 use url::Url;
 
 use crate::cookies::CookieSettings;
+use crate::gateway::route_table::RouteTable;
 
 pub use read::{read, secrets_are_usable};
 pub use tables::SERVICE;
@@ -62,6 +63,8 @@ pub struct EdgeSettings {
     pub session_service_identity: Option<(PathBuf, PathBuf)>,
     /// The route table's file.
     pub routes_file: Option<PathBuf>,
+    /// The route table as it was at the start; empty without a file.
+    pub routes: RouteTable,
     /// The session cookie.
     pub cookie: CookieSettings,
     /// Path of the login route.

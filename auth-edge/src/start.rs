@@ -10,7 +10,7 @@ use std::time::Duration;
 use chassis::clock::Clock;
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
-use chassis::secret::{Secret, split_list};
+use chassis::secret::{Reloading, Secret, split_list};
 use chassis::serve::{self, BindError};
 use chassis::tls::{ServerTls, TlsError, TlsFiles};
 use oidc::{BuildError, RelyingParty};
@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use crate::edge::{Edge, Surroundings};
+use crate::gateway::Gateway;
+use crate::gateway::route_table::RouteTable;
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::routes;
@@ -93,7 +95,12 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     if let Some(path) = &settings.secrets_file {
         follow_secrets(&keys, path.clone());
     }
+    let routes = Reloading::new(settings.routes.clone());
+    if let Some(path) = &settings.routes_file {
+        routes.follow("EDGE_ROUTES", path, RouteTable::parse);
+    }
     let surroundings = Surroundings {
+        gateway: Gateway::new(routes),
         session_client: session_client(&settings)?,
         provider: RelyingParty::new(settings.provider.clone())?,
         keys,

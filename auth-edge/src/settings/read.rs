@@ -10,6 +10,7 @@ use provider_settings::CredentialFiles;
 use url::Url;
 
 use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
+use crate::gateway::route_table::RouteTable;
 use crate::cookies::{CookieSettings, SameSite};
 use crate::protect::forwarded::TrustedProxies;
 use crate::return_to::ReturnTo;
@@ -46,6 +47,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         session_service_ca: file(reader, "EDGE_SESSION_SVC_CA_FILE"),
         session_service_identity: pair(reader, "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"),
         routes_file: reader.path("EDGE_ROUTES"),
+        routes: routes(reader),
         cookie: cookie(reader, secure),
         login_path,
         callback_path,
@@ -292,4 +294,13 @@ fn choice<T: Copy>(reader: &mut Reader, name: &str, choices: &[(&str, T)], other
     let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
     reader.wrong(name, format!("must be one of {}", words.join(", ")));
     otherwise
+}
+
+/// The route table; its mistakes are mistakes of the setting.
+fn routes(reader: &mut Reader<'_>) -> RouteTable {
+    let Some(path) = reader.path("EDGE_ROUTES") else { return RouteTable::default() };
+    RouteTable::read(&path).unwrap_or_else(|wrong| {
+        reader.wrong("EDGE_ROUTES", wrong.to_string());
+        RouteTable::default()
+    })
 }

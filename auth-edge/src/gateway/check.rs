@@ -1,0 +1,87 @@
+//! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass (behaviour, section 5).
+//!
+//! Invariant: what the proxy says about the original request is used for the way back alone, and only from a trusted
+//! proxy; whether the request passes is the session's affair.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use session_proto::v1::ErrorReason;
+use session_proto::v1::session::State as SessionState;
+
+use super::guard::Passed;
+use super::identity_headers;
+use crate::edge::Edge;
+use crate::errors::Failure;
+use crate::observe::Handle;
+use crate::request::{self, first_parameter, is_prefetch, is_script};
+use crate::sessions::CurrentSession;
+
+/// Answers a proxy that asks whether a request may pass.
+pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
+    let headers = request.headers();
+    let peer = request::peer(request.extensions());
+    let device = edge.device(headers, peer);
+    let current = match edge.sessions.current(headers, Some(device)).await {
+        Ok(Some(current)) => current,
+        Ok(None) => return refuse(&edge, &request),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "forward auth cannot ask for the session");
+            return Failure::SessionServiceDown.into_response();
+        }
+    };
+    let mut response = no_store(StatusCode::OK.into_response());
+    if edge.settings.check_authorization {
+        match authorization(&edge, &current).await {
+            Ok(Some(value)) => {
+                response.headers_mut().insert(header::AUTHORIZATION, value);
+            }
+            Ok(None) => return refuse(&edge, &request),
+            Err(failure) => return failure.into_response(),
+        }
+    }
+    if let Some(cookie) = current.set_cookie.clone() {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response.extensions_mut().insert(Handle(current.session.handle.clone()));
+    identity_headers::add(response.headers_mut(), &Passed { current: Some(current), access_token: None });
+    response
+}
+
+/// The `Authorization` for the upstream; `None` if the person has to sign in first.
+async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<HeaderValue>, Failure> {
+    if current.session.state() == SessionState::NeedsSignIn {
+        return Ok(None);
+    }
+    match edge.sessions.access_token(&current.id, Vec::new()).await {
+        Ok(granted) => Ok(HeaderValue::try_from(format!("Bearer {}", granted.access_token)).ok()),
+        Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => {
+            Err(Failure::Session { reason: error.reason, scopes: None, handler: None })
+        }
+        Err(error) if error.is_unavailable() => Err(Failure::SessionServiceDown),
+        Err(_) => Ok(None),
+    }
+}
+
+/// 401, or for `?redirect=1` and a person at the other end 302 to the login route.
+fn refuse(edge: &Edge, request: &Request) -> Response {
+    let headers = request.headers();
+    let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect").is_some_and(|value| value == "1");
+    if !redirect || is_script(headers) || is_prefetch(headers) {
+        return no_store(Failure::NotAuthenticated.into_response());
+    }
+    let login = edge.settings.login_url(original(edge, request, headers).as_deref());
+    match HeaderValue::try_from(login) {
+        Ok(login) => no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response()),
+        Err(_) => no_store(Failure::NotAuthenticated.into_response()),
+    }
+}
+
+fn original(edge: &Edge, request: &Request, headers: &HeaderMap) -> Option<String> {
+    edge.trusted_proxies.original_url(request::peer(request.extensions()), headers)
+}
+
+fn no_store(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

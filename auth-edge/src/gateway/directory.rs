@@ -1,0 +1,58 @@
+//! Serving a folder: a single-page app as its build left it.
+//!
+//! Invariants: the path was normalised before it comes here; a file whose name carries its hash is kept by browsers for
+//! good, everything else is asked for again; a missing asset is 404, never the app. Compressed neighbours
+//! (`.br`, `.gz`) made at build time are sent to browsers that take them.
+
+use std::path::Path;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use tower::ServiceExt as _;
+use tower_http::services::ServeDir;
+
+use super::path::RequestPath;
+use crate::errors::Failure;
+
+/// A name with a hash never changes its content (RFC 8246).
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+/// Everything else is checked with the server each time.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// Where the build puts files with a hash in their name.
+const HASHED: &str = "assets";
+
+/// Answers a request from a folder.
+pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, request: Request) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Failure::MethodNotAllowed("GET, HEAD").into_response();
+    }
+    let names_file = path.last().contains('.');
+    let hashed = path.segments().get(strip).is_some_and(|first| first == HASHED);
+    let asked = if names_file { path.to_encoded(strip) } else { "/index.html".to_owned() };
+    let mut response = file(folder, &asked, request).await;
+    match response.status() {
+        StatusCode::NOT_FOUND => return Failure::NotFound.into_response(),
+        status if status.is_server_error() => return Failure::Internal.into_response(),
+        _ => {}
+    }
+    let kept = if hashed && names_file { IMMUTABLE } else { REVALIDATE };
+    response.headers_mut().insert(header::CACHE_CONTROL, kept);
+    response
+}
+
+async fn file(folder: &Path, path: &str, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    match Uri::try_from(path) {
+        Ok(uri) => parts.uri = uri,
+        Err(_) => return StatusCode::NOT_FOUND.into_response(),
+    }
+    let files = ServeDir::new(folder).append_index_html_on_directories(false).precompressed_br().precompressed_gzip();
+    match files.oneshot(Request::from_parts(parts, Body::empty())).await {
+        Ok(response) => response.map(Body::new),
+        Err(impossible) => match impossible {},
+    }
+}

@@ -1,0 +1,203 @@
+//! What headers cross the edge, in both directions.
+//!
+//! Invariants (behaviour, section 5): the upstream sees no identity header but ours, in whatever spelling; no cookie of
+//! ours leaves; no upstream sets a cookie of ours; hop-by-hop headers, also those a client names in `Connection`, are
+//! removed before ours are added, so that no client can have ours removed (RFC 9110, section 7.6.1).
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+/// Hop-by-hop headers, and `Expect`, which this hop has answered.
+const HOP_BY_HOP: [HeaderName; 10] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::EXPECT,
+];
+
+/// Headers that tell where a request comes from or what it really asks for; ours to say.
+const TOLD_BY_US: [&str; 8] = [
+    "forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "x-original-url",
+    "x-original-uri",
+    "x-rewrite-url",
+    "x-request-id",
+    "x-csrf",
+];
+
+/// Identity headers that other proxies use and upstreams may still believe.
+const IDENTITY: [&str; 5] = [
+    "x-forwarded-user",
+    "x-forwarded-email",
+    "x-forwarded-groups",
+    "x-forwarded-preferred-username",
+    "x-forwarded-access-token",
+];
+
+/// Whether a client may not send a header of this name on, case and `_`/`-` folded.
+fn is_ours_to_tell(name: &HeaderName) -> bool {
+    // Header names are lower case already.
+    let folded = name.as_str().replace('_', "-");
+    folded.starts_with("x-auth-")
+        || folded.starts_with("x-forwarded-")
+        || IDENTITY.contains(&folded.as_str())
+        || TOLD_BY_US.contains(&folded.as_str())
+}
+
+/// Removes hop-by-hop headers and those named in `Connection`.
+pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Makes a client's headers fit for an upstream: nothing of this hop, of ours, or of somebody's identity is left.
+pub fn strip_request(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
+    strip_hop_by_hop(headers);
+    let doomed: Vec<HeaderName> = headers.keys().filter(|name| is_ours_to_tell(name)).cloned().collect();
+    for name in doomed {
+        headers.remove(name);
+    }
+    let kept = other_cookies(headers, is_our_cookie);
+    headers.remove(header::COOKIE);
+    if let Some(kept) = kept {
+        headers.insert(header::COOKIE, kept);
+    }
+}
+
+/// All cookies but ours, in one line.
+fn other_cookies(headers: &HeaderMap, is_our_cookie: impl Fn(&str) -> bool) -> Option<HeaderValue> {
+    let mut kept: Vec<u8> = Vec::new();
+    for line in headers.get_all(header::COOKIE) {
+        for pair in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
+            let ours = is_our_cookie(&cookie_name(pair));
+            if pair.is_empty() || ours {
+                continue;
+            }
+            if !kept.is_empty() {
+                kept.extend_from_slice(b"; ");
+            }
+            kept.extend_from_slice(pair);
+        }
+    }
+    let mut value = HeaderValue::from_bytes(&kept).ok().filter(|value| !value.is_empty())?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The name of a pair as a browser would send it back: a cookie without a name is sent as its bare value, which may
+/// look like a pair.
+fn cookie_name(pair: &[u8]) -> String {
+    let pair = pair.trim_ascii();
+    let pair = pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start();
+    let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default();
+    String::from_utf8_lossy(name.trim_ascii()).into_owned()
+}
+
+/// Makes an upstream's headers fit for the browser.
+pub fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
+    strip_hop_by_hop(headers);
+    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
+    headers.remove(header::SET_COOKIE);
+    for cookie in set {
+        let pair = cookie.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+        if !is_our_cookie(&cookie_name(pair)) {
+            headers.append(header::SET_COOKIE, cookie);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{strip_request, strip_response};
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    fn ours(name: &str) -> bool {
+        name.eq_ignore_ascii_case("__Host-session") || name.starts_with("__Host-session_login_")
+    }
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (name.parse::<HeaderName>().expect("a name"), HeaderValue::from_str(value).expect("a value"))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn identity_headers_are_removed_in_every_spelling() {
+        for name in [
+            "X-Auth-Subject", "x_auth_subject", "X-AUTH_Subject", "x-auth_session", "X_Auth-Anything", "X-Forwarded-User",
+            "x_forwarded_user", "X-Forwarded_Email", "x-forwarded-groups", "X-Forwarded-Preferred_Username",
+            "x_forwarded_access_token", "X-Forwarded-For", "x_forwarded_for", "X-Real-IP", "X_Original_URL", "Forwarded",
+        ] {
+            let mut sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
+            strip_request(&mut sent, ours);
+            assert_eq!(sent, headers(&[("accept", "*/*")]), "{name}");
+        }
+    }
+
+    #[test]
+    fn headers_of_this_hop_end_here_also_those_named_by_the_client() {
+        let mut sent = headers(&[
+            ("connection", "close, X-Secret"),
+            ("connection", "x-other"),
+            ("x-secret", "1"),
+            ("x-other", "1"),
+            ("keep-alive", "1"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("proxy-authorization", "x"),
+            ("accept", "*/*"),
+        ]);
+        strip_request(&mut sent, ours);
+        assert_eq!(sent, headers(&[("accept", "*/*")]));
+    }
+
+    #[test]
+    fn our_cookies_stay_here_and_others_go_on() {
+        for (cookie, expected) in [
+            ("a=1; __Host-session=x.y; b=2", Some("a=1; b=2")),
+            ("__Host-session=x.y", None),
+            ("__Host-session_login_abc=x; c=3", Some("c=3")),
+            (" __Host-session = x ;c=3", Some("c=3")),
+            ("=__Host-session=x; c=3", Some("c=3")),
+            ("sessionless=1", Some("sessionless=1")),
+        ] {
+            let mut sent = headers(&[("cookie", cookie)]);
+            strip_request(&mut sent, ours);
+            assert_eq!(sent.get("cookie").map(|value| value.to_str().expect("text")), expected, "{cookie}");
+        }
+    }
+
+    #[test]
+    fn an_upstream_cannot_set_our_cookies() {
+        let mut sent = headers(&[
+            ("set-cookie", "theme=dark; Path=/"),
+            ("set-cookie", "__Host-session=evil; Path=/"),
+            ("set-cookie", "__host-SESSION=evil"),
+            ("set-cookie", "=__Host-session=evil"),
+            ("set-cookie", " __Host-session =evil"),
+            ("set-cookie", "__Host-session_login_a=evil"),
+            ("connection", "keep-alive"),
+        ]);
+        strip_response(&mut sent, ours);
+        assert_eq!(sent, headers(&[("set-cookie", "theme=dark; Path=/")]));
+    }
+}

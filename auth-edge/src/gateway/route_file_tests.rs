@@ -1,0 +1,138 @@
+//! The route table's file: what is read, what wins, what is refused.
+
+use super::parse;
+use crate::gateway::path::RequestPath;
+use crate::gateway::route_table::{Guard, Match, RouteTable};
+
+const TABLE: &str = r#"
+[[route]]
+path = "/*"
+guard = "none"
+upstream = "dir:web/dist"
+
+[[route]]
+path = "/account/*"
+guard = "page"
+upstream = "dir:web/dist"
+
+[[route]]
+path = "/account/help"
+guard = "none"
+upstream = "dir:web/dist"
+
+[[route]]
+path = "/api/orders/*"
+guard = "api"
+upstream = "http://orders:8080"
+access_token = true
+scopes = ["orders:read"]
+max_age = 900
+claims = { groups = "admin" }
+"#;
+
+fn name(table: &RouteTable, raw: &str) -> String {
+    match table.find(&RequestPath::parse(raw).expect("a plain path")) {
+        Match::Route(route) => route.name.to_string(),
+        Match::Ambiguous => "ambiguous".to_owned(),
+        Match::Nothing => "nothing".to_owned(),
+    }
+}
+
+#[test]
+fn the_most_specific_route_wins_whatever_the_order() {
+    let table = parse(TABLE).expect("a right table");
+    for (path, expected) in [
+        ("/", "/*"),
+        ("/about", "/*"),
+        ("/accounting", "/*"),
+        ("/account", "/account/*"),
+        ("/account/", "/account/*"),
+        ("/account/a/b", "/account/*"),
+        ("/x/../account/a", "/account/*"),
+        ("/%61ccount/a", "/account/*"),
+        ("/account/help", "/account/help"),
+        ("/account/help/", "/account/help"),
+        ("/account/help/more", "/account/*"),
+        ("/api/orders/7", "/api/orders/*"),
+        ("/api/other", "/*"),
+    ] {
+        assert_eq!(name(&table, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_guard_is_not_passed_by_another_letter_case_or_a_closing_dot() {
+    let table = parse(TABLE).expect("a right table");
+    for path in ["/Account/a", "/ACCOUNT", "/account./a", "/api/Orders/7", "/api/orders%20/7"] {
+        assert_eq!(name(&table, path), "ambiguous", "{path}");
+    }
+    assert_eq!(name(&table, "/About"), "/*");
+}
+
+#[test]
+fn without_a_route_nothing_answers() {
+    let table = parse("[[route]]\npath = \"/a\"\nguard = \"none\"\nupstream = \"http://a\"").expect("a right table");
+    assert_eq!(name(&table, "/a"), "/a");
+    assert_eq!(name(&table, "/a/b"), "nothing");
+    assert_eq!(parse("").expect("an empty table is right"), RouteTable::default());
+}
+
+#[test]
+fn what_a_guard_asks_is_read() {
+    let table = parse(TABLE).expect("a right table");
+    let orders = table.routes().iter().find(|route| &*route.name == "/api/orders/*").expect("the route");
+    assert_eq!(orders.guard, Guard::Api);
+    assert!(orders.asks.access_token && orders.asks.token());
+    assert_eq!(orders.asks.scopes, ["orders:read"]);
+    assert_eq!(orders.asks.max_age_secs, Some(900));
+    assert_eq!(orders.asks.claims["groups"], "admin");
+}
+
+#[test]
+fn every_mistake_is_named_at_once_with_its_line() {
+    let wrong = "[[route]]\npath = \"account\"\nguard = \"maybe\"\nupstream = \"ftp://x\"\nmaxage = 3\n\n\
+         [[route]]\nguard = \"none\"\nscopes = [\"a\"]\n\n[[routes]]\n";
+    let mistakes = parse(wrong).expect_err("a wrong table");
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    for expected in [
+        "line 2: path \"account\" can never match",
+        "line 3: guard \"maybe\" is unknown",
+        "line 4: upstream has to be",
+        "line 5: unknown key \"maxage\"",
+        "line 7: the route has no path",
+        "line 7: the route has no upstream",
+        "line 7: guard = \"none\" asks for nothing",
+        "line 11: unknown key \"routes\"",
+    ] {
+        assert!(told.iter().any(|line| line.starts_with(expected)), "{expected}: {told:#?}");
+    }
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    let route = |more: &str| format!("[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a:1\"\n{more}");
+    assert!(parse(&route("")).is_ok());
+    for more in [
+        "max_age = 0", "max_age = -1", "max_age = \"1\"", "scopes = []", "scopes = \"a\"", "scopes = [1]", "acr = [\"\"]",
+        "strip_prefix = 1", "claims = { a = 1 }", "organization = \"\"", "upstream_jwt = true", "path = \"/b\"", "x",
+    ] {
+        assert!(parse(&route(more)).is_err(), "{more}");
+    }
+    for (path, upstream) in [
+        ("/a*", "http://a"), ("/a/*/b", "http://a"), ("/a//b", "http://a"), ("/a/../b", "http://a"), ("/a?b", "http://a"),
+        ("/api/auth/x", "http://a"), ("/API/AUTH", "http://a"), ("", "http://a"), ("/a", "http://a/b"), ("/a", "http://u:p@a"),
+        ("/a", "http://a?b"), ("/a", "dir:"), ("/a", "a"),
+    ] {
+        let table = format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = {upstream:?}");
+        assert!(parse(&table).is_err(), "{path} {upstream}");
+    }
+}
+
+#[test]
+fn the_same_path_twice_is_a_mistake() {
+    let one = |path: &str| format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = \"http://a:1\"\n");
+    for (first, second) in [("/a", "/a"), ("/a", "/a/"), ("/a/*", "/a/*"), ("/a", "/%61")] {
+        assert!(parse(&(one(first) + &one(second))).is_err(), "{first} {second}");
+    }
+    assert!(parse(&(one("/a") + &one("/a/*"))).is_ok());
+}

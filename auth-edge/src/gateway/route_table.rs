@@ -1,0 +1,151 @@
+//! The route table: which path is guarded how, and where it leads.
+//!
+//! Invariants: rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake; the
+//! most specific rule wins whatever the order in the file; two rules never tie. Deliberately absent: hosts, methods and
+//! headers as conditions; nothing a client can choose freely takes a guard away.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use url::Url;
+
+use super::path::RequestPath;
+
+/// Who may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Visitors are sent to sign in.
+    Page,
+    /// Callers without a session are told so in JSON.
+    Api,
+    /// Everybody.
+    Open,
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// Files below a directory.
+    Directory(PathBuf),
+    /// An HTTP server; only scheme, host and port are set.
+    Http(Url),
+}
+
+/// What a guard asks of a session beyond its being there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    /// Attach the access token for the upstream.
+    pub access_token: bool,
+    /// A usable access token has to be there.
+    pub require_token: bool,
+    /// Scopes the token has to carry.
+    pub scopes: Vec<String>,
+    /// The sign-in may be so many seconds old.
+    pub max_age_secs: Option<u64>,
+    /// One of these authentication context classes.
+    pub acr: Vec<String>,
+    /// Member of this organization: `org_…` by id, anything else by name.
+    pub organization: Option<String>,
+    /// Claims that have to hold these values, or lists that contain them.
+    pub claims: BTreeMap<String, String>,
+}
+
+impl Asks {
+    /// Whether the session service has to be asked for an access token.
+    #[must_use]
+    pub fn token(&self) -> bool {
+        self.access_token || self.require_token || !self.scopes.is_empty()
+    }
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The path as written, for logs and metrics.
+    pub name: Arc<str>,
+    /// Decoded segments of the path.
+    pub segments: Vec<String>,
+    /// Whether paths below match too.
+    pub prefix: bool,
+    /// Who may pass.
+    pub guard: Guard,
+    /// Where it leads.
+    pub upstream: Upstream,
+    /// Whether the matched prefix is left out towards the upstream.
+    pub strip_prefix: bool,
+    /// What the guard asks for.
+    pub asks: Asks,
+}
+
+impl Route {
+    fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
+        let long_enough =
+            if self.prefix { path.len() >= self.segments.len() } else { path.len() == self.segments.len() };
+        long_enough && self.segments.iter().zip(path).all(|(rule, asked)| same(rule, asked))
+    }
+
+    /// How many leading segments the upstream does not see.
+    #[must_use]
+    pub fn stripped(&self) -> usize {
+        if self.strip_prefix { self.segments.len() } else { 0 }
+    }
+}
+
+/// What the table says about a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// This rule answers.
+    Route(Arc<Route>),
+    /// A rule that asks for more would answer if letter case and closing dots did not count, and upstreams differ in
+    /// whether they count.
+    Ambiguous,
+    /// No rule answers.
+    Nothing,
+}
+
+/// All rules, the most specific first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteTable {
+    routes: Vec<Arc<Route>>,
+}
+
+impl RouteTable {
+    /// Sorts rules by how specific they are: longer before shorter, exact before prefix.
+    pub(super) fn new(mut routes: Vec<Route>) -> Self {
+        routes.sort_by_key(|route| (std::cmp::Reverse(route.segments.len()), route.prefix));
+        Self { routes: routes.into_iter().map(Arc::new).collect() }
+    }
+
+    /// All rules, the most specific first.
+    #[must_use]
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.routes
+    }
+
+    /// The rule for a path.
+    #[must_use]
+    pub fn find(&self, path: &RequestPath) -> Match {
+        let by = |same: fn(&str, &str) -> bool| {
+            self.routes.iter().find(|route| route.matches(path.segments(), same))
+        };
+        let exact = by(|rule, asked| rule == asked);
+        let loose = by(|rule, asked| folded(rule) == folded(asked));
+        match (exact, loose) {
+            (Some(exact), Some(loose)) if Arc::ptr_eq(exact, loose) => Match::Route(Arc::clone(exact)),
+            (Some(exact), Some(loose)) if asks_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
+            (Some(exact), None) => Match::Route(Arc::clone(exact)),
+            (Some(_), Some(_)) => Match::Ambiguous,
+            (None, _) => Match::Nothing,
+        }
+    }
+}
+
+/// A segment as an upstream sees it that does not care for case, or drops closing dots and spaces as Windows does.
+fn folded(segment: &str) -> String {
+    segment.trim_end_matches(['.', ' ']).to_lowercase()
+}
+
+fn asks_no_more(loose: &Route, exact: &Route) -> bool {
+    loose.guard == Guard::Open || (loose.guard == exact.guard && loose.asks == exact.asks)
+}
