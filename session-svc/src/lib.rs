@@ -1,5 +1,6 @@
 //! session-svc
 
+pub mod grpc;
 pub mod refresh;
 pub mod session;
 pub mod sessions;

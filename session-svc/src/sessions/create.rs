@@ -70,6 +70,9 @@ pub struct Created {
 impl Sessions {
     /// Begins a session.
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
+        if new.not_after_ms.is_some_and(|not_after_ms| not_after_ms <= self.keeper.now_ms()) {
+            return Err(SessionsError::Invalid { field: "not_after", problem: "lies in the past" });
+        }
         let (before, reserved) = tokio::try_join!(
             self.marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
             self.reserved(new.request.as_ref())

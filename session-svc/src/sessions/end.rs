@@ -7,7 +7,7 @@ use chassis::secret::Secret;
 
 use super::keeper::Removed;
 use super::{Sessions, SessionsError};
-use crate::session::{Handle, Session, SessionId, index};
+use crate::session::{Handle, Session, index};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -37,9 +37,9 @@ pub struct EndAll {
 }
 
 impl Sessions {
-    /// Ends the session of a secret ID; gives the hint for the provider's own sign-out.
-    pub async fn end_by_id(&self, id: &SessionId, cause: &str) -> Result<Ended, SessionsError> {
-        let session = self.end_handle(id.handle(), cause).await?;
+    /// Ends a session for whoever holds its secret ID; gives the hint for the provider's own sign-out.
+    pub async fn end_for_holder(&self, handle: Handle, cause: &str) -> Result<Ended, SessionsError> {
+        let session = self.end_handle(handle, cause).await?;
         Ok(session.map(|session| Ended { ended: true, id_token_hint: session.tokens.id_token }).unwrap_or_default())
     }
 

@@ -1,0 +1,137 @@
+//! Fields of requests, read strictly: each is either a value of the field's own type or a named mistake.
+
+use std::net::IpAddr;
+
+use prost_types::Timestamp;
+use session_proto::v1;
+
+use crate::session::{Device, Handle, SessionId};
+use crate::sessions::SessionsError;
+
+/// Most bytes of an issuer: more than any URL a provider uses.
+const MAX_ISSUER_BYTES: usize = 2_048;
+
+/// Most bytes of a subject or a provider's session: twice what OpenID Connect Core, section 2, allows a subject.
+const MAX_NAME_BYTES: usize = 512;
+
+/// Most bytes of a cause.
+const MAX_CAUSE_BYTES: usize = 64;
+
+/// Bytes of a request id: a UUID, with or without hyphens, and room for other schemes.
+const REQUEST_ID_BYTES: std::ops::RangeInclusive<usize> = 16..=64;
+
+/// Most scopes asked for at once, and most bytes of one.
+const MAX_SCOPES: usize = 100;
+const MAX_SCOPE_BYTES: usize = 256;
+
+/// Most bytes of a page or resume token.
+const MAX_TOKEN_BYTES: usize = 1_024;
+
+/// Page size when none is asked for, and the largest given.
+const DEFAULT_PAGE: usize = 50;
+const MAX_PAGE: usize = 200;
+
+/// Largest nanosecond of a second.
+const MAX_NANOS: i32 = 999_999_999;
+
+type Read<T> = Result<T, SessionsError>;
+
+pub(super) fn wrong<T>(field: &'static str, problem: &'static str) -> Read<T> {
+    Err(SessionsError::Invalid { field, problem })
+}
+
+pub(super) fn session_id(field: &'static str, text: &str) -> Read<SessionId> {
+    SessionId::parse(text).or_else(|_| wrong(field, "not 32 lower-case hexadecimal digits"))
+}
+
+pub(super) fn handle(field: &'static str, text: &str) -> Read<Handle> {
+    Handle::parse(text).or_else(|_| wrong(field, "not 32 lower-case hexadecimal digits"))
+}
+
+pub(super) fn issuer(text: &str) -> Read<&str> {
+    match text.len() {
+        0 => wrong("issuer", "is required"),
+        1..=MAX_ISSUER_BYTES if !text.chars().any(char::is_control) => Ok(text),
+        _ => wrong("issuer", "is longer than 2048 bytes or holds control characters"),
+    }
+}
+
+pub(super) fn name<'a>(field: &'static str, text: &'a str) -> Read<Option<&'a str>> {
+    match text.len() {
+        0 => Ok(None),
+        1..=MAX_NAME_BYTES if !text.chars().any(char::is_control) => Ok(Some(text)),
+        _ => wrong(field, "is longer than 512 bytes or holds control characters"),
+    }
+}
+
+pub(super) fn required_name<'a>(field: &'static str, text: &'a str) -> Read<&'a str> {
+    match name(field, text)? {
+        Some(text) => Ok(text),
+        None => wrong(field, "is required"),
+    }
+}
+
+pub(super) fn cause(text: &str, default: &str) -> Read<String> {
+    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    match text.len() {
+        0 => Ok(default.to_owned()),
+        1..=MAX_CAUSE_BYTES if text.bytes().all(legal) => Ok(text.to_owned()),
+        _ => wrong("cause", "is not at most 64 characters of a-z, 0-9 and _"),
+    }
+}
+
+pub(super) fn request_id(text: &str) -> Read<Option<&str>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let legal = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if legal && REQUEST_ID_BYTES.contains(&text.len()) { Ok(Some(text)) } else { wrong("request_id", "is not a UUID") }
+}
+
+/// Scope names (RFC 6749, section 3.3).
+pub(super) fn scopes(names: &[String]) -> Read<&[String]> {
+    let legal = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    let is_scope =
+        |name: &String| !name.is_empty() && name.len() <= MAX_SCOPE_BYTES && name.bytes().all(legal);
+    if names.len() <= MAX_SCOPES && names.iter().all(is_scope) {
+        return Ok(names);
+    }
+    wrong("scopes", "are more than 100, or one is no scope name of at most 256 characters")
+}
+
+pub(super) fn time_ms(field: &'static str, time: Option<&Timestamp>) -> Read<Option<u64>> {
+    let Some(time) = time else {
+        return Ok(None);
+    };
+    if time.seconds < 0 || !(0..=MAX_NANOS).contains(&time.nanos) {
+        return wrong(field, "is no instant after 1970");
+    }
+    Ok(Some(session_proto::timestamp::to_ms(time)))
+}
+
+/// What a caller tells about the browser; `None` if it tells nothing.
+pub(super) fn device(device: Option<&v1::Device>) -> Read<Option<Device>> {
+    let Some(device) = device else {
+        return Ok(None);
+    };
+    let address: Option<IpAddr> = match device.address.as_str() {
+        "" => None,
+        text => Some(text.parse().or_else(|_| wrong("device.address", "is neither an IPv4 nor an IPv6 address"))?),
+    };
+    Ok(Some(Device { user_agent: Device::shorten_user_agent(&device.user_agent), address, at_ms: 0 }))
+}
+
+pub(super) fn page_size(size: i32) -> Read<usize> {
+    match usize::try_from(size) {
+        Err(_) => wrong("page_size", "is negative"),
+        Ok(0) => Ok(DEFAULT_PAGE),
+        Ok(size) => Ok(size.min(MAX_PAGE)),
+    }
+}
+
+pub(super) fn token<'a>(field: &'static str, text: &'a str) -> Read<&'a str> {
+    if text.len() <= MAX_TOKEN_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(text);
+    }
+    wrong(field, "is not a token of this service")
+}

@@ -1,0 +1,58 @@
+//! The gRPC side: `session.v1.SessionService`, health and reflection.
+//!
+//! Invariants: every call has a deadline, a size limit and one line in the log; every failure carries one
+//! `ErrorInfo`; a session appears in logs as its handle alone.
+//!
+//! Deliberately absent: rules about sessions, and the transport (TLS, draining), which is chassis'.
+
+mod arguments;
+mod calls;
+mod health;
+mod new_session;
+mod resource;
+mod service;
+mod status;
+
+use axum::Router;
+use session_proto::v1::session_service_server::SessionServiceServer;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+
+pub use calls::Calls;
+pub use health::Health;
+pub use service::Api;
+
+use crate::sessions::Sessions;
+
+/// Most bytes of a request: a session's bound and the protocol around it; no other request comes near.
+const MAX_REQUEST_BYTES: usize = 256 * 1024;
+
+/// Most bytes of an answer: 200 sessions of the usual size, and more than any watch sends at once.
+const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Descriptors that reflection could not read: only a broken build.
+#[derive(Debug, thiserror::Error)]
+#[error("the descriptors built in cannot be served")]
+pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
+
+/// Everything served on the gRPC port. Watches end when `shutdown` is cancelled.
+pub fn routes(
+    sessions: Sessions,
+    calls: Calls,
+    health: &Health,
+    shutdown: CancellationToken,
+) -> Result<Router, BrokenDescriptors> {
+    let api = SessionServiceServer::new(Api::new(sessions, calls, shutdown))
+        .max_decoding_message_size(MAX_REQUEST_BYTES)
+        .max_encoding_message_size(MAX_RESPONSE_BYTES);
+    let descriptors = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(session_proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let reflection = descriptors().build_v1().map_err(BrokenDescriptors)?;
+    // The Python client speaks nothing newer.
+    let reflection_alpha = descriptors().build_v1alpha().map_err(BrokenDescriptors)?;
+    let routes = Routes::new(api).add_service(health.service()).add_service(reflection).add_service(reflection_alpha);
+    Ok(routes.prepare().into_axum_router())
+}

@@ -1,0 +1,62 @@
+//! A CreateSessionRequest, read.
+
+use chassis::secret::Secret;
+use prost::Message as _;
+use ring::digest;
+use session_proto::{claims, v1};
+
+use super::arguments::{self, wrong};
+use crate::session::Scope;
+use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError};
+
+/// The types of access tokens there are; compared without regard to case (RFC 6749, section 5.1).
+const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
+
+pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, SessionsError> {
+    let user = claims::from_struct(request.user.as_ref().map_or(&prost_types::Struct::default(), |user| user));
+    let subject = user.get("sub").and_then(|sub| sub.as_str()).unwrap_or_default().to_owned();
+    arguments::required_name("user.sub", &subject)?;
+    let none = v1::TokenSet::default();
+    let tokens = request.tokens.as_ref().unwrap_or(&none);
+    let token_type = token_type(&tokens.token_type)?;
+    let replaces = match request.replaces_session_id.as_str() {
+        "" => None,
+        text => Some(arguments::session_id("replaces_session_id", text)?),
+    };
+    Ok(NewSession {
+        issuer: arguments::issuer(&request.issuer)?.to_owned(),
+        subject,
+        user,
+        access_token: secret(&tokens.access_token).map(|token| (token, token_type.to_owned())),
+        access_token_expires_at_ms: arguments::time_ms("tokens.expires_at", tokens.expires_at.as_ref())?,
+        scope: Scope::parse(&tokens.scope),
+        refresh_token: secret(&tokens.refresh_token),
+        id_token: secret(&tokens.id_token),
+        provider_sid: arguments::name("provider_sid", &request.provider_sid)?.map(str::to_owned),
+        authenticated_at_ms: arguments::time_ms("authenticated_at", request.authenticated_at.as_ref())?,
+        device: arguments::device(request.device.as_ref())?.unwrap_or_default(),
+        replaces,
+        request: arguments::request_id(&request.request_id)?.map(|id| (id.to_owned(), fingerprint(request))),
+        not_after_ms: arguments::time_ms("not_after", request.not_after.as_ref())?,
+    })
+}
+
+fn token_type(text: &str) -> Result<&'static str, SessionsError> {
+    if text.is_empty() {
+        return Ok(TOKEN_TYPES[0]);
+    }
+    let known = TOKEN_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(text));
+    known.map_or_else(|| wrong("tokens.token_type", "is neither Bearer nor DPoP"), Ok)
+}
+
+fn secret(text: &str) -> Option<Secret<String>> {
+    (!text.is_empty()).then(|| Secret::new(text.to_owned()))
+}
+
+/// A hash of all the request says; maps are written in the order of their keys.
+fn fingerprint(request: &v1::CreateSessionRequest) -> [u8; FINGERPRINT_BYTES] {
+    let hash = digest::digest(&digest::SHA256, &request.encode_to_vec());
+    let mut fingerprint = [0; FINGERPRINT_BYTES];
+    fingerprint.copy_from_slice(hash.as_ref());
+    fingerprint
+}

@@ -1,0 +1,87 @@
+//! What a failure means on the wire. The only place in this service where a failure meets a reason.
+
+use session_proto::error::status;
+use session_proto::v1::ErrorReason;
+use tonic::Status;
+
+use crate::session::access::Refusal;
+use crate::sessions::SessionsError;
+
+/// The reason that tells a failure.
+pub(super) fn reason(error: &SessionsError) -> ErrorReason {
+    match error {
+        SessionsError::Missing => ErrorReason::ErrMissingSession,
+        SessionsError::Refused(refusal) => match refusal {
+            Refusal::MissingAccessToken => ErrorReason::ErrMissingAccessToken,
+            Refusal::InsufficientScope(_) => ErrorReason::ErrInsufficientScope,
+            Refusal::MissingRefreshToken => ErrorReason::ErrMissingRefreshToken,
+            Refusal::ExpiredAccessToken => ErrorReason::ErrExpiredAccessToken,
+            Refusal::RefusedBefore => ErrorReason::ErrFailedRefreshGrant,
+        },
+        SessionsError::RefreshRefused => ErrorReason::ErrFailedRefreshGrant,
+        SessionsError::Invalid { .. } => ErrorReason::ErrInvalidArgument,
+        SessionsError::StaleVersion => ErrorReason::ErrStaleVersion,
+        SessionsError::RequestIdReused => ErrorReason::ErrRequestIdReused,
+        SessionsError::TooLarge { .. } => ErrorReason::ErrSessionTooLarge,
+        SessionsError::StoreUnavailable(_) => ErrorReason::ErrStoreUnavailable,
+        SessionsError::ProviderUnavailable => ErrorReason::ErrProviderUnavailable,
+        SessionsError::Full => ErrorReason::ErrOverloaded,
+        SessionsError::Unreadable(_)
+        | SessionsError::CorruptStore(_)
+        | SessionsError::NoRandomness(_)
+        | SessionsError::Internal => ErrorReason::ErrInternal,
+    }
+}
+
+/// The status of a failure: what the caller may know, and nothing of the inside.
+pub(super) fn of(error: &SessionsError) -> Status {
+    let metadata = match error {
+        SessionsError::Refused(Refusal::InsufficientScope(missing)) => Some(("scopes", missing.join(" "))),
+        SessionsError::Invalid { field, .. } => Some(("field", (*field).to_owned())),
+        SessionsError::TooLarge { limit } => Some(("limitBytes", limit.to_string())),
+        SessionsError::Missing
+        | SessionsError::Refused(_)
+        | SessionsError::RefreshRefused
+        | SessionsError::StaleVersion
+        | SessionsError::RequestIdReused
+        | SessionsError::StoreUnavailable(_)
+        | SessionsError::ProviderUnavailable
+        | SessionsError::Full
+        | SessionsError::Unreadable(_)
+        | SessionsError::CorruptStore(_)
+        | SessionsError::NoRandomness(_)
+        | SessionsError::Internal => None,
+    };
+    let metadata = metadata.map(|(name, value)| (name.to_owned(), value));
+    status(reason(error), message(error), metadata)
+}
+
+/// The deadline passed first.
+pub(super) fn too_late() -> Status {
+    status(ErrorReason::ErrDeadlineExceeded, "the deadline passed before the answer was there", None)
+}
+
+fn message(error: &SessionsError) -> String {
+    match error {
+        SessionsError::Refused(refusal) => match refusal {
+            Refusal::MissingAccessToken => "the session holds no access token".to_owned(),
+            Refusal::InsufficientScope(missing) => format!("not granted: {}", missing.join(" ")),
+            Refusal::MissingRefreshToken => "the session holds no refresh token".to_owned(),
+            Refusal::ExpiredAccessToken => "the access token has expired and cannot be refreshed".to_owned(),
+            Refusal::RefusedBefore => "the provider refused to refresh the tokens: sign in again".to_owned(),
+        },
+        SessionsError::Unreadable(_)
+        | SessionsError::CorruptStore(_)
+        | SessionsError::NoRandomness(_)
+        | SessionsError::Internal => "the session service is at fault; its log says why".to_owned(),
+        SessionsError::Missing
+        | SessionsError::RefreshRefused
+        | SessionsError::Invalid { .. }
+        | SessionsError::StaleVersion
+        | SessionsError::RequestIdReused
+        | SessionsError::TooLarge { .. }
+        | SessionsError::StoreUnavailable(_)
+        | SessionsError::ProviderUnavailable
+        | SessionsError::Full => error.to_string(),
+    }
+}
