@@ -22,7 +22,7 @@ use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use crate::edge::{Edge, Surroundings};
 use crate::gateway::Gateway;
-use crate::gateway::route_table::RouteTable;
+use crate::gateway::route_file;
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::routes;
@@ -97,7 +97,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     }
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
-        routes.follow("EDGE_ROUTES", path, RouteTable::parse);
+        routes.follow("EDGE_ROUTES", path, |text| route_file::parse(text).map_err(every));
     }
     let surroundings = Surroundings {
         gateway: Gateway::new(routes),
@@ -169,4 +169,8 @@ async fn probe(edge: Edge, reached: Condition, shutdown: CancellationToken) {
             () = shutdown.cancelled() => return,
         }
     }
+}
+
+fn every(mistakes: Vec<route_file::Mistake>) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -10,7 +10,7 @@ use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State as SessionState;
 
 use super::guard::Passed;
-use super::identity_headers;
+use super::headers::add_identity;
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::observe::Handle;
@@ -44,7 +44,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response.extensions_mut().insert(Handle(current.session.handle.clone()));
-    identity_headers::add(response.headers_mut(), &Passed { current: Some(current), access_token: None });
+    add_identity(response.headers_mut(), &Passed { current: Some(current), access_token: None });
     response
 }
 

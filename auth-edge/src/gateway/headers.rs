@@ -6,6 +6,8 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use super::guard::Passed;
+
 /// Hop-by-hop headers, and `Expect`, which this hop has answered.
 const HOP_BY_HOP: [HeaderName; 10] = [
     header::CONNECTION,
@@ -52,7 +54,7 @@ fn is_ours_to_tell(name: &HeaderName) -> bool {
 }
 
 /// Removes hop-by-hop headers and those named in `Connection`.
-pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -66,7 +68,7 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Makes a client's headers fit for an upstream: nothing of this hop, of ours, or of somebody's identity is left.
-pub fn strip_request(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
+pub(super) fn strip_request(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
     strip_hop_by_hop(headers);
     let doomed: Vec<HeaderName> = headers.keys().filter(|name| is_ours_to_tell(name)).cloned().collect();
     for name in doomed {
@@ -108,8 +110,20 @@ fn cookie_name(pair: &[u8]) -> String {
     String::from_utf8_lossy(name.trim_ascii()).into_owned()
 }
 
+/// Tells the upstream, or the proxy that asked, who it is.
+pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed) {
+    let Some(current) = &passed.current else { return };
+    let pairs = [("x-auth-subject", &current.session.subject), ("x-auth-session", &current.session.handle)];
+    for (name, value) in pairs {
+        // A subject that cannot be a header value (controls, other than Latin) is left out rather than bent.
+        if let Ok(value) = HeaderValue::try_from(value.as_str()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+}
+
 /// Makes an upstream's headers fit for the browser.
-pub fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
+pub(super) fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
     strip_hop_by_hop(headers);
     let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
     headers.remove(header::SET_COOKIE);

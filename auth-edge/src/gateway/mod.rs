@@ -6,9 +6,10 @@
 pub mod check;
 mod directory;
 mod guard;
-mod identity_headers;
+mod headers;
 pub mod path;
 mod proxy;
+pub mod route_file;
 pub mod route_table;
 mod upgrade;
 
@@ -22,7 +23,7 @@ use chassis::secret::Reloading;
 use self::guard::Passed;
 use self::path::RequestPath;
 use self::proxy::Proxy;
-use self::route_table::{Route, RouteTable, Upstream};
+use self::route_table::{Match, Route, RouteTable, Upstream};
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::observe::{Handle, RouteName};
@@ -54,8 +55,10 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
     if is_reserved(&format!("/{}", path.segments().join("/"))) {
         return Failure::NotFound.into_response();
     }
-    let Some(route) = edge.gateway.routes.load().find(&path).cloned() else {
-        return Failure::NotFound.into_response();
+    let route = match edge.gateway.routes.load().find(&path) {
+        Match::Route(route) => route,
+        Match::Ambiguous => return Failure::BadRequest("The path can be read in more than one way.").into_response(),
+        Match::Nothing => return Failure::NotFound.into_response(),
     };
     let mut response = through(&edge, &route, &path, request).await;
     response.extensions_mut().insert(RouteName(Arc::clone(&route.name)));
@@ -70,8 +73,8 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
         Err(refused) => return refused,
     };
     let response = match &route.upstream {
-        Upstream::Directory(folder) => directory::serve(folder, path, route.strip, request).await,
-        Upstream::Server(server) => edge.gateway.proxy.forward(edge, server, route, path, &passed, request).await,
+        Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
+        Upstream::Http(server) => edge.gateway.proxy.forward(edge, server, route, path, &passed, request).await,
     };
     with_session(response, passed)
 }

@@ -20,8 +20,7 @@ use url::Url;
 use super::guard::Passed;
 use super::path::RequestPath;
 use super::route_table::Route;
-use super::{identity_headers, upgrade};
-use crate::cookies;
+use super::{headers, upgrade};
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::protect::security_headers::FromUpstream;
@@ -38,30 +37,6 @@ const IDLE_MAX: usize = 64;
 
 /// An idle connection is closed before a usual server closes it (60 to 75 s), so that no request meets a closed one.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
-
-/// Headers of one connection (RFC 9110, section 7.6.1), besides those that `Connection` names.
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// What a client says about itself and the way it came; we tell it anew, from what we have seen.
-const FORWARDING: [&str; 7] = [
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-proto",
-    "x-forwarded-prefix",
-    "x-real-ip",
-];
 
 /// Passes requests on.
 #[derive(Clone)]
@@ -95,7 +70,7 @@ impl Proxy {
         passed: &Passed,
         mut request: Request,
     ) -> Response {
-        let Some(uri) = target(server, path, route.strip, request.uri().query()) else {
+        let Some(uri) = target(server, path, route.stripped(), request.uri().query()) else {
             return Failure::BadRequest("The path can not be passed on.").into_response();
         };
         let wanted = upgrade::wanted(request.headers());
@@ -105,13 +80,8 @@ impl Proxy {
         let client_address = edge.trusted_proxies.client_address(peer, &parts.headers);
         let host = parts.headers.get(header::HOST).cloned().or_else(|| of_authority(&parts.uri));
 
-        strip_hop_by_hop(&mut parts.headers);
-        identity_headers::strip(&mut parts.headers);
-        for name in FORWARDING {
-            parts.headers.remove(name);
-        }
-        keep_our_cookies(edge, &mut parts.headers);
-        identity_headers::add(&mut parts.headers, passed);
+        headers::strip_request(&mut parts.headers, |name| is_ours(edge, name));
+        headers::add_identity(&mut parts.headers, passed);
         if let Some(token) = passed.access_token.as_ref().and_then(|token| bearer(token)) {
             parts.headers.insert(header::AUTHORIZATION, token);
         }
@@ -150,13 +120,12 @@ fn back(
         let protocol = answer.headers().get(header::UPGRADE).cloned();
         let Some(client) = client else { return Failure::UpstreamDown.into_response() };
         upgrade::join(client, hyper::upgrade::on(&mut answer));
-        strip_hop_by_hop(answer.headers_mut());
+        headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         tell(answer.headers_mut(), "upgrade", protocol);
     } else {
-        strip_hop_by_hop(answer.headers_mut());
+        headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
     }
-    drop_our_set_cookies(edge, answer.headers_mut());
     answer.extensions_mut().insert(FromUpstream);
     answer.map(Body::new)
 }
@@ -195,72 +164,14 @@ fn tell(headers: &mut HeaderMap, name: &'static str, value: Option<HeaderValue>)
     }
 }
 
-/// Runs before our own headers are added, so that a `Connection` that names them removes nothing of ours.
-fn strip_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| HeaderName::try_from(name.trim()).ok())
-        .collect();
-    for name in named {
-        headers.remove(name);
-    }
-    for name in HOP_BY_HOP {
-        headers.remove(name);
-    }
-}
-
 /// Whether a cookie of this name belongs to the edge.
 fn is_ours(edge: &Edge, name: &str) -> bool {
     name == edge.cookies.name() || edge.pending.owns(name)
 }
 
-/// The upstream gets every cookie but ours.
-fn keep_our_cookies(edge: &Edge, headers: &mut HeaderMap) {
-    if !headers.contains_key(header::COOKIE) {
-        return;
-    }
-    let theirs: Vec<String> =
-        cookies::pairs(headers).filter(|(name, _)| !is_ours(edge, name)).map(|(name, value)| format!("{name}={value}")).collect();
-    headers.remove(header::COOKIE);
-    if let Ok(value) = HeaderValue::try_from(theirs.join("; "))
-        && !value.is_empty()
-    {
-        headers.insert(header::COOKIE, value);
-    }
-}
-
-/// An upstream sets every cookie but ours.
-fn drop_our_set_cookies(edge: &Edge, headers: &mut HeaderMap) {
-    let all: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
-    if all.is_empty() {
-        return;
-    }
-    headers.remove(header::SET_COOKIE);
-    for value in all {
-        let name = value.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
-        let name = String::from_utf8_lossy(name);
-        if !is_ours(edge, name.trim()) {
-            headers.append(header::SET_COOKIE, value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn headers_of_the_connection_end_here_with_those_it_names() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [("connection", "keep-alive, x-private"), ("x-private", "1"), ("te", "trailers"), ("transfer-encoding", "chunked"), ("x-kept", "1")] {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-        }
-        strip_hop_by_hop(&mut headers);
-        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-kept"]);
-    }
 
     #[test]
     fn the_target_is_the_normalised_path_at_the_configured_server() {

@@ -10,6 +10,7 @@ use provider_settings::CredentialFiles;
 use url::Url;
 
 use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
+use crate::gateway::route_file;
 use crate::gateway::route_table::RouteTable;
 use crate::cookies::{CookieSettings, SameSite};
 use crate::protect::forwarded::TrustedProxies;
@@ -299,8 +300,17 @@ fn choice<T: Copy>(reader: &mut Reader, name: &str, choices: &[(&str, T)], other
 /// The route table; its mistakes are mistakes of the setting.
 fn routes(reader: &mut Reader<'_>) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else { return RouteTable::default() };
-    RouteTable::read(&path).unwrap_or_else(|wrong| {
-        reader.wrong("EDGE_ROUTES", wrong.to_string());
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            reader.wrong("EDGE_ROUTES", format!("the file {} cannot be read: {error}", path.display()));
+            return RouteTable::default();
+        }
+    };
+    route_file::parse(&text).unwrap_or_else(|mistakes| {
+        for mistake in mistakes {
+            reader.wrong("EDGE_ROUTES", format!("{}, {mistake}", path.display()));
+        }
         RouteTable::default()
     })
 }

@@ -1,0 +1,182 @@
+//! The calls.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use futures_util::Stream;
+use session_proto::client::SessionError;
+use session_proto::v1::browser_session_service_server::BrowserSessionService;
+use session_proto::v1::{
+    EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse, EndSessionRequest,
+    EndSessionsRequest, ErrorReason, GetCurrentSessionRequest, GetCurrentSessionResponse, GetSessionRequest,
+    ListMySessionsRequest, ListMySessionsResponse, ListSessionsRequest, RollCurrentSessionRequest,
+    RollCurrentSessionResponse, Session, SessionEvent, WatchMySessionRequest, end_session_request, get_session_request,
+};
+use session_proto::{error, timestamp};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use super::watch;
+use crate::edge::Edge;
+use crate::protect::csrf;
+use crate::request;
+use crate::sessions::CurrentSession;
+
+/// Why a session that was ended from another device says it ended.
+const OTHER_DEVICE: &str = "other_device";
+
+/// Answers the browser's calls.
+pub(super) struct Browser {
+    edge: Edge,
+}
+
+impl Browser {
+    pub(super) fn new(edge: Edge) -> Self {
+        Self { edge }
+    }
+
+    /// The session the call acts for. With `roll` the call counts as use.
+    async fn current<Q>(&self, request: &Request<Q>, roll: bool) -> Result<CurrentSession, Status> {
+        let headers = request.metadata().as_ref();
+        csrf::check_script(headers, &self.edge.settings.base_url).map_err(|refused| {
+            tracing::info!(%refused, "a browser call is refused");
+            error::status(ErrorReason::ErrCsrf, "the call does not come from our own pages", [])
+        })?;
+        let peer: IpAddr = request::peer(request.extensions_as_http());
+        let device = roll.then(|| self.edge.device(headers, peer));
+        match self.edge.sessions.current(headers, device).await {
+            Ok(Some(current)) => Ok(current),
+            Ok(None) => Err(error::status(ErrorReason::ErrMissingSession, "there is no session", [])),
+            Err(unavailable) => Err(failed(unavailable.0)),
+        }
+    }
+
+    fn server_time(&self) -> Option<prost_types::Timestamp> {
+        Some(timestamp::from_ms(self.edge.clock.now_ms()))
+    }
+}
+
+#[tonic::async_trait]
+impl BrowserSessionService for Browser {
+    async fn get_current_session(
+        &self,
+        request: Request<GetCurrentSessionRequest>,
+    ) -> Result<Response<GetCurrentSessionResponse>, Status> {
+        let current = self.current(&request, false).await?;
+        let session = Some(shown(current.session, None));
+        Ok(answer(GetCurrentSessionResponse { session, server_time: self.server_time() }, None))
+    }
+
+    async fn roll_current_session(
+        &self,
+        request: Request<RollCurrentSessionRequest>,
+    ) -> Result<Response<RollCurrentSessionResponse>, Status> {
+        let current = self.current(&request, true).await?;
+        let session = Some(shown(current.session, None));
+        Ok(answer(RollCurrentSessionResponse { session, server_time: self.server_time() }, current.set_cookie))
+    }
+
+    async fn list_my_sessions(
+        &self,
+        request: Request<ListMySessionsRequest>,
+    ) -> Result<Response<ListMySessionsResponse>, Status> {
+        let mine = self.current(&request, false).await?.session;
+        let ListMySessionsRequest { page_size, page_token } = request.into_inner();
+        let list = ListSessionsRequest { issuer: mine.issuer, subject: mine.subject, page_size, page_token };
+        let page = self.edge.sessions.client().list_sessions(list).await.map_err(failed)?;
+        let sessions = page.sessions.into_iter().map(|session| shown(session, Some(&mine.handle))).collect();
+        let next_page_token = page.next_page_token;
+        Ok(answer(ListMySessionsResponse { sessions, next_page_token, server_time: self.server_time() }, None))
+    }
+
+    async fn end_my_session(
+        &self,
+        request: Request<EndMySessionRequest>,
+    ) -> Result<Response<EndMySessionResponse>, Status> {
+        let mine = self.current(&request, false).await?.session;
+        let handle = request.into_inner().handle;
+        let client = self.edge.sessions.client();
+        let by = Some(get_session_request::By::Handle(handle.clone()));
+        let theirs = match client.get_session(GetSessionRequest { by }).await {
+            Ok(read) => read.session.unwrap_or_default(),
+            Err(missing) if missing.reason == ErrorReason::ErrMissingSession => {
+                return Ok(answer(EndMySessionResponse { ended: false }, None));
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        // Somebody else's session is answered as one that is not there: a handle must not tell who has sessions.
+        if (&theirs.issuer, &theirs.subject) != (&mine.issuer, &mine.subject) {
+            return Ok(answer(EndMySessionResponse { ended: false }, None));
+        }
+        let by = Some(end_session_request::By::Handle(handle));
+        let end = EndSessionRequest { by, cause: OTHER_DEVICE.to_owned() };
+        let ended = client.end_session(end).await.map_err(failed)?.ended;
+        Ok(answer(EndMySessionResponse { ended }, None))
+    }
+
+    async fn end_my_other_sessions(
+        &self,
+        request: Request<EndMyOtherSessionsRequest>,
+    ) -> Result<Response<EndMyOtherSessionsResponse>, Status> {
+        let mine = self.current(&request, false).await?.session;
+        let end = EndSessionsRequest {
+            issuer: mine.issuer,
+            subject: mine.subject,
+            except_handle: mine.handle,
+            cause: OTHER_DEVICE.to_owned(),
+            ..EndSessionsRequest::default()
+        };
+        let ended_count = self.edge.sessions.end_all(end).await.map_err(failed)?;
+        Ok(answer(EndMyOtherSessionsResponse { ended_count }, None))
+    }
+
+    type WatchMySessionStream = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
+
+    async fn watch_my_session(
+        &self,
+        request: Request<WatchMySessionRequest>,
+    ) -> Result<Response<Self::WatchMySessionStream>, Status> {
+        let mine = self.current(&request, false).await?.session;
+        let stream = watch::stream(&self.edge, mine, request.into_inner().resume_token).await.map_err(failed)?;
+        Ok(answer(stream, None))
+    }
+}
+
+/// Where an HTTP request's extensions are found in a gRPC request.
+trait HttpExtensions {
+    fn extensions_as_http(&self) -> &axum::http::Extensions;
+}
+
+impl<Q> HttpExtensions for Request<Q> {
+    fn extensions_as_http(&self) -> &axum::http::Extensions {
+        self.extensions()
+    }
+}
+
+/// A session as its own person may see it in a browser: of the tokens only scope and expiry.
+fn shown(session: Session, current: Option<&str>) -> Session {
+    let is_current = current.is_none_or(|handle| handle == session.handle);
+    Session { has_refresh_token: false, provider_sid: String::new(), current: is_current, ..session }
+}
+
+/// An answer no cache may keep, with the cookie where the call rolled the session.
+fn answer<T>(message: T, set_cookie: Option<HeaderValue>) -> Response<T> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(cookie) = set_cookie {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    let mut response = Response::new(message);
+    *response.metadata_mut() = MetadataMap::from_headers(headers);
+    response
+}
+
+/// The session service's reason, with words for browsers.
+pub(super) fn failed(failure: SessionError) -> Status {
+    if failure.is_unavailable() {
+        tracing::warn!(error = %failure, "a browser call cannot be answered");
+        return error::status(ErrorReason::ErrSessionServiceUnavailable, "the session service cannot be reached", []);
+    }
+    error::status(failure.reason, failure.message, failure.metadata)
+}
