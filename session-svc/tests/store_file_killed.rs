@@ -1,20 +1,30 @@
-//! kill -9 while writing loses no acknowledged write, and the file always opens again.
+//! kill -9 while writing loses no acknowledged write, and the file always opens again; a full disk is told
+//! and needs no restart.
 //!
-//! This test starts itself as the process that is killed, and so has a `main` of its own.
+//! These tests start themselves as the process that is killed or limited, and so have a `main` of their own.
 
-#![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failure here fails the test"
+)]
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chassis::clock::{Clock as _, SystemClock};
 use session_svc::store::file::FileStore;
-use session_svc::store::{Inserted, Record, Replaced, SessionStore};
+use session_svc::store::{Inserted, Record, Replaced, SessionStore, StoreError};
 
-const NAME: &str = "killed_processes_lose_no_acknowledged_write_and_the_file_opens_again";
+const FULL: &str = "a_full_disk_is_told_and_writing_goes_on_when_there_is_room";
+const KILLED: &str = "killed_processes_lose_no_acknowledged_write_and_the_file_opens_again";
+/// Longest the full disk may take to be told, or to be forgotten.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 const ROUNDS: usize = 20;
 const WRITERS: usize = 8;
 const INDEX: &str = "0123456789abcdef0123456789abcdef";
@@ -22,15 +32,33 @@ const INDEX: &str = "0123456789abcdef0123456789abcdef";
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    if arguments.iter().any(|argument| argument == "--list") {
-        println!("{NAME}: test");
+    let given = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if given("--ignored") {
+        // None is.
+    } else if given("--list") {
+        println!("{KILLED}: test\n{FULL}: test");
     } else if let [flag, path, round] = arguments.as_slice()
         && flag == "--write-until-killed"
     {
         runtime.block_on(write(PathBuf::from(path), round));
+    } else if let [flag, path] = arguments.as_slice()
+        && flag == "--write-until-there-is-room"
+    {
+        runtime.block_on(write_until_there_is_room(Path::new(path)));
     } else {
-        runtime.block_on(kill_again_and_again());
-        println!("test {NAME} ... ok");
+        let asked = |name: &str| {
+            arguments
+                .iter()
+                .all(|argument| argument.starts_with('-') || name.contains(argument.as_str()))
+        };
+        if asked(KILLED) {
+            runtime.block_on(kill_again_and_again());
+            println!("test {KILLED} ... ok");
+        }
+        if asked(FULL) {
+            fill_the_disk();
+            println!("test {FULL} ... ok");
+        }
     }
     ExitCode::SUCCESS
 }
@@ -170,4 +198,81 @@ async fn verify(path: &Path, written: &HashMap<String, u64>) {
             "{name}: the index and the record differ"
         );
     }
+}
+
+/// Size the file may have at first, in blocks of 512 bytes (1 MiB is where the engine begins).
+const BLOCKS: &str = "6144";
+
+fn fill_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    // The signal a process gets beyond its limit would end it; ignored, the write fails as on a full disk.
+    command.args([
+        "-c",
+        "trap '' XFSZ; ulimit -S -f \"$1\"; shift; exec \"$@\"",
+        "sh",
+        BLOCKS,
+    ]);
+    command
+        .arg(std::env::current_exe().unwrap())
+        .arg("--write-until-there-is-room");
+    command
+        .arg(directory.path().join("sessions"))
+        .stdout(Stdio::piped());
+    let mut writing = Writing(command.spawn().unwrap());
+    let mut output = BufReader::new(writing.0.stdout.take().unwrap()).lines();
+    assert_eq!(output.next().unwrap().unwrap(), "full");
+    let limited = format!("--pid={}", writing.0.id());
+    let lifted = Command::new("prlimit")
+        .args([&limited, "--fsize=unlimited:unlimited"])
+        .status();
+    assert!(lifted.expect("prlimit of util-linux").success());
+    assert_eq!(output.next().unwrap().unwrap(), "room");
+    assert!(writing.0.wait().unwrap().success());
+}
+
+/// Says "full" when the store does, and "room" when it writes again and everything acknowledged is there.
+async fn write_until_there_is_room(path: &Path) {
+    let store = FileStore::open(path, Arc::new(SystemClock)).unwrap();
+    let mut acknowledged = Vec::new();
+    let mut told = false;
+    let started = Instant::now();
+    for number in 0.. {
+        assert!(
+            started.elapsed() < PATIENCE,
+            "told full: {told}, {} written",
+            acknowledged.len()
+        );
+        let now = SystemClock.now_ms();
+        let record = Record {
+            name: format!("{number}"),
+            version: 1,
+            expires_at_ms: now + 3_600_000,
+            created_at_ms: now,
+            indexes: vec![INDEX.to_owned()],
+            payload: vec![b'x'; 5_000],
+        };
+        match store.insert(record, b"created".to_vec()).await {
+            Ok(_) if told => break,
+            Ok(_) => acknowledged.push(number),
+            Err(StoreError::Full) if !told => {
+                assert!(
+                    matches!(store.check().await, Err(StoreError::Full)),
+                    "not ready while full"
+                );
+                assert!(store.load("0").await.unwrap().is_some(), "reading goes on");
+                println!("full");
+                told = true;
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    store.check().await.unwrap();
+    for number in acknowledged {
+        assert!(
+            store.load(&format!("{number}")).await.unwrap().is_some(),
+            "{number} was acknowledged"
+        );
+    }
+    println!("room");
 }

@@ -4,12 +4,14 @@
 //! - A write is acknowledged after the commit that holds it is on the disk; writes that arrive while a commit
 //!   runs share the next one, so that many writers cost few disk flushes.
 //! - Records, indexes, expiry and events change in one transaction: a crash leaves all or nothing.
+//! - After a failed commit the file is opened again, so that a disk that was full needs no restart.
 //! - The file belongs to one process at a time and is readable by its owner only.
 //!
 //! Reads are done on the caller's thread: they come from the engine's cache or the system's page cache and
 //! take microseconds, less than handing them to another thread. Deliberately absent: leases on disk, see
 //! `leases`.
 
+mod opened;
 mod tables;
 mod writer;
 
@@ -20,9 +22,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chassis::clock::Clock;
 use futures_util::stream::BoxStream;
-use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase as _, StorageError};
+use redb::ReadTransaction;
 use tokio::sync::watch;
 
+use self::opened::Opened;
 use self::tables::{EVENTS, INDEX, RECORDS};
 use self::writer::Writer;
 use super::follow::{self, EventLog};
@@ -30,10 +33,6 @@ use super::leases::Leases;
 use super::{
     Cursor, Holdings, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, codec,
 };
-
-/// Memory the engine may use for pages: the hot part of about twenty thousand sessions. The system's page
-/// cache holds the rest.
-const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Leases held at a time: one for each session that is refreshing.
 const MOST_LEASES: usize = 100_000;
@@ -79,25 +78,23 @@ pub struct FileStore {
 }
 
 struct Kept {
-    database: Arc<Database>,
+    file: Arc<Opened>,
     latest: watch::Sender<u64>,
 }
 
 impl FileStore {
     /// Opens or makes the file at `path`; recovers it if the last process was killed.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
-        let database = open_database(path)?;
-        let foreign = |source| FileError::Foreign {
+        let file = Arc::new(Opened::open(path)?);
+        let start = file.write(tables::start).map_err(|error| FileError::Foreign {
             path: path.to_owned(),
-            source,
-        };
-        let start = tables::start(&database).map_err(|error| foreign(Box::new(error)))?;
-        let database = Arc::new(database);
+            source: Box::new(error),
+        })?;
         let kept = Arc::new(Kept {
-            database: Arc::clone(&database),
+            file: Arc::clone(&file),
             latest: watch::Sender::new(start.latest_event),
         });
-        let writer = Writer::start(database, kept.latest.clone(), Arc::clone(&clock)).map_err(|source| {
+        let writer = Writer::start(file, kept.latest.clone(), Arc::clone(&clock)).map_err(|source| {
             FileError::Unusable {
                 path: path.to_owned(),
                 source,
@@ -125,113 +122,77 @@ impl FileStore {
     }
 }
 
-fn open_database(path: &Path) -> Result<Database, FileError> {
-    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-
-    let unusable = |source| FileError::Unusable {
-        path: path.to_owned(),
-        source,
-    };
-    let mut options = std::fs::OpenOptions::new();
-    let file = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(unusable)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))
-        .map_err(unusable)?;
-    let opened = Database::builder().set_cache_size(CACHE_BYTES).create_file(file);
-    opened.map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen => FileError::InUse {
-            path: path.to_owned(),
-        },
-        DatabaseError::Storage(StorageError::Io(source))
-            if !matches!(
-                source.kind(),
-                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
-            ) =>
-        {
-            unusable(source)
-        }
-        other => FileError::Foreign {
-            path: path.to_owned(),
-            source: Box::new(other),
-        },
-    })
-}
-
 /// Any engine error as the port tells it: a full disk is `Full`, damage `Corrupt`, the rest may pass.
 fn store_error(error: impl Into<redb::Error>) -> StoreError {
     match error.into() {
-        redb::Error::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => StoreError::Full,
+        redb::Error::Io(source) if is_full(&source) => StoreError::Full,
         redb::Error::Corrupted(_) => StoreError::Corrupt,
         other => StoreError::Unavailable(Box::new(other)),
     }
 }
 
-impl Kept {
-    fn reading(&self) -> Result<ReadTransaction, StoreError> {
-        self.database.begin_read().map_err(store_error)
-    }
+/// No room left on the disk, in the quota, or for a file of this size.
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
+}
 
-    fn load(&self, name: &str, now_ms: u64) -> Result<Option<Record>, StoreError> {
-        let records = self.reading()?.open_table(RECORDS).map_err(store_error)?;
+fn load(reading: &ReadTransaction, name: &str, now_ms: u64) -> Result<Option<Record>, StoreError> {
+    let records = reading.open_table(RECORDS).map_err(store_error)?;
+    let Some(bytes) = records.get(name).map_err(store_error)? else {
+        return Ok(None);
+    };
+    let record = codec::decode(name, bytes.value())?;
+    Ok(Some(record).filter(|record| now_ms < record.expires_at_ms))
+}
+
+fn list(
+    reading: &ReadTransaction,
+    index: &str,
+    after: Option<&Cursor>,
+    limit: usize,
+    now_ms: u64,
+) -> Result<Vec<Record>, StoreError> {
+    let records = reading.open_table(RECORDS).map_err(store_error)?;
+    let entries = reading.open_table(INDEX).map_err(store_error)?;
+    let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), |cursor| {
+        (cursor.created_at_ms, cursor.name.as_str())
+    });
+    let range = entries
+        .range((index, 0, "")..(index, created_at_ms, name))
+        .map_err(store_error)?;
+    let mut found = Vec::new();
+    for entry in range.rev() {
+        if found.len() == limit {
+            break;
+        }
+        let (key, _) = entry.map_err(store_error)?;
+        let (_, _, name) = key.value();
+        // Written together; without its record an entry is what sweeping an unreadable record left.
         let Some(bytes) = records.get(name).map_err(store_error)? else {
-            return Ok(None);
+            continue;
         };
         let record = codec::decode(name, bytes.value())?;
-        Ok(Some(record).filter(|record| now_ms < record.expires_at_ms))
-    }
-
-    fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-        now_ms: u64,
-    ) -> Result<Vec<Record>, StoreError> {
-        let reading = self.reading()?;
-        let records = reading.open_table(RECORDS).map_err(store_error)?;
-        let entries = reading.open_table(INDEX).map_err(store_error)?;
-        let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), |cursor| {
-            (cursor.created_at_ms, cursor.name.as_str())
-        });
-        let range = entries
-            .range((index, 0, "")..(index, created_at_ms, name))
-            .map_err(store_error)?;
-        let mut found = Vec::new();
-        for entry in range.rev() {
-            if found.len() == limit {
-                break;
-            }
-            let (key, _) = entry.map_err(store_error)?;
-            let (_, _, name) = key.value();
-            // Written together; without its record an entry is what sweeping an unreadable record left.
-            let Some(bytes) = records.get(name).map_err(store_error)? else {
-                continue;
-            };
-            let record = codec::decode(name, bytes.value())?;
-            if now_ms < record.expires_at_ms {
-                found.push(record);
-            }
+        if now_ms < record.expires_at_ms {
+            found.push(record);
         }
-        Ok(found)
     }
+    Ok(found)
 }
 
 impl EventLog for Kept {
     fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        let events = self.reading()?.open_table(EVENTS).map_err(store_error)?;
-        let range = events.range(after.saturating_add(1)..).map_err(store_error)?;
-        range
-            .take(limit)
-            .map(|entry| {
-                let (number, payload) = entry.map_err(store_error)?;
-                Ok((number.value(), payload.value().to_vec()))
-            })
-            .collect()
+        self.file.read(|reading| {
+            let events = reading.open_table(EVENTS).map_err(store_error)?;
+            let range = events.range(after.saturating_add(1)..).map_err(store_error)?;
+            range
+                .take(limit)
+                .map(|entry| {
+                    let (number, payload) = entry.map_err(store_error)?;
+                    Ok((number.value(), payload.value().to_vec()))
+                })
+                .collect()
+        })
     }
 }
 
@@ -248,7 +209,8 @@ impl SessionStore for FileStore {
     }
 
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
-        self.kept.load(name, self.now_ms())
+        let now_ms = self.now_ms();
+        self.kept.file.read(|reading| load(reading, name, now_ms))
     }
 
     async fn replace(
@@ -275,7 +237,10 @@ impl SessionStore for FileStore {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Vec<Record>, StoreError> {
-        self.kept.list(index, after, limit, self.now_ms())
+        let now_ms = self.now_ms();
+        self.kept
+            .file
+            .read(|reading| list(reading, index, after, limit, now_ms))
     }
 
     async fn acquire_lease(
@@ -318,6 +283,6 @@ impl SessionStore for FileStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.writer.check()?;
-        self.kept.load("", 0).map(|_| ())
+        self.kept.file.read(|reading| load(reading, "", 0)).map(|_| ())
     }
 }

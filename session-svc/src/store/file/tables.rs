@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redb::{Database, ReadableTable as _, StorageError, Table, TableDefinition, WriteTransaction};
+use redb::{ReadableTable as _, StorageError, Table, TableDefinition, WriteTransaction};
 use ring::rand::SecureRandom as _;
 
 use crate::store::follow::KEPT_EVENTS;
@@ -38,8 +38,7 @@ pub(super) struct Start {
 }
 
 /// Makes the tables if they are not there, and counts this opening.
-pub(super) fn start(database: &Database) -> Result<Start, StoreError> {
-    let transaction = database.begin_write().map_err(store_error)?;
+pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StoreError> {
     let start = {
         let tables = Tables::open(&transaction, 0)?;
         let mut facts = transaction.open_table(FACTS).map_err(store_error)?;

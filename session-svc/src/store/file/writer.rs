@@ -5,17 +5,18 @@
 //! - Nothing waits for the queue: when it is full the caller is told so.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chassis::clock::Clock;
-use redb::Database;
+use redb::WriteTransaction;
 use tokio::sync::{oneshot, watch};
 
 use crate::store::StoreError;
 
+use super::opened::Opened;
 use super::store_error;
 use super::tables::Tables;
 
@@ -28,8 +29,18 @@ const BATCH: usize = 512;
 /// How often expired records are looked for when nobody writes.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
+/// How often the file is opened again after a commit failed; it may take as long as reading the file.
+const REOPEN_EVERY: Duration = Duration::from_secs(1);
+
 /// Expired records cleared away by a commit: bounds its duration. More are left to the next.
 const SWEPT_AT_ONCE: usize = 512;
+
+/// The last commit went well.
+const WRITING: u8 = 0;
+/// The last commit failed.
+const FAILING: u8 = 1;
+/// The last commit failed for want of room.
+const FULL: u8 = 2;
 
 type Acknowledge = Box<dyn FnOnce() + Send>;
 type Job = Box<dyn for<'t> FnOnce(&mut Tables<'t>) -> Result<Acknowledge, StoreError> + Send>;
@@ -54,23 +65,24 @@ impl From<WriterError> for StoreError {
 pub(super) struct Writer {
     queue: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
-    failing: Arc<AtomicBool>,
+    state: Arc<AtomicU8>,
 }
 
 impl Writer {
     /// Starts the thread; `latest` is told the number of the last committed event.
     pub(super) fn start(
-        database: Arc<Database>,
+        file: Arc<Opened>,
         latest: watch::Sender<u64>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, std::io::Error> {
         let (queue, jobs) = sync_channel(QUEUE);
-        let failing = Arc::new(AtomicBool::new(false));
+        let state = Arc::new(AtomicU8::new(WRITING));
         let worker = Worker {
-            database,
+            opened_again: None,
+            file,
             latest,
             clock,
-            failing: Arc::clone(&failing),
+            state: Arc::clone(&state),
         };
         let thread = std::thread::Builder::new()
             .name("session-file".to_owned())
@@ -78,7 +90,7 @@ impl Writer {
         Ok(Self {
             queue: Some(queue),
             thread: Some(thread),
-            failing,
+            state,
         })
     }
 
@@ -102,15 +114,18 @@ impl Writer {
             TrySendError::Full(_) => WriterError::Behind,
             TrySendError::Disconnected(_) => WriterError::Lost,
         })?;
-        answered.await.map_err(|_| WriterError::Lost)?
+        match answered.await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(self.check().err().unwrap_or_else(|| WriterError::Lost.into())),
+        }
     }
 
     /// Whether the last commit went well.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        if self.failing.load(Ordering::Relaxed) {
-            Err(WriterError::Failing.into())
-        } else {
-            Ok(())
+        match self.state.load(Ordering::Acquire) {
+            WRITING => Ok(()),
+            FULL => Err(StoreError::Full),
+            _ => Err(WriterError::Failing.into()),
         }
     }
 }
@@ -125,36 +140,63 @@ impl Drop for Writer {
 }
 
 struct Worker {
-    database: Arc<Database>,
+    opened_again: Option<Instant>,
+    file: Arc<Opened>,
     latest: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
-    failing: Arc<AtomicBool>,
+    state: Arc<AtomicU8>,
 }
 
 impl Worker {
-    fn run(self, jobs: &Receiver<Job>) {
+    fn run(mut self, jobs: &Receiver<Job>) {
         loop {
-            let first = match jobs.recv_timeout(SWEEP_EVERY) {
+            let failing = self.state.load(Ordering::Relaxed) != WRITING;
+            let first = match jobs.recv_timeout(if failing { REOPEN_EVERY } else { SWEEP_EVERY }) {
                 Ok(job) => Some(job),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let batch: Vec<Job> = first.into_iter().chain(jobs.try_iter().take(BATCH)).collect();
-            let outcome = self.commit(batch);
-            self.failing.store(outcome.is_err(), Ordering::Relaxed);
+            // Their callers wait until the state says why.
+            let mut unanswered = Vec::with_capacity(batch.len());
+            let outcome = self
+                .file
+                .write(|transaction| self.commit(transaction, batch, &mut unanswered));
             if let Err(error) = outcome {
-                let cause = std::error::Error::source(&error)
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                tracing::error!(%error, cause, "a commit to the session file failed");
+                self.recover(&error);
             }
         }
     }
 
-    fn commit(&self, batch: Vec<Job>) -> Result<(), StoreError> {
-        let transaction = self.database.begin_write().map_err(store_error)?;
+    fn recover(&mut self, error: &StoreError) {
+        if self.opened_again.is_some_and(|at| at.elapsed() < REOPEN_EVERY) {
+            return;
+        }
+        let state = if matches!(error, StoreError::Full) {
+            FULL
+        } else {
+            FAILING
+        };
+        if self.state.load(Ordering::Relaxed) == WRITING || state == FULL {
+            self.state.store(state, Ordering::Release);
+        }
+        let cause = std::error::Error::source(error)
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        tracing::error!(%error, cause, "a commit to the session file failed: nothing of it was acknowledged");
+        if let Err(error) = self.file.open_again() {
+            tracing::error!(%error, "the session file cannot be opened again yet");
+        }
+        self.opened_again = Some(Instant::now());
+    }
+
+    fn commit(
+        &self,
+        transaction: WriteTransaction,
+        batch: Vec<Job>,
+        acknowledgements: &mut Vec<Acknowledge>,
+    ) -> Result<(), StoreError> {
         let mut tables = Tables::open(&transaction, self.clock.now_ms())?;
-        let mut acknowledgements = Vec::with_capacity(batch.len());
         for job in batch {
             acknowledgements.push(job(&mut tables)?);
         }
@@ -168,7 +210,8 @@ impl Worker {
         }
         self.latest
             .send_if_modified(|known| std::mem::replace(known, latest) != latest);
-        acknowledgements.into_iter().for_each(|acknowledge| acknowledge());
+        self.state.store(WRITING, Ordering::Release);
+        acknowledgements.drain(..).for_each(|acknowledge| acknowledge());
         Ok(())
     }
 }
