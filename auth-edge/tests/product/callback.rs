@@ -1,0 +1,245 @@
+//! Behaviour, section 3, and the cookie of section 8.
+
+use scripted_provider::{Answer as Script, Endpoint, IdTokenShape};
+use serde_json::json;
+
+use crate::support::{Answer, Browser, Stack};
+
+const JSON: [(&str, &str); 1] = [("accept", "application/json")];
+
+fn refused(answer: &Answer) {
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert!(answer.set_cookie("session").is_none(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login?returnTo=/account").await;
+    let answer = browser.visit(&callback).await;
+    assert_eq!((answer.status, answer.location()), (302, format!("{}/account", stack.base()).as_str()));
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let cookie = answer.set_cookie("session").unwrap();
+    assert!(cookie.len() < 220 && cookie.starts_with("session="), "{cookie}");
+    assert!(cookie.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400"), "{cookie}");
+    assert!(!cookie.contains("Secure"), "plain http: {cookie}");
+    let me = browser.get("/api/auth/me").await;
+    assert_eq!((me.status, me.header("cache-control")), (200, "no-store"));
+    let user = me.json();
+    assert_eq!(user["sub"], "alice");
+    for claim in ["aud", "iss", "iat", "exp", "nbf", "nonce", "azp", "auth_time", "at_hash"] {
+        assert!(user.get(claim).is_none(), "{claim}");
+    }
+    assert!(!me.body.contains("_token"));
+    assert_eq!(stack.counter("logins_total", "success"), 1);
+}
+
+#[tokio::test]
+async fn on_https_the_cookie_has_the_host_prefix() {
+    let stack = Stack::with(&[("EDGE_BASE_URL", "https://app.example")]).await;
+    let answer = stack.browser().sign_in().await;
+    let cookie = answer.set_cookie("session").unwrap();
+    assert!(cookie.starts_with("__Host-session=") && cookie.contains("; Secure") && !cookie.contains("Domain"));
+    assert!(answer.header("strict-transport-security").contains("max-age="));
+}
+
+#[tokio::test]
+async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login?returnTo=/a").await;
+    let query = callback.split_once('?').unwrap().1;
+    let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let with = |drop: &str, add: &[(&str, &str)]| {
+        let kept = pairs.iter().filter(|(name, _)| name != drop).map(|(n, v)| (n.as_str(), v.as_str()));
+        let query: String = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(kept.chain(add.iter().copied()))
+            .finish();
+        format!("/api/auth/callback?{query}")
+    };
+    let state = &pairs.iter().find(|(name, _)| name == "state").unwrap().1;
+    let before = stack.provider.calls(Endpoint::Discovery) + stack.provider.calls(Endpoint::Jwks);
+    for path in [
+        "/api/auth/callback".to_owned(),
+        with("state", &[]),
+        with("state", &[("state", "another")]),
+        with("", &[("state", state)]),
+        with("", &[("code", "another")]),
+        with("code", &[]),
+        with("code", &[("code", "")]),
+        with("iss", &[("iss", "https://evil.example")]),
+        with("", &[("iss", "https://evil.example")]),
+        with("code", &[("error", "access_denied")]),
+        with("", &[("error", "<script>alert(1)</script>"), ("error_description", "<script>alert(1)</script>")]),
+    ] {
+        let mut tab = browser.clone();
+        let answer = tab.visit(&path).await;
+        refused(&answer);
+        assert!(!answer.body.contains("alert(1)"), "{path}");
+        assert!(answer.header("content-security-policy").contains("default-src 'none'"), "{path}");
+        let json = browser.clone().get_with(&path, &JSON).await;
+        assert_eq!(json.status, 400);
+        // A message already used up by the page above is refused too, with the same code.
+        assert_eq!(json.json()["error"], "ERR_CALLBACK_HANDLER_FAILURE", "{path}");
+    }
+    let mut nobody = stack.browser();
+    refused(&nobody.visit(&callback).await);
+    assert_eq!(stack.provider.calls(Endpoint::Token), 0, "no code was redeemed");
+    assert_eq!(stack.provider.calls(Endpoint::Discovery) + stack.provider.calls(Endpoint::Jwks), before);
+}
+
+#[tokio::test]
+async fn an_error_of_the_provider_offers_to_try_again_with_the_same_return_to() {
+    let stack = Stack::start().await;
+    stack.provider.script(|script| script.authorize_error = Some("access_denied".to_owned()));
+    let mut browser = stack.browser();
+    let other = browser.until_callback("/api/auth/login?returnTo=/other").await;
+    let callback = browser.until_callback("/api/auth/login?returnTo=%2Fa%3Fb").await;
+    let answer = browser.visit(&callback).await;
+    refused(&answer);
+    assert!(answer.body.contains("cancelled"), "{}", answer.body);
+    let again = answer.body.split("href=\"").nth(1).unwrap().split('"').next().unwrap();
+    stack.provider.reset();
+    let again = again.replace("&amp;", "&").replace("&#39;", "'");
+    let callback = browser.until_callback(&again).await;
+    assert_eq!(browser.visit(&callback).await.location(), format!("{}/a?b", stack.base()));
+    let other = browser.visit(&other).await;
+    refused(&other);
+    assert!(other.body.contains("returnTo="), "the other transaction was left alone: {}", other.body);
+}
+
+#[tokio::test]
+async fn a_replay_is_refused_and_the_session_stays() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login").await;
+    let mut thief = browser.clone();
+    browser.visit(&callback).await;
+    refused(&browser.visit(&callback).await);
+    refused(&thief.visit(&callback).await);
+    assert_eq!(stack.provider.calls(Endpoint::Token), 1);
+    assert_eq!(browser.get("/api/auth/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_same_callback_many_times_at_once_redeems_the_code_once() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login").await;
+    let gate = stack.provider.hold(Endpoint::Token);
+    let tabs: Vec<_> = (0..8)
+        .map(|_| {
+            let (mut tab, callback) = (browser.clone(), callback.clone());
+            tokio::spawn(async move { tab.visit(&callback).await.status })
+        })
+        .collect();
+    stack.provider.wait_for_calls(Endpoint::Token, 1).await;
+    gate.release();
+    let mut statuses = Vec::new();
+    for tab in tabs {
+        statuses.push(tab.await.unwrap());
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [302, 400, 400, 400, 400, 400, 400, 400]);
+    assert_eq!(stack.provider.calls(Endpoint::Token), 1);
+}
+
+#[tokio::test]
+async fn another_browser_cannot_finish_a_sign_in() {
+    let stack = Stack::start().await;
+    let callback = stack.browser().until_callback("/api/auth/login").await;
+    let mut victim = stack.browser();
+    victim.visit("/api/auth/login").await;
+    refused(&victim.visit(&callback).await);
+    assert_eq!(stack.provider.calls(Endpoint::Token), 0);
+    assert_eq!(victim.jar.len(), 1, "the victim's own pending sign-in is untouched");
+}
+
+#[tokio::test]
+async fn a_transaction_expires_on_our_side_too() {
+    let stack = Stack::with(&[("EDGE_TRANSACTION_DURATION", "60")]).await;
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login?returnTo=/a").await;
+    stack.advance(60);
+    let answer = browser.visit(&callback).await;
+    refused(&answer);
+    assert!(answer.body.contains("expired") && answer.body.contains("returnTo="), "{}", answer.body);
+    assert!(browser.jar.is_empty());
+}
+
+#[tokio::test]
+async fn whatever_the_provider_does_wrong_is_400_and_changes_no_existing_session() {
+    let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let cases: Vec<(&str, Box<dyn Fn(&mut scripted_provider::Script)>)> = vec![
+        ("iss", Box::new(|s| _ = s.claims.insert("iss".into(), json!("https://evil.example")))),
+        ("no sub", Box::new(|s| _ = s.claims.insert("sub".into(), json!(null)))),
+        ("aud", Box::new(|s| _ = s.claims.insert("aud".into(), json!("another")))),
+        ("nonce", Box::new(|s| _ = s.claims.insert("nonce".into(), json!("another")))),
+        ("no iat", Box::new(|s| _ = s.claims.insert("iat".into(), json!(null)))),
+        ("signature", Box::new(|s| s.id_token = IdTokenShape::BadSignature)),
+        ("none", Box::new(|s| s.id_token = IdTokenShape::AlgNone)),
+        ("no id token", Box::new(|s| _ = s.token.insert("id_token".into(), json!(null)))),
+        ("token 500", Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::status(500)))),
+        ("token hangs", Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::Hang))),
+        ("token nonsense", Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::text(200, "text/html", "<p>")))),
+        ("userinfo sub", Box::new(|s| _ = s.userinfo.insert("sub".into(), json!("mallory")))),
+        ("userinfo 500", Box::new(|s| _ = s.answers.insert(Endpoint::Userinfo, Script::status(500)))),
+    ];
+    for (name, misbehave) in cases {
+        let callback = browser.until_callback("/api/auth/login").await;
+        stack.provider.script(|script| misbehave(script));
+        let answer = browser.visit(&callback).await;
+        assert_eq!(answer.status, 400, "{name}: {answer:?}");
+        assert!(answer.set_cookie("session").is_none(), "{name}");
+        stack.provider.reset();
+        assert_eq!(browser.get("/api/auth/me").await.json()["sub"], "alice", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_fresh_sign_in_gets_a_new_session_and_ends_the_one_brought_along() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let mut old: Browser = browser.clone();
+    browser.sign_in().await;
+    assert_ne!(old.jar["session"], browser.jar["session"]);
+    assert_eq!(old.get("/api/auth/me").await.status, 204, "the old session is gone");
+    assert_eq!(browser.get("/api/auth/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_forged_cookie_brought_along_is_ignored() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    browser.jar.insert("session".to_owned(), format!("{}.{}", "0".repeat(32), "A".repeat(43)));
+    browser.sign_in().await;
+    assert_eq!(browser.get("/api/auth/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_organization_that_does_not_match_is_refused() {
+    let stack = Stack::with(&[("OIDC_ORGANIZATION", "org_a")]).await;
+    let mut browser = stack.browser();
+    stack.provider.script(|script| _ = script.claims.insert("org_id".into(), json!("org_b")));
+    let callback = browser.until_callback("/api/auth/login").await;
+    refused(&browser.visit(&callback).await);
+    stack.provider.script(|script| _ = script.claims.insert("org_id".into(), json!("org_a")));
+    browser.sign_in().await;
+}
+
+#[tokio::test]
+async fn legal_but_odd_token_responses_are_accepted() {
+    let stack = Stack::start().await;
+    for missing in ["refresh_token", "scope", "expires_in"] {
+        stack.provider.script(|script| _ = script.token.insert(missing.into(), json!(null)));
+        let mut browser = stack.browser();
+        browser.sign_in().await;
+        assert_eq!(browser.get("/api/auth/me").await.status, 200, "without {missing}");
+        stack.provider.reset();
+    }
+}

@@ -1,0 +1,10 @@
+//! The edge as browsers and providers meet it: real HTTP, the real session service in this process, a scripted provider.
+
+mod callback;
+mod login;
+mod logout;
+mod outages;
+mod profile;
+mod provider_logout;
+mod routes;
+mod support;

@@ -1,0 +1,115 @@
+//! Behaviour, section 4: signing out by the provider, on the back channel and on the front channel.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{Browser, Stack};
+
+const PATH: &str = "/api/auth/backchannel-logout";
+
+async fn send(stack: &Stack, token: &str) -> u16 {
+    let answer = stack.browser().post(PATH, &[], &format!("logout_token={token}")).await;
+    assert_eq!(answer.header("cache-control"), "no-store", "{answer:?}");
+    if answer.status != 200 {
+        assert!(answer.json()["error"].is_string());
+    }
+    answer.status
+}
+
+async fn signed_in(stack: &Stack, sub: &str, sid: &str) -> Browser {
+    stack.provider.script(|script| {
+        script.sub = sub.to_owned();
+        script.sid = Some(sid.to_owned());
+    });
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    browser
+}
+
+#[tokio::test]
+async fn a_sid_ends_its_sessions_and_a_subject_ends_all_of_a_person() {
+    let stack = Stack::start().await;
+    let mut one = signed_in(&stack, "bob", "sid-1").await;
+    let mut two = signed_in(&stack, "bob", "sid-2").await;
+    let mut eve = signed_in(&stack, "eve", "sid-3").await;
+    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sid": "sid-1", "sub": null}))).await, 200);
+    assert_eq!((one.get("/api/auth/me").await.status, two.get("/api/auth/me").await.status), (204, 200));
+    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "bob", "sid": null}))).await, 200);
+    assert_eq!((two.get("/api/auth/me").await.status, eve.get("/api/auth/me").await.status), (204, 200));
+    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "bob", "sid": null}))).await, 200, "also when there was none");
+    let mut later = signed_in(&stack, "bob", "sid-1").await;
+    assert_eq!(later.get("/api/auth/me").await.status, 200, "a later sign-in with the same sid works at once");
+}
+
+#[tokio::test]
+async fn a_replay_or_a_bad_token_is_400_and_ends_nothing() {
+    let stack = Stack::start().await;
+    let token = stack.provider.logout_token(json!({"sub": "bob", "sid": null}));
+    assert_eq!(send(&stack, &token).await, 200);
+    let mut bob = signed_in(&stack, "bob", "sid-1").await;
+    assert_eq!(send(&stack, &token).await, 400, "a replay");
+    for patch in [
+        json!({"sub": "bob", "nonce": "n"}),
+        json!({"sub": "bob", "jti": null}),
+        json!({"sub": "bob", "events": null}),
+        json!({"sub": null, "sid": null}),
+        json!({"sub": "bob", "aud": "another"}),
+        json!({"sub": "bob", "iss": "https://evil.example"}),
+        json!({"sub": "bob", "iat": 1_000_000}),
+    ] {
+        assert_eq!(send(&stack, &stack.provider.logout_token(patch.clone())).await, 400, "{patch}");
+    }
+    assert_eq!(send(&stack, "nonsense").await, 400);
+    assert_eq!(bob.get("/api/auth/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_sid_and_a_subject_that_do_not_belong_together_end_nothing() {
+    let stack = Stack::start().await;
+    let mut bob = signed_in(&stack, "bob", "sid-1").await;
+    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "eve", "sid": "sid-1"}))).await, 400);
+    assert_eq!(bob.get("/api/auth/me").await.status, 200);
+    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "bob", "sid": "sid-1"}))).await, 200);
+    assert_eq!(bob.get("/api/auth/me").await.status, 204);
+}
+
+#[tokio::test]
+async fn a_wrong_body_is_415_413_or_400() {
+    let stack = Stack::start().await;
+    let mut machine = stack.browser();
+    let json = machine.post(PATH, &[("content-type", "application/json")], "{}").await;
+    assert_eq!(json.status, 415);
+    assert_eq!(machine.post(PATH, &[], &format!("logout_token={}", "a".repeat(70_000))).await.status, 413);
+    assert_eq!(machine.post(PATH, &[], "").await.status, 400);
+    assert_eq!(machine.post(PATH, &[], "logout_token=a&logout_token=b").await.status, 400);
+    assert_eq!(machine.send(Method::GET, PATH, &[], None).await.status, 405);
+}
+
+#[tokio::test]
+async fn while_the_store_is_down_the_provider_is_told_to_come_again_and_may() {
+    let stack = Stack::start().await;
+    let mut bob = signed_in(&stack, "bob", "sid-1").await;
+    let token = stack.provider.logout_token(json!({"sub": "bob", "sid": null}));
+    stack.sessions.stop().await;
+    assert_eq!(send(&stack, &token).await, 503);
+    stack.sessions.start_again().await;
+    assert_eq!(send(&stack, &token).await, 200, "the same token, since it has ended nothing yet");
+    assert_eq!(bob.get("/api/auth/me").await.status, 204);
+}
+
+#[tokio::test]
+async fn the_front_channel_needs_issuer_and_sid_and_may_be_framed_by_the_provider_alone() {
+    let stack = Stack::with(&[("EDGE_FRONTCHANNEL_LOGOUT", "true")]).await;
+    let mut bob = signed_in(&stack, "bob", "sid-1").await;
+    let path = "/api/auth/frontchannel-logout";
+    let issuer = stack.provider.issuer().to_owned();
+    for query in ["", "?sid=sid-1", "?iss=https://evil.example&sid=sid-1", &format!("?iss={issuer}")] {
+        let answer = stack.browser().get(&format!("{path}{query}")).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"), "{query}");
+    }
+    assert_eq!(bob.get("/api/auth/me").await.status, 200);
+    let answer = stack.browser().get(&format!("{path}?iss={issuer}&sid=sid-1")).await;
+    assert!(answer.header("content-security-policy").contains(&format!("frame-ancestors {issuer}")));
+    assert!(answer.header("x-frame-options").is_empty());
+    assert_eq!(bob.get("/api/auth/me").await.status, 204);
+}

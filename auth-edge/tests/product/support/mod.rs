@@ -1,0 +1,104 @@
+//! The stack under test and a browser for it. Everything listens on free loopback ports and ends when dropped.
+
+mod browser;
+mod session_service;
+
+use std::sync::Arc;
+
+use auth_edge::settings::{SERVICE, read};
+use auth_edge::{routes, start};
+use chassis::clock::{Clock, ManualClock, SystemClock};
+use chassis::settings::{Reader, Source};
+use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use browser::{Answer, Browser};
+use session_service::SessionService;
+
+/// The secret of every edge under test, unless a test sets another.
+pub const SECRET: &str = "a secret for tests that is long enough";
+
+/// Provider, session service and edge.
+pub struct Stack {
+    pub provider: ScriptedProvider,
+    pub clock: ManualClock,
+    pub sessions: SessionService,
+    pub metrics: prometheus::Registry,
+    address: String,
+    base: String,
+    stop: CancellationToken,
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Stack {
+    /// A stack with the default settings on http.
+    pub async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads.
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
+        let provider = ScriptedProvider::start();
+        let clock = ManualClock::new(SystemClock.now_ms());
+        let sessions = SessionService::start(&provider, &clock).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let mut pairs = vec![
+            ("EDGE_BASE_URL", format!("http://{address}")),
+            ("EDGE_SECRET", SECRET.to_owned()),
+            ("EDGE_RATE_LIMIT_LOGIN", "0".to_owned()),
+            ("EDGE_SESSION_SVC_URL", sessions.url()),
+            ("OIDC_ISSUER_URL", provider.issuer().to_owned()),
+            ("OIDC_CLIENT_ID", CLIENT_ID.to_owned()),
+            ("OIDC_CLIENT_SECRET", CLIENT_SECRET.to_owned()),
+            ("OIDC_HTTP_TIMEOUT_MS", "1000".to_owned()),
+        ];
+        for (name, value) in settings {
+            pairs.retain(|(known, _)| known != name);
+            pairs.push((name, (*value).to_owned()));
+        }
+        let base = pairs.iter().find(|(name, _)| *name == "EDGE_BASE_URL").unwrap().1.clone();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let source = Source::from_pairs(&SERVICE, &pairs);
+        let mut reader = Reader::new(&source);
+        let settings = read(&mut reader);
+        let (settings, _) = reader.finish(settings).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let metrics = prometheus::Registry::new();
+        let edge = start::build(settings, Arc::new(clock.clone()), &metrics).unwrap();
+        let stop = CancellationToken::new();
+        tokio::spawn(chassis::serve::serve(listener, routes::router(edge), None, stop.clone()));
+        Self { provider, clock, sessions, metrics, address, base, stop }
+    }
+
+    /// A browser without cookies.
+    pub fn browser(&self) -> Browser {
+        Browser::new(&self.address, &self.base)
+    }
+
+    /// The base URL without a slash at the end.
+    pub fn base(&self) -> &str {
+        self.base.trim_end_matches('/')
+    }
+
+    /// Moves the time of all three.
+    pub fn advance(&self, secs: u64) {
+        self.clock.advance_ms(secs * 1000);
+        let now = self.clock.now_ms() / 1000;
+        self.provider.script(|script| script.now = Some(now));
+    }
+
+    /// The value of a counter of the edge.
+    pub fn counter(&self, name: &str, label: &str) -> u64 {
+        let families = self.metrics.gather();
+        let family = families.iter().find(|family| family.name() == name);
+        let metrics = family.map(|family| family.get_metric()).unwrap_or_default();
+        let found = metrics.iter().find(|metric| metric.get_label().iter().any(|pair| pair.value() == label));
+        found.map_or(0.0, |metric| metric.get_counter().get_value()) as u64
+    }
+}

@@ -1,0 +1,103 @@
+//! The real session service in this process: memory store on the test's clock, real gRPC, and a switch to stop it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use chassis::clock::ManualClock;
+use chassis::secret::Reloading;
+use oidc::{ClientAuth, ClientSecret, ProviderSettings, RelyingParty};
+use ring::rand::SystemRandom;
+use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
+use session_svc::grpc::{self, Calls, Health};
+use session_svc::refresh::Refresher;
+use session_svc::session::Lifetime;
+use session_svc::sessions::keeper::Keeper;
+use session_svc::sessions::{Limits, Sessions};
+use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
+use session_svc::vault::{KeyRing, Vault};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The session service; what it keeps survives being stopped.
+pub struct SessionService {
+    router: Router,
+    address: std::net::SocketAddr,
+    running: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Drop for SessionService {
+    fn drop(&mut self) {
+        if let Some((stop, task)) = self.running.lock().unwrap().take() {
+            stop.cancel();
+            task.abort();
+        }
+    }
+}
+
+impl SessionService {
+    pub async fn start(provider: &ScriptedProvider, clock: &ManualClock) -> Self {
+        let store = Arc::new(MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY));
+        let vault = Vault::new(Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap()));
+        let lifetime = Lifetime { rolling_ms: 86_400_000, absolute_ms: 604_800_000, roll_interval_ms: 60_000 };
+        let keeper = Keeper::new(store, Arc::new(vault), lifetime);
+        let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
+        settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
+        let refresher = Refresher::new(keeper.clone(), RelyingParty::new(settings).unwrap());
+        let limits = Limits {
+            token_expiry_margin_ms: 60_000,
+            default_token_lifetime_ms: 300_000,
+            max_bytes: 65_536,
+            max_per_subject: 0,
+            watch_heartbeat: Duration::from_millis(300),
+        };
+        let sessions = Sessions::new(keeper, Arc::new(refresher), limits);
+        let measured = Calls::new(&prometheus::Registry::new()).unwrap();
+        let routes = grpc::routes(sessions, measured, &Health::new().await, CancellationToken::new()).unwrap();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let router = routes.layer(from_fn(move |request: Request, next: Next| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            next.run(request)
+        }));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = Self { router, address, running: Mutex::default(), calls };
+        service.serve(listener);
+        service
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// How many calls came.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Refuses connections until started again.
+    pub async fn stop(&self) {
+        let running = self.running.lock().unwrap().take();
+        if let Some((stop, task)) = running {
+            stop.cancel();
+            task.await.unwrap();
+        }
+    }
+
+    /// Goes on where it stopped, at the same address.
+    pub async fn start_again(&self) {
+        self.serve(TcpListener::bind(self.address).await.unwrap());
+    }
+
+    fn serve(&self, listener: TcpListener) {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(chassis::serve::serve(listener, self.router.clone(), None, stop.clone()));
+        *self.running.lock().unwrap() = Some((stop, task));
+    }
+}
