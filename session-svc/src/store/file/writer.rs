@@ -29,8 +29,9 @@ const BATCH: usize = 512;
 /// How often expired records are looked for when nobody writes.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// How often the file is opened again after a commit failed; it may take as long as reading the file.
-const REOPEN_EVERY: Duration = Duration::from_secs(1);
+/// How often a commit is tried after one failed: each failure opens the file again, which may take as long as
+/// reading it.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Expired records cleared away by a commit: bounds its duration. More are left to the next.
 const SWEPT_AT_ONCE: usize = 512;
@@ -78,7 +79,7 @@ impl Writer {
         let (queue, jobs) = sync_channel(QUEUE);
         let state = Arc::new(AtomicU8::new(WRITING));
         let worker = Worker {
-            opened_again: None,
+            failed_at: None,
             file,
             latest,
             clock,
@@ -140,7 +141,7 @@ impl Drop for Writer {
 }
 
 struct Worker {
-    opened_again: Option<Instant>,
+    failed_at: Option<Instant>,
     file: Arc<Opened>,
     latest: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
@@ -151,43 +152,44 @@ impl Worker {
     fn run(mut self, jobs: &Receiver<Job>) {
         loop {
             let failing = self.state.load(Ordering::Relaxed) != WRITING;
-            let first = match jobs.recv_timeout(if failing { REOPEN_EVERY } else { SWEEP_EVERY }) {
+            let first = match jobs.recv_timeout(if failing { RETRY_EVERY } else { SWEEP_EVERY }) {
                 Ok(job) => Some(job),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let batch: Vec<Job> = first.into_iter().chain(jobs.try_iter().take(BATCH)).collect();
+            if self.failed_at.is_some_and(|at| at.elapsed() < RETRY_EVERY) {
+                // Dropped: their callers are told the state.
+                continue;
+            }
             // Their callers wait until the state says why.
             let mut unanswered = Vec::with_capacity(batch.len());
             let outcome = self
                 .file
                 .write(|transaction| self.commit(transaction, batch, &mut unanswered));
-            if let Err(error) = outcome {
-                self.recover(&error);
+            match outcome {
+                Ok(()) => self.failed_at = None,
+                Err(error) => self.recover(&error),
             }
         }
     }
 
     fn recover(&mut self, error: &StoreError) {
-        if self.opened_again.is_some_and(|at| at.elapsed() < REOPEN_EVERY) {
-            return;
-        }
         let state = if matches!(error, StoreError::Full) {
             FULL
         } else {
             FAILING
         };
-        if self.state.load(Ordering::Relaxed) == WRITING || state == FULL {
-            self.state.store(state, Ordering::Release);
-        }
+        self.state.store(state, Ordering::Release);
         let cause = std::error::Error::source(error)
             .map(ToString::to_string)
             .unwrap_or_default();
         tracing::error!(%error, cause, "a commit to the session file failed: nothing of it was acknowledged");
+        // At once, so that it can be read; the next commit waits a while.
         if let Err(error) = self.file.open_again() {
             tracing::error!(%error, "the session file cannot be opened again yet");
         }
-        self.opened_again = Some(Instant::now());
+        self.failed_at = Some(Instant::now());
     }
 
     fn commit(
