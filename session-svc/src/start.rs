@@ -1,0 +1,160 @@
+//! From settings to a running service: put together, listened on, drained.
+//!
+//! Invariant: nothing here waits for the provider or a shared store, so that the service starts when they are down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::readiness::{Condition, Weight};
+use chassis::runtime::Runtime;
+use chassis::secret::{Reloading, split_list};
+use chassis::serve::{self, BindError};
+use chassis::tls::{ServerTls, TlsError};
+use oidc::{BuildError, RelyingParty};
+use ring::rand::SystemRandom;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::grpc::{self, BrokenDescriptors, Calls, Health};
+use crate::refresh::Refresher;
+use crate::session::Lifetime;
+use crate::session::id::NoRandomness;
+use crate::sessions::keeper::Keeper;
+use crate::sessions::{Limits, Sessions};
+use crate::settings::Settings;
+use crate::store::{self, OpenError, SessionStore};
+use crate::vault::{KeyRing, MalformedKey, Vault};
+
+/// How often the store is asked whether it is there.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long the store may take to say so.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why the service cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The listening address.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The listener's certificates.
+    #[error("TLS for SESSION_LISTEN cannot be set up")]
+    Tls(#[from] TlsError),
+    /// The store.
+    #[error("the store of SESSION_STORE cannot be opened")]
+    Store(#[from] OpenError),
+    /// The keys.
+    #[error("SESSION_ENCRYPTION_KEY cannot be used")]
+    Keys(#[from] MalformedKey),
+    /// No key could be made.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
+    /// The provider's settings.
+    #[error("the provider's settings cannot be used")]
+    Provider(#[from] BuildError),
+    /// The metrics.
+    #[error("the metrics cannot be registered")]
+    Metrics(#[from] prometheus::Error),
+    /// A broken build.
+    #[error(transparent)]
+    Descriptors(#[from] BrokenDescriptors),
+}
+
+/// What a service is put together from.
+#[derive(Clone)]
+pub struct Parts {
+    /// Keeps the sessions; its clock is the service's.
+    pub store: Arc<dyn SessionStore>,
+    /// Seals them.
+    pub keys: Reloading<KeyRing>,
+    /// Renews their tokens.
+    pub provider: RelyingParty,
+    /// How long they live.
+    pub lifetime: Lifetime,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Runs the service until it is told to stop.
+///
+/// # Errors
+/// What keeps it from starting.
+pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError> {
+    let tls = match settings.tls.clone() {
+        Some(files) => {
+            let tls = ServerTls::load(&files)?;
+            tls.follow(files);
+            Some(tls)
+        }
+        None => None,
+    };
+    let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
+    let provider = RelyingParty::new(settings.provider.clone())?;
+    let _watches = provider_settings::follow(&provider, settings.credential_files.clone());
+    let parts = Parts {
+        store: store::open(&settings.store, Arc::clone(&runtime.clock)).await?,
+        keys: keys(&settings)?,
+        provider,
+        lifetime: settings.lifetime,
+        limits: settings.limits,
+    };
+    serve(parts, listener, tls, runtime).await
+}
+
+/// Serves on a listener until the runtime shuts down.
+///
+/// # Errors
+/// What keeps it from starting.
+pub async fn serve(
+    parts: Parts,
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    runtime: Runtime,
+) -> Result<(), StartError> {
+    let condition = runtime.readiness.condition("store", Weight::Required);
+    let health = Health::new().await;
+    let keeper = Keeper::new(Arc::clone(&parts.store), Arc::new(Vault::new(parts.keys)), parts.lifetime);
+    let refresher = Refresher::new(keeper.clone(), parts.provider);
+    let sessions = Sessions::new(keeper, Arc::new(refresher), parts.limits);
+    let calls = Calls::new(&runtime.metrics)?;
+    let router = grpc::routes(sessions, calls, &health, runtime.shutdown.clone())?;
+    let probing = tokio::spawn(probe(parts.store, condition, health, runtime.shutdown.clone()));
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "answering gRPC");
+    }
+    serve::serve(listener, router, tls, runtime.shutdown).await;
+    probing.abort();
+    Ok(())
+}
+
+fn keys(settings: &Settings) -> Result<Reloading<KeyRing>, StartError> {
+    if settings.keys.is_empty() {
+        return Ok(Reloading::new(KeyRing::random(&SystemRandom::new())?));
+    }
+    let keys = Reloading::new(KeyRing::parse(&settings.keys)?);
+    if let Some(path) = &settings.keys_file {
+        keys.follow("SESSION_ENCRYPTION_KEY_FILE", path, |text| KeyRing::parse(&split_list(text)));
+    }
+    Ok(keys)
+}
+
+/// Tells whether the store answers, until the service drains.
+async fn probe(store: Arc<dyn SessionStore>, condition: Condition, health: Health, shutdown: CancellationToken) {
+    loop {
+        match tokio::time::timeout(PROBE_TIMEOUT, store.check()).await {
+            Ok(Ok(())) => {
+                condition.met();
+                health.serving(true).await;
+            }
+            Ok(Err(_)) | Err(_) => {
+                condition.unmet("the session store does not answer");
+                health.serving(false).await;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PROBE_INTERVAL) => {}
+            () = shutdown.cancelled() => break,
+        }
+    }
+    health.serving(false).await;
+}

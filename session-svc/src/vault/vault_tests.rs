@@ -1,0 +1,173 @@
+//! What opens and what does not, and what a session takes.
+
+use chassis::secret::Secret;
+use proptest::prelude::*;
+
+use super::*;
+use crate::session::change::Kind;
+use crate::session::{AccessToken, Claims, Device, Scope, SessionId, State, TokenSet};
+
+const OLD: &str = "00";
+const NEW: &str = "ff";
+
+fn ring(keys: &[&str]) -> KeyRing {
+    KeyRing::parse(&keys.iter().map(|key| Secret::new(key.repeat(32))).collect::<Vec<_>>()).unwrap()
+}
+
+fn vault(keys: &[&str]) -> Vault {
+    Vault::new(Reloading::new(ring(keys)))
+}
+
+/// A session of the usual size: an opaque access and refresh token, an ID token with five claims.
+fn session() -> Session {
+    let serde_json::Value::Object(user) = serde_json::json!({
+        "sub": "auth0|5f7c8ec7c33c6c004bbafe82", "name": "Ada Lovelace", "email": "ada@example.com",
+        "email_verified": true, "picture": "https://cdn.example.com/avatars/ada.png",
+    }) else {
+        panic!("an object is written above")
+    };
+    let device = Device {
+        user_agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36".to_owned(),
+        address: Some("203.0.113.7".parse().unwrap()),
+        at_ms: 1_700_000_000_000,
+    };
+    let secret = |text: &str| Secret::new(text.to_owned());
+    use base64::Engine as _;
+    let part = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+    let body = serde_json::to_vec(&user).unwrap();
+    let id_token = format!("{}.{}.{}", part(br#"{"alg":"RS256","kid":"key-1"}"#), part(&body), part(&[7; 256]));
+    Session {
+        handle: SessionId::from_bytes([3; 16]).handle(),
+        issuer: "https://issuer.example.com".to_owned(),
+        subject: "auth0|5f7c8ec7c33c6c004bbafe82".to_owned(),
+        user,
+        attributes: Claims::new(),
+        tokens: TokenSet {
+            access: Some(AccessToken {
+                value: secret("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
+                token_type: "Bearer".to_owned(),
+                expires_at_ms: 1_700_000_300_000,
+            }),
+            scope: Scope::parse("openid profile email offline_access"),
+            refresh: Some(secret("v1.MRjVkQ8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
+            id_token: Some(secret(&id_token)),
+            generation: 1,
+        },
+        provider_sid: Some("sid-1".to_owned()),
+        authenticated_at_ms: 1_699_999_999_000,
+        created_at_ms: 1_700_000_000_000,
+        rolled_at_ms: 1_700_000_060_000,
+        not_after_ms: Some(1_700_009_999_999),
+        created_on: device.clone(),
+        last_seen_on: Device { at_ms: 1_700_000_060_000, ..device },
+        state: State::NeedsSignIn,
+        version: 7,
+    }
+}
+
+#[test]
+fn a_session_comes_back_as_it_was() {
+    let (vault, session) = (vault(&[NEW]), session());
+    let sealed = vault.seal_session(&session).unwrap();
+    assert_eq!(vault.open_session(&session.handle.to_string(), 7, &sealed).unwrap(), session);
+}
+
+#[test]
+fn nothing_readable_is_in_a_sealed_session() {
+    let session = session();
+    let sealed = vault(&[NEW]).seal_session(&session).unwrap();
+    let text = String::from_utf8_lossy(&sealed);
+    for secret in ["Ada", "auth0|", "mQ3vXb", "issuer.example", "Mozilla"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+}
+
+#[test]
+fn a_session_of_the_usual_size_leaves_room_in_its_budget() {
+    let sealed = vault(&[NEW]).seal_session(&session()).unwrap();
+    assert!(sealed.len() <= 1_000, "{} bytes", sealed.len());
+}
+
+#[test]
+fn a_swapped_or_rolled_back_record_does_not_open() {
+    let (vault, session) = (vault(&[NEW]), session());
+    let name = session.handle.to_string();
+    let sealed = vault.seal_session(&session).unwrap();
+    let other = SessionId::from_bytes([4; 16]).handle().to_string();
+    assert!(matches!(vault.open_session(&other, 7, &sealed), Err(SealError::NotReadable)));
+    assert!(matches!(vault.open_session(&name, 8, &sealed), Err(SealError::NotReadable)));
+    assert!(matches!(vault.open_note("page", &name, &sealed), Err(SealError::NotReadable)));
+}
+
+#[test]
+fn an_older_key_still_opens_and_the_first_one_seals() {
+    let session = session();
+    let name = session.handle.to_string();
+    let sealed_before = vault(&[OLD]).seal_session(&session).unwrap();
+    let during = vault(&[NEW, OLD]);
+    assert!(during.open_session(&name, 7, &sealed_before).is_ok());
+    let sealed_during = during.seal_session(&session).unwrap();
+    let after = vault(&[NEW]);
+    assert!(after.open_session(&name, 7, &sealed_during).is_ok());
+    assert!(matches!(after.open_session(&name, 7, &sealed_before), Err(SealError::UnknownKey)));
+}
+
+#[test]
+fn a_replaced_ring_is_used_at_once() {
+    let keys = Reloading::new(ring(&[OLD]));
+    let vault = Vault::new(keys.clone());
+    keys.store(ring(&[NEW, OLD]));
+    let sealed = vault.seal_note("p", "n", b"note").unwrap();
+    assert_eq!(Vault::new(Reloading::new(ring(&[NEW]))).open_note("p", "n", &sealed).unwrap(), b"note");
+}
+
+#[test]
+fn a_newer_format_is_told_from_a_broken_text() {
+    let vault = vault(&[NEW]);
+    let mut sealed = vault.seal_note("p", "n", b"note").unwrap();
+    sealed[0] = FORMAT + 1;
+    assert!(matches!(vault.open_note("p", "n", &sealed), Err(SealError::UnknownFormat)));
+    assert!(matches!(vault.open_note("p", "n", &[]), Err(SealError::NotReadable)));
+}
+
+#[test]
+fn a_change_comes_back_as_it_was() {
+    let vault = vault(&[NEW]);
+    for kind in [Kind::Created, Kind::Rolled, Kind::Refreshed, Kind::Changed, Kind::Ended] {
+        let change = Change {
+            kind,
+            handle: session().handle,
+            issuer: "i".to_owned(),
+            subject: "s".to_owned(),
+            at_ms: 5,
+            cause: "logout".to_owned(),
+        };
+        assert_eq!(vault.open_change(&vault.seal_change(&change).unwrap()).unwrap(), change);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_changed_or_cut_text_opens_and_none_panics(at in 0usize..500, bit in 0u8..8, length in 0usize..500) {
+        let (vault, session) = (vault(&[NEW]), session());
+        let name = session.handle.to_string();
+        let sealed = vault.seal_session(&session).unwrap();
+        let mut flipped = sealed.clone();
+        flipped[at] ^= 1 << bit;
+        prop_assert!(vault.open_session(&name, 7, &flipped).is_err());
+        prop_assert!(vault.open_session(&name, 7, &sealed[..length]).is_err());
+    }
+
+    #[test]
+    fn two_different_tuples_are_never_bound_alike(a in ".{0,6}", b in ".{0,6}", c in ".{0,6}", d in ".{0,6}", v: u64, w: u64) {
+        if (&a, &b, v) != (&c, &d, w) {
+            prop_assert_ne!(bound_to(1, &a, &b, v), bound_to(1, &c, &d, w));
+        }
+    }
+
+    #[test]
+    fn stored_bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = wire::session_from_bytes(&session().handle.to_string(), 1, &bytes);
+        let _ = wire::change_from_bytes(&bytes);
+    }
+}
