@@ -1,0 +1,245 @@
+//! The handle a test holds.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::script::{Claims, Script, patch};
+use crate::signing::Keys;
+use crate::state::State;
+use crate::{CLIENT_ID, Endpoint, Recorded, server};
+
+/// How long a test waits for a call before it fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A provider on a thread of its own; it ends when dropped.
+pub struct ScriptedProvider {
+    state: Arc<State>,
+    port: u16,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Holds an endpoint's answers back until released or dropped.
+pub struct Gate {
+    state: Arc<State>,
+    endpoint: Endpoint,
+}
+
+impl Gate {
+    /// Lets the answers go.
+    pub fn release(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.state.held[&self.endpoint].send_replace(false);
+    }
+}
+
+impl ScriptedProvider {
+    /// Starts on a free loopback port.
+    #[expect(clippy::new_without_default, reason = "starting a server is no default")]
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        let port = listener.local_addr().expect("a bound address").port();
+        let state = Arc::new(State::new(format!("http://127.0.0.1:{port}")));
+        let running = Mutex::new(Some(run(listener, state.clone())));
+        Self { state, port, running }
+    }
+
+    /// The issuer identifier, `http://127.0.0.1:<port>`.
+    pub fn issuer(&self) -> &str {
+        &self.state.issuer
+    }
+
+    /// The full address of an endpoint.
+    pub fn url(&self, endpoint: Endpoint) -> String {
+        format!("{}{}", self.state.issuer, endpoint.path())
+    }
+
+    /// Changes the script.
+    pub fn script(&self, change: impl FnOnce(&mut Script)) {
+        change(&mut self.state.lock().script);
+    }
+
+    /// Goes back to good behaviour; keys, tokens and counts stay, and so does the clock.
+    pub fn reset(&self) {
+        let mut memory = self.state.lock();
+        memory.script = Script {
+            now: memory.script.now,
+            ..Script::default()
+        };
+    }
+
+    /// How many calls an endpoint got.
+    pub fn calls(&self, endpoint: Endpoint) -> usize {
+        *self.state.calls[&endpoint].borrow()
+    }
+
+    /// How many calls of that grant type the token endpoint got, whatever became of them.
+    pub fn grants(&self, grant_type: &str) -> usize {
+        self.state
+            .lock()
+            .grants
+            .get(grant_type)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The last requests an endpoint got, oldest first, at most 100.
+    pub fn requests(&self, endpoint: Endpoint) -> Vec<Recorded> {
+        self.state
+            .lock()
+            .requests
+            .get(&endpoint)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
+    }
+
+    /// The last request an endpoint got. Panics when there was none.
+    pub fn last_request(&self, endpoint: Endpoint) -> Recorded {
+        self.requests(endpoint).pop().expect("a request was made")
+    }
+
+    /// Waits until an endpoint got that many calls in all. Panics after 20 seconds.
+    pub async fn wait_for_calls(&self, endpoint: Endpoint, calls: usize) {
+        let mut count = self.state.calls[&endpoint].subscribe();
+        let reached = tokio::time::timeout(PATIENCE, count.wait_for(|count| *count >= calls)).await;
+        assert!(
+            reached.is_ok(),
+            "{endpoint:?} got {} calls, not {calls}",
+            self.calls(endpoint)
+        );
+    }
+
+    /// Holds an endpoint's answers back; calls are counted when they arrive.
+    pub fn hold(&self, endpoint: Endpoint) -> Gate {
+        self.state.held[&endpoint].send_replace(true);
+        Gate {
+            state: self.state.clone(),
+            endpoint,
+        }
+    }
+
+    /// Signs with a new key from now on; only it is in the JWKS.
+    pub fn rotate_keys(&self) {
+        let mut memory = self.state.lock();
+        memory.generation += 1;
+        let next = Keys::new(memory.generation);
+        memory.keys = memory.upcoming.take().unwrap_or(next);
+    }
+
+    /// Publishes the next key beside the current one; `rotate_keys` then begins to use it.
+    pub fn publish_key(&self) {
+        let mut memory = self.state.lock();
+        memory.upcoming = Some(Keys::new(memory.generation + 1));
+    }
+
+    /// Whether a refresh token would still be taken.
+    pub fn knows_refresh_token(&self, token: &str) -> bool {
+        self.state.lock().refresh_tokens.contains_key(token)
+    }
+
+    /// Forgets all refresh tokens, as when a person's grants are withdrawn.
+    pub fn forget_refresh_tokens(&self) {
+        self.state.lock().refresh_tokens.clear();
+    }
+
+    /// A compact JWS of these claims by the current key, `typ` JWT.
+    pub fn sign(&self, claims: Value) -> String {
+        let memory = self.state.lock();
+        memory.keys.sign(&memory.header("JWT"), &claims)
+    }
+
+    /// A compact JWS with header members of one's own; `null` removes one.
+    pub fn sign_with_header(&self, header: Value, claims: Value) -> String {
+        let memory = self.state.lock();
+        let mut own = memory.header("JWT");
+        if let (Value::Object(own), Value::Object(header)) = (&mut own, &header) {
+            patch(own, header);
+        }
+        memory.keys.sign(&own, &claims)
+    }
+
+    /// A good logout token, patched with these claims; give `sub` or `sid` or both.
+    pub fn logout_token(&self, claims: Value) -> String {
+        self.logout_token_with_header(json!({}), claims)
+    }
+
+    /// The same with header members of one's own; `null` removes one.
+    pub fn logout_token_with_header(&self, header: Value, claims: Value) -> String {
+        let good = {
+            let mut memory = self.state.lock();
+            let now = memory.now();
+            json!({
+                "iss": self.state.issuer, "aud": CLIENT_ID, "iat": now, "exp": now + 120, "jti": memory.fresh("jti"),
+                "events": { "http://schemas.openid.net/event/backchannel-logout": {} },
+            })
+        };
+        let mut own = good.as_object().cloned().unwrap_or_default();
+        patch(&mut own, claims.as_object().unwrap_or(&Claims::new()));
+        let mut head = json!({ "typ": "logout+jwt" });
+        if let (Value::Object(head), Value::Object(header)) = (&mut head, header) {
+            head.extend(header);
+        }
+        self.sign_with_header(head, Value::Object(own))
+    }
+
+    /// Closes the port and every connection.
+    pub fn stop(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Running { stop, thread }) = running {
+            drop(stop);
+            thread.join().expect("the provider's thread ends");
+        }
+    }
+
+    /// Opens the same port again.
+    pub fn start_again(&self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.is_none() {
+            let listener = TcpListener::bind(("127.0.0.1", self.port)).expect("the same port again");
+            *running = Some(run(listener, self.state.clone()));
+        }
+    }
+}
+
+impl Drop for ScriptedProvider {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn run(listener: TcpListener, state: Arc<State>) -> Running {
+    listener.set_nonblocking(true).expect("a non-blocking listener");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime for the provider");
+        runtime.block_on(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener on the runtime");
+            let serving = axum::serve(listener, server::router(state));
+            tokio::select! {
+                _ = async { serving.await } => {}
+                _ = stopped => {}
+            }
+        });
+        // dropping the runtime closes every connection
+    });
+    Running { stop, thread }
+}

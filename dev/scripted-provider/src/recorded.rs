@@ -1,0 +1,79 @@
+//! What was asked of the provider.
+
+/// An endpoint of the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// `/.well-known/openid-configuration`.
+    Discovery,
+    /// `jwks_uri`.
+    Jwks,
+    /// `authorization_endpoint`.
+    Authorize,
+    /// `token_endpoint`.
+    Token,
+    /// `userinfo_endpoint`.
+    Userinfo,
+    /// `end_session_endpoint`.
+    EndSession,
+    /// `revocation_endpoint`.
+    Revocation,
+    /// `pushed_authorization_request_endpoint`.
+    Par,
+}
+
+impl Endpoint {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Discovery,
+        Self::Jwks,
+        Self::Authorize,
+        Self::Token,
+        Self::Userinfo,
+        Self::EndSession,
+        Self::Revocation,
+        Self::Par,
+    ];
+
+    /// Its path, unlike any convention on purpose.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Discovery => "/.well-known/openid-configuration",
+            Self::Jwks => "/published/keys-7f3a",
+            Self::Authorize => "/front/begin",
+            Self::Token => "/back/exchange",
+            Self::Userinfo => "/back/person",
+            Self::EndSession => "/front/finish",
+            Self::Revocation => "/back/forget",
+            Self::Par => "/back/push",
+        }
+    }
+}
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// HTTP method.
+    pub method: String,
+    /// Query parameters, decoded, in order.
+    pub query: Vec<(String, String)>,
+    /// Form fields of the body, decoded, in order.
+    pub form: Vec<(String, String)>,
+    /// Header fields, names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Recorded {
+    /// The first form field or query parameter of that name.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        let mut all = self.form.iter().chain(&self.query);
+        all.find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The first header field of that name (lower case).
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+}

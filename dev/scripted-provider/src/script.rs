@@ -1,0 +1,177 @@
+//! The script: what the provider says and how it misbehaves.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::Endpoint;
+
+/// Members to set, or with `null` to remove.
+pub type Claims = Map<String, Value>;
+
+/// The shape of the ID tokens handed out.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum IdTokenShape {
+    /// As it should be.
+    #[default]
+    Right,
+    /// One bit of the signature is wrong.
+    BadSignature,
+    /// `alg` none and no signature.
+    AlgNone,
+    /// HS256 with the text of the public key as the secret.
+    Hs256WithPublicKey,
+    /// Signed by a key that is not in the JWKS, under a `kid` that is not either.
+    UnknownKid,
+    /// No `kid` in the header.
+    NoKid,
+    /// Signed by a foreign key whose public half is in the header (`jwk`), under the right `kid`.
+    EmbeddedJwk,
+    /// A header with `crit`.
+    Critical,
+    /// Exactly this text.
+    Raw(String),
+}
+
+/// A whole answer that takes the place of the usual one.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// This answer.
+    Http {
+        /// Status code.
+        status: u16,
+        /// Header fields.
+        headers: Vec<(String, String)>,
+        /// Body.
+        body: String,
+    },
+    /// None, ever; the connection stays open.
+    Hang,
+}
+
+impl Answer {
+    /// An empty answer of that status.
+    pub fn status(status: u16) -> Self {
+        Self::Http {
+            status,
+            headers: Vec::new(),
+            body: String::new(),
+        }
+    }
+
+    /// A JSON answer.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::text(status, "application/json", body.to_string())
+    }
+
+    /// Any text of any content type.
+    pub fn text(status: u16, content_type: &str, body: impl Into<String>) -> Self {
+        Self::Http {
+            status,
+            headers: vec![("content-type".to_owned(), content_type.to_owned())],
+            body: body.into(),
+        }
+    }
+
+    /// A redirect.
+    pub fn redirect(location: &str) -> Self {
+        Self::Http {
+            status: 302,
+            headers: vec![("location".to_owned(), location.to_owned())],
+            body: String::new(),
+        }
+    }
+}
+
+/// What the provider says. The default is good behaviour.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// The provider's clock in seconds since the Unix epoch; `None` is the real one.
+    pub now: Option<u64>,
+    /// Subject that signs in next.
+    pub sub: String,
+    /// Claims about that person, in the ID token and in userinfo.
+    pub user: Claims,
+    /// `sid` of the next login; `None` makes a fresh one per login, and a patch can remove it.
+    pub sid: Option<String>,
+    /// JWS algorithm: RS256, ES256, PS256, EdDSA or HS256.
+    pub algorithm: &'static str,
+    /// Patches the discovery document.
+    pub metadata: Claims,
+    /// Whether pushed authorization requests are offered.
+    pub offer_par: bool,
+    /// Replaces the keys of the JWKS.
+    pub jwks: Option<Value>,
+    /// OAuth error of the authorization endpoint instead of a code.
+    pub authorize_error: Option<String>,
+    /// `iss` of the authorization response; `None` is the issuer.
+    pub callback_iss: Option<String>,
+    /// Leaves `iss` out of the authorization response.
+    pub no_callback_iss: bool,
+    /// Patches the ID token's claims.
+    pub claims: Claims,
+    /// Patches the ID token's header before signing.
+    pub header: Claims,
+    /// Shape of ID tokens.
+    pub id_token: IdTokenShape,
+    /// Patches responses to the code grant.
+    pub token: Claims,
+    /// Patches responses to the refresh grant.
+    pub refresh: Claims,
+    /// OAuth error of the refresh grant (status 400).
+    pub refresh_error: Option<String>,
+    /// Whether a refresh hands out a new ID token.
+    pub refresh_id_token: bool,
+    /// Whether a refresh token is used once; using it twice kills its successors.
+    pub rotate_refresh_tokens: bool,
+    /// Patches userinfo.
+    pub userinfo: Claims,
+    /// Whether userinfo is a signed JWT.
+    pub userinfo_jwt: bool,
+    /// Whole answers by endpoint.
+    pub answers: HashMap<Endpoint, Answer>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        let mut user = Claims::new();
+        user.insert("name".to_owned(), json!("Alice Example"));
+        user.insert("email".to_owned(), json!("alice@example.com"));
+        user.insert("email_verified".to_owned(), json!(true));
+        Self {
+            now: None,
+            sub: "alice".to_owned(),
+            user,
+            sid: None,
+            algorithm: "RS256",
+            metadata: Claims::new(),
+            offer_par: false,
+            jwks: None,
+            authorize_error: None,
+            callback_iss: None,
+            no_callback_iss: false,
+            claims: Claims::new(),
+            header: Claims::new(),
+            id_token: IdTokenShape::Right,
+            token: Claims::new(),
+            refresh: Claims::new(),
+            refresh_error: None,
+            refresh_id_token: true,
+            rotate_refresh_tokens: true,
+            userinfo: Claims::new(),
+            userinfo_jwt: false,
+            answers: HashMap::new(),
+        }
+    }
+}
+
+/// Applies a patch: sets members, and removes those that are `null`.
+pub(crate) fn patch(target: &mut Claims, patch: &Claims) {
+    for (name, value) in patch {
+        if value.is_null() {
+            target.remove(name);
+        } else {
+            target.insert(name.clone(), value.clone());
+        }
+    }
+}

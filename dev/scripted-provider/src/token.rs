@@ -1,0 +1,133 @@
+//! The token endpoint: client authentication, the code grant with PKCE and the refresh grant with rotation.
+
+use axum::Json;
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use crate::script::{Claims, patch};
+use crate::server::{oauth_error, unauthorized_client};
+use crate::signing::encode;
+use crate::state::{Login, Memory, State};
+use crate::{CLIENT_ID, CLIENT_SECRET, Recorded};
+
+/// Answers a grant.
+pub(crate) fn token(state: &State, request: &Recorded) -> Response {
+    let mut memory = state.lock();
+    let grant = request.param("grant_type").unwrap_or_default().to_owned();
+    *memory.grants.entry(grant.clone()).or_default() += 1;
+    if !is_our_client(request) {
+        return unauthorized_client();
+    }
+    match grant.as_str() {
+        "authorization_code" => code_grant(state, &mut memory, request),
+        "refresh_token" => refresh_grant(state, &mut memory, request),
+        _ => oauth_error("unsupported_grant_type"),
+    }
+}
+
+fn code_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Response {
+    let code = request.param("code").unwrap_or_default();
+    let Some(login) = memory.codes.remove(code) else {
+        return oauth_error("invalid_grant");
+    };
+    let verifier = request.param("code_verifier").unwrap_or_default();
+    let challenge = encode(ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes()).as_ref());
+    if login.challenge.as_deref() != Some(&challenge)
+        || request.param("redirect_uri") != Some(&login.redirect_uri)
+    {
+        return oauth_error("invalid_grant");
+    }
+    let nonce = login.nonce.clone();
+    let body = issue(state, memory, &login, nonce.as_deref(), true, None);
+    respond(body, &memory.script.token)
+}
+
+fn refresh_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Response {
+    if let Some(error) = memory.script.refresh_error.clone() {
+        return oauth_error(&error);
+    }
+    let token = request.param("refresh_token").unwrap_or_default();
+    if let Some(login) = memory.used_refresh_tokens.get(token).cloned() {
+        memory.refresh_tokens.retain(|_, other| other.sid != login.sid);
+        return oauth_error("invalid_grant");
+    }
+    let Some(login) = memory.refresh_tokens.get(token).cloned() else {
+        return oauth_error("invalid_grant");
+    };
+    let mut kept = Some(token.to_owned());
+    if memory.script.rotate_refresh_tokens {
+        memory.refresh_tokens.remove(token);
+        memory.used_refresh_tokens.insert(token.to_owned(), login.clone());
+        kept = None;
+    }
+    let with_id_token = memory.script.refresh_id_token;
+    let body = issue(state, memory, &login, None, with_id_token, kept);
+    respond(body, &memory.script.refresh)
+}
+
+fn issue(
+    state: &State,
+    memory: &mut Memory,
+    login: &Login,
+    nonce: Option<&str>,
+    with_id_token: bool,
+    kept_refresh_token: Option<String>,
+) -> Claims {
+    let access_token = memory.fresh("access");
+    let refresh_token = kept_refresh_token.unwrap_or_else(|| memory.fresh("refresh"));
+    memory.access_tokens.insert(access_token.clone(), login.clone());
+    memory.refresh_tokens.insert(refresh_token.clone(), login.clone());
+    let mut body = Claims::new();
+    if with_id_token {
+        body.insert(
+            "id_token".to_owned(),
+            json!(memory.id_token(&state.issuer, login, nonce, &access_token)),
+        );
+    }
+    body.insert("access_token".to_owned(), json!(access_token));
+    body.insert("refresh_token".to_owned(), json!(refresh_token));
+    body.insert("token_type".to_owned(), json!("Bearer"));
+    body.insert("expires_in".to_owned(), json!(3600));
+    body.insert("scope".to_owned(), json!(login.scope));
+    body
+}
+
+fn respond(mut body: Claims, script: &Claims) -> Response {
+    patch(&mut body, script);
+    ([("cache-control", "no-store")], Json(Value::Object(body))).into_response()
+}
+
+/// Basic or post with the secret, an assertion, or a public client; the assertion's claims are the test's to look at.
+pub(crate) fn is_our_client(request: &Recorded) -> bool {
+    if let Some(basic) = request
+        .header("authorization")
+        .and_then(|value| value.strip_prefix("Basic "))
+    {
+        let Some(text) = STANDARD
+            .decode(basic)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+        else {
+            return false;
+        };
+        let Some((id, secret)) = text.split_once(':') else {
+            return false;
+        };
+        return decode(id) == CLIENT_ID && decode(secret) == CLIENT_SECRET;
+    }
+    request.param("client_id") == Some(CLIENT_ID)
+        && request
+            .param("client_secret")
+            .is_none_or(|secret| secret == CLIENT_SECRET)
+}
+
+fn decode(text: &str) -> String {
+    let pair = format!("k={text}");
+    form_urlencoded::parse(pair.as_bytes())
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}

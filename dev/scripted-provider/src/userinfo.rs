@@ -1,0 +1,50 @@
+//! Userinfo and revocation.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+
+use crate::script::patch;
+use crate::server::unauthorized_client;
+use crate::state::State;
+use crate::token::is_our_client;
+use crate::{CLIENT_ID, Recorded};
+
+/// Tells about the person an access token stands for.
+pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
+    let memory = state.lock();
+    let token = request
+        .header("authorization")
+        .and_then(|value| value.strip_prefix("Bearer "));
+    let Some(login) = token.and_then(|token| memory.access_tokens.get(token)) else {
+        return (
+            StatusCode::UNAUTHORIZED,
+            [("www-authenticate", "Bearer error=\"invalid_token\"")],
+        )
+            .into_response();
+    };
+    let mut claims = login.user.clone();
+    claims.insert("sub".to_owned(), json!(login.sub));
+    patch(&mut claims, &memory.script.userinfo);
+    if memory.script.userinfo_jwt {
+        for (name, value) in [("iss", json!(state.issuer)), ("aud", json!(CLIENT_ID))] {
+            claims.entry(name).or_insert(value);
+        }
+        let token = memory.keys.sign(&memory.header("JWT"), &Value::Object(claims));
+        return ([("content-type", "application/jwt")], token).into_response();
+    }
+    Json(Value::Object(claims)).into_response()
+}
+
+/// Forgets a token.
+pub(crate) fn revoke(state: &State, request: &Recorded) -> Response {
+    if !is_our_client(request) {
+        return unauthorized_client();
+    }
+    let mut memory = state.lock();
+    let token = request.param("token").unwrap_or_default();
+    memory.refresh_tokens.remove(token);
+    memory.access_tokens.remove(token);
+    StatusCode::OK.into_response()
+}
