@@ -1,0 +1,92 @@
+/**
+ * What went wrong in a gRPC-Web call, in the words of the contract: `reason` is a value of `ErrorReason`, read
+ * from google.rpc.ErrorInfo. Anything that carries none (a proxy's page, a cut connection) has an empty reason.
+ */
+import { BinaryReader, base64Decode } from "@bufbuild/protobuf/wire";
+import type { ErrorReason } from "../gen/session/v1/error_reason_pb";
+
+/** The word of a reason as it travels: `ERR_MISSING_SESSION`. */
+export type Reason = keyof typeof ErrorReason | "";
+
+// google.rpc.Code
+const DEADLINE_EXCEEDED = 4;
+const RESOURCE_EXHAUSTED = 8;
+const UNAVAILABLE = 14;
+
+/** A failed call. */
+export class RpcFailure extends Error {
+  override readonly name = "RpcFailure";
+
+  constructor(
+    /** gRPC status code. */
+    readonly code: number,
+    /** `ERR_…`, or empty. */
+    readonly reason: Reason,
+    /** The request id to quote, if the edge told one. */
+    readonly requestId: string | null,
+    message: string,
+  ) {
+    super(message);
+  }
+
+  /** Whether asking again later may help and nothing was lost. */
+  get transient(): boolean {
+    return this.code === UNAVAILABLE || this.code === DEADLINE_EXCEEDED || this.code === RESOURCE_EXHAUSTED;
+  }
+
+  /** Whether the session is gone. */
+  get missingSession(): boolean {
+    return this.reason === "ERR_MISSING_SESSION";
+  }
+}
+
+/** Turns what grpc-web rejects with into an `RpcFailure`. */
+export function toRpcFailure(cause: unknown): RpcFailure {
+  if (cause instanceof RpcFailure) return cause;
+  const { code, message, metadata } = (cause ?? {}) as Partial<{
+    code: number;
+    message: string;
+    metadata: Record<string, string>;
+  }>;
+  const failure = new RpcFailure(
+    code ?? 2,
+    reasonOf(metadata?.["grpc-status-details-bin"]),
+    metadata?.["x-request-id"] ?? null,
+    message ?? "",
+  );
+  failure.cause = cause;
+  return failure;
+}
+
+const ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo";
+
+/** Reads ErrorInfo.reason out of a base64 google.rpc.Status; empty when there is none or it is malformed. */
+export function reasonOf(detailsBase64: string | undefined): Reason {
+  if (!detailsBase64) return "";
+  try {
+    for (const any of fields(base64Decode(detailsBase64), 3)) {
+      const [typeUrl] = fields(any, 1);
+      const [value] = fields(any, 2);
+      if (!typeUrl || !value || text(typeUrl) !== ERROR_INFO) continue;
+      const [reason] = fields(value, 1);
+      if (reason) return text(reason) as Reason;
+    }
+  } catch {
+    // A malformed detail tells nothing; the status code still does.
+  }
+  return "";
+}
+
+const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+/** All length-delimited values of one field of a message: enough for the three messages above. */
+function fields(message: Uint8Array, wanted: number): Uint8Array[] {
+  const reader = new BinaryReader(message);
+  const found: Uint8Array[] = [];
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag();
+    if (field === wanted && wireType === 2) found.push(reader.bytes());
+    else reader.skip(wireType, field);
+  }
+  return found;
+}

@@ -1,0 +1,49 @@
+/**
+ * A User-Agent header in words. Good enough for a person to recognise a device by; nothing is decided by it.
+ * What a header claims may be false, and the page says what it claims.
+ */
+
+export type DeviceKind = "desktop" | "phone" | "tablet" | "terminal";
+
+export interface Described {
+  browser: string;
+  system: string;
+  kind: DeviceKind;
+}
+
+// The order matters: most browsers also claim to be the ones further down.
+const BROWSERS: readonly (readonly [RegExp, string])[] = [
+  [/\bEdg(?:e|A|iOS)?\//, "Edge"],
+  [/\bOPR\/|\bOpera\b/, "Opera"],
+  [/\bVivaldi\//, "Vivaldi"],
+  [/\bSamsungBrowser\//, "Samsung Internet"],
+  [/\bFirefox\/|\bFxiOS\//, "Firefox"],
+  [/\bHeadlessChrome\/|\bChrome\/|\bCriOS\//, "Chrome"],
+  [/\bSafari\//, "Safari"],
+];
+
+const SYSTEMS: readonly (readonly [RegExp, string, DeviceKind])[] = [
+  [/\biPad\b/, "iPad", "tablet"],
+  [/\biPhone\b/, "iPhone", "phone"],
+  [/\bAndroid\b.*\bMobile\b/, "Android", "phone"],
+  [/\bAndroid\b/, "Android", "tablet"],
+  [/\bCrOS\b/, "ChromeOS", "desktop"],
+  [/\bWindows\b/, "Windows", "desktop"],
+  [/\bMac OS X\b|\bMacintosh\b/, "macOS", "desktop"],
+  [/\bLinux\b|\bX11\b/, "Linux", "desktop"],
+];
+
+// A header this long is not a browser's; the edge cuts at the same length.
+const LONGEST_NAME = 40;
+
+/** Null for a header that says nothing. */
+export function describeDevice(userAgent: string): Described | null {
+  const agent = userAgent.trim();
+  if (!agent) return null;
+  const browser = BROWSERS.find(([pattern]) => pattern.test(agent))?.[1];
+  const system = SYSTEMS.find(([pattern]) => pattern.test(agent));
+  if (browser && system) return { browser, system: system[1], kind: system[2] };
+  // A program names itself first: "curl/8.5.0".
+  const name = browser ?? agent.split(/[\s/(]/, 1)[0]?.slice(0, LONGEST_NAME) ?? "";
+  return { browser: name, system: system?.[1] ?? "", kind: system?.[2] ?? "terminal" };
+}

@@ -1,0 +1,22 @@
+import "./ui/tokens.css";
+import "./ui/base.css";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { RouterProvider } from "react-router/dom";
+import { queryClient, sessionStore } from "./app";
+import { createRouter } from "./routes";
+import { SessionProvider } from "./session";
+
+const root = document.getElementById("root");
+if (!root) throw new Error("index.html has no #root");
+
+createRoot(root).render(
+  <StrictMode>
+    <SessionProvider store={sessionStore}>
+      <QueryClientProvider client={queryClient}>
+        <RouterProvider router={createRouter()} />
+      </QueryClientProvider>
+    </SessionProvider>
+  </StrictMode>,
+);

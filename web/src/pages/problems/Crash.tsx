@@ -1,0 +1,25 @@
+import { paths } from "../../paths";
+import { Message } from "../../shell/Message";
+import { Button, LinkButton } from "../../ui/Button";
+import { words } from "../../words";
+
+/** What stands where a page broke. It needs nothing that may be broken as well: no session, no router. */
+export function Crash() {
+  return (
+    <Message
+      title={words.crash.title}
+      lead={words.crash.lead}
+      detail={words.crash.detail}
+      actions={
+        <>
+          <Button look="primary" icon="refresh" onClick={() => window.location.reload()}>
+            {words.crash.reload}
+          </Button>
+          <LinkButton look="quiet" href={paths.home}>
+            {words.home}
+          </LinkButton>
+        </>
+      }
+    />
+  );
+}

@@ -1,0 +1,36 @@
+import { Link, useSearchParams } from "react-router";
+import { paths } from "../../paths";
+import { loginUrl } from "../../session";
+import { Message } from "../../shell/Message";
+import { buttonClass, LinkButton } from "../../ui/Button";
+import { words } from "../../words";
+
+const say = words.signInError;
+// What a link may make this page show: our words for a known code, and something that can only be a request id.
+const REQUEST_ID = /^[\w-]{1,64}$/;
+
+/** Says why a sign-in did not work. Of the address only known codes and a request id are used. */
+export function SignInError() {
+  const [query] = useSearchParams();
+  const code = query.get("error") ?? "";
+  const requestId = query.get("request_id") ?? "";
+  const returnTo = query.get("returnTo") ?? paths.account;
+  return (
+    <Message
+      title={say.title}
+      lead={say.lead}
+      detail={Object.hasOwn(say.reasons, code) ? say.reasons[code] : say.otherwise}
+      reference={REQUEST_ID.test(requestId) ? words.reference(requestId) : undefined}
+      actions={
+        <>
+          <LinkButton look="primary" href={loginUrl(returnTo)}>
+            {words.retry}
+          </LinkButton>
+          <Link to={paths.home} className={buttonClass({ look: "quiet" })}>
+            {words.home}
+          </Link>
+        </>
+      }
+    />
+  );
+}

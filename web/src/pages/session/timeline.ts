@@ -1,0 +1,38 @@
+/** The moments of a session as points on a line: pure, so that it can be tried without a screen. */
+import { msOf } from "../../api/queries";
+import type { Session } from "../../gen/session/v1/session_pb";
+
+export type MarkName = "started" | "rolled" | "token" | "idle" | "absolute";
+
+export interface Mark {
+  name: MarkName;
+  ms: number;
+  /** Where it stands between the start and the last possible end, 0 to 1. */
+  at: number;
+}
+
+export interface Timeline {
+  marks: Mark[];
+  /** Where now stands, 0 to 1. */
+  now: number;
+}
+
+/** Null for a session that does not tell when it began or ends. */
+export function timelineOf(session: Session, nowMs: number): Timeline | null {
+  const start = msOf(session.createdAt);
+  const end = msOf(session.absoluteExpiresAt) ?? msOf(session.expiresAt);
+  if (start === null || end === null || end <= start) return null;
+  const place = (ms: number) => Math.min(1, Math.max(0, (ms - start) / (end - start)));
+  const moments: [MarkName, number | null][] = [
+    ["started", start],
+    ["rolled", msOf(session.rolledAt)],
+    ["token", msOf(session.accessTokenExpiresAt)],
+    ["idle", msOf(session.expiresAt)],
+    ["absolute", end],
+  ];
+  const marks = moments
+    .filter((moment): moment is [MarkName, number] => moment[1] !== null)
+    .map(([name, ms]) => ({ name, ms, at: place(ms) }))
+    .sort((a, b) => a.ms - b.ms);
+  return { marks, now: place(nowMs) };
+}

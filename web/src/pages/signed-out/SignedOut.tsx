@@ -1,0 +1,49 @@
+import { Link } from "react-router";
+import { paths } from "../../paths";
+import { loginUrl, useSession } from "../../session";
+import { Message } from "../../shell/Message";
+import { SignOutButton } from "../../shell/SignOutButton";
+import { buttonClass, LinkButton } from "../../ui/Button";
+import { words } from "../../words";
+
+const say = words.signedOut;
+
+/** Where signing out ends. It says what is true: somebody who is still signed in is told so. */
+export function SignedOut() {
+  const { user } = useSession();
+  if (user) {
+    return (
+      <Message
+        open
+        title={say.title}
+        lead={say.still}
+        detail={say.stillDetail}
+        actions={
+          <>
+            <SignOutButton look="primary" />
+            <Link to={paths.account} className={buttonClass()}>
+              {words.homePage.toAccount}
+            </Link>
+          </>
+        }
+      />
+    );
+  }
+  return (
+    <Message
+      title={say.title}
+      lead={say.lead}
+      detail={say.detail}
+      actions={
+        <>
+          <LinkButton look="primary" href={loginUrl(paths.account)}>
+            {say.again}
+          </LinkButton>
+          <Link to={paths.home} className={buttonClass({ look: "quiet" })}>
+            {words.home}
+          </Link>
+        </>
+      }
+    />
+  );
+}

@@ -1,0 +1,14 @@
+import { Timestamp } from "../ui/Timestamp";
+import { briefly, exactly, fromNow } from "../words/times";
+import styles from "./Moment.module.css";
+
+/** A moment relative to now, with its date beside it. */
+export function Moment({ ms, now }: { ms: number | null; now: number }) {
+  if (ms === null) return "–";
+  return (
+    <span className={styles.moment}>
+      <Timestamp ms={ms} said={fromNow(ms, now)} exact={exactly(ms)} />
+      <span className={styles.date}>{briefly(ms)}</span>
+    </span>
+  );
+}

@@ -1,0 +1,26 @@
+import { ArchSkeleton, Bar, Loading } from "../ui/Skeleton";
+import { words } from "../words";
+import styles from "./PageSkeleton.module.css";
+
+/** A page that is not known yet; `still` when it is not going to be. */
+export function PageSkeleton({ still = false }: { still?: boolean }) {
+  const shapes = (
+    <div className={still ? styles.still : undefined}>
+      <p className={styles.heading}>
+        <Bar width={9} />
+      </p>
+      <div className={styles.card}>
+        <ArchSkeleton size={96} />
+        <div className={styles.lines}>
+          <Bar width={18} />
+          <Bar width={24} />
+        </div>
+      </div>
+    </div>
+  );
+  return still ? (
+    <div aria-hidden="true">{shapes}</div>
+  ) : (
+    <Loading label={words.account.loading}>{shapes}</Loading>
+  );
+}

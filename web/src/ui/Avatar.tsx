@@ -1,0 +1,60 @@
+import { useState } from "react";
+import styles from "./Avatar.module.css";
+
+/** At most two letters for a name: of the first and the last word, by what a reader sees as one character. */
+export function initials(name: string): string {
+  const words = name
+    .trim()
+    .split(/[\s._-]+/u)
+    .filter(Boolean);
+  const picked = words.length > 1 ? [words[0], words.at(-1)] : words.slice(0, 1);
+  const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return picked
+    .map(
+      (word) =>
+        segmenter
+          .segment(word ?? "")
+          [Symbol.iterator]()
+          .next().value?.segment ?? "",
+    )
+    .join("")
+    .toLocaleUpperCase();
+}
+
+export interface AvatarProps {
+  name: string;
+  picture?: string | undefined;
+  /** Width in pixels; a sixth more high. */
+  size: number;
+}
+
+/** A person's picture in the doorway, or their initials when there is none or it does not load. Decorative. */
+export function Avatar({ name, picture, size }: AvatarProps) {
+  const [broken, setBroken] = useState<string | null>(null);
+  const shown = picture && isImageUrl(picture) && broken !== picture ? picture : null;
+  const box = { width: size, height: Math.round(size * 1.15), fontSize: size * 0.36 };
+  return (
+    <span className={`${styles.avatar} ${size < 48 ? styles.small : ""}`} style={box} aria-hidden="true">
+      {shown ? (
+        <img
+          src={shown}
+          alt=""
+          referrerPolicy="no-referrer"
+          decoding="async"
+          onError={() => setBroken(shown)}
+        />
+      ) : (
+        initials(name)
+      )}
+    </span>
+  );
+}
+
+function isImageUrl(picture: string): boolean {
+  try {
+    const { protocol } = new URL(picture, window.location.href);
+    return protocol === "https:" || protocol === window.location.protocol;
+  } catch {
+    return false;
+  }
+}

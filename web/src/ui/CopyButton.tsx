@@ -1,0 +1,39 @@
+import { useEffect, useState } from "react";
+import { Button } from "./Button";
+import styles from "./visually-hidden.module.css";
+
+// Long enough to be read, short enough not to be in the way.
+const SHOWN_MS = 2_000;
+
+export interface CopyButtonProps {
+  text: string;
+  label: string;
+  copied: string;
+  failed: string;
+}
+
+/** Copies a text and says whether that worked, on the button and to a screen reader. */
+export function CopyButton({ text, label, copied, failed }: CopyButtonProps) {
+  const [outcome, setOutcome] = useState<"none" | "copied" | "failed">("none");
+  useEffect(() => {
+    if (outcome === "none") return;
+    const timer = setTimeout(() => setOutcome("none"), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [outcome]);
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setOutcome("copied"),
+      () => setOutcome("failed"),
+    );
+  const said = outcome === "copied" ? copied : outcome === "failed" ? failed : "";
+  return (
+    <>
+      <Button small look="quiet" icon={outcome === "copied" ? "check" : "copy"} onClick={() => void copy()}>
+        {said || label}
+      </Button>
+      <span role="status" className={styles.hidden}>
+        {said}
+      </span>
+    </>
+  );
+}

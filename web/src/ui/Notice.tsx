@@ -1,0 +1,32 @@
+import type { ReactNode } from "react";
+import { Icon, type IconName } from "./Icon";
+import styles from "./Notice.module.css";
+
+export interface NoticeProps {
+  kind?: "warn" | "danger" | "good";
+  icon?: IconName;
+  title: string;
+  detail?: ReactNode;
+  /** What to quote when asking for help. */
+  reference?: string | undefined;
+  action?: ReactNode;
+}
+
+/** Something the person should know, with one thing to do about it. Announced politely. */
+export function Notice({ kind = "warn", icon = "warning", title, detail, reference, action }: NoticeProps) {
+  return (
+    <div className={`${styles.notice} ${kind === "warn" ? "" : styles[kind]}`} role="status">
+      <span className={styles.icon}>
+        <Icon name={icon} />
+      </span>
+      <div className={styles.body}>
+        <div className={styles.words}>
+          <p className={styles.title}>{title}</p>
+          {detail && <p className={styles.detail}>{detail}</p>}
+          {reference && <p className={styles.reference}>{reference}</p>}
+        </div>
+        {action}
+      </div>
+    </div>
+  );
+}
