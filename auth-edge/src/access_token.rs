@@ -24,13 +24,26 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         return Err(Failure::NotFound);
     }
     csrf::check_script(request.headers(), &edge.settings.base_url).map_err(|_refused| Failure::Csrf)?;
-    let missing = Failure::Session { reason: ErrorReason::ErrMissingSession, scopes: None, handler: None };
+    let missing = Failure::Session {
+        reason: ErrorReason::ErrMissingSession,
+        scopes: None,
+        handler: None,
+    };
     let id = edge.cookies.read(request.headers()).ok_or(missing)?;
-    let asked = request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
-    let scopes = asked.split_ascii_whitespace().take(MAX_SCOPES).map(str::to_owned).collect();
+    let asked =
+        request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
+    let scopes = asked
+        .split_ascii_whitespace()
+        .take(MAX_SCOPES)
+        .map(str::to_owned)
+        .collect();
     let token = edge.sessions.access_token(&id, scopes).await.map_err(|error| {
         tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
-        Failure::Session { reason: error.reason, scopes: error.metadata.get("scopes").cloned(), handler: None }
+        Failure::Session {
+            reason: error.reason,
+            scopes: error.metadata.get("scopes").cloned(),
+            handler: None,
+        }
     })?;
     let mut response = axum::Json(json!({
         "access_token": token.access_token,
@@ -39,6 +52,8 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         "expires_at": token.expires_at.as_ref().map_or(0, timestamp::to_ms) / 1000,
     }))
     .into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

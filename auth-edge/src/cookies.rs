@@ -97,7 +97,11 @@ impl SessionCookies {
             (false, _) => "",
         };
         let full_name = format!("{prefix}{}", settings.name);
-        Self { settings, keys, full_name }
+        Self {
+            settings,
+            keys,
+            full_name,
+        }
     }
 
     /// The cookie's name with its prefix.
@@ -116,15 +120,27 @@ impl SessionCookies {
         }
         let id = SessionId::parse(id)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        self.keys.verify(Purpose::SessionCookie, &self.signed_parts(&id), &signature).then_some(id)
+        self.keys
+            .verify(Purpose::SessionCookie, &self.signed_parts(&id), &signature)
+            .then_some(id)
     }
 
     /// The `Set-Cookie` value that gives a browser its session for `max_age` seconds.
     #[must_use]
     pub fn issue(&self, id: &SessionId, max_age: u64) -> Option<HeaderValue> {
-        let signature = URL_SAFE_NO_PAD.encode(self.keys.sign(Purpose::SessionCookie, &self.signed_parts(id)));
-        let lifetime = if self.settings.transient { String::new() } else { format!("; Max-Age={max_age}") };
-        let value = format!("{}={}.{signature}{}{lifetime}", self.full_name, id.expose(), self.attributes());
+        let signature =
+            URL_SAFE_NO_PAD.encode(self.keys.sign(Purpose::SessionCookie, &self.signed_parts(id)));
+        let lifetime = if self.settings.transient {
+            String::new()
+        } else {
+            format!("; Max-Age={max_age}")
+        };
+        let value = format!(
+            "{}={}.{signature}{}{lifetime}",
+            self.full_name,
+            id.expose(),
+            self.attributes()
+        );
         let mut value = HeaderValue::try_from(value).ok()?;
         value.set_sensitive(true);
         Some(value)
@@ -138,8 +154,16 @@ impl SessionCookies {
 
     fn attributes(&self) -> String {
         let secure = if self.settings.secure { "; Secure" } else { "" };
-        let domain = self.settings.domain.as_ref().map(|d| format!("; Domain={d}")).unwrap_or_default();
-        format!("; Path=/{domain}; HttpOnly{secure}; SameSite={}", self.settings.same_site.as_str())
+        let domain = self
+            .settings
+            .domain
+            .as_ref()
+            .map(|d| format!("; Domain={d}"))
+            .unwrap_or_default();
+        format!(
+            "; Path=/{domain}; HttpOnly{secure}; SameSite={}",
+            self.settings.same_site.as_str()
+        )
     }
 
     fn signed_parts<'a>(&'a self, id: &'a SessionId) -> [&'a [u8]; 2] {
@@ -202,7 +226,13 @@ mod tests {
         let pair = sent_back(&cookies.issue(&SessionId::parse(ID).unwrap(), 60).unwrap());
         assert!(pair.len() <= 120, "{} bytes", pair.len());
         assert_eq!(cookies.read(&request(&pair)).unwrap().expose(), ID);
-        assert_eq!(cookies.read(&request(&format!("a=b; {pair}; c=d"))).unwrap().expose(), ID);
+        assert_eq!(
+            cookies
+                .read(&request(&format!("a=b; {pair}; c=d")))
+                .unwrap()
+                .expose(),
+            ID
+        );
     }
 
     #[test]
@@ -214,8 +244,17 @@ mod tests {
 
     #[test]
     fn clearing_uses_the_attributes_of_setting() {
-        for cookies in [cookies(true, None), cookies(true, Some("example.test")), cookies(false, None)] {
-            let set = cookies.issue(&SessionId::parse(ID).unwrap(), 60).unwrap().to_str().unwrap().to_owned();
+        for cookies in [
+            cookies(true, None),
+            cookies(true, Some("example.test")),
+            cookies(false, None),
+        ] {
+            let set = cookies
+                .issue(&SessionId::parse(ID).unwrap(), 60)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
             let clear = cookies.clear().unwrap().to_str().unwrap().to_owned();
             let attributes = |text: &str, age: &str| text.split_once(';').unwrap().1.replace(age, "");
             assert_eq!(attributes(&set, "Max-Age=60"), attributes(&clear, "Max-Age=0"));
@@ -227,7 +266,11 @@ mod tests {
         let cookies = cookies(true, None);
         let pair = sent_back(&cookies.issue(&SessionId::parse(ID).unwrap(), 60).unwrap());
         assert!(cookies.read(&request(&format!("{pair}; {pair}"))).is_none());
-        assert!(cookies.read(&request(&format!("{pair}; __Host-session=x"))).is_none());
+        assert!(
+            cookies
+                .read(&request(&format!("{pair}; __Host-session=x")))
+                .is_none()
+        );
         let mut two_headers = request(&pair);
         two_headers.append(header::COOKIE, HeaderValue::from_static("__Host-session=x"));
         assert!(cookies.read(&two_headers).is_none());
@@ -248,7 +291,13 @@ mod tests {
         let other = cookies_with(true, None, "another secret altogether");
         assert!(other.read(&request(&pair)).is_none());
         let long = format!("__Host-session={}", "a".repeat(5000));
-        for odd in ["__Host-session", "__Host-session=", "__Host-session=.", "__host-session=x.y", &long] {
+        for odd in [
+            "__Host-session",
+            "__Host-session=",
+            "__Host-session=.",
+            "__host-session=x.y",
+            &long,
+        ] {
             assert!(cookies.read(&request(odd)).is_none(), "{odd}");
         }
     }

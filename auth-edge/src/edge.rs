@@ -100,7 +100,14 @@ impl Edge {
     /// Puts the edge together. Does no IO.
     #[must_use]
     pub fn new(settings: EdgeSettings, surroundings: Surroundings) -> Self {
-        let Surroundings { session_client, provider, keys, clock, metrics, gateway } = surroundings;
+        let Surroundings {
+            session_client,
+            provider,
+            keys,
+            clock,
+            metrics,
+            gateway,
+        } = surroundings;
         let cookie = settings.cookie.clone();
         let cookies = SessionCookies::new(cookie, keys.clone());
         let pending = PendingSignIns::new(
@@ -136,10 +143,16 @@ impl Edge {
     /// The browser of a request, as sessions remember it.
     #[must_use]
     pub fn device(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
-        let agent = headers.get(axum::http::header::USER_AGENT).map(|value| value.as_bytes()).unwrap_or_default();
+        let agent = headers
+            .get(axum::http::header::USER_AGENT)
+            .map(|value| value.as_bytes())
+            .unwrap_or_default();
         let user_agent = String::from_utf8_lossy(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]);
         // Cutting may have made a replacement character of a half one.
-        let user_agent = user_agent.trim_end_matches(char::REPLACEMENT_CHARACTER).chars().filter(|c| !c.is_control());
+        let user_agent = user_agent
+            .trim_end_matches(char::REPLACEMENT_CHARACTER)
+            .chars()
+            .filter(|c| !c.is_control());
         Device {
             user_agent: user_agent.collect(),
             address: self.trusted_proxies.client_address(peer, headers).to_string(),

@@ -4,16 +4,16 @@
 //! small page for browsers, by `Accept`, with the request ID (behaviour, section 1). Invariant: every word comes
 //! from here; nothing is taken from the provider, the query or a source error, which go to the log.
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
+mod render;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::Outage;
-use serde_json::json;
 use session_proto::v1::ErrorReason;
 
-use crate::observe::RequestId;
 use crate::pages;
+
+pub use render::{render, wants_page};
 
 /// How long a client should wait before asking a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
@@ -124,7 +124,12 @@ struct Told {
 }
 
 const fn told(status: StatusCode, code: &'static str, title: &'static str, words: &'static str) -> Told {
-    Told { status, code, title, words }
+    Told {
+        status,
+        code,
+        title,
+        words,
+    }
 }
 
 impl Failure {
@@ -137,21 +142,36 @@ impl Failure {
     fn told(&self) -> Told {
         use StatusCode as S;
         match self {
-            Self::NotFound => told(S::NOT_FOUND, "not_found", "Page not found", "There is nothing at this address."),
+            Self::NotFound => told(
+                S::NOT_FOUND,
+                "not_found",
+                "Page not found",
+                "There is nothing at this address.",
+            ),
             Self::MethodNotAllowed(_) => told(
                 S::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
                 "That does not work here",
                 "This address does not take requests of this kind.",
             ),
-            Self::NotAuthenticated => told(S::UNAUTHORIZED, "not_authenticated", "Not signed in", pages::NOT_AUTHENTICATED),
+            Self::NotAuthenticated => told(
+                S::UNAUTHORIZED,
+                "not_authenticated",
+                "Not signed in",
+                pages::NOT_AUTHENTICATED,
+            ),
             Self::LoginRequired { .. } => told(
                 S::UNAUTHORIZED,
                 "login_required",
                 "Sign in first",
                 "Signing in needs a navigation of the whole page to login_url.",
             ),
-            Self::BadRequest(words) => told(S::BAD_REQUEST, "bad_request", "That request was not understood", words),
+            Self::BadRequest(words) => told(
+                S::BAD_REQUEST,
+                "bad_request",
+                "That request was not understood",
+                words,
+            ),
             Self::Csrf => told(
                 S::FORBIDDEN,
                 "ERR_CSRF",
@@ -164,7 +184,12 @@ impl Failure {
                 "That did not come from our pages",
                 "Signing out needs a visit to this address, not a request in the background.",
             ),
-            Self::TooLarge => told(S::PAYLOAD_TOO_LARGE, "too_large", "Too large", "The request's body is too large."),
+            Self::TooLarge => told(
+                S::PAYLOAD_TOO_LARGE,
+                "too_large",
+                "Too large",
+                "The request's body is too large.",
+            ),
             Self::UnsupportedMediaType => told(
                 S::UNSUPPORTED_MEDIA_TYPE,
                 "unsupported_media_type",
@@ -177,9 +202,12 @@ impl Failure {
                 "Too many attempts",
                 "There were too many requests from your network. Wait a moment and try again.",
             ),
-            Self::Callback { words, .. } => {
-                told(S::BAD_REQUEST, Handler::Callback.code(), "Sign-in did not work", words)
-            }
+            Self::Callback { words, .. } => told(
+                S::BAD_REQUEST,
+                Handler::Callback.code(),
+                "Sign-in did not work",
+                words,
+            ),
             Self::CallbackUnavailable { .. } => told(
                 S::SERVICE_UNAVAILABLE,
                 Handler::Callback.code(),
@@ -202,7 +230,10 @@ impl Failure {
             ),
             Self::Session { reason, handler, .. } => {
                 let by_reason = session(*reason);
-                Told { code: handler.map_or(by_reason.code, Handler::code), ..by_reason }
+                Told {
+                    code: handler.map_or(by_reason.code, Handler::code),
+                    ..by_reason
+                }
             }
             Self::Forbidden { code, words } => told(S::FORBIDDEN, code, "Not allowed", words),
             Self::UpstreamDown => told(
@@ -248,7 +279,9 @@ fn provider(handler: Handler, outage: Outage) -> Told {
             "The service that signs you in cannot be reached just now. Try again in a moment."
         }
         Handler::Logout => "The service that signed you in cannot be reached just now.",
-        Handler::Profile => "The profile cannot be read from the service that signed you in just now. You stay signed in.",
+        Handler::Profile => {
+            "The profile cannot be read from the service that signed you in just now. You stay signed in."
+        }
     };
     told(status, handler.code(), "Sign-in service not available", words)
 }
@@ -261,26 +294,38 @@ fn session(reason: ErrorReason) -> Told {
         R::ErrMissingSession => (S::UNAUTHORIZED, "There is no session."),
         R::ErrMissingAccessToken => (S::UNAUTHORIZED, "The session holds no access token."),
         R::ErrMissingRefreshToken => (S::UNAUTHORIZED, "The session holds no refresh token."),
-        R::ErrExpiredAccessToken => {
-            (S::UNAUTHORIZED, "The access token has expired and cannot be refreshed. Sign in again.")
-        }
-        R::ErrFailedRefreshGrant => (S::UNAUTHORIZED, "The provider refused to refresh the access token. Sign in again."),
+        R::ErrExpiredAccessToken => (
+            S::UNAUTHORIZED,
+            "The access token has expired and cannot be refreshed. Sign in again.",
+        ),
+        R::ErrFailedRefreshGrant => (
+            S::UNAUTHORIZED,
+            "The provider refused to refresh the access token. Sign in again.",
+        ),
         R::ErrInsufficientScope => (S::FORBIDDEN, "The session lacks a scope that is asked for."),
-        R::ErrProviderUnavailable => (S::SERVICE_UNAVAILABLE, "The identity provider cannot be reached just now."),
+        R::ErrProviderUnavailable => (
+            S::SERVICE_UNAVAILABLE,
+            "The identity provider cannot be reached just now.",
+        ),
         R::ErrStoreUnavailable
         | R::ErrSessionServiceUnavailable
         | R::ErrDeadlineExceeded
         | R::ErrOverloaded
         | R::ErrInternal
-        | R::ErrUnspecified => {
-            (S::SERVICE_UNAVAILABLE, "The service that keeps sessions cannot be reached just now. Nothing is lost.")
-        }
-        R::ErrCsrf => (S::FORBIDDEN, "The request lacks the proof that it comes from this site's own pages."),
+        | R::ErrUnspecified => (
+            S::SERVICE_UNAVAILABLE,
+            "The service that keeps sessions cannot be reached just now. Nothing is lost.",
+        ),
+        R::ErrCsrf => (
+            S::FORBIDDEN,
+            "The request lacks the proof that it comes from this site's own pages.",
+        ),
         R::ErrInvalidArgument => (S::BAD_REQUEST, "The request was not understood."),
         R::ErrStaleVersion => (S::CONFLICT, "The session changed meanwhile. Try again."),
-        R::ErrSessionTooLarge | R::ErrRequestIdReused | R::ErrUnknownCaller | R::ErrCallerNotAllowed => {
-            (S::INTERNAL_SERVER_ERROR, "That was our fault. If it stays, tell us the request ID.")
-        }
+        R::ErrSessionTooLarge | R::ErrRequestIdReused | R::ErrUnknownCaller | R::ErrCallerNotAllowed => (
+            S::INTERNAL_SERVER_ERROR,
+            "That was our fault. If it stays, tell us the request ID.",
+        ),
     };
     told(status, reason.as_str_name(), "That did not work", words)
 }
@@ -293,91 +338,9 @@ impl IntoResponse for Failure {
     }
 }
 
-/// Whether the client would rather have a page than JSON: it names `text/html`.
-#[must_use]
-pub fn wants_page(headers: &HeaderMap) -> bool {
-    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    accepts.flat_map(|line| line.split(',')).any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let kind = parts.next().unwrap_or_default();
-        let refused = parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-        !refused && (kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml"))
-    })
-}
-
-/// Turns failures into bodies. The layer lies inside the one that gives request IDs, outside all handlers.
-pub async fn render(request: Request, next: Next) -> Response {
-    let page = wants_page(request.headers());
-    let request_id = request.extensions().get::<RequestId>().cloned().unwrap_or_default();
-    let response = next.run(request).await;
-    match response.extensions().get::<Failure>().cloned() {
-        Some(failure) => rendered(&failure, page, &request_id, response),
-        None => response,
-    }
-}
-
-fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Response) -> Response {
-    let told = failure.told();
-    let mut response = match failure {
-        Failure::NotAuthenticated => {
-            let body = json!({"error": "not_authenticated", "description": pages::NOT_AUTHENTICATED});
-            axum::Json(body).into_response()
-        }
-        Failure::LoginRequired { login_url } => axum::Json(
-            json!({"error": told.code, "error_description": told.words, "login_url": login_url}),
-        )
-        .into_response(),
-        // The provider's and the proxies' machines talk JSON whatever they accept.
-        Failure::LogoutToken(_) => axum::Json(json!({"error": told.code, "error_description": told.words})).into_response(),
-        _ if page => {
-            let action = match failure {
-                Failure::Callback { try_again, .. } | Failure::CallbackUnavailable { try_again } => pages::Action::TryAgain(try_again),
-                _ => pages::Action::Home,
-            };
-            pages::message(told.title, told.words, action, Some(request_id.as_str()))
-        }
-        Failure::Callback { try_again, .. } | Failure::CallbackUnavailable { try_again } => axum::Json(
-            json!({"error": told.code, "error_description": told.words, "login_url": try_again}),
-        )
-        .into_response(),
-        Failure::Session { scopes: Some(scopes), .. } => {
-            axum::Json(json!({"error": told.code, "error_description": told.words, "scopes": scopes})).into_response()
-        }
-        _ => axum::Json(json!({"error": told.code, "error_description": told.words})).into_response(),
-    };
-    *response.status_mut() = told.status;
-    let (bare, _) = bare.into_parts();
-    for (name, value) in &bare.headers {
-        if *name != header::CONTENT_LENGTH && *name != header::CONTENT_TYPE {
-            response.headers_mut().append(name.clone(), value.clone());
-        }
-    }
-    response.extensions_mut().extend(bare.extensions);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some((name, value)) = failure.own_headers() {
-        response.headers_mut().insert(name, value);
-    }
-    response
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn accepts(value: &'static str) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static(value));
-        headers
-    }
-
-    #[test]
-    fn a_browser_gets_a_page_and_a_program_gets_json() {
-        assert!(wants_page(&accepts("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")));
-        for program in ["*/*", "application/json", "text/html;q=0, */*", ""] {
-            assert!(!wants_page(&accepts(program)), "{program}");
-        }
-        assert!(!wants_page(&HeaderMap::new()));
-    }
 
     #[test]
     fn reasons_of_the_session_service_have_the_statuses_of_the_contract() {
@@ -391,15 +354,26 @@ mod tests {
             (ErrorReason::ErrProviderUnavailable, 503),
             (ErrorReason::ErrStoreUnavailable, 503),
         ] {
-            let failure = Failure::Session { reason, scopes: None, handler: None };
+            let failure = Failure::Session {
+                reason,
+                scopes: None,
+                handler: None,
+            };
             assert_eq!(failure.status().as_u16(), status, "{reason:?}");
         }
     }
 
     #[test]
     fn a_provider_outage_has_the_status_that_fits() {
-        for (outage, status) in [(Outage::Unreachable, 503), (Outage::Timeout, 504), (Outage::BadAnswer, 502)] {
-            assert_eq!(Failure::Provider(Handler::Login, outage).status().as_u16(), status);
+        for (outage, status) in [
+            (Outage::Unreachable, 503),
+            (Outage::Timeout, 504),
+            (Outage::BadAnswer, 502),
+        ] {
+            assert_eq!(
+                Failure::Provider(Handler::Login, outage).status().as_u16(),
+                status
+            );
         }
     }
 }

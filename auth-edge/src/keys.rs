@@ -47,7 +47,9 @@ pub struct NoRandomness;
 /// Fills an array with random bytes from the operating system.
 pub fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0_u8; N];
-    SystemRandom::new().fill(&mut bytes).map_err(|_unspecified| NoRandomness)?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_unspecified| NoRandomness)?;
     Ok(bytes)
 }
 
@@ -62,9 +64,14 @@ impl Derived {
     fn from_secret(secret: &str) -> Option<Self> {
         let extracted = hkdf::Salt::new(hkdf::HKDF_SHA256, SALT).extract(secret.as_bytes());
         let mac = |purpose: Purpose| -> Option<hmac::Key> {
-            extracted.expand(&[purpose.label()], hmac::HMAC_SHA256).ok().map(hmac::Key::from)
+            extracted
+                .expand(&[purpose.label()], hmac::HMAC_SHA256)
+                .ok()
+                .map(hmac::Key::from)
         };
-        let seal = extracted.expand(&[b"transaction seal"], &aead::AES_256_GCM).ok()?;
+        let seal = extracted
+            .expand(&[b"transaction seal"], &aead::AES_256_GCM)
+            .ok()?;
         Some(Self {
             session_cookie: mac(Purpose::SessionCookie)?,
             csrf: mac(Purpose::Csrf)?,
@@ -98,7 +105,9 @@ impl Keys {
     /// Derives the ring: the first secret signs and seals, all verify and open.
     #[must_use]
     pub fn new(secrets: &[Secret<String>]) -> Self {
-        Self { ring: Arc::new(ArcSwap::from_pointee(derive_all(secrets))) }
+        Self {
+            ring: Arc::new(ArcSwap::from_pointee(derive_all(secrets))),
+        }
     }
 
     /// Replaces the ring; an empty list is ignored, since it would sign everybody out.
@@ -114,7 +123,9 @@ impl Keys {
     pub fn sign(&self, purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
         let ring = self.ring.load();
         ring.first().map_or_else(Vec::new, |derived| {
-            hmac::sign(derived.mac(purpose), &length_prefixed(parts)).as_ref().to_vec()
+            hmac::sign(derived.mac(purpose), &length_prefixed(parts))
+                .as_ref()
+                .to_vec()
         })
     }
 
@@ -122,7 +133,10 @@ impl Keys {
     #[must_use]
     pub fn verify(&self, purpose: Purpose, parts: &[&[u8]], signature: &[u8]) -> bool {
         let input = length_prefixed(parts);
-        self.ring.load().iter().any(|derived| hmac::verify(derived.mac(purpose), &input, signature).is_ok())
+        self.ring
+            .load()
+            .iter()
+            .any(|derived| hmac::verify(derived.mac(purpose), &input, signature).is_ok())
     }
 
     /// Seals bytes with the first key: AES-256-GCM under a random nonce. The ring is replaced long
@@ -160,14 +174,20 @@ impl Keys {
         self.ring.load().iter().find_map(|derived| {
             let mut buffer = body.to_vec();
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
-            let plain = derived.seal.open_in_place(nonce, aead::Aad::from(&aad), &mut buffer).ok()?;
+            let plain = derived
+                .seal
+                .open_in_place(nonce, aead::Aad::from(&aad), &mut buffer)
+                .ok()?;
             Some(plain.to_vec())
         })
     }
 }
 
 fn derive_all(secrets: &[Secret<String>]) -> Vec<Derived> {
-    secrets.iter().filter_map(|secret| Derived::from_secret(secret.expose())).collect()
+    secrets
+        .iter()
+        .filter_map(|secret| Derived::from_secret(secret.expose()))
+        .collect()
 }
 
 /// Joins parts so that different sequences never give the same bytes.
@@ -187,7 +207,12 @@ mod tests {
     use super::*;
 
     fn keys(secrets: &[&str]) -> Keys {
-        Keys::new(&secrets.iter().map(|secret| Secret::new((*secret).to_owned())).collect::<Vec<_>>())
+        Keys::new(
+            &secrets
+                .iter()
+                .map(|secret| Secret::new((*secret).to_owned()))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -215,7 +240,10 @@ mod tests {
         let sealed = sealing.seal(&[b"name"], b"hello").unwrap();
         assert_eq!(sealed.len(), 5 + SEAL_OVERHEAD);
         assert_eq!(sealing.open(&[b"name"], &sealed).unwrap(), b"hello");
-        assert_eq!(keys(&["new", "a secret"]).open(&[b"name"], &sealed).unwrap(), b"hello");
+        assert_eq!(
+            keys(&["new", "a secret"]).open(&[b"name"], &sealed).unwrap(),
+            b"hello"
+        );
         assert!(sealing.open(&[b"other"], &sealed).is_none());
         assert!(keys(&["another"]).open(&[b"name"], &sealed).is_none());
     }

@@ -10,9 +10,9 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Instrument as _;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
 use crate::keys;
 
@@ -29,7 +29,13 @@ impl RequestId {
     fn fresh() -> Self {
         // Without randomness nothing else works either; the request still gets its answer.
         let bytes = keys::random::<16>().unwrap_or_default();
-        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+        Self(
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+                .into(),
+        )
     }
 
     /// The ID: 32 hexadecimal digits.
@@ -59,21 +65,34 @@ impl Metrics {
     /// Makes the metrics and registers them.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let requests = HistogramVec::new(
-            HistogramOpts::new("http_server_request_duration_seconds", "Time until an answer's head, by route and status."),
+            HistogramOpts::new(
+                "http_server_request_duration_seconds",
+                "Time until an answer's head, by route and status.",
+            ),
             &["http_request_method", "http_route", "http_response_status_code"],
         )?;
         let logins = IntCounterVec::new(
-            Opts::new("logins_total", "Sign-ins that ended, by result: success, rejected or unavailable."),
+            Opts::new(
+                "logins_total",
+                "Sign-ins that ended, by result: success, rejected or unavailable.",
+            ),
             &["result"],
         )?;
         let callback_rejections = IntCounterVec::new(
-            Opts::new("callback_rejections_total", "Callbacks that were refused, by reason."),
+            Opts::new(
+                "callback_rejections_total",
+                "Callbacks that were refused, by reason.",
+            ),
             &["reason"],
         )?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(logins.clone()))?;
         registry.register(Box::new(callback_rejections.clone()))?;
-        Ok(Self { requests, logins, callback_rejections })
+        Ok(Self {
+            requests,
+            logins,
+            callback_rejections,
+        })
     }
 
     /// Counts a sign-in that ended.
@@ -93,7 +112,10 @@ pub async fn layer(State(metrics): State<Metrics>, mut request: Request, next: N
     let id = RequestId::fresh();
     request.extensions_mut().insert(id.clone());
     let method = known_method(request.method());
-    let route = request.extensions().get::<MatchedPath>().map(|path| Arc::<str>::from(path.as_str()));
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map(|path| Arc::<str>::from(path.as_str()));
 
     let span = tracing::info_span!(
         "request",
@@ -109,12 +131,22 @@ pub async fn layer(State(metrics): State<Metrics>, mut request: Request, next: N
     if let Ok(value) = HeaderValue::try_from(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }
-    let named = response.extensions().get::<RouteName>().map(|name| Arc::clone(&name.0));
+    let named = response
+        .extensions()
+        .get::<RouteName>()
+        .map(|name| Arc::clone(&name.0));
     let route = named.or(route).unwrap_or_else(|| GATEWAY.into());
     let status = response.status();
     let seconds = started.elapsed().as_secs_f64();
-    metrics.requests.with_label_values(&[method, &route, status.as_str()]).observe(seconds);
-    let handle = response.extensions().get::<Handle>().map(|handle| handle.0.as_str()).unwrap_or_default();
+    metrics
+        .requests
+        .with_label_values(&[method, &route, status.as_str()])
+        .observe(seconds);
+    let handle = response
+        .extensions()
+        .get::<Handle>()
+        .map(|handle| handle.0.as_str())
+        .unwrap_or_default();
     tracing::info!(
         http.request.method = method,
         http.route = &*route,

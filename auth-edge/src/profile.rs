@@ -28,13 +28,20 @@ const MERGES: usize = 3;
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
     let (head, _) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
-    let polled = head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
+    let polled =
+        head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
     let device = (!polled).then(|| edge.device(&head.headers, request::peer(&head.extensions)));
-    let current = edge.sessions.current(&head.headers, device).await.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");
-        Failure::SessionServiceDown
-    })?;
-    let Some(mut current) = current else { return Ok(no_content()) };
+    let current = edge
+        .sessions
+        .current(&head.headers, device)
+        .await
+        .map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");
+            Failure::SessionServiceDown
+        })?;
+    let Some(mut current) = current else {
+        return Ok(no_content());
+    };
     let asked = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
     let refetch = match edge.settings.profile_refetch {
         ProfileRefetch::Never => false,
@@ -45,7 +52,10 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         match refetched(&edge, &current).await {
             Ok(session) => current.session = session,
             // The session ended meanwhile: the answer is that of no session.
-            Err(Failure::Session { reason: ErrorReason::ErrMissingSession, .. }) => return Ok(no_content()),
+            Err(Failure::Session {
+                reason: ErrorReason::ErrMissingSession,
+                ..
+            }) => return Ok(no_content()),
             Err(failure) => return Err(failure),
         }
     }
@@ -53,7 +63,12 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
 }
 
 fn answer(current: CurrentSession) -> Response {
-    let user = current.session.user.as_ref().map(claims::from_struct).unwrap_or_default();
+    let user = current
+        .session
+        .user
+        .as_ref()
+        .map(claims::from_struct)
+        .unwrap_or_default();
     let mut response = axum::Json(user).into_response();
     let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -66,14 +81,25 @@ fn answer(current: CurrentSession) -> Response {
 
 /// Reads userinfo with a valid access token, merges it over the user and saves the merge.
 async fn refetched(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure> {
-    let token = edge.sessions.access_token(&current.id, Vec::new()).await.map_err(told)?;
-    let userinfo =
-        edge.provider.userinfo(&token.access_token, &current.session.subject).await.map_err(userinfo_failed)?;
+    let token = edge
+        .sessions
+        .access_token(&current.id, Vec::new())
+        .await
+        .map_err(told)?;
+    let userinfo = edge
+        .provider
+        .userinfo(&token.access_token, &current.session.subject)
+        .await
+        .map_err(userinfo_failed)?;
     let mut session = current.session.clone();
     let mut tries = 0;
     loop {
         let merged = merge(edge, &session, userinfo.clone());
-        match edge.sessions.update_user(&current.id, &merged, session.version).await {
+        match edge
+            .sessions
+            .update_user(&current.id, &merged, session.version)
+            .await
+        {
             Ok(session) => return Ok(session),
             Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
                 tries += 1;
@@ -91,7 +117,11 @@ fn merge(edge: &Edge, session: &Session, userinfo: Map<String, Value>) -> Map<St
 
 fn told(error: SessionError) -> Failure {
     tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
-    Failure::Session { reason: error.reason, scopes: None, handler: Some(Handler::Profile) }
+    Failure::Session {
+        reason: error.reason,
+        scopes: None,
+        handler: Some(Handler::Profile),
+    }
 }
 
 fn userinfo_failed(error: UserinfoError) -> Failure {

@@ -9,17 +9,25 @@ use chassis::serve::Peer;
 #[must_use]
 pub fn peer(extensions: &Extensions) -> IpAddr {
     // Without a connection there is no address; an unspecified one is trusted by nobody.
-    extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
+    extensions
+        .get::<Peer>()
+        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
 }
 
 /// Whether a browser only fetches ahead of a visit that may never come.
 #[must_use]
 pub fn is_prefetch(headers: &HeaderMap) -> bool {
     let says = |name: &str| {
-        headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-            let value = value.trim().to_ascii_lowercase();
-            ["prefetch", "prerender", "preview"].iter().any(|word| value.starts_with(word))
-        })
+        headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| {
+                let value = value.trim().to_ascii_lowercase();
+                ["prefetch", "prerender", "preview"]
+                    .iter()
+                    .any(|word| value.starts_with(word))
+            })
     };
     says("sec-purpose") || says("purpose") || says("x-purpose") || says("x-moz")
 }
@@ -28,12 +36,21 @@ pub fn is_prefetch(headers: &HeaderMap) -> bool {
 #[must_use]
 pub fn is_script(headers: &HeaderMap) -> bool {
     let cors = text(headers, "sec-fetch-mode").is_some_and(|mode| matches!(mode, "cors" | "same-origin"));
-    let ajax = text(headers, "x-requested-with").is_some_and(|value| value.eq_ignore_ascii_case("XMLHttpRequest"));
-    let json = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|accept| {
-        let mut ranges = accept.split(',').map(|range| range.split(';').next().unwrap_or_default().trim());
-        ranges.clone().any(|kind| kind.eq_ignore_ascii_case("application/json"))
-            && !ranges.any(|kind| kind.eq_ignore_ascii_case("text/html"))
-    });
+    let ajax =
+        text(headers, "x-requested-with").is_some_and(|value| value.eq_ignore_ascii_case("XMLHttpRequest"));
+    let json = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|accept| {
+            let mut ranges = accept
+                .split(',')
+                .map(|range| range.split(';').next().unwrap_or_default().trim());
+            ranges
+                .clone()
+                .any(|kind| kind.eq_ignore_ascii_case("application/json"))
+                && !ranges.any(|kind| kind.eq_ignore_ascii_case("text/html"))
+        });
     cors || ajax || json
 }
 
@@ -73,7 +90,9 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// The first value of a query or form parameter; repetitions are ignored.
 #[must_use]
 pub fn first_parameter(encoded: &str, name: &str) -> Option<String> {
-    url::form_urlencoded::parse(encoded.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    url::form_urlencoded::parse(encoded.as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 #[cfg(test)]
@@ -106,7 +125,10 @@ mod tests {
     fn a_script_is_told_from_a_navigation() {
         assert!(is_script(&headers(&[("sec-fetch-mode", "cors")])));
         assert!(is_script(&headers(&[("accept", "application/json")])));
-        assert!(!is_script(&headers(&[("sec-fetch-mode", "navigate"), ("accept", "text/html,*/*")])));
+        assert!(!is_script(&headers(&[
+            ("sec-fetch-mode", "navigate"),
+            ("accept", "text/html,*/*")
+        ])));
         assert!(!is_script(&headers(&[("accept", "*/*")])));
     }
 
@@ -116,8 +138,14 @@ mod tests {
         assert_eq!(site(&headers(&[("sec-fetch-site", "none")])), Site::Own);
         assert_eq!(site(&headers(&[("sec-fetch-site", "cross-site")])), Site::Other);
         assert_eq!(site(&headers(&[("sec-fetch-site", "else")])), Site::Other);
-        assert!(is_navigation(&headers(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")])));
-        assert!(!is_navigation(&headers(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")])));
+        assert!(is_navigation(&headers(&[
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document")
+        ])));
+        assert!(!is_navigation(&headers(&[
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "iframe")
+        ])));
         assert!(!is_navigation(&headers(&[("sec-fetch-mode", "no-cors")])));
     }
 }

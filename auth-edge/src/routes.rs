@@ -25,14 +25,32 @@ pub fn router(edge: Edge) -> Router {
     let callback_methods = if settings.form_post() { "POST" } else { "GET" };
     Router::new()
         .route(&settings.login_path, only("GET, HEAD", any(login::handle)))
-        .route(&settings.callback_path, only(callback_methods, any(callback::handle)))
+        .route(
+            &settings.callback_path,
+            only(callback_methods, any(callback::handle)),
+        )
         .route(logout::PATH, only("GET, HEAD, POST", any(logout::handle)))
         .route("/api/auth/me", only("GET, HEAD", any(profile::handle)))
         .route("/api/auth/401", any(status::unauthorized))
         .route("/api/auth/status", only("GET", any(status::handle)))
-        .route("/api/auth/access-token", if_on(settings.access_token_endpoint, only("GET", any(access_token::handle))))
-        .route("/api/auth/backchannel-logout", only("POST", any(back_channel::handle)))
-        .route("/api/auth/frontchannel-logout", if_on(settings.frontchannel_logout, only("GET", any(front_channel::handle))))
+        .route(
+            "/api/auth/access-token",
+            if_on(
+                settings.access_token_endpoint,
+                only("GET", any(access_token::handle)),
+            ),
+        )
+        .route(
+            "/api/auth/backchannel-logout",
+            only("POST", any(back_channel::handle)),
+        )
+        .route(
+            "/api/auth/frontchannel-logout",
+            if_on(
+                settings.frontchannel_logout,
+                only("GET", any(front_channel::handle)),
+            ),
+        )
         .route("/api/auth/check", any(gateway::check::handle))
         .route(BASE_PATH, any(not_found))
         .route("/api/auth/", any(not_found))
@@ -40,7 +58,10 @@ pub fn router(edge: Edge) -> Router {
         .merge(grpc_web::routes(&edge))
         .fallback(gateway::handle)
         .layer(from_fn(errors::render))
-        .layer(from_fn_with_state(Https(settings.https()), security_headers::layer))
+        .layer(from_fn_with_state(
+            Https(settings.https()),
+            security_headers::layer,
+        ))
         .layer(from_fn_with_state(edge.metrics.clone(), observe::layer))
         .with_state(edge)
 }
@@ -48,7 +69,11 @@ pub fn router(edge: Edge) -> Router {
 /// Lets only these methods through; the others get 405 with `Allow`.
 fn only(allowed: &'static str, route: MethodRouter<Edge>) -> MethodRouter<Edge> {
     route.layer(from_fn(move |request: Request, next: Next| async move {
-        if allows(allowed, request.method()) { next.run(request).await } else { refuse(allowed) }
+        if allows(allowed, request.method()) {
+            next.run(request).await
+        } else {
+            refuse(allowed)
+        }
     }))
 }
 
@@ -74,5 +99,6 @@ async fn not_found() -> Failure {
 #[must_use]
 pub fn is_reserved(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
-    path.strip_prefix(BASE_PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(BASE_PATH)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

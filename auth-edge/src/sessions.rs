@@ -11,9 +11,9 @@ use chassis::clock::Clock;
 use serde_json::{Map, Value};
 use session_proto::client::{SessionClient, SessionError};
 use session_proto::v1::{
-    self, CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest,
-    GetAccessTokenResponse, GetSessionRequest, RollSessionRequest, UpdateSessionRequest, end_session_request,
-    get_session_request,
+    self, CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason,
+    GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest, RollSessionRequest,
+    UpdateSessionRequest, end_session_request, get_session_request,
 };
 use session_proto::{claims, timestamp};
 
@@ -47,7 +47,11 @@ impl Sessions {
     /// Speaks to the session service through `client` for browsers that hold `cookies`.
     #[must_use]
     pub fn new(client: SessionClient, cookies: SessionCookies, clock: Arc<dyn Clock>) -> Self {
-        Self { client, cookies, clock }
+        Self {
+            client,
+            cookies,
+            clock,
+        }
     }
 
     /// The plain client, for calls that have no meaning of their own here (lists, watching).
@@ -62,15 +66,25 @@ impl Sessions {
         headers: &HeaderMap,
         device: Option<Device>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        let Some(id) = self.cookies.read(headers) else { return Ok(None) };
+        let Some(id) = self.cookies.read(headers) else {
+            return Ok(None);
+        };
         let read = match device {
             Some(device) => self.roll(&id, device).await,
             None => self.get(&id).await.map(|session| (session, false)),
         };
         match read {
             Ok((session, rolled)) => {
-                let set_cookie = if rolled { self.cookie_for(&id, &session) } else { None };
-                Ok(Some(CurrentSession { id, session, set_cookie }))
+                let set_cookie = if rolled {
+                    self.cookie_for(&id, &session)
+                } else {
+                    None
+                };
+                Ok(Some(CurrentSession {
+                    id,
+                    session,
+                    set_cookie,
+                }))
             }
             Err(error) if error.reason == ErrorReason::ErrMissingSession => Ok(None),
             Err(error) => Err(SessionsUnavailable(error)),
@@ -87,7 +101,10 @@ impl Sessions {
     }
 
     /// Begins a session and gives its secret name.
-    pub async fn create(&self, request: CreateSessionRequest) -> Result<(SessionId, v1::Session), SessionError> {
+    pub async fn create(
+        &self,
+        request: CreateSessionRequest,
+    ) -> Result<(SessionId, v1::Session), SessionError> {
         let response = self.client.create_session(request).await?;
         match (SessionId::parse(&response.session_id), response.session) {
             (Some(id), Some(session)) => Ok((id, session)),
@@ -98,12 +115,19 @@ impl Sessions {
     /// Reads a session without touching it.
     pub async fn get(&self, id: &SessionId) -> Result<v1::Session, SessionError> {
         let by = Some(get_session_request::By::SessionId(id.expose().to_owned()));
-        self.client.get_session(GetSessionRequest { by }).await?.session.ok_or_else(malformed)
+        self.client
+            .get_session(GetSessionRequest { by })
+            .await?
+            .session
+            .ok_or_else(malformed)
     }
 
     /// Extends a session by use; tells whether its deadline moved.
     pub async fn roll(&self, id: &SessionId, device: Device) -> Result<(v1::Session, bool), SessionError> {
-        let request = RollSessionRequest { session_id: id.expose().to_owned(), device: Some(device) };
+        let request = RollSessionRequest {
+            session_id: id.expose().to_owned(),
+            device: Some(device),
+        };
         let response = self.client.roll_session(request).await?;
         Ok((response.session.ok_or_else(malformed)?, response.rolled))
     }
@@ -121,7 +145,11 @@ impl Sessions {
             version,
             ..UpdateSessionRequest::default()
         };
-        self.client.update_session(request).await?.session.ok_or_else(malformed)
+        self.client
+            .update_session(request)
+            .await?
+            .session
+            .ok_or_else(malformed)
     }
 
     /// A valid access token of a session, with these scopes.
@@ -131,20 +159,38 @@ impl Sessions {
         scopes: Vec<String>,
     ) -> Result<GetAccessTokenResponse, SessionError> {
         let session_id = id.expose().to_owned();
-        self.client.get_access_token(GetAccessTokenRequest { session_id, scopes, force_refresh: false }).await
+        self.client
+            .get_access_token(GetAccessTokenRequest {
+                session_id,
+                scopes,
+                force_refresh: false,
+            })
+            .await
     }
 
     /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
     pub async fn end(&self, id: &SessionId) -> Result<Ended, SessionError> {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
-        let response = self.client.end_session(EndSessionRequest { by, cause: "logout".to_owned() }).await?;
+        let response = self
+            .client
+            .end_session(EndSessionRequest {
+                by,
+                cause: "logout".to_owned(),
+            })
+            .await?;
         let hint = Some(response.id_token_hint).filter(|hint| !hint.is_empty());
-        Ok(Ended { ended: response.ended, id_token_hint: hint })
+        Ok(Ended {
+            ended: response.ended,
+            id_token_hint: hint,
+        })
     }
 
     /// Ends sessions by person, by the provider's session, or those that are both; tells how many.
     pub async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
-        self.client.end_sessions(request).await.map(|response| response.ended_count)
+        self.client
+            .end_sessions(request)
+            .await
+            .map(|response| response.ended_count)
     }
 }
 
@@ -159,7 +205,9 @@ pub struct Ended {
 
 impl std::fmt::Debug for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ended").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("Ended")
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
     }
 }
 

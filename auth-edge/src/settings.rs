@@ -2,6 +2,8 @@
 //!
 //! Invariants: every wrong setting is named at once; what is not built has no setting. The help texts are the manual.
 
+mod addresses;
+mod cookies;
 mod read;
 mod tables;
 
@@ -17,7 +19,8 @@ use url::Url;
 use crate::cookies::CookieSettings;
 use crate::gateway::route_table::RouteTable;
 
-pub use read::{read, secrets_are_usable};
+pub use cookies::secrets_are_usable;
+pub use read::read;
 pub use tables::SERVICE;
 
 /// What the provider is told when somebody signs out.
@@ -124,8 +127,9 @@ impl EdgeSettings {
         let login = self.at(&self.login_path);
         match return_to {
             Some(return_to) => {
-                let query: String =
-                    url::form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", return_to).finish();
+                let query: String = url::form_urlencoded::Serializer::new(String::new())
+                    .append_pair("returnTo", return_to)
+                    .finish();
                 format!("{login}?{query}")
             }
             None => login,

@@ -67,7 +67,11 @@ pub enum StartError {
 pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartError> {
     let tls = match &settings.tls {
         Some((certificate, key)) => {
-            let files = TlsFiles { certificate: certificate.clone(), key: key.clone(), client_ca: None };
+            let files = TlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                client_ca: None,
+            };
             let tls = ServerTls::load(&files)?;
             tls.follow(files);
             Some(tls)
@@ -116,23 +120,36 @@ fn follow_secrets(keys: &Keys, path: PathBuf) {
         let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();
         if secrets_are_usable(&secrets) {
             keys.replace(&secrets);
-            tracing::info!(setting = "EDGE_SECRET", secrets = secrets.len(), "took over changed secrets");
+            tracing::info!(
+                setting = "EDGE_SECRET",
+                secrets = secrets.len(),
+                "took over changed secrets"
+            );
         } else {
-            tracing::warn!(setting = "EDGE_SECRET", "the changed file holds no usable secrets: the old ones stay in use");
+            tracing::warn!(
+                setting = "EDGE_SECRET",
+                "the changed file holds no usable secrets: the old ones stay in use"
+            );
         }
     });
 }
 
 fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> {
     let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|source| StartError::File { path: path.clone(), source })
+        std::fs::read(path).map_err(|source| StartError::File {
+            path: path.clone(),
+            source,
+        })
     };
     let identity_pem = match &settings.session_service_identity {
         Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
         None => None,
     };
     let tls = match &settings.session_service_ca {
-        Some(ca) => Some(ClientTls { ca_pem: read(ca)?, identity_pem }),
+        Some(ca) => Some(ClientTls {
+            ca_pem: read(ca)?,
+            identity_pem,
+        }),
         None => None,
     };
     let client = ClientSettings {
@@ -146,9 +163,10 @@ fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> 
 /// Carries the trace context to the session service.
 fn annotate(metadata: &mut MetadataMap) {
     for (name, value) in chassis::propagation::outgoing() {
-        if let (Ok(name), Ok(value)) =
-            (MetadataKey::from_bytes(name.as_bytes()), MetadataValue::try_from(value.as_str()))
-        {
+        if let (Ok(name), Ok(value)) = (
+            MetadataKey::from_bytes(name.as_bytes()),
+            MetadataValue::try_from(value.as_str()),
+        ) {
             metadata.insert(name, value);
         }
     }
@@ -172,5 +190,9 @@ async fn probe(edge: Edge, reached: Condition, shutdown: CancellationToken) {
 }
 
 fn every(mistakes: Vec<route_file::Mistake>) -> String {
-    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    mistakes
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

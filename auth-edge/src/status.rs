@@ -15,11 +15,17 @@ use crate::observe::Handle;
 
 /// GET: the session's state and the seconds it has left.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
-    let current = edge.sessions.current(request.headers(), None).await.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "status not available");
-        Failure::SessionServiceDown
-    })?;
-    let Some(current) = current else { return Ok(no_store(json!({"state": "signed_out"}))) };
+    let current = edge
+        .sessions
+        .current(request.headers(), None)
+        .await
+        .map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "status not available");
+            Failure::SessionServiceDown
+        })?;
+    let Some(current) = current else {
+        return Ok(no_store(json!({"state": "signed_out"})));
+    };
     let session = current.session;
     let now_ms = edge.clock.now_ms();
     let left = |at: Option<prost_types::Timestamp>| {
@@ -45,6 +51,8 @@ pub async fn unauthorized() -> Failure {
 
 fn no_store(body: serde_json::Value) -> Response {
     let mut response = axum::Json(body).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

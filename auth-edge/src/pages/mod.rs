@@ -47,16 +47,30 @@ pub fn message(title: &str, words: &str, action: Action<'_>, request_id: Option<
     );
     if let Some(id) = request_id.filter(|id| !id.is_empty()) {
         // Writing to a string cannot fail.
-        let _ = write!(main, "<p class=\"quiet\">Request ID <code>{}</code></p>", escape(id));
+        let _ = write!(
+            main,
+            "<p class=\"quiet\">Request ID <code>{}</code></p>",
+            escape(id)
+        );
     }
     page(title, &main, "form-action 'none'")
 }
 
 /// The page that asks whether to sign out, since the wish came from another site. Its button posts.
 #[must_use]
-pub fn confirm_logout(action: &str, csrf_token: &str, return_to: Option<&str>, provider_origin: &str) -> Response {
+pub fn confirm_logout(
+    action: &str,
+    csrf_token: &str,
+    return_to: Option<&str>,
+    provider_origin: &str,
+) -> Response {
     let return_to = return_to
-        .map(|url| format!("<input type=\"hidden\" name=\"returnTo\" value=\"{}\">", escape(url)))
+        .map(|url| {
+            format!(
+                "<input type=\"hidden\" name=\"returnTo\" value=\"{}\">",
+                escape(url)
+            )
+        })
         .unwrap_or_default();
     let main = format!(
         "<h1>Sign out?</h1><p>Another site has sent you here to sign out. Nothing has happened yet.</p>\
@@ -73,10 +87,13 @@ pub fn confirm_logout(action: &str, csrf_token: &str, return_to: Option<&str>, p
 /// An empty page that only the provider may frame.
 #[must_use]
 pub fn framed_by(origin: &str) -> Response {
-    let mut response = Html("<!doctype html><html lang=\"en\"><title>Signed out</title></html>").into_response();
+    let mut response =
+        Html("<!doctype html><html lang=\"en\"><title>Signed out</title></html>").into_response();
     let policy = format!("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors {origin}");
     if let Ok(policy) = HeaderValue::try_from(policy) {
-        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     response
 }
@@ -92,9 +109,13 @@ fn page(title: &str, main: &str, form_action: &str) -> Response {
     let mut response = Html(html).into_response();
     let policy = format!("{}; {form_action}", *POLICY);
     if let Ok(policy) = HeaderValue::try_from(policy) {
-        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_SECURITY_POLICY, policy);
     }
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
@@ -126,8 +147,17 @@ mod tests {
     #[test]
     fn a_page_allows_its_own_style_and_nothing_else() {
         let response = message("A title", "Words", Action::Home, Some("id"));
-        let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();
-        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
-        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        assert!(
+            policy.starts_with("default-src 'none'; style-src 'sha256-"),
+            "{policy}"
+        );
+        assert!(
+            policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
     }
 }

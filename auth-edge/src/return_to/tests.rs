@@ -11,7 +11,10 @@ fn base() -> Url {
 }
 
 fn ours(url: &str) -> bool {
-    url == "https://app.example" || ["/", "?", "#"].iter().any(|c| url.starts_with(&format!("https://app.example{c}")))
+    url == "https://app.example"
+        || ["/", "?", "#"]
+            .iter()
+            .any(|c| url.starts_with(&format!("https://app.example{c}")))
 }
 
 fn accepted(raw: &str) -> Option<String> {
@@ -32,7 +35,10 @@ fn places_of_ours_are_kept_absolute_and_normalised() {
         ("HTTPS://APP.EXAMPLE:443/a", "https://app.example/a"),
         ("/a/../b/./c", "https://app.example/b/c"),
         ("/ä?ö=ü", "https://app.example/%C3%A4?%C3%B6=%C3%BC"),
-        ("/a?next=https://evil.example/", "https://app.example/a?next=https://evil.example/"),
+        (
+            "/a?next=https://evil.example/",
+            "https://app.example/a?next=https://evil.example/",
+        ),
         ("https:a", "https://app.example/a"),
         ("/.//evil.example", "https://app.example//evil.example"),
         ("/..//evil.example", "https://app.example//evil.example"),

@@ -23,24 +23,36 @@ const MEMORY_SECS: u64 = 300 + 120;
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     let now_ms = edge.clock.now_ms();
-    let address = edge.trusted_proxies.client_address(request::peer(&head.extensions), &head.headers);
+    let address = edge
+        .trusted_proxies
+        .client_address(request::peer(&head.extensions), &head.headers);
     edge.back_channel_limit
         .check(address, now_ms)
-        .map_err(|too_many| Failure::RateLimited { retry_after_secs: too_many.retry_after_secs })?;
+        .map_err(|too_many| Failure::RateLimited {
+            retry_after_secs: too_many.retry_after_secs,
+        })?;
     if !super::is_form(&head.headers) {
         return Err(Failure::UnsupportedMediaType);
     }
     let form = super::form(body, MAX_FORM_BYTES).await?;
     let mut tokens = url::form_urlencoded::parse(form.as_bytes()).filter(|(name, _)| name == "logout_token");
     let (Some((_, raw)), None) = (tokens.next(), tokens.next()) else {
-        return Err(Failure::LogoutToken("The body has to hold exactly one logout_token."));
+        return Err(Failure::LogoutToken(
+            "The body has to hold exactly one logout_token.",
+        ));
     };
     let now = now_ms / 1000;
-    let token = edge.provider.validate_logout_token(&raw, now).await.map_err(refused)?;
-    edge.replay_guard.reserve(&token.jti, token.exp.max(now + MEMORY_SECS), now).map_err(|refused| match refused {
-        Refused::Replayed => Failure::LogoutToken("The logout token was used before."),
-        Refused::Full => Failure::SessionServiceDown,
-    })?;
+    let token = edge
+        .provider
+        .validate_logout_token(&raw, now)
+        .await
+        .map_err(refused)?;
+    edge.replay_guard
+        .reserve(&token.jti, token.exp.max(now + MEMORY_SECS), now)
+        .map_err(|refused| match refused {
+            Refused::Replayed => Failure::LogoutToken("The logout token was used before."),
+            Refused::Full => Failure::SessionServiceDown,
+        })?;
     match end(&edge, &token).await {
         Ok(()) => {
             const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
@@ -66,11 +78,14 @@ async fn end(edge: &Edge, token: &LogoutToken) -> Result<(), Failure> {
             tracing::info!(count, "sessions ended by the provider");
             Ok(())
         }
-        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => {
-            Err(Failure::LogoutToken("The logout token's sub and sid do not belong together."))
-        }
+        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Err(Failure::LogoutToken(
+            "The logout token's sub and sid do not belong together.",
+        )),
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "sessions could not be ended");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "sessions could not be ended"
+            );
             Err(Failure::SessionServiceDown)
         }
     }

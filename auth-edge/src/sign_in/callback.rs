@@ -42,27 +42,31 @@ type Values = Vec<String>;
 
 /// What a refusal is: of the provider's answer, or because our own session service is down.
 enum Ended {
-    Rejected(Rejected),
+    Rejected(Box<Rejected>),
     SessionServiceDown(Option<ReturnTo>),
 }
 
 impl From<Rejected> for Ended {
     fn from(rejected: Rejected) -> Self {
-        Self::Rejected(rejected)
+        Self::Rejected(Box::new(rejected))
     }
 }
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
-    let address = edge.trusted_proxies.client_address(request::peer(&head.extensions), &head.headers);
+    let address = edge
+        .trusted_proxies
+        .client_address(request::peer(&head.extensions), &head.headers);
     edge.callback_limit
         .check(address, edge.clock.now_ms())
-        .map_err(|too_many| Failure::RateLimited { retry_after_secs: too_many.retry_after_secs })?;
+        .map_err(|too_many| Failure::RateLimited {
+            retry_after_secs: too_many.retry_after_secs,
+        })?;
 
     let answer = match read_answer(&head, body).await {
         Ok(answer) => answer,
-        Err(reason) => return Ok(refuse(&edge, None, reason.into())),
+        Err(reason) => return Ok(refuse(&edge, None, &reason.into())),
     };
     match finish(&edge, &head, &answer).await {
         Ok(response) => {
@@ -70,7 +74,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             Ok(response)
         }
         Err(Ended::Rejected(rejected)) => {
-            Ok(refuse(&edge, answer.state.first().map(String::as_str), rejected))
+            Ok(refuse(&edge, answer.state.first().map(String::as_str), &rejected))
         }
         Err(Ended::SessionServiceDown(return_to)) => {
             edge.metrics.login("unavailable");
@@ -82,16 +86,24 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
 
 /// The whole way from the answer to the session, in the order of the contract.
 async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, Ended> {
-    let transaction = find_transaction(edge, &head.headers, answer)?;
+    let transaction = find_transaction(edge, &head.headers, answer).map_err(Ended::Rejected)?;
     let return_to = transaction.return_to.clone();
-    let rejected =
-        |reason: Reason| Rejected { reason, return_to: transaction.return_to.clone(), consumed: true };
+    let rejected = |reason: Reason| Rejected {
+        reason,
+        return_to: transaction.return_to.clone(),
+        consumed: true,
+    };
 
     let code = check_message(edge, answer).await.map_err(rejected)?;
     let now_ms = edge.clock.now_ms();
     let tokens = edge
         .provider
-        .exchange_code(code, &transaction.verifier, &edge.settings.redirect_uri(), now_ms / 1000)
+        .exchange_code(
+            code,
+            &transaction.verifier,
+            &edge.settings.redirect_uri(),
+            now_ms / 1000,
+        )
         .await
         .map_err(|error| rejected(Reason::Exchange(error)))?;
     let expected = Expected {
@@ -113,14 +125,16 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         None
     };
 
-    let request = create_request(edge, head, tokens, id_token, userinfo)
-        .map_err(|failure| {
-            tracing::error!(?failure, "no request ID could be made");
-            Ended::SessionServiceDown(return_to.clone())
-        })?;
+    let request = create_request(edge, head, tokens, id_token, userinfo).map_err(|failure| {
+        tracing::error!(?failure, "no request ID could be made");
+        Ended::SessionServiceDown(return_to.clone())
+    })?;
     let (id, session) = edge.sessions.create(request).await.map_err(|error| {
         if error.is_unavailable() {
-            tracing::error!(error = &error as &dyn std::error::Error, "no session could be created");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "no session could be created"
+            );
             Ended::SessionServiceDown(return_to.clone())
         } else {
             rejected(Reason::Session(error)).into()
@@ -128,35 +142,57 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
     })?;
 
     let target = return_to.unwrap_or_else(|| ReturnTo::base(&edge.settings.base_url));
-    let status = if head.method == Method::POST { StatusCode::SEE_OTHER } else { StatusCode::FOUND };
+    let status = if head.method == Method::POST {
+        StatusCode::SEE_OTHER
+    } else {
+        StatusCode::FOUND
+    };
     let mut response = status.into_response();
     if let Ok(location) = HeaderValue::try_from(target.as_str()) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    let cookies = [edge.sessions.cookie_for(&id, &session), edge.pending.clear(&transaction.state)];
+    let cookies = [
+        edge.sessions.cookie_for(&id, &session),
+        edge.pending.clear(&transaction.state),
+    ];
     for cookie in cookies.into_iter().flatten() {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
-    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response.extensions_mut().insert(Handle(session.handle));
     Ok(response)
 }
 
 /// The transaction: present, sealed by us, unexpired, its state equal, and not taken before.
-fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result<Transaction, Rejected> {
-    let [state] = answer.state.as_slice() else { return Err(Reason::State.into()) };
+fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result<Transaction, Box<Rejected>> {
+    let [state] = answer.state.as_slice() else {
+        return Err(Box::new(Reason::State.into()));
+    };
     let now_ms = edge.clock.now_ms();
-    let transaction = edge.pending.find(headers, state, now_ms).map_err(|not_pending| match not_pending {
-        NotPending::Unknown => Rejected::from(Reason::UnknownTransaction),
-        NotPending::Expired(old) => {
-            Rejected { reason: Reason::ExpiredTransaction, return_to: old.return_to, consumed: true }
-        }
+    let transaction = edge.pending.find(headers, state, now_ms).map_err(|not_pending| {
+        Box::new(match not_pending {
+            NotPending::Unknown => Reason::UnknownTransaction.into(),
+            NotPending::Expired(old) => Rejected {
+                reason: Reason::ExpiredTransaction,
+                return_to: old.return_to,
+                consumed: true,
+            },
+        })
     })?;
     if edge.redeemed.take(state, now_ms) {
         Ok(transaction)
     } else {
-        Err(Rejected { reason: Reason::AlreadyUsed, return_to: transaction.return_to, consumed: true })
+        let return_to = transaction.return_to;
+        Err(Box::new(Rejected {
+            reason: Reason::AlreadyUsed,
+            return_to,
+            consumed: true,
+        }))
     }
 }
 
@@ -176,7 +212,9 @@ async fn check_message<'a>(edge: &Edge, answer: &'a Answer) -> Result<&'a str, R
             _ => Reason::ProviderError,
         });
     }
-    let [code] = answer.code.as_slice() else { return Err(Reason::Code) };
+    let [code] = answer.code.as_slice() else {
+        return Err(Reason::Code);
+    };
     if code.is_empty() {
         return Err(Reason::Code);
     }
@@ -194,18 +232,29 @@ fn create_request(
 ) -> Result<CreateSessionRequest, Failure> {
     let request_id = uuid(keys::random::<16>().map_err(internal)?);
     let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
-    let replaces_session_id =
-        edge.cookies.read(&head.headers).map(|id| id.expose().to_owned()).unwrap_or_default();
+    let replaces_session_id = edge
+        .cookies
+        .read(&head.headers)
+        .map(|id| id.expose().to_owned())
+        .unwrap_or_default();
     Ok(CreateSessionRequest {
         issuer: id_token.iss,
-        user: Some(claims::to_struct(&user(id_token.claims, userinfo, &edge.settings.claim_filter))),
+        user: Some(claims::to_struct(&user(
+            id_token.claims,
+            userinfo,
+            &edge.settings.claim_filter,
+        ))),
         tokens: Some(TokenSet {
             access_token: tokens.access_token,
             token_type: tokens.token_type,
             scope: tokens.scope,
             expires_at: Some(seconds(tokens.expires_at)),
             refresh_token: tokens.refresh_token.unwrap_or_default(),
-            id_token: if edge.settings.store_id_token { tokens.id_token } else { String::new() },
+            id_token: if edge.settings.store_id_token {
+                tokens.id_token
+            } else {
+                String::new()
+            },
         }),
         provider_sid: id_token.sid.unwrap_or_default(),
         authenticated_at: id_token.auth_time.map(seconds),
@@ -221,7 +270,14 @@ fn uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
 }
 
 async fn read_answer(head: &Parts, body: Body) -> Result<Answer, Reason> {
@@ -231,7 +287,9 @@ async fn read_answer(head: &Parts, body: Body) -> Result<Answer, Reason> {
     if !super::is_form(&head.headers) {
         return Err(Reason::Body);
     }
-    let form = super::form(body, MAX_FORM_BYTES).await.map_err(|_unreadable| Reason::Body)?;
+    let form = super::form(body, MAX_FORM_BYTES)
+        .await
+        .map_err(|_unreadable| Reason::Body)?;
     Ok(parse(&form))
 }
 
@@ -253,17 +311,27 @@ fn parse(encoded: &str) -> Answer {
     answer
 }
 
-fn refuse(edge: &Edge, state: Option<&str>, rejected: Rejected) -> Response {
+fn refuse(edge: &Edge, state: Option<&str>, rejected: &Rejected) -> Response {
     let label = rejected.reason.label();
-    tracing::warn!(reason = label, error = &rejected.reason as &dyn std::error::Error, "callback refused");
+    tracing::warn!(
+        reason = label,
+        error = &rejected.reason as &dyn std::error::Error,
+        "callback refused"
+    );
     edge.metrics.login("rejected");
     edge.metrics.callback_rejection(label);
-    let try_again = edge.settings.login_url(rejected.return_to.as_ref().map(ReturnTo::as_str));
-    let mut response = Failure::Callback { words: rejected.reason.words(), try_again }.into_response();
-    if rejected.consumed {
-        if let Some(cookie) = state.and_then(|state| edge.pending.clear(state)) {
-            response.headers_mut().append(header::SET_COOKIE, cookie);
-        }
+    let try_again = edge
+        .settings
+        .login_url(rejected.return_to.as_ref().map(ReturnTo::as_str));
+    let mut response = Failure::Callback {
+        words: rejected.reason.words(),
+        try_again,
+    }
+    .into_response();
+    if rejected.consumed
+        && let Some(cookie) = state.and_then(|state| edge.pending.clear(state))
+    {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
 }
@@ -275,7 +343,15 @@ mod tests {
     #[test]
     fn repeated_parameters_are_seen_as_repeated() {
         let answer = parse("code=a&code=b&code=c&state=s&iss=i&other=x");
-        assert_eq!((answer.code.len(), answer.state.len(), answer.iss.len(), answer.error.len()), (2, 1, 1, 0));
+        assert_eq!(
+            (
+                answer.code.len(),
+                answer.state.len(),
+                answer.iss.len(),
+                answer.error.len()
+            ),
+            (2, 1, 1, 0)
+        );
     }
 
     #[test]

@@ -32,12 +32,19 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             ..EndSessionsRequest::default()
         };
         edge.sessions.end_all(request).await.map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "sessions could not be ended");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "sessions could not be ended"
+            );
             Failure::SessionServiceDown
         })?;
     }
-    let origin = Url::parse(issuer).map(|issuer| issuer.origin().ascii_serialization()).unwrap_or_default();
+    let origin = Url::parse(issuer)
+        .map(|issuer| issuer.origin().ascii_serialization())
+        .unwrap_or_default();
     let mut response = pages::framed_by(&origin);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

@@ -50,12 +50,20 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         return Err(Failure::LoginRequired { login_url });
     }
     let now_ms = edge.clock.now_ms();
-    let address = edge.trusted_proxies.client_address(request::peer(&head.extensions), &head.headers);
+    let address = edge
+        .trusted_proxies
+        .client_address(request::peer(&head.extensions), &head.headers);
     edge.login_limit
         .check(address, now_ms)
-        .map_err(|too_many| Failure::RateLimited { retry_after_secs: too_many.retry_after_secs })?;
+        .map_err(|too_many| Failure::RateLimited {
+            retry_after_secs: too_many.retry_after_secs,
+        })?;
 
-    let wishes = wishes(query, &edge.settings.login_parameters, edge.settings.provider.organization.is_some());
+    let wishes = wishes(
+        query,
+        &edge.settings.login_parameters,
+        edge.settings.provider.organization.is_some(),
+    );
     let mut transaction = Transaction::begin(now_ms).map_err(internal)?;
     transaction.return_to = return_to;
     transaction.max_age = wishes.max_age.or(edge.settings.provider.configured_max_age());
@@ -71,19 +79,31 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         max_age: wishes.max_age,
         now: now_ms / 1000,
     };
-    let url = edge.provider.authorization_url(&authorization).await.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "no sign-in can start");
-        edge.metrics.login("unavailable");
-        Failure::Provider(Handler::Login, error.outage())
-    })?;
+    let url = edge
+        .provider
+        .authorization_url(&authorization)
+        .await
+        .map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "no sign-in can start");
+            edge.metrics.login("unavailable");
+            Failure::Provider(Handler::Login, error.outage())
+        })?;
 
     let location = HeaderValue::try_from(url.as_str()).map_err(internal)?;
     let mut response = (StatusCode::FOUND, [(header::LOCATION, location)]).into_response();
-    for cookie in edge.pending.add(&head.headers, &transaction, now_ms).map_err(internal)? {
+    for cookie in edge
+        .pending
+        .add(&head.headers, &transaction, now_ms)
+        .map_err(internal)?
+    {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
 }
 
@@ -102,8 +122,13 @@ pub(super) fn internal(error: impl std::error::Error + 'static) -> Failure {
 /// Reads the allow-listed parameters; the first of repeated ones wins, what does not fit is left out.
 fn wishes(query: &str, allowed: &[String], organization_is_configured: bool) -> Wishes {
     let mut wishes = Wishes::default();
-    for name in ALLOWED_PARAMETERS.into_iter().filter(|name| allowed.iter().any(|allowed| allowed == name)) {
-        let Some(value) = request::first_parameter(query, name) else { continue };
+    for name in ALLOWED_PARAMETERS
+        .into_iter()
+        .filter(|name| allowed.iter().any(|allowed| allowed == name))
+    {
+        let Some(value) = request::first_parameter(query, name) else {
+            continue;
+        };
         if value.is_empty() || value.len() > MAX_VALUE_BYTES || value.chars().any(char::is_control) {
             continue;
         }
@@ -118,7 +143,10 @@ fn wishes(query: &str, allowed: &[String], organization_is_configured: bool) -> 
             _ => wishes.extra.push((name.to_owned(), value)),
         }
     }
-    let silent = wishes.extra.iter().any(|(name, value)| name == "prompt" && value.split(' ').any(|p| p == "none"));
+    let silent = wishes
+        .extra
+        .iter()
+        .any(|(name, value)| name == "prompt" && value.split(' ').any(|p| p == "none"));
     if silent && wishes.max_age == Some(0) {
         // "Do not ask" and "ask anew" contradict each other (OpenID Connect Core, section 3.1.2.3).
         wishes.max_age = None;
@@ -149,20 +177,36 @@ mod tests {
 
     #[test]
     fn configuration_narrows_or_switches_off_the_list() {
-        assert_eq!(wishes("login_hint=a&prompt=login", &["prompt".to_owned()], false).extra.len(), 1);
+        assert_eq!(
+            wishes("login_hint=a&prompt=login", &["prompt".to_owned()], false)
+                .extra
+                .len(),
+            1
+        );
         assert_eq!(wishes("login_hint=a&prompt=login", &[], false), Wishes::default());
     }
 
     #[test]
     fn a_configured_organization_cannot_be_got_around() {
         assert_eq!(wishes("organization=org_evil", &all(), true), Wishes::default());
-        assert_eq!(wishes("organization=org_a", &all(), false).organization.as_deref(), Some("org_a"));
+        assert_eq!(
+            wishes("organization=org_a", &all(), false)
+                .organization
+                .as_deref(),
+            Some("org_a")
+        );
     }
 
     #[test]
     fn values_that_do_not_fit_are_left_out() {
         let long = format!("login_hint={}", "a".repeat(513));
-        for query in [&long, "login_hint=a%0d%0ab", "login_hint=", "max_age=-1", "max_age=soon"] {
+        for query in [
+            &long,
+            "login_hint=a%0d%0ab",
+            "login_hint=",
+            "max_age=-1",
+            "max_age=soon",
+        ] {
             assert_eq!(wishes(query, &all(), false), Wishes::default(), "{query}");
         }
         assert_eq!(wishes("max_age=0", &all(), false).max_age, Some(0));

@@ -38,13 +38,23 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if head.method == Method::POST {
-        let form = if super::is_form(&head.headers) { super::form(body, MAX_FORM_BYTES).await? } else { String::new() };
+        let form = if super::is_form(&head.headers) {
+            super::form(body, MAX_FORM_BYTES).await?
+        } else {
+            String::new()
+        };
         let session = edge.cookies.read(&head.headers);
         let token = request::first_parameter(&form, FORM_FIELD);
         edge.form_tokens
-            .check_form(&head.headers, &edge.settings.base_url, session.as_ref().map(SessionId::expose), token.as_deref())
+            .check_form(
+                &head.headers,
+                &edge.settings.base_url,
+                session.as_ref().map(SessionId::expose),
+                token.as_deref(),
+            )
             .map_err(|_refused| Failure::Csrf)?;
-        let wish = request::first_parameter(&form, "returnTo").or_else(|| request::first_parameter(query, "returnTo"));
+        let wish = request::first_parameter(&form, "returnTo")
+            .or_else(|| request::first_parameter(query, "returnTo"));
         return sign_out(&edge, session, return_to(&edge, wish), StatusCode::SEE_OTHER).await;
     }
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
@@ -52,7 +62,10 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     }
     let session = edge.cookies.read(&head.headers);
     let return_to = return_to(&edge, request::first_parameter(query, "returnTo"));
-    match (request::is_navigation(&head.headers), request::site(&head.headers)) {
+    match (
+        request::is_navigation(&head.headers),
+        request::site(&head.headers),
+    ) {
         (true, Site::Own) => {}
         (true, Site::Other) => {
             if let Some(session) = &session {
@@ -72,7 +85,9 @@ fn return_to(edge: &Edge, wish: Option<String>) -> Option<ReturnTo> {
 fn ask(edge: &Edge, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
     let token = edge.form_tokens.issue(session.expose());
     let issuer = url::Url::parse(&edge.settings.provider.issuer);
-    let provider = issuer.map(|issuer| issuer.origin().ascii_serialization()).unwrap_or_default();
+    let provider = issuer
+        .map(|issuer| issuer.origin().ascii_serialization())
+        .unwrap_or_default();
     pages::confirm_logout(PATH, &token, return_to.map(ReturnTo::as_str), &provider)
 }
 
@@ -82,7 +97,10 @@ async fn sign_out(
     return_to: Option<ReturnTo>,
     status: StatusCode,
 ) -> Result<Response, Failure> {
-    let landing = return_to.map_or_else(|| edge.settings.post_logout_redirect.to_string(), |to| to.as_str().to_owned());
+    let landing = return_to.map_or_else(
+        || edge.settings.post_logout_redirect.to_string(),
+        |to| to.as_str().to_owned(),
+    );
     let mut target = landing.clone();
     if let Some(session) = session {
         match edge.sessions.end(&session).await {
@@ -137,13 +155,24 @@ async fn provider_logout(edge: &Edge, hint: Option<&str>, landing: &str) -> Opti
     }
 }
 
-async fn end_session_url(edge: &Edge, hint: Option<&str>, landing: &str, state: Option<&str>) -> Option<String> {
-    let request =
-        EndSessionRequest { id_token_hint: hint, post_logout_redirect_uri: Some(landing), state };
+async fn end_session_url(
+    edge: &Edge,
+    hint: Option<&str>,
+    landing: &str,
+    state: Option<&str>,
+) -> Option<String> {
+    let request = EndSessionRequest {
+        id_token_hint: hint,
+        post_logout_redirect_uri: Some(landing),
+        state,
+    };
     match edge.provider.end_session_url(&request).await {
         Ok(url) => url.map(String::from),
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "signed out here only: the provider cannot be asked");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "signed out here only: the provider cannot be asked"
+            );
             None
         }
     }
@@ -167,7 +196,10 @@ fn end_later(edge: Edge, session: SessionId) {
                 }
                 Err(error) if error.is_unavailable() => {}
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "session could not be ended");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "session could not be ended"
+                    );
                     break;
                 }
             }

@@ -47,7 +47,13 @@ impl PendingSignIns {
             (false, false) => "; Path=/; HttpOnly; SameSite=Lax",
         };
         let prefix = format!("{host_prefix}{base_name}_login_");
-        Self { keys, base_url, prefix, duration_secs, attributes }
+        Self {
+            keys,
+            base_url,
+            prefix,
+            duration_secs,
+            attributes,
+        }
     }
 
     /// Whether a cookie of this name is one of ours.
@@ -87,9 +93,15 @@ impl PendingSignIns {
                 Some(left) => room = left,
             }
         }
-        let mut cookies: Vec<HeaderValue> =
-            set.into_iter().take(MAX_CLEARED).filter_map(|name| self.clear_named(name)).collect();
-        let own = format!("{name}={value}{}; Max-Age={}", self.attributes, self.duration_secs);
+        let mut cookies: Vec<HeaderValue> = set
+            .into_iter()
+            .take(MAX_CLEARED)
+            .filter_map(|name| self.clear_named(name))
+            .collect();
+        let own = format!(
+            "{name}={value}{}; Max-Age={}",
+            self.attributes, self.duration_secs
+        );
         cookies.extend(HeaderValue::try_from(own).map(sensitive));
         Ok(cookies)
     }
@@ -98,8 +110,7 @@ impl PendingSignIns {
     pub fn find(&self, headers: &HeaderMap, state: &str, now_ms: u64) -> Result<Transaction, NotPending> {
         let name = self.name_of(state);
         let value = cookies::only_value(headers, &name).ok_or(NotPending::Unknown)?;
-        let found =
-            Transaction::open(&self.keys, &self.base_url, &name, value).ok_or(NotPending::Unknown)?;
+        let found = Transaction::open(&self.keys, &self.base_url, &name, value).ok_or(NotPending::Unknown)?;
         if !same_secret(&found.state, state) {
             return Err(NotPending::Unknown);
         }
@@ -144,7 +155,13 @@ mod tests {
     }
 
     fn pending(secret: &str) -> PendingSignIns {
-        PendingSignIns::new(Keys::new(&[Secret::new(secret.to_owned())]), base(), "session", 3600, false)
+        PendingSignIns::new(
+            Keys::new(&[Secret::new(secret.to_owned())]),
+            base(),
+            "session",
+            3600,
+            false,
+        )
     }
 
     #[derive(Default)]
@@ -165,7 +182,12 @@ mod tests {
         }
 
         fn headers(&self) -> HeaderMap {
-            let line = self.0.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join("; ");
+            let line = self
+                .0
+                .iter()
+                .map(|(n, v)| format!("{n}={v}"))
+                .collect::<Vec<_>>()
+                .join("; ");
             let mut headers = HeaderMap::new();
             headers.insert(header::COOKIE, HeaderValue::try_from(line).unwrap());
             headers
@@ -186,7 +208,9 @@ mod tests {
     #[test]
     fn a_hundred_abandoned_sign_ins_stay_under_the_limit_and_the_oldest_goes_first() {
         let (pending, mut jar) = (pending("secret"), Jar::default());
-        let all: Vec<_> = (0..100).map(|n| start(&pending, &mut jar, "/a", 1_000 + n)).collect();
+        let all: Vec<_> = (0..100)
+            .map(|n| start(&pending, &mut jar, "/a", 1_000 + n))
+            .collect();
         assert!(jar.bytes() < MAX_TOTAL_BYTES, "{} bytes", jar.bytes());
         assert!(jar.0.len() >= 10);
         let newest = all.iter().rev().take(jar.0.len());
@@ -219,7 +243,8 @@ mod tests {
         let (ours, mut jar) = (pending("secret"), Jar::default());
         start(&pending("another secret"), &mut jar, "/a", 1_000);
         start(&ours, &mut jar, "/a", 1_000);
-        jar.0.insert("__Host-session_login_junk".to_owned(), "junk".to_owned());
+        jar.0
+            .insert("__Host-session_login_junk".to_owned(), "junk".to_owned());
         let fresh = start(&ours, &mut jar, "/a", 1_000 + 3_600_000);
         assert_eq!(jar.0.len(), 1);
         assert!(ours.find(&jar.headers(), &fresh.state, 1_000 + 3_600_000).is_ok());
@@ -228,7 +253,10 @@ mod tests {
     #[test]
     fn a_hostile_number_of_cookies_does_not_blow_up_the_answer() {
         let pending = pending("secret");
-        let line = (0..500).map(|n| format!("__Host-session_login_{n}=x")).collect::<Vec<_>>().join("; ");
+        let line = (0..500)
+            .map(|n| format!("__Host-session_login_{n}=x"))
+            .collect::<Vec<_>>()
+            .join("; ");
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, HeaderValue::try_from(line).unwrap());
         let set = pending.add(&headers, &Transaction::begin(1).unwrap(), 1).unwrap();
@@ -239,11 +267,20 @@ mod tests {
     fn a_state_finds_only_its_own_transaction_and_only_when_it_came_once() {
         let (pending, mut jar) = (pending("secret"), Jar::default());
         let transaction = start(&pending, &mut jar, "/a", 1_000);
-        assert!(matches!(pending.find(&jar.headers(), "another", 2_000), Err(NotPending::Unknown)));
-        assert!(matches!(pending.find(&HeaderMap::new(), &transaction.state, 2_000), Err(NotPending::Unknown)));
+        assert!(matches!(
+            pending.find(&jar.headers(), "another", 2_000),
+            Err(NotPending::Unknown)
+        ));
+        assert!(matches!(
+            pending.find(&HeaderMap::new(), &transaction.state, 2_000),
+            Err(NotPending::Unknown)
+        ));
         let mut doubled = jar.headers();
         doubled.append(header::COOKIE, jar.headers().get(header::COOKIE).unwrap().clone());
-        assert!(matches!(pending.find(&doubled, &transaction.state, 2_000), Err(NotPending::Unknown)));
+        assert!(matches!(
+            pending.find(&doubled, &transaction.state, 2_000),
+            Err(NotPending::Unknown)
+        ));
         let late = pending.find(&jar.headers(), &transaction.state, 1_000 + 3_600_000);
         assert!(matches!(late, Err(NotPending::Expired(_))));
     }
@@ -253,8 +290,13 @@ mod tests {
         let keys = Keys::new(&[Secret::new("secret".to_owned())]);
         let base = Url::parse("http://localhost:3000/").unwrap();
         let pending = PendingSignIns::new(keys, base, "session", 60, true);
-        let set = pending.add(&HeaderMap::new(), &Transaction::begin(1).unwrap(), 1).unwrap();
+        let set = pending
+            .add(&HeaderMap::new(), &Transaction::begin(1).unwrap(), 1)
+            .unwrap();
         let text = set[0].to_str().unwrap();
-        assert!(text.starts_with("session_login_") && text.contains("; Secure; SameSite=None"), "{text}");
+        assert!(
+            text.starts_with("session_login_") && text.contains("; Secure; SameSite=None"),
+            "{text}"
+        );
     }
 }

@@ -29,7 +29,10 @@ impl Redeemed {
     /// Remembers each transaction for as long as it could be used again.
     #[must_use]
     pub fn new(duration_secs: u64) -> Self {
-        Self { duration_ms: duration_secs.saturating_mul(1000), taken: Mutex::default() }
+        Self {
+            duration_ms: duration_secs.saturating_mul(1000),
+            taken: Mutex::default(),
+        }
     }
 
     /// Takes the transaction of this state; false if it has been taken before.
@@ -37,13 +40,19 @@ impl Redeemed {
     pub fn take(&self, state: &str, now_ms: u64) -> bool {
         let id = id_of_state(state);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while taken.by_age.len() >= MAX_ENTRIES || taken.by_age.front().is_some_and(|(ends, _)| *ends <= now_ms) {
-            let Some((_, old)) = taken.by_age.pop_front() else { break };
+        while taken.by_age.len() >= MAX_ENTRIES
+            || taken.by_age.front().is_some_and(|(ends, _)| *ends <= now_ms)
+        {
+            let Some((_, old)) = taken.by_age.pop_front() else {
+                break;
+            };
             taken.ids.remove(&old);
         }
         let fresh = taken.ids.insert(id.clone());
         if fresh {
-            taken.by_age.push_back((now_ms.saturating_add(self.duration_ms), id));
+            taken
+                .by_age
+                .push_back((now_ms.saturating_add(self.duration_ms), id));
         }
         fresh
     }

@@ -68,7 +68,11 @@ pub struct Rejected {
 impl From<Reason> for Rejected {
     /// A refusal before any transaction was found.
     fn from(reason: Reason) -> Self {
-        Self { reason, return_to: None, consumed: false }
+        Self {
+            reason,
+            return_to: None,
+            consumed: false,
+        }
     }
 }
 

@@ -44,7 +44,10 @@ impl ReplayGuard {
 
     /// Gives a token back that could not be acted on.
     pub fn release(&self, jti: &str) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(jti);
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(jti);
     }
 }
 

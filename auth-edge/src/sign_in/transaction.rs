@@ -46,7 +46,9 @@ pub struct Transaction {
 
 impl std::fmt::Debug for Transaction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Transaction").field("started_at_ms", &self.started_at_ms).finish_non_exhaustive()
+        f.debug_struct("Transaction")
+            .field("started_at_ms", &self.started_at_ms)
+            .finish_non_exhaustive()
     }
 }
 
@@ -67,7 +69,9 @@ impl Transaction {
     /// Whether its time is over, or it claims to begin in the future.
     #[must_use]
     pub fn expired(&self, now_ms: u64, duration_secs: u64) -> bool {
-        let ends = self.started_at_ms.saturating_add(duration_secs.saturating_mul(1000));
+        let ends = self
+            .started_at_ms
+            .saturating_add(duration_secs.saturating_mul(1000));
         now_ms >= ends || self.started_at_ms > now_ms.saturating_add(CLOCK_LEAD_MS)
     }
 
@@ -118,7 +122,11 @@ impl Transaction {
             started_at_ms: u64::from_be_bytes(*started),
             max_age: u64::from_be_bytes(*max_age).checked_sub(1),
             organization: (!organization.is_empty()).then(|| organization.to_owned()),
-            return_to: if return_to.is_empty() { None } else { ReturnTo::parse(base, return_to) },
+            return_to: if return_to.is_empty() {
+                None
+            } else {
+                ReturnTo::parse(base, return_to)
+            },
         })
     }
 }
@@ -160,8 +168,24 @@ mod tests {
         let value = sent.seal(&keys(), "tx").unwrap();
         let back = Transaction::open(&keys(), &base(), "tx", &value).unwrap();
         assert_eq!(
-            (back.state, back.nonce, back.verifier, back.started_at_ms, back.max_age, back.organization, back.return_to),
-            (sent.state, sent.nonce, sent.verifier, sent.started_at_ms, sent.max_age, sent.organization, sent.return_to)
+            (
+                back.state,
+                back.nonce,
+                back.verifier,
+                back.started_at_ms,
+                back.max_age,
+                back.organization,
+                back.return_to
+            ),
+            (
+                sent.state,
+                sent.nonce,
+                sent.verifier,
+                sent.started_at_ms,
+                sent.max_age,
+                sent.organization,
+                sent.return_to
+            )
         );
     }
 

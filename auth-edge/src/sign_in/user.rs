@@ -4,7 +4,11 @@ use serde_json::{Map, Value};
 
 /// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's.
 #[must_use]
-pub fn user(id_token: Map<String, Value>, userinfo: Option<Map<String, Value>>, filter: &[String]) -> Map<String, Value> {
+pub fn user(
+    id_token: Map<String, Value>,
+    userinfo: Option<Map<String, Value>>,
+    filter: &[String],
+) -> Map<String, Value> {
     let subject = id_token.get("sub").cloned();
     let mut user = id_token;
     user.extend(userinfo.unwrap_or_default());
@@ -31,6 +35,9 @@ mod tests {
         let userinfo = object(json!({"sub": "eve", "name": "Ada", "email": "a@example.test", "iss": "y"}));
         let filter = ["iss".to_owned(), "nonce".to_owned(), "sub".to_owned()];
         let user = user(id_token, Some(userinfo), &filter);
-        assert_eq!(user, object(json!({"sub": "ada", "name": "Ada", "email": "a@example.test"})));
+        assert_eq!(
+            user,
+            object(json!({"sub": "ada", "name": "Ada", "email": "a@example.test"}))
+        );
     }
 }

@@ -19,17 +19,33 @@ async fn a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token() {
     let mut browser = stack.browser();
     let callback = browser.until_callback("/api/auth/login?returnTo=/account").await;
     let answer = browser.visit(&callback).await;
-    assert_eq!((answer.status, answer.location()), (302, format!("{}/account", stack.base()).as_str()));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (302, format!("{}/account", stack.base()).as_str())
+    );
     assert_eq!(answer.header("cache-control"), "no-store");
     let cookie = answer.set_cookie("session").unwrap();
     assert!(cookie.len() < 220 && cookie.starts_with("session="), "{cookie}");
-    assert!(cookie.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400"), "{cookie}");
+    assert!(
+        cookie.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400"),
+        "{cookie}"
+    );
     assert!(!cookie.contains("Secure"), "plain http: {cookie}");
     let me = browser.get("/api/auth/me").await;
     assert_eq!((me.status, me.header("cache-control")), (200, "no-store"));
     let user = me.json();
     assert_eq!(user["sub"], "alice");
-    for claim in ["aud", "iss", "iat", "exp", "nbf", "nonce", "azp", "auth_time", "at_hash"] {
+    for claim in [
+        "aud",
+        "iss",
+        "iat",
+        "exp",
+        "nbf",
+        "nonce",
+        "azp",
+        "auth_time",
+        "at_hash",
+    ] {
         assert!(user.get(claim).is_none(), "{claim}");
     }
     assert!(!me.body.contains("_token"));
@@ -41,7 +57,9 @@ async fn on_https_the_cookie_has_the_host_prefix() {
     let stack = Stack::with(&[("EDGE_BASE_URL", "https://app.example")]).await;
     let answer = stack.browser().sign_in().await;
     let cookie = answer.set_cookie("session").unwrap();
-    assert!(cookie.starts_with("__Host-session=") && cookie.contains("; Secure") && !cookie.contains("Domain"));
+    assert!(
+        cookie.starts_with("__Host-session=") && cookie.contains("; Secure") && !cookie.contains("Domain")
+    );
     assert!(answer.header("strict-transport-security").contains("max-age="));
 }
 
@@ -51,9 +69,14 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
     let mut browser = stack.browser();
     let callback = browser.until_callback("/api/auth/login?returnTo=/a").await;
     let query = callback.split_once('?').unwrap().1;
-    let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect();
     let with = |drop: &str, add: &[(&str, &str)]| {
-        let kept = pairs.iter().filter(|(name, _)| name != drop).map(|(n, v)| (n.as_str(), v.as_str()));
+        let kept = pairs
+            .iter()
+            .filter(|(name, _)| name != drop)
+            .map(|(n, v)| (n.as_str(), v.as_str()));
         let query: String = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(kept.chain(add.iter().copied()))
             .finish();
@@ -72,13 +95,24 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
         with("iss", &[("iss", "https://evil.example")]),
         with("", &[("iss", "https://evil.example")]),
         with("code", &[("error", "access_denied")]),
-        with("", &[("error", "<script>alert(1)</script>"), ("error_description", "<script>alert(1)</script>")]),
+        with(
+            "",
+            &[
+                ("error", "<script>alert(1)</script>"),
+                ("error_description", "<script>alert(1)</script>"),
+            ],
+        ),
     ] {
         let mut tab = browser.clone();
         let answer = tab.visit(&path).await;
         refused(&answer);
         assert!(!answer.body.contains("alert(1)"), "{path}");
-        assert!(answer.header("content-security-policy").contains("default-src 'none'"), "{path}");
+        assert!(
+            answer
+                .header("content-security-policy")
+                .contains("default-src 'none'"),
+            "{path}"
+        );
         let json = browser.clone().get_with(&path, &JSON).await;
         assert_eq!(json.status, 400);
         // A message already used up by the page above is refused too, with the same code.
@@ -87,27 +121,46 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
     let mut nobody = stack.browser();
     refused(&nobody.visit(&callback).await);
     assert_eq!(stack.provider.calls(Endpoint::Token), 0, "no code was redeemed");
-    assert_eq!(stack.provider.calls(Endpoint::Discovery) + stack.provider.calls(Endpoint::Jwks), before);
+    assert_eq!(
+        stack.provider.calls(Endpoint::Discovery) + stack.provider.calls(Endpoint::Jwks),
+        before
+    );
 }
 
 #[tokio::test]
 async fn an_error_of_the_provider_offers_to_try_again_with_the_same_return_to() {
     let stack = Stack::start().await;
-    stack.provider.script(|script| script.authorize_error = Some("access_denied".to_owned()));
+    stack
+        .provider
+        .script(|script| script.authorize_error = Some("access_denied".to_owned()));
     let mut browser = stack.browser();
     let other = browser.until_callback("/api/auth/login?returnTo=/other").await;
     let callback = browser.until_callback("/api/auth/login?returnTo=%2Fa%3Fb").await;
     let answer = browser.visit(&callback).await;
     refused(&answer);
     assert!(answer.body.contains("cancelled"), "{}", answer.body);
-    let again = answer.body.split("href=\"").nth(1).unwrap().split('"').next().unwrap();
+    let again = answer
+        .body
+        .split("href=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
     stack.provider.reset();
     let again = again.replace("&amp;", "&").replace("&#39;", "'");
     let callback = browser.until_callback(&again).await;
-    assert_eq!(browser.visit(&callback).await.location(), format!("{}/a?b", stack.base()));
+    assert_eq!(
+        browser.visit(&callback).await.location(),
+        format!("{}/a?b", stack.base())
+    );
     let other = browser.visit(&other).await;
     refused(&other);
-    assert!(other.body.contains("returnTo="), "the other transaction was left alone: {}", other.body);
+    assert!(
+        other.body.contains("returnTo="),
+        "the other transaction was left alone: {}",
+        other.body
+    );
 }
 
 #[tokio::test]
@@ -154,7 +207,11 @@ async fn another_browser_cannot_finish_a_sign_in() {
     victim.visit("/api/auth/login").await;
     refused(&victim.visit(&callback).await);
     assert_eq!(stack.provider.calls(Endpoint::Token), 0);
-    assert_eq!(victim.jar.len(), 1, "the victim's own pending sign-in is untouched");
+    assert_eq!(
+        victim.jar.len(),
+        1,
+        "the victim's own pending sign-in is untouched"
+    );
 }
 
 #[tokio::test]
@@ -165,7 +222,11 @@ async fn a_transaction_expires_on_our_side_too() {
     stack.advance(60);
     let answer = browser.visit(&callback).await;
     refused(&answer);
-    assert!(answer.body.contains("expired") && answer.body.contains("returnTo="), "{}", answer.body);
+    assert!(
+        answer.body.contains("expired") && answer.body.contains("returnTo="),
+        "{}",
+        answer.body
+    );
     assert!(browser.jar.is_empty());
 }
 
@@ -175,19 +236,56 @@ async fn whatever_the_provider_does_wrong_is_400_and_changes_no_existing_session
     let mut browser = stack.browser();
     browser.sign_in().await;
     let cases: Vec<(&str, Box<dyn Fn(&mut scripted_provider::Script)>)> = vec![
-        ("iss", Box::new(|s| _ = s.claims.insert("iss".into(), json!("https://evil.example")))),
-        ("no sub", Box::new(|s| _ = s.claims.insert("sub".into(), json!(null)))),
-        ("aud", Box::new(|s| _ = s.claims.insert("aud".into(), json!("another")))),
-        ("nonce", Box::new(|s| _ = s.claims.insert("nonce".into(), json!("another")))),
-        ("no iat", Box::new(|s| _ = s.claims.insert("iat".into(), json!(null)))),
+        (
+            "iss",
+            Box::new(|s| _ = s.claims.insert("iss".into(), json!("https://evil.example"))),
+        ),
+        (
+            "no sub",
+            Box::new(|s| _ = s.claims.insert("sub".into(), json!(null))),
+        ),
+        (
+            "aud",
+            Box::new(|s| _ = s.claims.insert("aud".into(), json!("another"))),
+        ),
+        (
+            "nonce",
+            Box::new(|s| _ = s.claims.insert("nonce".into(), json!("another"))),
+        ),
+        (
+            "no iat",
+            Box::new(|s| _ = s.claims.insert("iat".into(), json!(null))),
+        ),
         ("signature", Box::new(|s| s.id_token = IdTokenShape::BadSignature)),
         ("none", Box::new(|s| s.id_token = IdTokenShape::AlgNone)),
-        ("no id token", Box::new(|s| _ = s.token.insert("id_token".into(), json!(null)))),
-        ("token 500", Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::status(500)))),
-        ("token hangs", Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::Hang))),
-        ("token nonsense", Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::text(200, "text/html", "<p>")))),
-        ("userinfo sub", Box::new(|s| _ = s.userinfo.insert("sub".into(), json!("mallory")))),
-        ("userinfo 500", Box::new(|s| _ = s.answers.insert(Endpoint::Userinfo, Script::status(500)))),
+        (
+            "no id token",
+            Box::new(|s| _ = s.token.insert("id_token".into(), json!(null))),
+        ),
+        (
+            "token 500",
+            Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::status(500))),
+        ),
+        (
+            "token hangs",
+            Box::new(|s| _ = s.answers.insert(Endpoint::Token, Script::Hang)),
+        ),
+        (
+            "token nonsense",
+            Box::new(|s| {
+                _ = s
+                    .answers
+                    .insert(Endpoint::Token, Script::text(200, "text/html", "<p>"))
+            }),
+        ),
+        (
+            "userinfo sub",
+            Box::new(|s| _ = s.userinfo.insert("sub".into(), json!("mallory"))),
+        ),
+        (
+            "userinfo 500",
+            Box::new(|s| _ = s.answers.insert(Endpoint::Userinfo, Script::status(500))),
+        ),
     ];
     for (name, misbehave) in cases {
         let callback = browser.until_callback("/api/auth/login").await;
@@ -208,7 +306,11 @@ async fn a_fresh_sign_in_gets_a_new_session_and_ends_the_one_brought_along() {
     let mut old: Browser = browser.clone();
     browser.sign_in().await;
     assert_ne!(old.jar["session"], browser.jar["session"]);
-    assert_eq!(old.get("/api/auth/me").await.status, 204, "the old session is gone");
+    assert_eq!(
+        old.get("/api/auth/me").await.status,
+        204,
+        "the old session is gone"
+    );
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
 }
 
@@ -216,7 +318,10 @@ async fn a_fresh_sign_in_gets_a_new_session_and_ends_the_one_brought_along() {
 async fn a_forged_cookie_brought_along_is_ignored() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
-    browser.jar.insert("session".to_owned(), format!("{}.{}", "0".repeat(32), "A".repeat(43)));
+    browser.jar.insert(
+        "session".to_owned(),
+        format!("{}.{}", "0".repeat(32), "A".repeat(43)),
+    );
     browser.sign_in().await;
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
 }
@@ -225,10 +330,14 @@ async fn a_forged_cookie_brought_along_is_ignored() {
 async fn an_organization_that_does_not_match_is_refused() {
     let stack = Stack::with(&[("OIDC_ORGANIZATION", "org_a")]).await;
     let mut browser = stack.browser();
-    stack.provider.script(|script| _ = script.claims.insert("org_id".into(), json!("org_b")));
+    stack
+        .provider
+        .script(|script| _ = script.claims.insert("org_id".into(), json!("org_b")));
     let callback = browser.until_callback("/api/auth/login").await;
     refused(&browser.visit(&callback).await);
-    stack.provider.script(|script| _ = script.claims.insert("org_id".into(), json!("org_a")));
+    stack
+        .provider
+        .script(|script| _ = script.claims.insert("org_id".into(), json!("org_a")));
     browser.sign_in().await;
 }
 
@@ -236,7 +345,9 @@ async fn an_organization_that_does_not_match_is_refused() {
 async fn legal_but_odd_token_responses_are_accepted() {
     let stack = Stack::start().await;
     for missing in ["refresh_token", "scope", "expires_in"] {
-        stack.provider.script(|script| _ = script.token.insert(missing.into(), json!(null)));
+        stack
+            .provider
+            .script(|script| _ = script.token.insert(missing.into(), json!(null)));
         let mut browser = stack.browser();
         browser.sign_in().await;
         assert_eq!(browser.get("/api/auth/me").await.status, 200, "without {missing}");

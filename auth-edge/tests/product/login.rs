@@ -9,29 +9,44 @@ use crate::support::Stack;
 
 fn param(url: &str, name: &str) -> Option<String> {
     let url = Url::parse(url).unwrap();
-    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    url.query_pairs()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }
 
 #[tokio::test]
 async fn login_redirects_with_everything_the_protocol_needs_each_fresh() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
-    let (first, second) = (browser.visit("/api/auth/login").await, browser.visit("/api/auth/login").await);
+    let (first, second) = (
+        browser.visit("/api/auth/login").await,
+        browser.visit("/api/auth/login").await,
+    );
     for answer in [&first, &second] {
         assert_eq!(answer.status, 302);
         assert_eq!(answer.header("cache-control"), "no-store");
         let url = answer.location();
         assert!(url.starts_with(&stack.provider.url(Endpoint::Authorize)), "{url}");
-        assert_eq!(param(url, "client_id").as_deref(), Some(scripted_provider::CLIENT_ID));
+        assert_eq!(
+            param(url, "client_id").as_deref(),
+            Some(scripted_provider::CLIENT_ID)
+        );
         assert_eq!(param(url, "response_type").as_deref(), Some("code"));
-        assert_eq!(param(url, "redirect_uri"), Some(format!("{}/api/auth/callback", stack.base())));
+        assert_eq!(
+            param(url, "redirect_uri"),
+            Some(format!("{}/api/auth/callback", stack.base()))
+        );
         assert_eq!(param(url, "scope").as_deref(), Some("openid profile email"));
         assert_eq!(param(url, "code_challenge_method").as_deref(), Some("S256"));
         assert!(param(url, "state").unwrap().len() >= 22 && param(url, "nonce").unwrap().len() >= 22);
         assert_eq!(param(url, "code_challenge").unwrap().len(), 43);
     }
     for name in ["state", "nonce", "code_challenge"] {
-        assert_ne!(param(first.location(), name), param(second.location(), name), "{name}");
+        assert_ne!(
+            param(first.location(), name),
+            param(second.location(), name),
+            "{name}"
+        );
     }
     assert_eq!(browser.jar.len(), 2, "one transaction cookie per pending sign-in");
 }
@@ -42,10 +57,17 @@ async fn query_parameters_outside_the_list_change_nothing() {
     let mut browser = stack.browser();
     let hostile = "/api/auth/login?client_id=evil&redirect_uri=https://evil.example&state=s&nonce=n&scope=x&login_hint=ada&login_hint=eve&code_challenge=x";
     let url = browser.visit(hostile).await.location().to_owned();
-    assert_eq!(param(&url, "client_id").as_deref(), Some(scripted_provider::CLIENT_ID));
+    assert_eq!(
+        param(&url, "client_id").as_deref(),
+        Some(scripted_provider::CLIENT_ID)
+    );
     assert_eq!(param(&url, "scope").as_deref(), Some("openid profile email"));
     assert_ne!(param(&url, "state").as_deref(), Some("s"));
-    assert_eq!(param(&url, "login_hint").as_deref(), Some("ada"), "the first of repeated parameters wins");
+    assert_eq!(
+        param(&url, "login_hint").as_deref(),
+        Some("ada"),
+        "the first of repeated parameters wins"
+    );
     assert!(!url.contains("evil"), "{url}");
 }
 
@@ -53,14 +75,24 @@ async fn query_parameters_outside_the_list_change_nothing() {
 async fn who_only_looks_ahead_starts_nothing() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
-    for header in [("purpose", "prefetch"), ("sec-purpose", "prefetch;prerender"), ("x-moz", "prefetch")] {
+    for header in [
+        ("purpose", "prefetch"),
+        ("sec-purpose", "prefetch;prerender"),
+        ("x-moz", "prefetch"),
+    ] {
         for path in ["/api/auth/login", "/api/auth/logout"] {
             let answer = browser.get_with(path, &[header]).await;
-            assert_eq!((answer.status, answer.header("cache-control")), (204, "no-store"), "{header:?} {path}");
+            assert_eq!(
+                (answer.status, answer.header("cache-control")),
+                (204, "no-store"),
+                "{header:?} {path}"
+            );
             assert!(answer.set_cookies().is_empty() && answer.location().is_empty());
         }
     }
-    let head = browser.send(reqwest::Method::HEAD, "/api/auth/login", &[], None).await;
+    let head = browser
+        .send(reqwest::Method::HEAD, "/api/auth/login", &[], None)
+        .await;
     assert_eq!((head.status, head.set_cookies().len()), (204, 0));
 }
 
@@ -69,7 +101,9 @@ async fn a_script_gets_json_with_the_login_url_and_no_redirect() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     for header in [("sec-fetch-mode", "cors"), ("accept", "application/json")] {
-        let answer = browser.get_with("/api/auth/login?returnTo=%2Fa%3Fb", &[header]).await;
+        let answer = browser
+            .get_with("/api/auth/login?returnTo=%2Fa%3Fb", &[header])
+            .await;
         assert_eq!(answer.status, 401);
         let body = answer.json();
         assert_eq!(body["error"], "login_required");
@@ -92,9 +126,15 @@ async fn a_return_to_elsewhere_lands_on_the_base_url_and_one_of_ours_survives_wh
         ("%2F.%2F%2Fevil.example", "//evil.example"),
     ] {
         let mut browser = stack.browser();
-        let callback = browser.until_callback(&format!("/api/auth/login?returnTo={wish}")).await;
+        let callback = browser
+            .until_callback(&format!("/api/auth/login?returnTo={wish}"))
+            .await;
         let answer = browser.visit(&callback).await;
-        assert_eq!((answer.status, answer.location()), (302, format!("{}{lands}", stack.base()).as_str()), "{wish}");
+        assert_eq!(
+            (answer.status, answer.location()),
+            (302, format!("{}{lands}", stack.base()).as_str()),
+            "{wish}"
+        );
     }
 }
 
@@ -106,7 +146,12 @@ async fn two_tabs_finish_in_either_order_and_each_lands_on_its_own_page() {
     let second = browser.until_callback("/api/auth/login?returnTo=/second").await;
     assert!(browser.visit(&second).await.location().ends_with("/second"));
     assert!(browser.visit(&first).await.location().ends_with("/first"));
-    assert_eq!(browser.jar.len(), 1, "only the session is left: {:?}", browser.jar.keys());
+    assert_eq!(
+        browser.jar.len(),
+        1,
+        "only the session is left: {:?}",
+        browser.jar.keys()
+    );
 }
 
 #[tokio::test]
@@ -115,8 +160,14 @@ async fn a_hundred_abandoned_sign_ins_do_not_block_the_next() {
     let mut browser = stack.browser();
     for n in 0..100 {
         stack.clock.advance_ms(1);
-        browser.visit(&format!("/api/auth/login?returnTo=/{n}{}", "a".repeat(300))).await;
-        let bytes: usize = browser.jar.iter().map(|(name, value)| name.len() + value.len()).sum();
+        browser
+            .visit(&format!("/api/auth/login?returnTo=/{n}{}", "a".repeat(300)))
+            .await;
+        let bytes: usize = browser
+            .jar
+            .iter()
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
         assert!(bytes < 4000, "{bytes}");
     }
     browser.sign_in().await;
@@ -127,10 +178,15 @@ async fn a_provider_that_is_down_gives_a_5xx_page_without_cookie_and_recovers_by
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     for (answer, status) in [(Script::status(500), 502), (Script::Hang, 504)] {
-        stack.provider.script(|script| _ = script.answers.insert(Endpoint::Discovery, answer.clone()));
+        stack
+            .provider
+            .script(|script| _ = script.answers.insert(Endpoint::Discovery, answer.clone()));
         let answer = eventually(&mut browser, status).await;
         assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-        assert!(answer.body.contains(answer.header("x-request-id")), "the page shows the request ID");
+        assert!(
+            answer.body.contains(answer.header("x-request-id")),
+            "the page shows the request ID"
+        );
         assert!(answer.set_cookies().is_empty());
     }
     stack.provider.stop();
@@ -155,14 +211,29 @@ async fn eventually(browser: &mut crate::support::Browser, status: u16) -> crate
 
 #[tokio::test]
 async fn form_post_sets_none_and_secure_and_finishes_by_post() {
-    let stack = Stack::with(&[("OIDC_RESPONSE_MODE", "form_post"), ("EDGE_BASE_URL", "https://app.example")]).await;
+    let stack = Stack::with(&[
+        ("OIDC_RESPONSE_MODE", "form_post"),
+        ("EDGE_BASE_URL", "https://app.example"),
+    ])
+    .await;
     let mut browser = stack.browser();
     let login = browser.visit("/api/auth/login?returnTo=/a").await;
     let line = login.set_cookies()[0].to_owned();
-    assert!(line.contains("SameSite=None") && line.contains("Secure") && line.starts_with("__Host-"), "{line}");
-    assert_eq!(param(login.location(), "response_mode").as_deref(), Some("form_post"));
+    assert!(
+        line.contains("SameSite=None") && line.contains("Secure") && line.starts_with("__Host-"),
+        "{line}"
+    );
+    assert_eq!(
+        param(login.location(), "response_mode").as_deref(),
+        Some("form_post")
+    );
     // What the provider's page would post.
-    let page = reqwest::get(login.location()).await.unwrap().text().await.unwrap();
+    let page = reqwest::get(login.location())
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     let field = |name: &str| {
         let at = page.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap();
         at.split('"').next().unwrap().to_owned()
@@ -171,13 +242,32 @@ async fn form_post_sets_none_and_secure_and_finishes_by_post() {
         .extend_pairs(["code", "state", "iss"].map(|name| (name, field(name))))
         .finish();
     let get = browser.visit(&format!("/api/auth/callback?{form}")).await;
-    assert_eq!((get.status, get.header("allow")), (405, "POST"), "and nothing is used up");
-    let multipart = browser.post("/api/auth/callback", &[("content-type", "multipart/form-data")], &form).await;
+    assert_eq!(
+        (get.status, get.header("allow")),
+        (405, "POST"),
+        "and nothing is used up"
+    );
+    let multipart = browser
+        .post(
+            "/api/auth/callback",
+            &[("content-type", "multipart/form-data")],
+            &form,
+        )
+        .await;
     assert_eq!(multipart.status, 400);
-    let answer = browser.post("/api/auth/callback", &[("sec-fetch-site", "cross-site")], &form).await;
-    assert_eq!((answer.status, answer.location()), (303, "https://app.example/a"), "{answer:?}");
+    let answer = browser
+        .post("/api/auth/callback", &[("sec-fetch-site", "cross-site")], &form)
+        .await;
+    assert_eq!(
+        (answer.status, answer.location()),
+        (303, "https://app.example/a"),
+        "{answer:?}"
+    );
     let session = answer.set_cookie("session").unwrap();
-    assert!(session.starts_with("__Host-session=") && session.contains("SameSite=Lax"), "{session}");
+    assert!(
+        session.starts_with("__Host-session=") && session.contains("SameSite=Lax"),
+        "{session}"
+    );
 }
 
 #[tokio::test]
@@ -188,7 +278,11 @@ async fn logins_are_limited_per_address() {
     assert_eq!(browser.visit("/api/auth/login").await.status, 302);
     let limited = browser.visit("/api/auth/login").await;
     assert_eq!((limited.status, limited.header("retry-after")), (429, "30"));
-    assert_eq!(browser.visit("/api/auth/callback?state=x").await.status, 400, "callbacks have their own bucket");
+    assert_eq!(
+        browser.visit("/api/auth/callback?state=x").await.status,
+        400,
+        "callbacks have their own bucket"
+    );
     stack.advance(30);
     assert_eq!(browser.visit("/api/auth/login").await.status, 302);
 }
@@ -196,6 +290,10 @@ async fn logins_are_limited_per_address() {
 #[tokio::test]
 async fn an_issuer_other_than_the_configured_one_never_gets_a_visitor() {
     let stack = Stack::start().await;
-    stack.provider.script(|script| _ = script.metadata.insert("issuer".into(), json!("https://evil.example")));
+    stack.provider.script(|script| {
+        _ = script
+            .metadata
+            .insert("issuer".into(), json!("https://evil.example"))
+    });
     assert_eq!(stack.browser().visit("/api/auth/login").await.status, 502);
 }

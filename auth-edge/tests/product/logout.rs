@@ -5,8 +5,11 @@ use serde_json::json;
 
 use crate::support::{Answer, Stack};
 
-const OWN: [(&str, &str); 3] =
-    [("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+const OWN: [(&str, &str); 3] = [
+    ("sec-fetch-site", "same-origin"),
+    ("sec-fetch-mode", "navigate"),
+    ("sec-fetch-dest", "document"),
+];
 const FOREIGN: [(&str, &str); 4] = [
     ("accept", "text/html"),
     ("sec-fetch-site", "cross-site"),
@@ -15,7 +18,9 @@ const FOREIGN: [(&str, &str); 4] = [
 ];
 
 fn clears(answer: &Answer) -> bool {
-    answer.set_cookie("session").is_some_and(|line| line.starts_with("session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"))
+    answer
+        .set_cookie("session")
+        .is_some_and(|line| line.starts_with("session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"))
 }
 
 #[tokio::test]
@@ -28,12 +33,27 @@ async fn signing_out_ends_the_session_here_and_then_at_the_provider() {
     assert_eq!((answer.status, answer.header("cache-control")), (302, "no-store"));
     assert!(clears(&answer), "{answer:?}");
     let url = url::Url::parse(answer.location()).unwrap();
-    assert!(answer.location().starts_with(&stack.provider.url(Endpoint::EndSession)));
-    let has = |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+    assert!(
+        answer
+            .location()
+            .starts_with(&stack.provider.url(Endpoint::EndSession))
+    );
+    let has = |name: &str| {
+        url.query_pairs()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.into_owned())
+    };
     assert!(has("id_token_hint").is_some() && has("state").is_some());
     assert_eq!(has("client_id").as_deref(), Some(scripted_provider::CLIENT_ID));
-    assert_eq!(has("post_logout_redirect_uri"), Some(format!("{}/", stack.base())));
-    assert_eq!(thief.get("/api/auth/me").await.status, 204, "the old cookie is worth nothing");
+    assert_eq!(
+        has("post_logout_redirect_uri"),
+        Some(format!("{}/", stack.base()))
+    );
+    assert_eq!(
+        thief.get("/api/auth/me").await.status,
+        204,
+        "the old cookie is worth nothing"
+    );
 }
 
 #[tokio::test]
@@ -41,22 +61,37 @@ async fn without_a_session_the_answer_is_the_target_and_the_same_clearing() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     let answer = browser.visit("/api/auth/logout?returnTo=/bye").await;
-    assert_eq!((answer.status, answer.location()), (302, format!("{}/bye", stack.base()).as_str()));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (302, format!("{}/bye", stack.base()).as_str())
+    );
     assert!(clears(&answer));
-    let answer = browser.visit("/api/auth/logout?returnTo=https://evil.example/").await;
+    let answer = browser
+        .visit("/api/auth/logout?returnTo=https://evil.example/")
+        .await;
     assert_eq!(answer.location(), format!("{}/", stack.base()));
 }
 
 #[tokio::test]
 async fn the_list_of_further_places_is_honoured_exactly() {
-    let stack = Stack::with(&[("EDGE_LOGOUT_RETURN_TO_ALLOWED", "https://www.example/bye"), ("EDGE_IDP_LOGOUT", "off")]).await;
+    let stack = Stack::with(&[
+        ("EDGE_LOGOUT_RETURN_TO_ALLOWED", "https://www.example/bye"),
+        ("EDGE_IDP_LOGOUT", "off"),
+    ])
+    .await;
     for (wish, lands) in [
         ("https://www.example/bye", "https://www.example/bye".to_owned()),
         ("https://www.example/other", format!("{}/", stack.base())),
     ] {
         let mut browser = stack.browser();
         browser.sign_in().await;
-        assert_eq!(browser.visit(&format!("/api/auth/logout?returnTo={wish}")).await.location(), lands);
+        assert_eq!(
+            browser
+                .visit(&format!("/api/auth/logout?returnTo={wish}"))
+                .await
+                .location(),
+            lands
+        );
     }
 }
 
@@ -66,16 +101,27 @@ async fn navigations_of_our_own_sign_out_and_everything_cross_site_does_not() {
     let mut browser = stack.browser();
     browser.sign_in().await;
     for (mode, dest) in [("no-cors", "image"), ("navigate", "iframe"), ("cors", "empty")] {
-        let headers = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest)];
+        let headers = [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", mode),
+            ("sec-fetch-dest", dest),
+        ];
         let answer = browser.get_with("/api/auth/logout", &headers).await;
         assert_eq!(answer.status, 403, "{dest}");
         assert!(answer.set_cookies().is_empty());
     }
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
-    assert_eq!(browser.clone().get_with("/api/auth/logout", &OWN).await.status, 302);
+    assert_eq!(
+        browser.clone().get_with("/api/auth/logout", &OWN).await.status,
+        302
+    );
     let mut plain = stack.browser();
     plain.sign_in().await;
-    assert_eq!(plain.get("/api/auth/logout").await.status, 302, "no Fetch Metadata at all");
+    assert_eq!(
+        plain.get("/api/auth/logout").await.status,
+        302,
+        "no Fetch Metadata at all"
+    );
 }
 
 #[tokio::test]
@@ -86,10 +132,21 @@ async fn a_link_on_another_site_gets_a_page_that_asks_and_its_button_signs_out()
     let page = browser.get_with("/api/auth/logout?returnTo=/bye", &FOREIGN).await;
     assert_eq!((page.status, page.header("cache-control")), (200, "no-store"));
     assert!(page.set_cookies().is_empty() && page.body.contains("method=\"post\""));
-    assert!(page.header("content-security-policy").contains("frame-ancestors 'none'"));
-    assert_eq!(browser.get("/api/auth/me").await.status, 200, "nothing has happened yet");
+    assert!(
+        page.header("content-security-policy")
+            .contains("frame-ancestors 'none'")
+    );
+    assert_eq!(
+        browser.get("/api/auth/me").await.status,
+        200,
+        "nothing has happened yet"
+    );
     let value = |name: &str| {
-        let at = page.body.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap();
+        let at = page
+            .body
+            .split(&format!("name=\"{name}\" value=\""))
+            .nth(1)
+            .unwrap();
         at.split('"').next().unwrap().to_owned()
     };
     let form: String = url::form_urlencoded::Serializer::new(String::new())
@@ -99,7 +156,11 @@ async fn a_link_on_another_site_gets_a_page_that_asks_and_its_button_signs_out()
     let ours = [("origin", origin.as_str()), ("sec-fetch-site", "same-origin")];
     let mut other = stack.browser();
     other.sign_in().await;
-    assert_eq!(other.post("/api/auth/logout", &ours, &form).await.status, 403, "the token is bound to its session");
+    assert_eq!(
+        other.post("/api/auth/logout", &ours, &form).await.status,
+        403,
+        "the token is bound to its session"
+    );
     let answer = browser.post("/api/auth/logout", &ours, &form).await;
     assert_eq!(answer.status, 303, "{answer:?}");
     assert!(clears(&answer));
@@ -121,9 +182,15 @@ async fn a_post_needs_the_proof() {
         vec![("x-csrf", "1"), ("sec-fetch-site", "same-site")],
     ] {
         let answer = browser.post("/api/auth/logout", &headers, "").await;
-        assert_eq!((answer.status, answer.set_cookies().len()), (403, 0), "{headers:?}");
+        assert_eq!(
+            (answer.status, answer.set_cookies().len()),
+            (403, 0),
+            "{headers:?}"
+        );
     }
-    let answer = browser.post("/api/auth/logout", &[("x-csrf", "1"), ("origin", &origin)], "").await;
+    let answer = browser
+        .post("/api/auth/logout", &[("x-csrf", "1"), ("origin", &origin)], "")
+        .await;
     assert_eq!(answer.status, 303);
     assert_eq!(browser.get("/api/auth/me").await.status, 204);
 }
@@ -131,11 +198,16 @@ async fn a_post_needs_the_proof() {
 #[tokio::test]
 async fn a_provider_without_the_endpoint_or_down_still_means_signed_out() {
     let stack = Stack::start().await;
-    stack.provider.script(|script| _ = script.metadata.insert("end_session_endpoint".into(), json!(null)));
+    stack
+        .provider
+        .script(|script| _ = script.metadata.insert("end_session_endpoint".into(), json!(null)));
     let mut browser = stack.browser();
     browser.sign_in().await;
     let answer = browser.visit("/api/auth/logout").await;
-    assert_eq!((answer.status, answer.location()), (302, format!("{}/", stack.base()).as_str()));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (302, format!("{}/", stack.base()).as_str())
+    );
     assert!(clears(&answer));
     assert_eq!(browser.get("/api/auth/me").await.status, 204);
 }
@@ -146,5 +218,8 @@ async fn auth0_style_logout_is_there_by_configuration() {
     let mut browser = stack.browser();
     browser.sign_in().await;
     let answer = browser.visit("/api/auth/logout").await;
-    assert!(answer.location().contains("/v2/logout?") && answer.location().contains("returnTo="), "{answer:?}");
+    assert!(
+        answer.location().contains("/v2/logout?") && answer.location().contains("returnTo="),
+        "{answer:?}"
+    );
 }

@@ -1,6 +1,7 @@
 //! The edge as browsers and providers meet it: real HTTP, the real session service in this process, a scripted provider.
 
 mod callback;
+mod gateway;
 mod login;
 mod logout;
 mod outages;

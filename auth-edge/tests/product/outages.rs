@@ -16,10 +16,18 @@ async fn while_the_session_service_is_down_answers_are_503_and_no_cookie_changes
         assert_eq!(answer.json()["error"], "ERR_SESSION_SERVICE_UNAVAILABLE");
     }
     let answer = browser.visit(&callback).await;
-    assert_eq!((answer.status, answer.set_cookies().len()), (503, 0), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.set_cookies().len()),
+        (503, 0),
+        "{answer:?}"
+    );
     assert!(answer.body.contains("Try again"));
     stack.sessions.start_again().await;
-    assert_eq!(browser.get("/api/auth/me").await.status, 200, "the same cookie is good again");
+    assert_eq!(
+        browser.get("/api/auth/me").await.status,
+        200,
+        "the same cookie is good again"
+    );
 }
 
 #[tokio::test]
@@ -36,7 +44,10 @@ async fn signing_out_while_the_session_service_is_down_ends_the_session_later() 
     stack.sessions.start_again().await;
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while thief.get("/api/auth/me").await.status != 204 {
-        assert!(std::time::Instant::now() < deadline, "the session was never ended");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the session was never ended"
+        );
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }

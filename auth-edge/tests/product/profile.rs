@@ -10,7 +10,14 @@ use crate::support::Stack;
 async fn without_a_session_the_profile_is_204_and_empty() {
     let stack = Stack::start().await;
     let answer = stack.browser().get("/api/auth/me").await;
-    assert_eq!((answer.status, answer.body.as_str(), answer.header("cache-control")), (204, "", "no-store"));
+    assert_eq!(
+        (
+            answer.status,
+            answer.body.as_str(),
+            answer.header("cache-control")
+        ),
+        (204, "", "no-store")
+    );
 }
 
 #[tokio::test]
@@ -20,7 +27,10 @@ async fn head_gives_the_headers_of_get_without_a_body() {
     browser.sign_in().await;
     let answer = browser.send(Method::HEAD, "/api/auth/me", &[], None).await;
     assert_eq!((answer.status, answer.body.as_str()), (200, ""));
-    assert_eq!((answer.header("content-type"), answer.header("cache-control")), ("application/json", "no-store"));
+    assert_eq!(
+        (answer.header("content-type"), answer.header("cache-control")),
+        ("application/json", "no-store")
+    );
 }
 
 #[tokio::test]
@@ -31,14 +41,34 @@ async fn forged_truncated_oversized_and_doubled_cookies_are_no_session_and_cost_
     let good = browser.jar["session"].clone();
     let calls = stack.sessions.calls();
     let flipped = format!("{}{}", if good.starts_with('0') { "1" } else { "0" }, &good[1..]);
-    for bad in [flipped, good[..good.len() - 1].to_owned(), format!("{good}a"), "a".repeat(5000), String::new()] {
+    for bad in [
+        flipped,
+        good[..good.len() - 1].to_owned(),
+        format!("{good}a"),
+        "a".repeat(5000),
+        String::new(),
+    ] {
         let line = format!("session={bad}");
-        let answer = stack.browser().get_with("/api/auth/me", &[("cookie", &line)]).await;
+        let answer = stack
+            .browser()
+            .get_with("/api/auth/me", &[("cookie", &line)])
+            .await;
         assert_eq!((answer.status, answer.set_cookies().len()), (204, 0), "{bad}");
     }
     let twice = format!("session={good}; session={good}");
-    assert_eq!(stack.browser().get_with("/api/auth/me", &[("cookie", &twice)]).await.status, 204);
-    assert_eq!(stack.sessions.calls(), calls, "a cookie that does not verify costs no call");
+    assert_eq!(
+        stack
+            .browser()
+            .get_with("/api/auth/me", &[("cookie", &twice)])
+            .await
+            .status,
+        204
+    );
+    assert_eq!(
+        stack.sessions.calls(),
+        calls,
+        "a cookie that does not verify costs no call"
+    );
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
 }
 
@@ -50,21 +80,40 @@ async fn using_the_profile_rolls_the_session_and_the_status_does_not() {
     stack.advance(3600);
     let status = browser.get("/api/auth/status").await;
     assert_eq!(status.header("cache-control"), "no-store");
-    assert_eq!(status.json(), json!({"state": "active", "expires_in": 82_800, "absolute_expires_in": 601_200}));
+    assert_eq!(
+        status.json(),
+        json!({"state": "active", "expires_in": 82_800, "absolute_expires_in": 601_200})
+    );
     assert!(status.set_cookies().is_empty());
     let me = browser.get("/api/auth/me").await;
-    assert!(me.set_cookie("session").unwrap().contains("Max-Age=86400"), "{me:?}");
+    assert!(
+        me.set_cookie("session").unwrap().contains("Max-Age=86400"),
+        "{me:?}"
+    );
     assert_eq!(browser.get("/api/auth/status").await.json()["expires_in"], 86_400);
     stack.advance(86_400);
-    assert_eq!(browser.get("/api/auth/status").await.json(), json!({"state": "signed_out"}));
+    assert_eq!(
+        browser.get("/api/auth/status").await.json(),
+        json!({"state": "signed_out"})
+    );
     assert_eq!(browser.get("/api/auth/me").await.status, 204);
 }
 
 #[tokio::test]
 async fn the_unauthorized_answer_is_word_for_word_for_every_method() {
     let stack = Stack::start().await;
-    for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
-        let answer = stack.browser().send(method, "/api/auth/401", &[("accept", "text/html")], None).await;
+    for method in [
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::OPTIONS,
+    ] {
+        let answer = stack
+            .browser()
+            .send(method, "/api/auth/401", &[("accept", "text/html")], None)
+            .await;
         assert_eq!(answer.status, 401);
         assert_eq!(
             answer.body,
@@ -78,10 +127,19 @@ async fn a_refetch_merges_userinfo_and_saves_it() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     browser.sign_in().await;
-    stack.provider.script(|script| _ = script.userinfo.insert("nickname".into(), json!("al")));
+    stack
+        .provider
+        .script(|script| _ = script.userinfo.insert("nickname".into(), json!("al")));
     assert!(browser.get("/api/auth/me").await.json().get("nickname").is_none());
-    assert_eq!(browser.get("/api/auth/me?refetch=true").await.json()["nickname"], "al");
-    assert_eq!(browser.get("/api/auth/me").await.json()["nickname"], "al", "it was saved");
+    assert_eq!(
+        browser.get("/api/auth/me?refetch=true").await.json()["nickname"],
+        "al"
+    );
+    assert_eq!(
+        browser.get("/api/auth/me").await.json()["nickname"],
+        "al",
+        "it was saved"
+    );
 }
 
 #[tokio::test]
@@ -91,15 +149,25 @@ async fn a_refetch_that_fails_says_so_and_changes_nothing() {
     browser.sign_in().await;
     let before = browser.get("/api/auth/me").await.json();
     for (answer, status) in [(Script::status(500), 502), (Script::Hang, 504)] {
-        stack.provider.script(|script| _ = script.answers.insert(Endpoint::Userinfo, answer.clone()));
+        stack
+            .provider
+            .script(|script| _ = script.answers.insert(Endpoint::Userinfo, answer.clone()));
         let failed = browser.get("/api/auth/me?refetch=true").await;
-        assert_eq!((failed.status, failed.json()["error"].as_str()), (status, Some("ERR_PROFILE_HANDLER_FAILURE")));
+        assert_eq!(
+            (failed.status, failed.json()["error"].as_str()),
+            (status, Some("ERR_PROFILE_HANDLER_FAILURE"))
+        );
         assert!(failed.set_cookies().is_empty());
     }
     stack.provider.reset();
-    stack.provider.script(|script| _ = script.userinfo.insert("sub".into(), json!("mallory")));
+    stack
+        .provider
+        .script(|script| _ = script.userinfo.insert("sub".into(), json!("mallory")));
     let failed = browser.get("/api/auth/me?refetch=true").await;
-    assert_eq!((failed.status, failed.json()["error"].as_str()), (502, Some("ERR_PROFILE_HANDLER_FAILURE")));
+    assert_eq!(
+        (failed.status, failed.json()["error"].as_str()),
+        (502, Some("ERR_PROFILE_HANDLER_FAILURE"))
+    );
     assert_eq!(browser.get("/api/auth/me").await.json(), before);
 }
 
@@ -112,7 +180,10 @@ async fn the_access_token_route_is_off_unless_asked_for_and_then_needs_the_proof
     let origin = stack.base().to_owned();
     let proof = [("x-csrf", "1"), ("origin", origin.as_str())];
     let nobody = browser.get_with("/api/auth/access-token", &proof).await;
-    assert_eq!((nobody.status, nobody.json()["error"].as_str()), (401, Some("ERR_MISSING_SESSION")));
+    assert_eq!(
+        (nobody.status, nobody.json()["error"].as_str()),
+        (401, Some("ERR_MISSING_SESSION"))
+    );
     browser.sign_in().await;
     assert_eq!(browser.get("/api/auth/access-token").await.status, 403);
     let token = browser.get_with("/api/auth/access-token", &proof).await;
@@ -120,6 +191,11 @@ async fn the_access_token_route_is_off_unless_asked_for_and_then_needs_the_proof
     let body = token.json();
     assert!(body["access_token"].is_string() && body["expires_at"].is_u64() && body["scope"].is_string());
     assert_eq!(body["token_type"], "Bearer");
-    let scope = browser.get_with("/api/auth/access-token?scope=orders:read", &proof).await;
-    assert_eq!((scope.status, scope.json()["error"].as_str()), (403, Some("ERR_INSUFFICIENT_SCOPE")));
+    let scope = browser
+        .get_with("/api/auth/access-token?scope=orders:read", &proof)
+        .await;
+    assert_eq!(
+        (scope.status, scope.json()["error"].as_str()),
+        (403, Some("ERR_INSUFFICIENT_SCOPE"))
+    );
 }

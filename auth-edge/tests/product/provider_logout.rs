@@ -8,7 +8,10 @@ use crate::support::{Browser, Stack};
 const PATH: &str = "/api/auth/backchannel-logout";
 
 async fn send(stack: &Stack, token: &str) -> u16 {
-    let answer = stack.browser().post(PATH, &[], &format!("logout_token={token}")).await;
+    let answer = stack
+        .browser()
+        .post(PATH, &[], &format!("logout_token={token}"))
+        .await;
     assert_eq!(answer.header("cache-control"), "no-store", "{answer:?}");
     if answer.status != 200 {
         assert!(answer.json()["error"].is_string());
@@ -32,13 +35,51 @@ async fn a_sid_ends_its_sessions_and_a_subject_ends_all_of_a_person() {
     let mut one = signed_in(&stack, "bob", "sid-1").await;
     let mut two = signed_in(&stack, "bob", "sid-2").await;
     let mut eve = signed_in(&stack, "eve", "sid-3").await;
-    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sid": "sid-1", "sub": null}))).await, 200);
-    assert_eq!((one.get("/api/auth/me").await.status, two.get("/api/auth/me").await.status), (204, 200));
-    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "bob", "sid": null}))).await, 200);
-    assert_eq!((two.get("/api/auth/me").await.status, eve.get("/api/auth/me").await.status), (204, 200));
-    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "bob", "sid": null}))).await, 200, "also when there was none");
+    assert_eq!(
+        send(
+            &stack,
+            &stack.provider.logout_token(json!({"sid": "sid-1", "sub": null}))
+        )
+        .await,
+        200
+    );
+    assert_eq!(
+        (
+            one.get("/api/auth/me").await.status,
+            two.get("/api/auth/me").await.status
+        ),
+        (204, 200)
+    );
+    assert_eq!(
+        send(
+            &stack,
+            &stack.provider.logout_token(json!({"sub": "bob", "sid": null}))
+        )
+        .await,
+        200
+    );
+    assert_eq!(
+        (
+            two.get("/api/auth/me").await.status,
+            eve.get("/api/auth/me").await.status
+        ),
+        (204, 200)
+    );
+    assert_eq!(
+        send(
+            &stack,
+            &stack.provider.logout_token(json!({"sub": "bob", "sid": null}))
+        )
+        .await,
+        200,
+        "also when there was none"
+    );
     let mut later = signed_in(&stack, "bob", "sid-1").await;
-    assert_eq!(later.get("/api/auth/me").await.status, 200, "a later sign-in with the same sid works at once");
+    assert_eq!(
+        later.get("/api/auth/me").await.status,
+        200,
+        "a later sign-in with the same sid works at once"
+    );
 }
 
 #[tokio::test]
@@ -57,7 +98,11 @@ async fn a_replay_or_a_bad_token_is_400_and_ends_nothing() {
         json!({"sub": "bob", "iss": "https://evil.example"}),
         json!({"sub": "bob", "iat": 1_000_000}),
     ] {
-        assert_eq!(send(&stack, &stack.provider.logout_token(patch.clone())).await, 400, "{patch}");
+        assert_eq!(
+            send(&stack, &stack.provider.logout_token(patch.clone())).await,
+            400,
+            "{patch}"
+        );
     }
     assert_eq!(send(&stack, "nonsense").await, 400);
     assert_eq!(bob.get("/api/auth/me").await.status, 200);
@@ -67,9 +112,23 @@ async fn a_replay_or_a_bad_token_is_400_and_ends_nothing() {
 async fn a_sid_and_a_subject_that_do_not_belong_together_end_nothing() {
     let stack = Stack::start().await;
     let mut bob = signed_in(&stack, "bob", "sid-1").await;
-    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "eve", "sid": "sid-1"}))).await, 400);
+    assert_eq!(
+        send(
+            &stack,
+            &stack.provider.logout_token(json!({"sub": "eve", "sid": "sid-1"}))
+        )
+        .await,
+        400
+    );
     assert_eq!(bob.get("/api/auth/me").await.status, 200);
-    assert_eq!(send(&stack, &stack.provider.logout_token(json!({"sub": "bob", "sid": "sid-1"}))).await, 200);
+    assert_eq!(
+        send(
+            &stack,
+            &stack.provider.logout_token(json!({"sub": "bob", "sid": "sid-1"}))
+        )
+        .await,
+        200
+    );
     assert_eq!(bob.get("/api/auth/me").await.status, 204);
 }
 
@@ -77,11 +136,25 @@ async fn a_sid_and_a_subject_that_do_not_belong_together_end_nothing() {
 async fn a_wrong_body_is_415_413_or_400() {
     let stack = Stack::start().await;
     let mut machine = stack.browser();
-    let json = machine.post(PATH, &[("content-type", "application/json")], "{}").await;
+    let json = machine
+        .post(PATH, &[("content-type", "application/json")], "{}")
+        .await;
     assert_eq!(json.status, 415);
-    assert_eq!(machine.post(PATH, &[], &format!("logout_token={}", "a".repeat(70_000))).await.status, 413);
+    assert_eq!(
+        machine
+            .post(PATH, &[], &format!("logout_token={}", "a".repeat(70_000)))
+            .await
+            .status,
+        413
+    );
     assert_eq!(machine.post(PATH, &[], "").await.status, 400);
-    assert_eq!(machine.post(PATH, &[], "logout_token=a&logout_token=b").await.status, 400);
+    assert_eq!(
+        machine
+            .post(PATH, &[], "logout_token=a&logout_token=b")
+            .await
+            .status,
+        400
+    );
     assert_eq!(machine.send(Method::GET, PATH, &[], None).await.status, 405);
 }
 
@@ -93,7 +166,11 @@ async fn while_the_store_is_down_the_provider_is_told_to_come_again_and_may() {
     stack.sessions.stop().await;
     assert_eq!(send(&stack, &token).await, 503);
     stack.sessions.start_again().await;
-    assert_eq!(send(&stack, &token).await, 200, "the same token, since it has ended nothing yet");
+    assert_eq!(
+        send(&stack, &token).await,
+        200,
+        "the same token, since it has ended nothing yet"
+    );
     assert_eq!(bob.get("/api/auth/me").await.status, 204);
 }
 
@@ -103,13 +180,29 @@ async fn the_front_channel_needs_issuer_and_sid_and_may_be_framed_by_the_provide
     let mut bob = signed_in(&stack, "bob", "sid-1").await;
     let path = "/api/auth/frontchannel-logout";
     let issuer = stack.provider.issuer().to_owned();
-    for query in ["", "?sid=sid-1", "?iss=https://evil.example&sid=sid-1", &format!("?iss={issuer}")] {
+    for query in [
+        "",
+        "?sid=sid-1",
+        "?iss=https://evil.example&sid=sid-1",
+        &format!("?iss={issuer}"),
+    ] {
         let answer = stack.browser().get(&format!("{path}{query}")).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"), "{query}");
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (200, "no-store"),
+            "{query}"
+        );
     }
     assert_eq!(bob.get("/api/auth/me").await.status, 200);
-    let answer = stack.browser().get(&format!("{path}?iss={issuer}&sid=sid-1")).await;
-    assert!(answer.header("content-security-policy").contains(&format!("frame-ancestors {issuer}")));
+    let answer = stack
+        .browser()
+        .get(&format!("{path}?iss={issuer}&sid=sid-1"))
+        .await;
+    assert!(
+        answer
+            .header("content-security-policy")
+            .contains(&format!("frame-ancestors {issuer}"))
+    );
     assert!(answer.header("x-frame-options").is_empty());
     assert_eq!(bob.get("/api/auth/me").await.status, 204);
 }

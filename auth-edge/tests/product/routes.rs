@@ -26,7 +26,10 @@ async fn what_is_no_route_is_404_in_json_and_in_html() {
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.json()["error_description"].is_string());
         let page = stack.browser().visit(path).await;
-        assert_eq!((page.status, page.header("content-type")), (404, "text/html; charset=utf-8"));
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (404, "text/html; charset=utf-8")
+        );
         assert!(page.body.contains(page.header("x-request-id")));
     }
 }
@@ -47,7 +50,11 @@ async fn a_wrong_method_is_405_with_allow_and_touches_nothing() {
         ("/api/auth/backchannel-logout", Method::GET, "POST"),
     ] {
         let answer = browser.send(method.clone(), path, &[], None).await;
-        assert_eq!((answer.status, answer.header("allow")), (405, allow), "{method} {path}");
+        assert_eq!(
+            (answer.status, answer.header("allow")),
+            (405, allow),
+            "{method} {path}"
+        );
         assert!(answer.set_cookies().is_empty());
     }
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
@@ -66,7 +73,10 @@ async fn two_routes_can_be_moved() {
 #[tokio::test]
 async fn a_request_id_of_the_client_is_not_taken_over() {
     let stack = Stack::start().await;
-    let answer = stack.browser().get_with("/api/auth/me", &[("x-request-id", "mine")]).await;
+    let answer = stack
+        .browser()
+        .get_with("/api/auth/me", &[("x-request-id", "mine")])
+        .await;
     assert_eq!(answer.header("x-request-id").len(), 32);
 }
 
@@ -75,7 +85,10 @@ async fn a_session_made_under_an_older_secret_still_counts() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     browser.sign_in().await;
-    let keys = auth_edge::keys::Keys::new(&["a newer secret that is long enough".to_owned(), SECRET.to_owned()].map(chassis::secret::Secret::new));
+    let keys = auth_edge::keys::Keys::new(
+        &["a newer secret that is long enough".to_owned(), SECRET.to_owned()]
+            .map(chassis::secret::Secret::new),
+    );
     let settings = auth_edge::cookies::CookieSettings {
         name: "session".to_owned(),
         domain: None,
@@ -85,6 +98,9 @@ async fn a_session_made_under_an_older_secret_still_counts() {
     };
     let cookies = auth_edge::cookies::SessionCookies::new(settings, keys);
     let mut headers = reqwest::header::HeaderMap::new();
-    headers.insert("cookie", format!("session={}", browser.jar["session"]).parse().unwrap());
+    headers.insert(
+        "cookie",
+        format!("session={}", browser.jar["session"]).parse().unwrap(),
+    );
     assert!(cookies.read(&headers).is_some());
 }

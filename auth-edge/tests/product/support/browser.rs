@@ -2,84 +2,102 @@
 
 use std::collections::BTreeMap;
 
-use reqwest::header::{COOKIE, HeaderMap, HOST, SET_COOKIE};
+use reqwest::header::{COOKIE, HOST, HeaderMap, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
-use scripted_provider::{Endpoint, ScriptedProvider};
 use serde_json::Value;
 
 /// An answer of the edge.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map(|value| value.to_str().unwrap())
+            .unwrap_or_default()
     }
 
-    pub fn location(&self) -> &str {
+    pub(crate) fn location(&self) -> &str {
         self.header("location")
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    pub fn set_cookies(&self) -> Vec<&str> {
-        self.headers.get_all(SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect()
+    pub(crate) fn set_cookies(&self) -> Vec<&str> {
+        self.headers
+            .get_all(SET_COOKIE)
+            .iter()
+            .map(|value| value.to_str().unwrap())
+            .collect()
     }
 
     /// The `Set-Cookie` line whose cookie name ends like this.
-    pub fn set_cookie(&self, name: &str) -> Option<&str> {
-        self.set_cookies().into_iter().find(|line| line.split('=').next().unwrap().ends_with(name))
+    pub(crate) fn set_cookie(&self, name: &str) -> Option<&str> {
+        self.set_cookies()
+            .into_iter()
+            .find(|line| line.split('=').next().unwrap().ends_with(name))
     }
 }
 
 /// A browser. Clones have jars of their own.
 #[derive(Clone)]
-pub struct Browser {
+pub(crate) struct Browser {
     client: Client,
     address: String,
     base: String,
-    pub jar: BTreeMap<String, String>,
+    pub(crate) jar: BTreeMap<String, String>,
 }
 
 impl Browser {
-    pub fn new(address: &str, base: &str) -> Self {
-        let client = Client::builder().redirect(Policy::none()).no_proxy().build().unwrap();
+    pub(crate) fn new(address: &str, base: &str) -> Self {
+        let client = Client::builder()
+            .redirect(Policy::none())
+            .no_proxy()
+            .build()
+            .unwrap();
         let base = base.trim_end_matches('/').to_owned();
-        Self { client, address: address.to_owned(), base, jar: BTreeMap::new() }
+        Self {
+            client,
+            address: address.to_owned(),
+            base,
+            jar: BTreeMap::new(),
+        }
     }
 
     /// A navigation typed into the address bar.
-    pub async fn visit(&mut self, path: &str) -> Answer {
+    pub(crate) async fn visit(&mut self, path: &str) -> Answer {
         self.send(Method::GET, path, &NAVIGATION, None).await
     }
 
     /// A plain request without any header of a browser.
-    pub async fn get(&mut self, path: &str) -> Answer {
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], None).await
     }
 
-    pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.send(Method::GET, path, headers, None).await
     }
 
-    pub async fn post(&mut self, path: &str, headers: &[(&str, &str)], form: &str) -> Answer {
+    pub(crate) async fn post(&mut self, path: &str, headers: &[(&str, &str)], form: &str) -> Answer {
         let kind = ("content-type", "application/x-www-form-urlencoded");
         let headers: Vec<_> = if headers.iter().any(|(name, _)| *name == "content-type") {
             headers.to_vec()
         } else {
             headers.iter().copied().chain([kind]).collect()
         };
-        self.send(Method::POST, path, &headers, Some(form.to_owned())).await
+        self.send(Method::POST, path, &headers, Some(form.to_owned()))
+            .await
     }
 
-    pub async fn send(
+    pub(crate) async fn send(
         &mut self,
         method: Method,
         path: &str,
@@ -88,9 +106,17 @@ impl Browser {
     ) -> Answer {
         let path = path.strip_prefix(&self.base).unwrap_or(path);
         let host = self.base.split("://").nth(1).unwrap();
-        let mut request = self.client.request(method, format!("http://{}{path}", self.address)).header(HOST, host);
+        let mut request = self
+            .client
+            .request(method, format!("http://{}{path}", self.address))
+            .header(HOST, host);
         if !self.jar.is_empty() {
-            let line = self.jar.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ");
+            let line = self
+                .jar
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+                .join("; ");
             request = request.header(COOKIE, line);
         }
         for (name, value) in headers {
@@ -98,8 +124,15 @@ impl Browser {
         }
         let response = request.body(body.unwrap_or_default()).send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let answer = Answer { status, headers, body: response.text().await.unwrap() };
-        assert!(!answer.header("x-request-id").is_empty(), "every response has an ID: {answer:?}");
+        let answer = Answer {
+            status,
+            headers,
+            body: response.text().await.unwrap(),
+        };
+        assert!(
+            !answer.header("x-request-id").is_empty(),
+            "every response has an ID: {answer:?}"
+        );
         for line in answer.set_cookies() {
             let (pair, attributes) = line.split_once(';').unwrap();
             let (name, value) = pair.split_once('=').unwrap();
@@ -113,42 +146,35 @@ impl Browser {
     }
 
     /// Goes to the provider and comes back with its redirect.
-    pub async fn authorize(&self, url: &str) -> String {
+    pub(crate) async fn authorize(&self, url: &str) -> String {
         let response = self.client.get(url).send().await.unwrap();
         assert_eq!(response.status(), 302, "the provider sends the browser back");
         response.headers()["location"].to_str().unwrap().to_owned()
     }
 
     /// Starts a sign-in and goes to the provider: gives the callback URL.
-    pub async fn until_callback(&mut self, login: &str) -> String {
+    pub(crate) async fn until_callback(&mut self, login: &str) -> String {
         let login = self.visit(login).await;
         assert_eq!(login.status, 302, "{login:?}");
         self.authorize(login.location()).await
     }
 
     /// Signs in: gives the callback's answer.
-    pub async fn sign_in(&mut self) -> Answer {
+    pub(crate) async fn sign_in(&mut self) -> Answer {
         let callback = self.until_callback("/api/auth/login").await;
         let answer = self.visit(&callback).await;
         assert_eq!(answer.status, 302, "{answer:?}");
         answer
     }
-
-    /// The session cookie's name, if there is one.
-    pub fn session_cookie(&self) -> Option<&str> {
-        self.jar.keys().map(String::as_str).find(|name| name.ends_with("session"))
-    }
 }
 
 /// What a browser sends with an address that somebody typed.
-pub const NAVIGATION: [(&str, &str); 4] = [
-    ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+pub(crate) const NAVIGATION: [(&str, &str); 4] = [
+    (
+        "accept",
+        "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    ),
     ("sec-fetch-site", "none"),
     ("sec-fetch-mode", "navigate"),
     ("sec-fetch-dest", "document"),
 ];
-
-/// How many calls the provider has got on its back channel.
-pub fn back_calls(provider: &ScriptedProvider) -> usize {
-    provider.calls(Endpoint::Token) + provider.calls(Endpoint::Userinfo)
-}

@@ -2,6 +2,7 @@
 
 mod browser;
 mod session_service;
+mod upstream;
 
 use std::sync::Arc;
 
@@ -13,18 +14,19 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use browser::{Answer, Browser};
+pub(crate) use browser::{Answer, Browser};
+pub use upstream::Upstream;
 use session_service::SessionService;
 
 /// The secret of every edge under test, unless a test sets another.
-pub const SECRET: &str = "a secret for tests that is long enough";
+pub(crate) const SECRET: &str = "a secret for tests that is long enough";
 
 /// Provider, session service and edge.
-pub struct Stack {
-    pub provider: ScriptedProvider,
-    pub clock: ManualClock,
-    pub sessions: SessionService,
-    pub metrics: prometheus::Registry,
+pub(crate) struct Stack {
+    pub(crate) provider: ScriptedProvider,
+    pub(crate) clock: ManualClock,
+    pub(crate) sessions: SessionService,
+    pub(crate) metrics: prometheus::Registry,
     address: String,
     base: String,
     stop: CancellationToken,
@@ -38,12 +40,12 @@ impl Drop for Stack {
 
 impl Stack {
     /// A stack with the default settings on http.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(&[]).await
     }
 
     /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads.
-    pub async fn with(settings: &[(&str, &str)]) -> Self {
+    pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         let provider = ScriptedProvider::start();
         let clock = ManualClock::new(SystemClock.now_ms());
         let sessions = SessionService::start(&provider, &clock).await;
@@ -63,8 +65,16 @@ impl Stack {
             pairs.retain(|(known, _)| known != name);
             pairs.push((name, (*value).to_owned()));
         }
-        let base = pairs.iter().find(|(name, _)| *name == "EDGE_BASE_URL").unwrap().1.clone();
-        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let base = pairs
+            .iter()
+            .find(|(name, _)| *name == "EDGE_BASE_URL")
+            .unwrap()
+            .1
+            .clone();
+        let pairs: Vec<(&str, &str)> = pairs
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         let source = Source::from_pairs(&SERVICE, &pairs);
         let mut reader = Reader::new(&source);
         let settings = read(&mut reader);
@@ -72,33 +82,60 @@ impl Stack {
         let metrics = prometheus::Registry::new();
         let edge = start::build(settings, Arc::new(clock.clone()), &metrics).unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn(chassis::serve::serve(listener, routes::router(edge), None, stop.clone()));
-        Self { provider, clock, sessions, metrics, address, base, stop }
+        tokio::spawn(chassis::serve::serve(
+            listener,
+            routes::router(edge),
+            None,
+            stop.clone(),
+        ));
+        Self {
+            provider,
+            clock,
+            sessions,
+            metrics,
+            address,
+            base,
+            stop,
+        }
     }
 
     /// A browser without cookies.
-    pub fn browser(&self) -> Browser {
+    pub(crate) fn browser(&self) -> Browser {
         Browser::new(&self.address, &self.base)
     }
 
     /// The base URL without a slash at the end.
-    pub fn base(&self) -> &str {
+    pub(crate) fn base(&self) -> &str {
         self.base.trim_end_matches('/')
     }
 
+    /// Sends bytes on a connection of their own; gives all that comes back until the edge hangs up.
+    pub async fn raw(&self, request: &str) -> String {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut stream = tokio::net::TcpStream::connect(&self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = stream.read_to_end(&mut answer);
+        // A reset after the answer is an end too.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read).await.expect("the edge hangs up");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
     /// Moves the time of all three.
-    pub fn advance(&self, secs: u64) {
+    pub(crate) fn advance(&self, secs: u64) {
         self.clock.advance_ms(secs * 1000);
         let now = self.clock.now_ms() / 1000;
         self.provider.script(|script| script.now = Some(now));
     }
 
     /// The value of a counter of the edge.
-    pub fn counter(&self, name: &str, label: &str) -> u64 {
+    pub(crate) fn counter(&self, name: &str, label: &str) -> u64 {
         let families = self.metrics.gather();
         let family = families.iter().find(|family| family.name() == name);
         let metrics = family.map(|family| family.get_metric()).unwrap_or_default();
-        let found = metrics.iter().find(|metric| metric.get_label().iter().any(|pair| pair.value() == label));
+        let found = metrics
+            .iter()
+            .find(|metric| metric.get_label().iter().any(|pair| pair.value() == label));
         found.map_or(0.0, |metric| metric.get_counter().get_value()) as u64
     }
 }

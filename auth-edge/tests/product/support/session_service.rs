@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The session service; what it keeps survives being stopped.
-pub struct SessionService {
+pub(crate) struct SessionService {
     router: Router,
     address: std::net::SocketAddr,
     running: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
@@ -41,14 +41,18 @@ impl Drop for SessionService {
 }
 
 impl SessionService {
-    pub async fn start(provider: &ScriptedProvider, clock: &ManualClock) -> Self {
+    pub(crate) async fn start(provider: &ScriptedProvider, clock: &ManualClock) -> Self {
         let store = Arc::new(MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY));
         let vault = Vault::new(Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap()));
-        let lifetime = Lifetime { rolling_ms: 86_400_000, absolute_ms: 604_800_000, roll_interval_ms: 60_000 };
+        let lifetime = Lifetime {
+            rolling_ms: 86_400_000,
+            absolute_ms: 604_800_000,
+            roll_interval_ms: 60_000,
+        };
         let keeper = Keeper::new(store, Arc::new(vault), lifetime);
         let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
         settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
-        let refresher = Refresher::new(keeper.clone(), RelyingParty::new(settings).unwrap());
+        let refresher = Refresher::new(keeper.clone(), Arc::new(RelyingParty::new(settings).unwrap()));
         let limits = Limits {
             token_expiry_margin_ms: 60_000,
             default_token_lifetime_ms: 300_000,
@@ -58,7 +62,8 @@ impl SessionService {
         };
         let sessions = Sessions::new(keeper, Arc::new(refresher), limits);
         let measured = Calls::new(&prometheus::Registry::new()).unwrap();
-        let routes = grpc::routes(sessions, measured, &Health::new().await, CancellationToken::new()).unwrap();
+        let routes =
+            grpc::routes(sessions, measured, &Health::new().await, CancellationToken::new()).unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
         let router = routes.layer(from_fn(move |request: Request, next: Next| {
@@ -67,22 +72,27 @@ impl SessionService {
         }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let service = Self { router, address, running: Mutex::default(), calls };
+        let service = Self {
+            router,
+            address,
+            running: Mutex::default(),
+            calls,
+        };
         service.serve(listener);
         service
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// How many calls came.
-    pub fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
     /// Refuses connections until started again.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         let running = self.running.lock().unwrap().take();
         if let Some((stop, task)) = running {
             stop.cancel();
@@ -91,13 +101,18 @@ impl SessionService {
     }
 
     /// Goes on where it stopped, at the same address.
-    pub async fn start_again(&self) {
+    pub(crate) async fn start_again(&self) {
         self.serve(TcpListener::bind(self.address).await.unwrap());
     }
 
     fn serve(&self, listener: TcpListener) {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(chassis::serve::serve(listener, self.router.clone(), None, stop.clone()));
+        let task = tokio::spawn(chassis::serve::serve(
+            listener,
+            self.router.clone(),
+            None,
+            stop.clone(),
+        ));
         *self.running.lock().unwrap() = Some((stop, task));
     }
 }

@@ -1,0 +1,85 @@
+//! Addresses among the settings: our own, and those a sign-out may lead to.
+
+use chassis::settings::Reader;
+use url::Url;
+
+use crate::return_to::ReturnTo;
+
+/// What reading goes on with after the mistake has been noted.
+fn placeholder_url() -> Url {
+    // A constant that parses; the fallback is never reached and keeps this free of panics.
+    Url::parse("http://localhost/").unwrap_or_else(|_| placeholder_url())
+}
+
+pub(super) fn base_url(reader: &mut Reader) -> Url {
+    reader.required_text("EDGE_BASE_URL");
+    let Some(url) = reader.url("EDGE_BASE_URL") else {
+        return placeholder_url();
+    };
+    let plain = url.query().is_none() && url.fragment().is_none();
+    if !matches!(url.scheme(), "http" | "https") {
+        reader.wrong("EDGE_BASE_URL", "must begin with http:// or https://");
+    } else if !plain || !url.username().is_empty() || url.password().is_some() {
+        reader.wrong(
+            "EDGE_BASE_URL",
+            "must have neither user name, password, query nor fragment",
+        );
+    } else if url.scheme() == "http" && !is_localhost(&url) {
+        reader.warn(
+            "EDGE_BASE_URL",
+            "is not https: cookies and everything else can be read on the way",
+        );
+    }
+    url
+}
+
+pub(super) fn is_localhost(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url) -> Url {
+    let Some(text) = reader.optional_text("EDGE_POST_LOGOUT_REDIRECT") else {
+        return base.clone();
+    };
+    if let Some(own) = ReturnTo::parse(base, &text) {
+        return own.url().clone();
+    }
+    match Url::parse(&text).ok().filter(is_web) {
+        Some(url) => url,
+        None => {
+            reader.wrong(
+                "EDGE_POST_LOGOUT_REDIRECT",
+                "must be a path of ours or an absolute http or https URL",
+            );
+            base.clone()
+        }
+    }
+}
+
+pub(super) fn allowed(reader: &mut Reader) -> Vec<Url> {
+    let entries = reader.list("EDGE_LOGOUT_RETURN_TO_ALLOWED");
+    let urls: Vec<Url> = entries
+        .iter()
+        .filter_map(|entry| Url::parse(entry).ok())
+        .filter(is_web)
+        .collect();
+    if urls.len() != entries.len() {
+        reader.wrong(
+            "EDGE_LOGOUT_RETURN_TO_ALLOWED",
+            "must hold absolute http or https URLs without user name",
+        );
+    }
+    urls
+}
+
+pub(super) fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none()
+}

@@ -1,0 +1,142 @@
+//! What a configuration may say, and that every mistake is named at once without giving a secret away.
+
+use chassis::settings::Source;
+
+use super::*;
+use crate::cookies::SameSite;
+use crate::settings::SERVICE;
+
+const GOOD: [(&str, &str); 5] = [
+    ("EDGE_BASE_URL", "https://app.example"),
+    ("EDGE_SECRET", "0123456789abcdef0123456789abcdef"),
+    ("OIDC_ISSUER_URL", "https://op.example"),
+    ("OIDC_CLIENT_ID", "client"),
+    ("OIDC_CLIENT_SECRET", "a client secret"),
+];
+
+fn result(changes: &[(&str, &str)]) -> Result<(EdgeSettings, usize), String> {
+    let mut pairs: Vec<(&str, &str)> = GOOD.to_vec();
+    pairs.retain(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
+    pairs.extend(changes);
+    let source = Source::from_pairs(&SERVICE, &pairs);
+    let mut reader = Reader::new(&source);
+    let settings = read(&mut reader);
+    reader
+        .finish(settings)
+        .map(|(settings, warnings)| (settings, warnings.len()))
+        .map_err(|wrong| wrong.to_string())
+}
+
+#[test]
+fn the_defaults_are_those_of_the_manual() {
+    let (settings, warnings) = result(&[]).unwrap();
+    assert_eq!(warnings, 0);
+    assert_eq!(settings.listen.to_string(), "127.0.0.1:3000");
+    assert_eq!(
+        (settings.cookie.name.as_str(), settings.cookie.same_site),
+        ("session", SameSite::Lax)
+    );
+    assert_eq!(settings.redirect_uri(), "https://app.example/api/auth/callback");
+    assert_eq!(settings.post_logout_redirect.as_str(), "https://app.example/");
+    assert_eq!(
+        (settings.transaction_duration_secs, settings.rate_limit_login),
+        (3600, 60)
+    );
+    assert!(settings.store_id_token && !settings.access_token_endpoint && !settings.frontchannel_logout);
+    assert_eq!(settings.claim_filter, PROTOCOL_CLAIMS);
+}
+
+#[test]
+fn each_wrong_setting_is_named() {
+    for (name, value) in [
+        ("EDGE_BASE_URL", ""),
+        ("EDGE_BASE_URL", "/relative"),
+        ("EDGE_BASE_URL", "ftp://app.example"),
+        ("EDGE_BASE_URL", "https://app.example/?x"),
+        ("EDGE_SECRET", ""),
+        ("EDGE_SECRET", "1234567"),
+        ("EDGE_SECRET", "0123456789abcdef0123456789abcdef,short"),
+        ("EDGE_COOKIE_NAME", "a b"),
+        ("EDGE_COOKIE_NAME", "__Host-session"),
+        ("EDGE_COOKIE_SAME_SITE", "loose"),
+        ("EDGE_COOKIE_DOMAIN", "a/b"),
+        ("EDGE_LOGIN_PATH", "login"),
+        ("EDGE_LOGIN_PATH", "/a/../b"),
+        ("EDGE_CALLBACK_PATH", "/api/auth/login"),
+        ("EDGE_LOGIN_PARAMETERS", "client_id"),
+        ("EDGE_POST_LOGOUT_REDIRECT", "javascript:alert(1)"),
+        ("EDGE_LOGOUT_RETURN_TO_ALLOWED", "/relative"),
+        ("EDGE_IDP_LOGOUT", "maybe"),
+        ("EDGE_PROFILE_REFETCH", "sometimes"),
+        ("EDGE_CLAIM_FILTER", "sub"),
+        ("EDGE_TRANSACTION_DURATION", "0"),
+        ("EDGE_TRANSACTION_DURATION", "1h"),
+        ("EDGE_TRUSTED_PROXIES", "0.0.0.0/0"),
+        ("EDGE_TRUSTED_PROXIES", "somebody"),
+        ("EDGE_SESSION_SVC_URL", "session-svc:50051"),
+        ("EDGE_TLS_KEY_FILE", "/nowhere/key.pem"),
+        ("OIDC_ISSUER_URL", "http://op.example"),
+        ("OIDC_SCOPE", "profile openidx"),
+        ("OIDC_ID_TOKEN_SIGNING_ALG", "none"),
+    ] {
+        let wrong = result(&[(name, value)]).map(|_| ()).unwrap_err();
+        assert!(wrong.contains(name), "{name}={value}: {wrong}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_told_together_and_no_secret_with_them() {
+    let wrong = result(&[
+        ("EDGE_SECRET", "hunter2"),
+        ("EDGE_LISTEN", "nowhere"),
+        ("EDGE_COOKIE_SAME_SITE", "loose"),
+    ]);
+    let wrong = wrong.map(|_| ()).unwrap_err();
+    for name in ["EDGE_SECRET", "EDGE_LISTEN", "EDGE_COOKIE_SAME_SITE"] {
+        assert!(wrong.contains(name), "{wrong}");
+    }
+    assert!(!wrong.contains("hunter2"), "{wrong}");
+}
+
+#[test]
+fn what_needs_https_is_refused_without_it() {
+    let http = ("EDGE_BASE_URL", "http://localhost:3000");
+    assert!(result(&[http, ("EDGE_COOKIE_SAME_SITE", "none")]).is_err());
+    assert!(result(&[http, ("EDGE_COOKIE_DOMAIN", "localhost")]).is_err());
+    assert!(result(&[http, ("OIDC_RESPONSE_MODE", "form_post")]).is_ok());
+    assert!(
+        result(&[
+            ("EDGE_BASE_URL", "http://app.example"),
+            ("OIDC_RESPONSE_MODE", "form_post")
+        ])
+        .is_err()
+    );
+}
+
+#[test]
+fn a_short_secret_and_plain_http_are_warned_about() {
+    assert_eq!(result(&[("EDGE_SECRET", "12345678")]).unwrap().1, 1);
+    assert_eq!(result(&[("EDGE_BASE_URL", "http://app.example")]).unwrap().1, 1);
+    assert_eq!(
+        result(&[("EDGE_BASE_URL", "http://localhost:3000")]).unwrap().1,
+        0
+    );
+}
+
+#[test]
+fn login_parameters_can_be_switched_off() {
+    assert!(
+        result(&[("EDGE_LOGIN_PARAMETERS", "none")])
+            .unwrap()
+            .0
+            .login_parameters
+            .is_empty()
+    );
+    assert_eq!(
+        result(&[("EDGE_LOGIN_PARAMETERS", "prompt")])
+            .unwrap()
+            .0
+            .login_parameters,
+        ["prompt"]
+    );
+}

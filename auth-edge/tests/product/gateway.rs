@@ -1,0 +1,358 @@
+//! Guards, upstreams and forward auth, with small real servers behind the edge.
+
+use std::io::Write as _;
+
+use reqwest::Method;
+use tempfile::NamedTempFile;
+
+use crate::support::{Browser, Stack, Upstream};
+
+const UNAUTHORIZED: &str = "{\"error\":\"not_authenticated\",\"description\":\"The user does not have an active session or is not authenticated\"}";
+const SCRIPT: [(&str, &str); 2] = [("sec-fetch-mode", "cors"), ("sec-fetch-site", "same-origin")];
+
+/// A stack whose table leads to one upstream that tells what it got.
+struct Gateway {
+    stack: Stack,
+    upstream: Upstream,
+    _table: NamedTempFile,
+}
+
+impl Gateway {
+    async fn start(more: &str, settings: &[(&str, &str)]) -> Self {
+        let upstream = Upstream::start().await;
+        let mut table = NamedTempFile::new().unwrap();
+        let url = upstream.url();
+        let rules = format!(
+            "[[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"{url}\"\n\
+             [[route]]\npath = \"/account/*\"\nguard = \"page\"\nupstream = \"{url}\"\n\
+             [[route]]\npath = \"/public/*\"\nguard = \"none\"\nupstream = \"{url}\"\n\
+             [[route]]\npath = \"/token/*\"\nguard = \"api\"\nupstream = \"{url}\"\naccess_token = true\nstrip_prefix = true\n\
+             [[route]]\npath = \"/scope/*\"\nguard = \"api\"\nupstream = \"{url}\"\nscopes = [\"launch:missiles\"]\n\
+             [[route]]\npath = \"/fresh/*\"\nguard = \"page\"\nupstream = \"{url}\"\nmax_age = 900\n\
+             [[route]]\npath = \"/gone/*\"\nguard = \"none\"\nupstream = \"http://127.0.0.1:1\"\n{more}"
+        );
+        table.write_all(rules.as_bytes()).unwrap();
+        let path = table.path().to_str().unwrap().to_owned();
+        let mut pairs = vec![("EDGE_ROUTES", path.as_str())];
+        pairs.extend_from_slice(settings);
+        let stack = Stack::with(&pairs).await;
+        Self { stack, upstream, _table: table }
+    }
+
+    async fn signed_in(&self) -> Browser {
+        let mut browser = self.stack.browser();
+        browser.sign_in().await;
+        browser
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_guard_tells_a_stranger_so_word_for_word_and_asks_nobody() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.stack.browser();
+    for method in [Method::GET, Method::POST, Method::DELETE, Method::OPTIONS] {
+        let answer = browser.send(method, "/api/orders", &[], None).await;
+        assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED));
+        assert_eq!(answer.header("cache-control"), "no-store");
+    }
+    browser.jar.insert("session".to_owned(), format!("{}.{}", "a".repeat(32), "b".repeat(43)));
+    assert_eq!(browser.get("/api/orders").await.status, 401, "a forged cookie is no session");
+    assert_eq!(gateway.upstream.requests().len(), 0);
+    assert_eq!(gateway.stack.sessions.calls(), 0, "a cookie that does not verify costs no call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_guard_sends_a_visitor_to_sign_in_and_back() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.stack.browser();
+    let answer = browser.visit("/account/orders?q=a%26b&x=%C3%A9").await;
+    assert!(matches!(answer.status, 302 | 307), "{answer:?}");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let login = answer.location().to_owned();
+    let callback = browser.until_callback(&login).await;
+    let landed = browser.visit(&callback).await;
+    assert_eq!(landed.location(), format!("{}/account/orders?q=a%26b&x=%C3%A9", gateway.stack.base()));
+    let page = browser.visit("/account/orders?q=a%26b&x=%C3%A9").await;
+    assert_eq!(page.status, 200);
+    assert_eq!(gateway.upstream.requests()[0].target, "/account/orders?q=a%26b&x=%C3%A9");
+    assert_eq!(page.header("cache-control"), "no-store", "what a session has opened is for no cache");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_navigation_of_a_guarded_page_is_sent_to_sign_in() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.stack.browser();
+    let image = [("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")];
+    for headers in [&SCRIPT[..], &[("accept", "application/json")], &[("x-requested-with", "XMLHttpRequest")], &image] {
+        let answer = browser.get_with("/account/x", headers).await;
+        assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED), "{headers:?}");
+    }
+    let posted = browser.post("/account/x", &[], "a=b").await;
+    assert_eq!((posted.status, posted.body.as_str()), (401, UNAUTHORIZED), "nothing is lost silently");
+    for headers in [("purpose", "prefetch"), ("sec-purpose", "prefetch;prerender"), ("x-moz", "prefetch")] {
+        let answer = browser.get_with("/account/x", &[headers]).await;
+        assert_eq!((answer.status, answer.body.as_str()), (204, ""), "{headers:?}");
+    }
+    assert_eq!(gateway.upstream.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preflight_passes_without_anybodys_identity() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    let headers =
+        [("origin", "https://other.example"), ("access-control-request-method", "PUT"), ("x-auth-subject", "admin")];
+    assert_eq!(browser.send(Method::OPTIONS, "/api/orders", &headers, None).await.status, 200);
+    let seen = &gateway.upstream.requests()[0];
+    assert_eq!(seen.all("x-auth-subject"), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_upstream_learns_who_it_is_from_us_alone() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    browser.jar.insert("theme".to_owned(), "dark".to_owned());
+    let spoofed = [
+        ("X-Auth-Subject", "admin"),
+        ("x_auth_subject", "admin"),
+        ("X_Auth-Session", "admin"),
+        ("x-auth-email", "admin"),
+        ("X-Forwarded-User", "admin"),
+        ("x_forwarded_email", "admin"),
+        ("x-forwarded-for", "6.6.6.6"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-proto", "gopher"),
+        ("connection", "x-auth-subject, x-auth-session, x-forwarded-for"),
+        ("authorization", "Bearer mine"),
+    ];
+    assert_eq!(browser.get_with("/api/orders", &spoofed).await.status, 200);
+    let seen = &gateway.upstream.requests()[0];
+    assert_eq!(seen.all("x-auth-subject").len(), 1);
+    assert_ne!(seen.all("x-auth-subject")[0], "admin");
+    assert_eq!(seen.all("x-auth-session").len(), 1);
+    for name in ["x_auth_subject", "x_auth-session", "x-auth-email", "x-forwarded-user", "x_forwarded_email", "connection"] {
+        assert_eq!(seen.all(name), Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(seen.all("x-forwarded-for"), ["127.0.0.1"]);
+    assert_eq!(seen.all("x-forwarded-proto"), ["http"]);
+    assert_eq!(seen.all("x-forwarded-host"), [gateway.stack.base().strip_prefix("http://").unwrap()]);
+    assert_eq!(seen.all("cookie"), ["theme=dark"], "our cookie stays here");
+    assert_eq!(seen.all("authorization"), ["Bearer mine"], "without access_token it is between client and upstream");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_access_token_takes_the_place_of_whatever_the_client_sent() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    assert_eq!(browser.get_with("/token/a/b", &[("authorization", "Bearer mine")]).await.status, 200);
+    let seen = &gateway.upstream.requests()[0];
+    assert_eq!(seen.target, "/a/b", "strip_prefix");
+    let sent = seen.all("authorization");
+    assert!(sent.len() == 1 && sent[0].starts_with("Bearer ") && sent[0] != "Bearer mine", "{sent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scope_nobody_granted_is_403() {
+    let gateway = Gateway::start("", &[]).await;
+    let answer = gateway.signed_in().await.get("/scope/a").await;
+    assert_eq!(answer.status, 403);
+    assert_eq!(answer.json()["error"], "ERR_INSUFFICIENT_SCOPE");
+    assert_eq!(gateway.upstream.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_sign_in_is_asked_for_again_where_a_young_one_is_needed() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    assert_eq!(browser.visit("/fresh/a").await.status, 200);
+    gateway.stack.advance(901);
+    let answer = browser.visit("/fresh/a").await;
+    assert!(matches!(answer.status, 302 | 307), "{answer:?}");
+    assert!(answer.location().contains("max_age=900"), "{answer:?}");
+    assert_eq!(browser.visit("/account/a").await.status, 200, "elsewhere the session is as good as before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_another_origin_cannot_act_with_the_session() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    for headers in [
+        &[("origin", "https://evil.example")][..],
+        &[("origin", "null")],
+        &[("sec-fetch-site", "same-site")],
+        &[("sec-fetch-site", "cross-site")],
+    ] {
+        assert_eq!(browser.post("/api/orders", headers, "a=b").await.status, 403, "{headers:?}");
+    }
+    let socket = [("connection", "upgrade"), ("upgrade", "websocket"), ("origin", "https://evil.example")];
+    assert_eq!(browser.get_with("/api/orders", &socket).await.status, 403);
+    assert_eq!(gateway.upstream.requests().len(), 0);
+    let base = gateway.stack.base().to_owned();
+    assert_eq!(browser.post("/api/orders", &[("origin", &base)], "a=b").await.status, 200);
+    assert_eq!(browser.post("/api/orders", &[], "a=b").await.status, 200, "a program says nothing of origins");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_cannot_set_our_cookies_but_its_own() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    let before = browser.jar.clone();
+    let answer = browser.get("/public/set-cookies").await;
+    let names: Vec<&str> = answer.set_cookies().iter().map(|line| line.split('=').next().unwrap()).collect();
+    assert_eq!(names, ["theme"], "{answer:?}");
+    assert_eq!(browser.jar["session"], before["session"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ambiguous_paths_are_400_and_reach_nobody() {
+    let gateway = Gateway::start("", &[]).await;
+    for target in [
+        "/public/..%2fapi/orders",
+        "/public/%252e%252e/api/orders",
+        "/public/..;/api/orders",
+        "/public;a=b/../api/orders",
+        "/public//../api/orders",
+        "//api/orders",
+        "/public/..%5capi/orders",
+        "/public/%00",
+        "/public/%c0%ae%c0%ae/api",
+        "/API/orders",
+        "/api./orders",
+    ] {
+        let status = gateway.stack.raw(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+        let expected = if matches!(target, "/API/orders" | "/api./orders") { ["400", "404"] } else { ["400", "400"] };
+        assert!(expected.iter().any(|code| status.starts_with(&format!("HTTP/1.1 {code}"))), "{target}: {status}");
+    }
+    for target in ["/public/../api/orders", "/public/%2e%2e/api/orders", "/./api/orders", "/%61pi/orders"] {
+        let status = gateway.stack.raw(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+        assert!(status.starts_with("HTTP/1.1 401"), "{target}: {status}");
+    }
+    for target in ["/x/../api/auth/login", "/%61pi/auth/login", "/API/AUTH/login"] {
+        let status = gateway.stack.raw(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+        assert!(status.starts_with("HTTP/1.1 404"), "{target}: {status}");
+    }
+    assert_eq!(gateway.upstream.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_lengths_in_one_request_never_become_two_requests() {
+    let gateway = Gateway::start("", &[]).await;
+    let smuggled = "GET /public/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+    for head in ["Content-Length: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 5"] {
+        let request = format!("POST /public/a HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n0\r\n\r\n{smuggled}");
+        gateway.stack.raw(&request).await;
+    }
+    for head in ["Content-Length: 5\r\nContent-Length: 6", "Transfer-Encoding: chunked, identity", "Content-Length: +5"] {
+        let request = format!("POST /public/b HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n0\r\n\r\n{smuggled}");
+        assert!(gateway.stack.raw(&request).await.starts_with("HTTP/1.1 400"), "{head}");
+    }
+    let seen = gateway.upstream.requests();
+    assert!(seen.iter().all(|request| request.target == "/public/a"), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_is_down_is_502_and_an_unknown_path_404() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.stack.browser();
+    assert_eq!(browser.get("/gone/a").await.status, 502);
+    assert_eq!(browser.get("/nowhere").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_session_service_down_guards_say_503_and_leave_the_cookie_alone() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    gateway.stack.sessions.stop().await;
+    for path in ["/api/orders", "/account/a", "/api/auth/check"] {
+        let answer = browser.get(path).await;
+        assert_eq!(answer.status, 503, "{path}");
+        assert!(!answer.header("retry-after").is_empty(), "{path}");
+        assert!(answer.set_cookies().is_empty(), "{path}");
+    }
+    assert_eq!(gateway.upstream.requests().len(), 0);
+    assert_eq!(browser.get("/public/a").await.status, 200, "what needs no session goes on");
+    gateway.stack.sessions.start_again().await;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while browser.get("/api/orders").await.status != 200 {
+        assert!(std::time::Instant::now() < deadline, "recovery needs no new sign-in");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forward_auth_says_who_it_is_or_that_it_is_nobody() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut stranger = gateway.stack.browser();
+    let answer = stranger.get("/api/auth/check").await;
+    assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED));
+    let forwarded = [("x-forwarded-proto", "http"), ("x-forwarded-host", "evil.example"), ("x-forwarded-uri", "/a")];
+    let answer = stranger.get_with("/api/auth/check?redirect=1", &forwarded).await;
+    assert_eq!(answer.status, 302);
+    assert!(!answer.location().contains("evil"), "nobody is believed by default: {answer:?}");
+    let mut browser = gateway.signed_in().await;
+    let answer = browser.get("/api/auth/check").await;
+    assert_eq!(answer.status, 200);
+    assert!(!answer.header("x-auth-subject").is_empty() && !answer.header("x-auth-session").is_empty());
+    assert_eq!(answer.header("authorization"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forward_auth_takes_the_way_back_from_a_trusted_proxy() {
+    let gateway = Gateway::start("", &[("EDGE_TRUSTED_PROXIES", "127.0.0.1"), ("EDGE_CHECK_AUTHORIZATION", "true")]).await;
+    let host = gateway.stack.base().strip_prefix("http://").unwrap().to_owned();
+    let forwarded = [("x-forwarded-proto", "http"), ("x-forwarded-host", host.as_str()), ("x-forwarded-uri", "/a?b=c")];
+    let answer = gateway.stack.browser().get_with("/api/auth/check?redirect=1", &forwarded).await;
+    assert_eq!(answer.status, 302);
+    let mut browser = gateway.stack.browser();
+    let callback = browser.until_callback(answer.location()).await;
+    assert_eq!(browser.visit(&callback).await.location(), format!("{}/a?b=c", gateway.stack.base()));
+    assert!(browser.get("/api/auth/check").await.header("authorization").starts_with("Bearer "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_is_joined_and_no_other_protocol_is() {
+    let gateway = Gateway::start("", &[]).await;
+    let ask = |protocol: &str| {
+        format!("GET /public/socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\nping")
+    };
+    let talk = gateway.stack.raw(&ask("websocket")).await;
+    assert!(talk.starts_with("HTTP/1.1 101") && talk.ends_with("ping"), "{talk}");
+    let refused = gateway.stack.raw(&format!("{}\r\n", ask("h2c").replace("Connection: Upgrade", "Connection: close, Upgrade").trim_end_matches("ping"))).await;
+    assert!(refused.starts_with("HTTP/1.1 200"), "an upgrade nobody offers is an ordinary request: {refused}");
+    assert!(gateway.upstream.requests().iter().all(|request| request.all("upgrade") != ["h2c"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_serves_its_app_and_nothing_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("assets")).unwrap();
+    for (name, text) in [("index.html", "<!doctype html>app"), ("assets/index-DiwrgTd4.js", "1"), ("assets/plain.js", "2"), (".env", "x")] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let dir = folder.path().to_str().unwrap();
+    let rules = format!(
+        "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:{dir}\"\n\
+         [[route]]\npath = \"/private/*\"\nguard = \"page\"\nupstream = \"dir:{dir}\"\n"
+    );
+    let gateway = Gateway::start(&rules, &[]).await;
+    let mut browser = gateway.signed_in().await;
+    for (path, status, cache) in [
+        ("/", 200, "no-cache"),
+        ("/some/page", 200, "no-cache"),
+        ("/private/page", 200, "no-store"),
+        ("/assets/index-DiwrgTd4.js", 200, "public, max-age=31536000, immutable"),
+        ("/assets/plain.js", 200, "no-cache"),
+        ("/assets/missing-DiwrgTd4.js", 404, "no-store"),
+        ("/.env", 404, "no-store"),
+        ("/.git/config", 404, "no-store"),
+    ] {
+        let answer = browser.visit(path).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (status, cache), "{path}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+    }
+    let page = browser.visit("/some/page").await;
+    assert_eq!(page.body, "<!doctype html>app");
+    let policy = page.header("content-security-policy");
+    assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(gateway.stack.browser().visit("/private/page").await.status, 307, "the folder is behind its guard");
+    assert_eq!(browser.post("/some/page", &[], "").await.status, 405);
+}
