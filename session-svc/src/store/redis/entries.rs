@@ -24,11 +24,22 @@ impl std::fmt::Display for Id {
     }
 }
 
-/// An entry of the stream; one without payload is a mark that somebody began to listen.
+/// An entry of the stream.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) id: Id,
-    pub(super) payload: Option<Arc<[u8]>>,
+    pub(super) says: Says,
+}
+
+/// What an entry says.
+#[derive(Clone)]
+pub(super) enum Says {
+    /// An event was published.
+    Event(Arc<[u8]>),
+    /// Nothing: somebody began to listen to an empty stream.
+    Mark,
+    /// Whether a write was done, and so whether its event belongs here, is not known.
+    Gap,
 }
 
 pub(super) fn unexpected() -> RedisError {
@@ -64,10 +75,11 @@ pub(super) fn parse_entries(value: Value) -> RedisResult<Vec<Entry>> {
 
 fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<Entry> {
     let id = Id::parse(&id).ok_or_else(unexpected)?;
-    let payload = match fields.as_slice() {
-        [field, payload] if field == b"e" => Some(Arc::from(payload.as_slice())),
-        [field, _] if field == b"mark" => None,
+    let says = match fields.as_slice() {
+        [field, payload] if field == b"e" => Says::Event(Arc::from(payload.as_slice())),
+        [field, _] if field == b"mark" => Says::Mark,
+        [field, _] if field == b"gap" => Says::Gap,
         _ => return Err(unexpected()),
     };
-    Ok(Entry { id, payload })
+    Ok(Entry { id, says })
 }

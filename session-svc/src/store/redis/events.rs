@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, watch};
 use crate::store::{Published, StoreError};
 
 use super::connections::Connections;
-use super::entries::{Entry, Id, parse_entries, parse_read, unexpected};
+use super::entries::{Entry, Id, Says, parse_entries, parse_read, unexpected};
 use super::source::Wire;
 use super::unavailable;
 
@@ -127,16 +127,17 @@ impl Events {
         Ok(follower.stream())
     }
 
-    /// Publishes an event by itself; retried in the background if the server is away.
-    pub(super) async fn publish(&self, event: Vec<u8>) {
-        if let Err(error) = self.shared.add(Some(&event)).await {
+    /// Publishes by itself what a write could not publish in its script; retried in the background if the
+    /// server is away.
+    pub(super) async fn publish(&self, says: Says) {
+        if let Err(error) = self.shared.add(&says).await {
             tracing::warn!(%error, "an event could not be published yet and is retried");
             let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 let since = Instant::now();
                 while since.elapsed() < PUBLISH_FOR {
                     tokio::time::sleep(PUBLISH_PAUSE).await;
-                    if shared.add(Some(&event)).await.is_ok() {
+                    if shared.add(&says).await.is_ok() {
                         return;
                     }
                 }
@@ -147,7 +148,7 @@ impl Events {
 }
 
 impl Shared {
-    async fn add(&self, payload: Option<&[u8]>) -> RedisResult<String> {
+    async fn add(&self, says: &Says) -> RedisResult<String> {
         let mut command = redis::cmd("XADD");
         command
             .arg(&self.key)
@@ -155,9 +156,10 @@ impl Shared {
             .arg("~")
             .arg(KEPT_EVENTS)
             .arg("*");
-        match payload {
-            Some(payload) => command.arg("e").arg(payload),
-            None => command.arg("mark").arg(""),
+        match says {
+            Says::Event(payload) => command.arg("e").arg(&payload[..]),
+            Says::Mark => command.arg("mark").arg(""),
+            Says::Gap => command.arg("gap").arg(""),
         };
         self.connections.once(&command).await
     }
@@ -169,7 +171,7 @@ impl Shared {
         let entries = parse_entries(self.connections.read(&command).await?)?;
         match entries.first() {
             Some(entry) => Ok(entry.id),
-            None => Id::parse(&self.add(None).await?).ok_or_else(unexpected),
+            None => Id::parse(&self.add(&Says::Mark).await?).ok_or_else(unexpected),
         }
     }
 
@@ -321,11 +323,13 @@ impl Follower {
     fn take(&mut self, entry: Entry) {
         if entry.id > self.last {
             self.last = entry.id;
-            if let Some(payload) = entry.payload {
-                self.pending.push_back(Published::Event {
+            match entry.says {
+                Says::Event(payload) => self.pending.push_back(Published::Event {
                     position: entry.id.to_string(),
                     payload: payload.to_vec(),
-                });
+                }),
+                Says::Gap => self.pending.push_back(Published::Missed),
+                Says::Mark => {}
             }
         }
     }

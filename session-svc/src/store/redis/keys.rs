@@ -3,6 +3,7 @@
 use crate::store::{Lease, Record, codec};
 
 /// Makes key names below one prefix.
+#[derive(Clone)]
 pub(super) struct Keys {
     prefix: String,
     events: String,

@@ -22,8 +22,8 @@
 //! Entries are written (or prolonged) before their record and removed after it: what a crash leaves is
 //! an entry without a record, which listings skip and expiry clears, never a record without its entry.
 //! The event follows the write; should its node be away it is retried for a while, during which listeners
-//! are cut off from the same node and know that they hear nothing. Only a replica that dies within
-//! that time loses an event of a write that was done.
+//! are cut off from the same node and know that they hear nothing. If the answer to a write was lost, listeners
+//! are told that they may have missed something. Only a replica that dies between a write and its event loses it.
 //!
 //! Deliberately absent: reads from replicas, which could show a session that was ended.
 
@@ -34,6 +34,7 @@ mod events;
 mod keys;
 mod scripts;
 mod source;
+mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,15 +42,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chassis::clock::Clock;
 use deadpool_redis::redis::{self, RedisError};
-use futures_util::future::try_join_all;
 use futures_util::stream::BoxStream;
 
 use self::clock::ServerClock;
 use self::connections::Connections;
-use self::events::{Events, KEPT_EVENTS};
+use self::events::Events;
 use self::keys::Keys;
-use self::scripts::Call;
 pub use self::source::SetupError;
+use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
 use super::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, codec, millis};
 
@@ -63,10 +63,8 @@ const FIRST_CONTACT: Duration = Duration::from_secs(2);
 pub struct RedisStore {
     connections: Arc<Connections>,
     clock: Arc<ServerClock>,
-    events: Events,
     keys: Keys,
-    /// Whether keys live on several nodes, so that one script cannot change them together.
-    scattered: bool,
+    writes: Arc<Writes>,
 }
 
 impl RedisStore {
@@ -76,64 +74,32 @@ impl RedisStore {
         let clock = ServerClock::start(Arc::clone(&connections), &*fallback);
         let _ = tokio::time::timeout(FIRST_CONTACT, clock.synchronise(&connections)).await;
         let keys = Keys::new(&settings.prefix);
-        let events = Events::new(Arc::clone(&connections), keys.events().to_owned());
-        let scattered = matches!(settings.topology, Topology::Cluster(_));
+        let writes = Arc::new(Writes {
+            events: Events::new(Arc::clone(&connections), keys.events().to_owned()),
+            connections: Arc::clone(&connections),
+            keys: keys.clone(),
+            scattered: matches!(settings.topology, Topology::Cluster(_)),
+        });
         Ok(Self {
             connections,
             clock,
-            events,
             keys,
-            scattered,
+            writes,
         })
     }
 
-    /// Calls `call` with the record's key and, where one script can change them together, the events' and
-    /// the indexes' keys.
-    async fn write<T: redis::FromRedisValue>(&self, call: Call, record: &Record) -> Result<T, StoreError> {
-        let mut call = call.key(self.keys.record(&record.name));
-        if !self.scattered {
-            call = call.key(self.keys.events().to_owned());
-            for index in &record.indexes {
-                call = call.key(self.keys.index(index));
-            }
+    /// Does a write to its end. In a cluster it has several steps, which a caller that goes away must not
+    /// interrupt.
+    async fn whole<T: Send + 'static>(
+        &self,
+        write: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if !self.writes.scattered {
+            return write.await;
         }
-        call.run(&self.connections).await
-    }
-
-    /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
-    async fn enter(&self, record: &Record) -> Result<(), StoreError> {
-        if self.scattered {
-            let entered = record.indexes.iter().map(|index| async {
-                let call = scripts::ENTER
-                    .call()
-                    .arg(record.expires_at_ms)
-                    .arg(keys::member(record));
-                call.key(self.keys.index(index))
-                    .run::<()>(&self.connections)
-                    .await
-            });
-            try_join_all(entered).await?;
-        }
-        Ok(())
-    }
-
-    /// In a cluster: takes a removed record out of its indexes. What fails is left to expiry.
-    async fn leave(&self, record: &Record) {
-        if self.scattered {
-            for index in &record.indexes {
-                let mut command = redis::cmd("ZREM");
-                command.arg(self.keys.index(index)).arg(keys::member(record));
-                if let Err(error) = self.connections.once::<i64>(&command).await {
-                    tracing::debug!(%error, "an index entry without a record is left to its expiry");
-                }
-            }
-        }
-    }
-
-    /// In a cluster: publishes what a write could not publish in its own script.
-    async fn publish(&self, event: Option<Vec<u8>>) {
-        if let Some(event) = event.filter(|_| self.scattered) {
-            self.events.publish(event).await;
+        match tokio::spawn(write).await {
+            Ok(outcome) => outcome,
+            Err(stopped) => Err(StoreError::Unavailable(Box::new(stopped))),
         }
     }
 }
@@ -154,29 +120,13 @@ impl SessionStore for RedisStore {
     }
 
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
-        self.enter(&record).await?;
-        let call = scripts::INSERT
-            .call()
-            .arg(codec::encode(&record))
-            .arg(record.expires_at_ms);
-        let call = call
-            .arg(keys::member(&record))
-            .arg(KEPT_EVENTS)
-            .arg(event.as_slice());
-        match self.write::<u8>(call, &record).await? {
-            0 => Ok(Inserted::Taken),
-            _ => {
-                self.publish(Some(event)).await;
-                Ok(Inserted::Done)
-            }
-        }
+        let writes = Arc::clone(&self.writes);
+        self.whole(async move { writes.insert(&record, event).await })
+            .await
     }
 
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
-        let mut command = redis::cmd("GET");
-        command.arg(self.keys.record(name));
-        let bytes: Option<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
-        bytes.map(|bytes| codec::decode(name, &bytes)).transpose()
+        self.writes.load(name).await
     }
 
     async fn replace(
@@ -185,43 +135,14 @@ impl SessionStore for RedisStore {
         expected: u64,
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
-        self.enter(&record).await?;
-        let call = scripts::REPLACE
-            .call()
-            .arg(codec::encode(&record))
-            .arg(record.expires_at_ms);
-        let call = call
-            .arg(keys::member(&record))
-            .arg(KEPT_EVENTS)
-            .arg(event.as_deref().unwrap_or_default());
-        let call = call
-            .arg(expected.to_be_bytes().as_slice())
-            .arg(u8::from(event.is_some()));
-        match self.write::<u8>(call, &record).await? {
-            0 => Ok(Replaced::Missing),
-            1 => Ok(Replaced::Stale),
-            _ => {
-                self.publish(event).await;
-                Ok(Replaced::Done)
-            }
-        }
+        let writes = Arc::clone(&self.writes);
+        self.whole(async move { writes.replace(&record, expected, event).await })
+            .await
     }
 
     async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        // Its indexes never change, so they can be learned first.
-        let Some(known) = self.load(name).await? else {
-            return Ok(None);
-        };
-        let call = scripts::REMOVE
-            .call()
-            .arg(keys::member(&known))
-            .arg(KEPT_EVENTS)
-            .arg(event.as_slice());
-        let removed: Option<Vec<u8>> = self.write(call, &known).await?;
-        let Some(removed) = removed else { return Ok(None) };
-        self.publish(Some(event)).await;
-        self.leave(&known).await;
-        codec::decode(name, &removed).map(Some)
+        let (writes, name) = (Arc::clone(&self.writes), name.to_owned());
+        self.whole(async move { writes.remove(&name, event).await }).await
     }
 
     async fn list(
@@ -311,7 +232,7 @@ impl SessionStore for RedisStore {
         &self,
         after: Option<String>,
     ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
-        self.events.follow(after).await
+        self.writes.events.follow(after).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
