@@ -7,6 +7,9 @@ use crate::support::{Answer, Browser, Stack};
 
 const JSON: [(&str, &str); 1] = [("accept", "application/json")];
 
+/// Makes the provider do one thing wrong.
+type Misbehave = Box<dyn Fn(&mut scripted_provider::Script)>;
+
 fn refused(answer: &Answer) {
     assert_eq!(answer.status, 400, "{answer:?}");
     assert_eq!(answer.header("cache-control"), "no-store");
@@ -235,7 +238,7 @@ async fn whatever_the_provider_does_wrong_is_400_and_changes_no_existing_session
     let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
     let mut browser = stack.browser();
     browser.sign_in().await;
-    let cases: Vec<(&str, Box<dyn Fn(&mut scripted_provider::Script)>)> = vec![
+    let cases: Vec<(&str, Misbehave)> = vec![
         (
             "iss",
             Box::new(|s| _ = s.claims.insert("iss".into(), json!("https://evil.example"))),

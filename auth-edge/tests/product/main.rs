@@ -1,5 +1,7 @@
 //! The edge as browsers and providers meet it: real HTTP, the real session service in this process, a scripted provider.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod callback;
 mod gateway;
 mod login;
