@@ -52,8 +52,8 @@ export function Avatar({ name, picture, size }: AvatarProps) {
 
 function isImageUrl(picture: string): boolean {
   try {
-    const { protocol } = new URL(picture, window.location.href);
-    return protocol === "https:" || protocol === window.location.protocol;
+    const { protocol, origin } = new URL(picture, window.location.href);
+    return protocol === "https:" || origin === window.location.origin;
   } catch {
     return false;
   }

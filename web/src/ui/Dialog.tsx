@@ -1,31 +1,13 @@
-import { AlertDialog } from "@base-ui/react/alert-dialog";
-import type { ReactNode, RefObject } from "react";
-import styles from "./Dialog.module.css";
+import { lazy, Suspense } from "react";
+import type { DialogProps } from "./DialogParts";
 
-export interface DialogProps {
-  title: string;
-  detail: ReactNode;
-  actions: ReactNode;
-  /** Closes on Escape; left out, the dialog stays until it is answered. */
-  onClose?: () => void;
-  /** What gets the focus first; left out, the first control. */
-  initialFocus?: RefObject<HTMLElement | null>;
-}
+const DialogParts = lazy(() => import("./DialogParts"));
 
 /** A question that has to be answered. Present while it is rendered. */
-export function Dialog({ title, detail, actions, onClose, initialFocus }: DialogProps) {
+export function Dialog(props: DialogProps) {
   return (
-    <AlertDialog.Root open onOpenChange={(open) => !open && onClose?.()}>
-      <AlertDialog.Portal>
-        <AlertDialog.Backdrop className={styles.backdrop} />
-        <AlertDialog.Popup className={styles.popup} {...(initialFocus && { initialFocus })}>
-          <AlertDialog.Title className={styles.title}>{title}</AlertDialog.Title>
-          <AlertDialog.Description className={styles.detail} render={<div />}>
-            {detail}
-          </AlertDialog.Description>
-          <div className={styles.actions}>{actions}</div>
-        </AlertDialog.Popup>
-      </AlertDialog.Portal>
-    </AlertDialog.Root>
+    <Suspense fallback={null}>
+      <DialogParts {...props} />
+    </Suspense>
   );
 }
