@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use chassis::clock::SystemClock;
 use cluster::Cluster;
-use contract::{Bench, eventually, fresh_name, record};
+use contract::{Bench, eventually, fresh_name, next, record, said};
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Record, SessionStore, StoreError, open as open_store};
+use session_svc::store::{Inserted, Published, Record, SessionStore, StoreError, open as open_store};
 
 async fn connect(url: &str) -> Arc<dyn SessionStore> {
     let settings: StoreSettings = url.parse().unwrap();
@@ -140,4 +140,25 @@ async fn an_entry_whose_record_was_never_written_is_not_listed() {
     );
     assert_eq!(store.list("subject", None, 10).await.unwrap(), vec![kept.clone()]);
     assert_eq!(store.list("subject", None, 1).await.unwrap(), vec![kept]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_answer_is_lost_tells_listeners_that_they_may_have_missed_something() {
+    let cluster = Cluster::start();
+    let store = connect(&cluster.url()).await;
+    let events = cluster.owner("vestibule:e");
+    let (one, owner) = loop {
+        let one = record(&*store, 600_000, &[]);
+        let owner = cluster.owner(&format!("vestibule:s:{}", one.name));
+        if owner != events {
+            break (one, owner);
+        }
+    };
+    store.insert(one.clone(), b"created".to_vec()).await.unwrap();
+    let mut stream = store.published(None).await.unwrap();
+    cluster.nodes[owner].signal("STOP");
+    let lost = store.replace(next(&one, b"x"), 1, Some(b"rolled".to_vec())).await;
+    cluster.nodes[owner].signal("CONT");
+    assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
+    assert_eq!(said(&mut stream).await, Published::Missed);
 }
