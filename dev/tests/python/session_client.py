@@ -1,0 +1,80 @@
+"""A client of the session API, as another service would write it.
+
+The stubs are made from proto/session/v1 when the program starts; a service of yours would make them when it is built:
+
+    python -m grpc_tools.protoc -I proto --python_out=. --grpc_python_out=. proto/session/v1/*.proto
+"""
+
+import importlib
+import pathlib
+import sys
+import tempfile
+
+import grpc
+from grpc_tools import protoc
+from google.protobuf import struct_pb2, timestamp_pb2
+
+PROTO = pathlib.Path(__file__).resolve().parents[3] / "proto"
+DEADLINE = 5  # seconds; every call has one
+
+
+def make_stubs():
+    """Makes the Python modules of session.v1 in a temporary folder and imports them."""
+    folder = tempfile.mkdtemp(prefix="session-v1-")
+    files = sorted(str(path.relative_to(PROTO)) for path in (PROTO / "session/v1").glob("*.proto"))
+    includes = pathlib.Path(importlib.import_module("grpc_tools").__file__).parent / "_proto"
+    code = protoc.main(["protoc", f"-I{PROTO}", f"-I{includes}", f"--python_out={folder}", f"--grpc_python_out={folder}", *files])
+    if code != 0:
+        raise RuntimeError(f"protoc failed with code {code}")
+    sys.path.insert(0, folder)
+    return [
+        importlib.import_module(f"session.v1.{name}")
+        for name in ("session_pb2", "session_service_pb2", "session_service_pb2_grpc")
+    ]
+
+
+session_pb2, service_pb2, service_grpc = make_stubs()
+
+
+def claims(**values):
+    """A google.protobuf.Struct of these values."""
+    struct = struct_pb2.Struct()
+    struct.update(values)
+    return struct
+
+
+def at(seconds):
+    """A timestamp of this many seconds since 1970."""
+    return timestamp_pb2.Timestamp(seconds=int(seconds))
+
+
+class Sessions:
+    """The calls a service makes most, on one channel."""
+
+    def __init__(self, address):
+        self.channel = grpc.insecure_channel(address)
+        self.stub = service_grpc.SessionServiceStub(self.channel)
+
+    def create(self, issuer, user, access_token, expires_at, **more):
+        tokens = session_pb2.TokenSet(access_token=access_token, token_type="Bearer", scope="openid profile", expires_at=at(expires_at))
+        request = service_pb2.CreateSessionRequest(issuer=issuer, user=claims(**user), tokens=tokens, **more)
+        return self.stub.CreateSession(request, timeout=DEADLINE)
+
+    def by_id(self, session_id):
+        return self.stub.GetSession(service_pb2.GetSessionRequest(session_id=session_id), timeout=DEADLINE).session
+
+    def by_handle(self, handle):
+        return self.stub.GetSession(service_pb2.GetSessionRequest(handle=handle), timeout=DEADLINE).session
+
+    def roll(self, session_id):
+        return self.stub.RollSession(service_pb2.RollSessionRequest(session_id=session_id), timeout=DEADLINE)
+
+    def access_token(self, session_id, *scopes):
+        request = service_pb2.GetAccessTokenRequest(session_id=session_id, scopes=scopes)
+        return self.stub.GetAccessToken(request, timeout=DEADLINE)
+
+    def end(self, session_id):
+        return self.stub.EndSession(service_pb2.EndSessionRequest(session_id=session_id), timeout=DEADLINE)
+
+    def close(self):
+        self.channel.close()
