@@ -25,13 +25,20 @@ const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
 /// Where the build puts files with a hash in their name.
 const HASHED: &str = "assets";
 
+/// How many characters of a hash the build puts into a name at least.
+const HASH_CHARS: usize = 8;
+
 /// Answers a request from a folder.
 pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, request: Request) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Failure::MethodNotAllowed("GET, HEAD").into_response();
     }
+    // Hidden files (keys, histories, version control) get into folders by accident; `.well-known` is meant to be seen.
+    if path.segments().iter().any(|segment| segment.starts_with('.') && segment != ".well-known") {
+        return Failure::NotFound.into_response();
+    }
     let names_file = path.last().contains('.');
-    let hashed = path.segments().get(strip).is_some_and(|first| first == HASHED);
+    let hashed = path.segments().get(strip).is_some_and(|first| first == HASHED) && carries_hash(path.last());
     let asked = if names_file { path.to_encoded(strip) } else { "/index.html".to_owned() };
     let mut response = file(folder, &asked, request).await;
     match response.status() {
@@ -44,6 +51,15 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
     response
 }
 
+/// Whether a file name looks like `name-HASH.ext`, HASH being eight or more characters that are no plain word.
+fn carries_hash(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    // The hash itself may hold a hyphen.
+    stem.match_indices('-').map(|(at, _)| &stem[at + 1..]).any(|hash| {
+        hash.len() >= HASH_CHARS && hash.bytes().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+    })
+}
+
 async fn file(folder: &Path, path: &str, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     match Uri::try_from(path) {
@@ -54,5 +70,20 @@ async fn file(folder: &Path, path: &str, request: Request) -> Response {
     match files.oneshot(Request::from_parts(parts, Body::empty())).await {
         Ok(response) => response.map(Body::new),
         Err(impossible) => match impossible {},
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::carries_hash;
+
+    #[test]
+    fn only_names_with_a_hash_are_kept_for_good() {
+        for name in ["index-DiwrgTda.js", "index-B2cV4x_9.css", "a-b-C-1-2-3-4-.woff2", "app-0123456789abcdef.js.map"] {
+            assert!(carries_hash(name), "{name}");
+        }
+        for name in ["logo.svg", "my-homepage.svg", "index-abc.js", "robots.txt"] {
+            assert!(!carries_hash(name), "{name}");
+        }
     }
 }

@@ -14,9 +14,11 @@ use session_proto::v1::{ErrorReason, Session};
 use session_proto::{claims, timestamp};
 
 use super::route_table::{Asks, Guard, Route};
+use super::upgrade;
 use crate::edge::Edge;
 use crate::errors::Failure;
-use crate::request::{is_prefetch, is_script};
+use crate::protect::csrf::{Provenance, provenance};
+use crate::request::{self, is_prefetch, is_script};
 use crate::sessions::CurrentSession;
 
 /// What a request that may pass passes with.
@@ -36,14 +38,40 @@ enum Missing {
     FreshSignIn(u64),
     /// A sign-in of one of these classes.
     Class(String),
+    /// A usable access token, for this reason.
+    Token(ErrorReason),
     /// Something signing in again does not bring.
     Right(Failure),
+}
+
+impl Missing {
+    /// What is still missing right after a sign-in would be missing after the next one: asking again would go round in
+    /// circles.
+    fn after_sign_in(self) -> Self {
+        match self {
+            Self::FreshSignIn(_) | Self::Class(_) => {
+                let words = "Signing in did not give what this address asks for.";
+                Self::Right(Failure::Forbidden { code: "insufficient_user_authentication", words })
+            }
+            Self::Session | Self::Token(_) | Self::Right(_) => self,
+        }
+    }
+}
+
+/// A sign-in is fresh for so long: time for a redirect or two.
+const FRESH_MS: u64 = 15_000;
+
+fn is_fresh(session: &Session, now_ms: u64) -> bool {
+    now_ms.saturating_sub(session.created_at.as_ref().map_or(0, timestamp::to_ms)) < FRESH_MS
 }
 
 /// Lets a request pass, or answers it.
 pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
     if route.guard == Guard::Open || is_preflight(request.method, request.headers) {
         return Ok(Passed::default());
+    }
+    if changes_something(request) && provenance(request.headers, &edge.settings.base_url) == Provenance::Foreign {
+        return Err(Failure::Csrf.into_response());
     }
     let device = edge.device(request.headers, request.peer);
     let current = edge.sessions.current(request.headers, Some(device)).await.map_err(|error| {
@@ -52,7 +80,10 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
     })?;
     let Some(current) = current else { return Err(refuse(edge, route, request, Missing::Session)) };
     let checked = check(&current.session, &route.asks, edge.clock.now_ms());
-    checked.map_err(|missing| refuse(edge, route, request, missing))?;
+    checked.map_err(|missing| {
+        let missing = if is_fresh(&current.session, edge.clock.now_ms()) { missing.after_sign_in() } else { missing };
+        refuse(edge, route, request, missing)
+    })?;
     let access_token = if route.asks.token() {
         let token = token(edge, &current, route).await;
         Some(token.map_err(|missing| refuse(edge, route, request, missing))?)
@@ -79,6 +110,12 @@ fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS
         && headers.contains_key(header::ORIGIN)
         && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
+/// by a WebSocket, which no other rule of browsers stops.
+fn changes_something(request: &Parts<'_>) -> bool {
+    !request.method.is_safe() || upgrade::wanted(request.headers).is_some()
 }
 
 fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
@@ -119,7 +156,7 @@ fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
 
 async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<String, Missing> {
     if current.session.state() == State::NeedsSignIn {
-        return Err(Missing::Session);
+        return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
     }
     let error = match edge.sessions.access_token(&current.id, route.asks.scopes.clone()).await {
         Ok(granted) => return Ok(granted.access_token),
@@ -139,8 +176,10 @@ async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<S
             let scopes = error.metadata.get("scopes").cloned();
             Missing::Right(Failure::Session { reason: error.reason, scopes, handler: None })
         }
+        // It ended just now.
+        ErrorReason::ErrMissingSession => Missing::Session,
         // Missing, expired, refused: signing in again brings one.
-        _ => Missing::Session,
+        reason => Missing::Token(reason),
     })
 }
 
@@ -153,13 +192,22 @@ fn refuse(edge: &Edge, route: &Route, request: &Parts<'_>, missing: Missing) -> 
         if is_prefetch(request.headers) {
             return no_store(StatusCode::NO_CONTENT.into_response());
         }
-        // Anything but a navigation would lose what it carries, or could not follow.
-        let navigates = matches!(*request.method, Method::GET | Method::HEAD) && !is_script(request.headers);
-        if navigates {
+        if navigates(request) {
             return no_store(Redirect::temporary(&sign_in(edge, request.uri, &missing)).into_response());
         }
     }
-    no_store(Failure::NotAuthenticated.into_response())
+    no_store(match missing {
+        Missing::Token(reason) => Failure::Session { reason, scopes: None, handler: None }.into_response(),
+        Missing::Session | Missing::FreshSignIn(_) | Missing::Class(_) | Missing::Right(_) => {
+            Failure::NotAuthenticated.into_response()
+        }
+    })
+}
+
+/// Anything else than a navigation would lose what it carries, or could not follow to another origin.
+fn navigates(request: &Parts<'_>) -> bool {
+    let mode = request::text(request.headers, "sec-fetch-mode").is_none_or(|mode| mode == "navigate");
+    mode && matches!(*request.method, Method::GET | Method::HEAD) && !is_script(request.headers)
 }
 
 /// The login route, with the way back and what the sign-in has to bring.
@@ -174,7 +222,7 @@ fn sign_in(edge: &Edge, uri: &Uri, missing: &Missing) -> String {
         Missing::Class(acr_values) => {
             query.append_pair("acr_values", acr_values);
         }
-        Missing::Session | Missing::Right(_) => {}
+        Missing::Session | Missing::Token(_) | Missing::Right(_) => {}
     }
     format!("{}?{}", edge.settings.login_path, query.finish())
 }

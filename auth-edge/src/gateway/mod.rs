@@ -12,6 +12,7 @@ mod proxy;
 pub mod route_file;
 pub mod route_table;
 mod upgrade;
+mod upload;
 
 use std::sync::Arc;
 
@@ -79,13 +80,14 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
     with_session(response, passed)
 }
 
-/// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled.
+/// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
+/// session has opened is for nobody else: no cache may keep it, whatever the upstream says.
 fn with_session(mut response: Response, passed: Passed) -> Response {
     let Some(current) = passed.current else { return response };
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("cookie"));
     if let Some(cookie) = current.set_cookie {
         response.headers_mut().append(header::SET_COOKIE, cookie);
-        // A shared cache must never keep somebody's cookie.
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response.extensions_mut().insert(Handle(current.session.handle));
     response

@@ -20,7 +20,7 @@ use url::Url;
 use super::guard::Passed;
 use super::path::RequestPath;
 use super::route_table::Route;
-use super::{headers, upgrade};
+use super::{headers, upgrade, upload};
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::protect::security_headers::FromUpstream;
@@ -29,7 +29,7 @@ use crate::request;
 /// A server on the same network accepts in a millisecond; three seconds mean it is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Time until an upstream's head: beyond a minute browsers and people give up.
+/// Time until an upstream's head, counted from the last byte of the request: beyond a minute browsers and people give up.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Idle connections kept for each upstream.
@@ -78,16 +78,18 @@ impl Proxy {
         let peer = request::peer(request.extensions());
         let (mut parts, body) = request.into_parts();
         let client_address = edge.trusted_proxies.client_address(peer, &parts.headers);
-        let host = parts.headers.get(header::HOST).cloned().or_else(|| of_authority(&parts.uri));
-
         headers::strip_request(&mut parts.headers, |name| is_ours(edge, name));
         headers::add_identity(&mut parts.headers, passed);
+        if route.asks.access_token {
+            // Whatever a client sent under this name is not the token this upstream trusts.
+            parts.headers.remove(header::AUTHORIZATION);
+        }
         if let Some(token) = passed.access_token.as_ref().and_then(|token| bearer(token)) {
             parts.headers.insert(header::AUTHORIZATION, token);
         }
         tell(&mut parts.headers, "x-forwarded-for", HeaderValue::try_from(client_address.to_string()).ok());
         tell(&mut parts.headers, "x-forwarded-proto", Some(HeaderValue::from_static(if edge.settings.https() { "https" } else { "http" })));
-        tell(&mut parts.headers, "x-forwarded-host", host);
+        tell(&mut parts.headers, "x-forwarded-host", own_host(&edge.settings.base_url));
         if let Some(protocol) = wanted {
             parts.headers.insert(header::UPGRADE, protocol);
             parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -97,9 +99,10 @@ impl Proxy {
         parts.version = Version::HTTP_11;
         parts.extensions.clear();
 
-        let answer = tokio::time::timeout(HEAD_TIMEOUT, self.client.request(Request::from_parts(parts, body))).await;
-        match answer {
-            Err(_elapsed) => Failure::UpstreamSlow.into_response(),
+        let (body, progress) = upload::watched(body);
+        let answer = self.client.request(Request::from_parts(parts, body));
+        match upload::within(HEAD_TIMEOUT, &progress, answer).await {
+            Err(upload::Stalled) => Failure::UpstreamSlow.into_response(),
             Ok(Err(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, http.route = &*route.name, "an upstream cannot be reached");
                 Failure::UpstreamDown.into_response()
@@ -147,9 +150,9 @@ fn target(server: &Url, path: &RequestPath, strip: usize, query: Option<&str>) -
     Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build().ok()
 }
 
-/// HTTP/2 has no `Host` header but an authority.
-fn of_authority(uri: &Uri) -> Option<HeaderValue> {
-    HeaderValue::try_from(uri.authority()?.as_str()).ok()
+/// Host and port of the base URL: what a client says in `Host` is its own invention.
+fn own_host(base: &Url) -> Option<HeaderValue> {
+    HeaderValue::try_from(base.origin().ascii_serialization().split_once("://")?.1).ok()
 }
 
 fn bearer(token: &str) -> Option<HeaderValue> {
@@ -166,7 +169,8 @@ fn tell(headers: &mut HeaderMap, name: &'static str, value: Option<HeaderValue>)
 
 /// Whether a cookie of this name belongs to the edge.
 fn is_ours(edge: &Edge, name: &str) -> bool {
-    name == edge.cookies.name() || edge.pending.owns(name)
+    // Some browsers and frameworks compare names, or their prefixes, without regard to case.
+    name.eq_ignore_ascii_case(edge.cookies.name()) || edge.pending.owns(name)
 }
 
 #[cfg(test)]

@@ -7,12 +7,20 @@ mod service;
 mod watch;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use session_proto::error;
+use session_proto::v1::ErrorReason;
 use session_proto::v1::browser_session_service_server::BrowserSessionServiceServer;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
 use self::service::Browser;
 use crate::edge::Edge;
+use crate::protect::csrf;
 
 /// Requests carry a handle at most; anything larger is not from our pages.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
@@ -22,5 +30,21 @@ pub fn routes(edge: &Edge) -> Router<Edge> {
     let service = BrowserSessionServiceServer::new(Browser::new(edge.clone())).max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
     let routes = Routes::default().add_service(service).into_axum_router().reset_fallback().layer(GrpcWebLayer::new());
-    routes.with_state(())
+    routes.with_state(()).layer(from_fn_with_state(edge.clone(), only_ours))
+}
+
+/// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
+/// for clients that look there.
+async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Response {
+    let Err(refused) = csrf::check_script(request.headers(), &edge.settings.base_url) else {
+        return next.run(request).await;
+    };
+    tracing::info!(%refused, "a browser call is refused");
+    let status = error::status(ErrorReason::ErrCsrf, "the call does not come from our own pages", []);
+    let mut response = status.into_http::<Body>();
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc-web+proto"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }

