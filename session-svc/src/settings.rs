@@ -23,23 +23,66 @@ pub static SERVICE: Service = Service {
     name: "session-svc",
     prefix: "SESSION_",
     about: "Keeps the sessions of signed-in people, encrypted, and hands out access tokens that work.",
-    topics: &[&ADDRESSES, &PROCESS, &provider_settings::TOPIC, &STORE, &DURATIONS, &LIMITS],
+    topics: &[
+        &ADDRESSES,
+        &PROCESS,
+        &provider_settings::TOPIC,
+        &STORE,
+        &DURATIONS,
+        &LIMITS,
+    ],
 };
 
 static PROCESS: Topic = process_topic!("SESSION_", "127.0.0.1:9301");
 
-const fn setting(name: &'static str, default: &'static str, value: &'static str, help: &'static str) -> Setting {
-    Setting { name, default, value, secret: false, help }
+const fn setting(
+    name: &'static str,
+    default: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        default,
+        value,
+        secret: false,
+        help,
+    }
 }
 
 static ADDRESSES: Topic = Topic {
     title: "Addresses",
     settings: &[
-        setting("SESSION_LISTEN", "127.0.0.1:50051", "ADDRESS", "Where gRPC is answered."),
-        setting("SESSION_TLS_CERT_FILE", "", "FILE", "PEM certificate chain for TLS on SESSION_LISTEN; re-read when it changes."),
-        setting("SESSION_TLS_KEY_FILE", "", "FILE", "PEM private key belonging to SESSION_TLS_CERT_FILE."),
-        setting("SESSION_CLIENT_CA_FILE", "", "FILE", "PEM certificates of the authorities whose clients may call (mutual TLS). With it every caller needs a certificate."),
-        setting("SESSION_INSECURE", "false", "BOOL", "Allows plaintext on an address other than loopback: anyone who reaches it can read and end sessions."),
+        setting(
+            "SESSION_LISTEN",
+            "127.0.0.1:50051",
+            "ADDRESS",
+            "Where gRPC is answered.",
+        ),
+        setting(
+            "SESSION_TLS_CERT_FILE",
+            "",
+            "FILE",
+            "PEM certificate chain for TLS on SESSION_LISTEN; re-read when it changes.",
+        ),
+        setting(
+            "SESSION_TLS_KEY_FILE",
+            "",
+            "FILE",
+            "PEM private key belonging to SESSION_TLS_CERT_FILE.",
+        ),
+        setting(
+            "SESSION_CLIENT_CA_FILE",
+            "",
+            "FILE",
+            "PEM certificates of the authorities whose clients may call (mutual TLS). With it every caller needs a certificate.",
+        ),
+        setting(
+            "SESSION_INSECURE",
+            "false",
+            "BOOL",
+            "Allows plaintext on an address other than loopback: anyone who reaches it can read and end sessions.",
+        ),
     ],
 };
 
@@ -60,24 +103,59 @@ static STORE: Topic = Topic {
             secret: true,
             help: "Keys sessions are encrypted with, each 32 bytes in hex or base64. The first encrypts, all decrypt, so put a new one first and drop the old one once its sessions are gone. Required unless the store is memory:.",
         },
-        setting("SESSION_MAX_BYTES", "65536", "BYTES", "Most bytes one session may take, encrypted."),
+        setting(
+            "SESSION_MAX_BYTES",
+            "65536",
+            "BYTES",
+            "Most bytes one session may take, encrypted.",
+        ),
     ],
 };
 
 static DURATIONS: Topic = Topic {
     title: "Durations",
     settings: &[
-        setting("SESSION_ROLLING_DURATION", "86400", "SECONDS", "How long a session lives unused."),
-        setting("SESSION_ABSOLUTE_DURATION", "604800", "SECONDS", "How long a session lives at most. Not less than SESSION_ROLLING_DURATION."),
-        setting("SESSION_ROLL_INTERVAL", "60", "SECONDS", "How much time lies at least between two writes that extend a session; at most a tenth of SESSION_ROLLING_DURATION counts. 0 writes each time."),
-        setting("SESSION_TOKEN_EXPIRY_MARGIN", "60", "SECONDS", "An access token counts as expired when less than this is left. 0 uses tokens to the end."),
-        setting("SESSION_WATCH_HEARTBEAT_MS", "300", "MS", "How often a watch tells that it is alive."),
+        setting(
+            "SESSION_ROLLING_DURATION",
+            "86400",
+            "SECONDS",
+            "How long a session lives unused.",
+        ),
+        setting(
+            "SESSION_ABSOLUTE_DURATION",
+            "604800",
+            "SECONDS",
+            "How long a session lives at most. Not less than SESSION_ROLLING_DURATION.",
+        ),
+        setting(
+            "SESSION_ROLL_INTERVAL",
+            "60",
+            "SECONDS",
+            "How much time lies at least between two writes that extend a session; at most a tenth of SESSION_ROLLING_DURATION counts. 0 writes each time.",
+        ),
+        setting(
+            "SESSION_TOKEN_EXPIRY_MARGIN",
+            "60",
+            "SECONDS",
+            "An access token counts as expired when less than this is left. 0 uses tokens to the end.",
+        ),
+        setting(
+            "SESSION_WATCH_HEARTBEAT_MS",
+            "300",
+            "MS",
+            "How often a watch tells that it is alive.",
+        ),
     ],
 };
 
 static LIMITS: Topic = Topic {
     title: "Limits",
-    settings: &[setting("SESSION_MAX_PER_SUBJECT", "0", "COUNT", "Most sessions a person may have; the oldest end. 0 is no limit.")],
+    settings: &[setting(
+        "SESSION_MAX_PER_SUBJECT",
+        "0",
+        "COUNT",
+        "Most sessions a person may have; the oldest end. 0 is no limit.",
+    )],
 };
 
 /// Durations are given in seconds and kept in milliseconds.
@@ -119,7 +197,10 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
     let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
     let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");
     if keys.is_empty() && !matches!(store, StoreSettings::Memory) {
-        reader.wrong("SESSION_ENCRYPTION_KEY", "is required for a store that outlives the process: make one with `openssl rand -hex 32`");
+        reader.wrong(
+            "SESSION_ENCRYPTION_KEY",
+            "is required for a store that outlives the process: make one with `openssl rand -hex 32`",
+        );
     }
     if !keys.is_empty()
         && let Err(error) = KeyRing::parse(&keys)
@@ -138,7 +219,9 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             default_token_lifetime_ms: provider.default_token_lifetime_secs.saturating_mul(SECOND_MS),
             max_bytes: reader.bytes("SESSION_MAX_BYTES"),
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
-            watch_heartbeat: Duration::from_millis(reader.millis("SESSION_WATCH_HEARTBEAT_MS", Zero::Refused)),
+            watch_heartbeat: Duration::from_millis(
+                reader.millis("SESSION_WATCH_HEARTBEAT_MS", Zero::Refused),
+            ),
         },
         provider,
         credential_files: CredentialFiles::read(reader),
@@ -149,7 +232,10 @@ fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
     let rolling = reader.secs("SESSION_ROLLING_DURATION", Zero::Refused);
     let absolute = reader.secs("SESSION_ABSOLUTE_DURATION", Zero::Refused);
     if rolling > absolute {
-        reader.wrong("SESSION_ROLLING_DURATION", "must not be more than SESSION_ABSOLUTE_DURATION");
+        reader.wrong(
+            "SESSION_ROLLING_DURATION",
+            "must not be more than SESSION_ABSOLUTE_DURATION",
+        );
     }
     Lifetime {
         rolling_ms: rolling * SECOND_MS,
@@ -177,13 +263,23 @@ fn tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {
     match (certificate, key) {
         (Some(certificate), Some(key)) => {
             if client_ca.is_none() && !listen.ip().is_loopback() {
-                reader.warn("SESSION_CLIENT_CA_FILE", "is not set: anyone who reaches the address may call");
+                reader.warn(
+                    "SESSION_CLIENT_CA_FILE",
+                    "is not set: anyone who reaches the address may call",
+                );
             }
-            Some(TlsFiles { certificate, key, client_ca })
+            Some(TlsFiles {
+                certificate,
+                key,
+                client_ca,
+            })
         }
         (None, None) => {
             if client_ca.is_some() {
-                reader.wrong("SESSION_CLIENT_CA_FILE", "needs SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE");
+                reader.wrong(
+                    "SESSION_CLIENT_CA_FILE",
+                    "needs SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE",
+                );
             }
             if !insecure && !listen.ip().is_loopback() {
                 reader.wrong("SESSION_LISTEN", "is not loopback: set SESSION_TLS_CERT_FILE and SESSION_TLS_KEY_FILE, or SESSION_INSECURE to allow plaintext");

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::grpc::{self, BrokenDescriptors, Calls, Health};
-use crate::refresh::Refresher;
+use crate::refresh::{Provider, Refresher};
 use crate::session::Lifetime;
 use crate::session::id::NoRandomness;
 use crate::sessions::keeper::Keeper;
@@ -62,13 +62,13 @@ pub enum StartError {
 
 /// What a service is put together from.
 #[derive(Clone)]
-pub struct Parts {
+pub struct Parts<P = RelyingParty> {
     /// Keeps the sessions; its clock is the service's.
     pub store: Arc<dyn SessionStore>,
     /// Seals them.
     pub keys: Reloading<KeyRing>,
     /// Renews their tokens.
-    pub provider: RelyingParty,
+    pub provider: P,
     /// How long they live.
     pub lifetime: Lifetime,
     /// Bounds.
@@ -105,15 +105,19 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
 ///
 /// # Errors
 /// What keeps it from starting.
-pub async fn serve(
-    parts: Parts,
+pub async fn serve<P: Provider>(
+    parts: Parts<P>,
     listener: TcpListener,
     tls: Option<ServerTls>,
     runtime: Runtime,
 ) -> Result<(), StartError> {
     let condition = runtime.readiness.condition("store", Weight::Required);
     let health = Health::new().await;
-    let keeper = Keeper::new(Arc::clone(&parts.store), Arc::new(Vault::new(parts.keys)), parts.lifetime);
+    let keeper = Keeper::new(
+        Arc::clone(&parts.store),
+        Arc::new(Vault::new(parts.keys)),
+        parts.lifetime,
+    );
     let refresher = Refresher::new(keeper.clone(), parts.provider);
     let sessions = Sessions::new(keeper, Arc::new(refresher), parts.limits);
     let calls = Calls::new(&runtime.metrics)?;
@@ -133,13 +137,20 @@ fn keys(settings: &Settings) -> Result<Reloading<KeyRing>, StartError> {
     }
     let keys = Reloading::new(KeyRing::parse(&settings.keys)?);
     if let Some(path) = &settings.keys_file {
-        keys.follow("SESSION_ENCRYPTION_KEY_FILE", path, |text| KeyRing::parse(&split_list(text)));
+        keys.follow("SESSION_ENCRYPTION_KEY_FILE", path, |text| {
+            KeyRing::parse(&split_list(text))
+        });
     }
     Ok(keys)
 }
 
 /// Tells whether the store answers, until the service drains.
-async fn probe(store: Arc<dyn SessionStore>, condition: Condition, health: Health, shutdown: CancellationToken) {
+async fn probe(
+    store: Arc<dyn SessionStore>,
+    condition: Condition,
+    health: Health,
+    shutdown: CancellationToken,
+) {
     loop {
         match tokio::time::timeout(PROBE_TIMEOUT, store.check()).await {
             Ok(Ok(())) => {

@@ -84,8 +84,14 @@ pub(super) fn request_id(text: &str) -> Read<Option<&str>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let legal = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    if legal && REQUEST_ID_BYTES.contains(&text.len()) { Ok(Some(text)) } else { wrong("request_id", "is not a UUID") }
+    let legal = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if legal && REQUEST_ID_BYTES.contains(&text.len()) {
+        Ok(Some(text))
+    } else {
+        wrong("request_id", "is not a UUID")
+    }
 }
 
 /// Scope names (RFC 6749, section 3.3).
@@ -96,7 +102,10 @@ pub(super) fn scopes(names: &[String]) -> Read<&[String]> {
     if names.len() <= MAX_SCOPES && names.iter().all(is_scope) {
         return Ok(names);
     }
-    wrong("scopes", "are more than 100, or one is no scope name of at most 256 characters")
+    wrong(
+        "scopes",
+        "are more than 100, or one is no scope name of at most 256 characters",
+    )
 }
 
 pub(super) fn time_ms(field: &'static str, time: Option<&Timestamp>) -> Read<Option<u64>> {
@@ -116,9 +125,16 @@ pub(super) fn device(device: Option<&v1::Device>) -> Read<Option<Device>> {
     };
     let address: Option<IpAddr> = match device.address.as_str() {
         "" => None,
-        text => Some(text.parse().or_else(|_| wrong("device.address", "is neither an IPv4 nor an IPv6 address"))?),
+        text => Some(
+            text.parse()
+                .or_else(|_| wrong("device.address", "is neither an IPv4 nor an IPv6 address"))?,
+        ),
     };
-    Ok(Some(Device { user_agent: Device::shorten_user_agent(&device.user_agent), address, at_ms: 0 }))
+    Ok(Some(Device {
+        user_agent: Device::shorten_user_agent(&device.user_agent),
+        address,
+        at_ms: 0,
+    }))
 }
 
 pub(super) fn page_size(size: i32) -> Read<usize> {

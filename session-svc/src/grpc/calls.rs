@@ -18,7 +18,9 @@ const MAX_DEADLINE: Duration = Duration::from_secs(60);
 const TIMEOUT_DIGITS: usize = 8;
 
 /// Bounds of the histogram of call durations, in seconds (OpenTelemetry semantic conventions for RPC).
-const BUCKETS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
+const BUCKETS: [f64; 14] = [
+    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+];
 
 /// A method, as it is named and how long it may take unless the caller says.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +54,9 @@ impl Calls {
         work: impl Future<Output = Result<T, SessionsError>>,
     ) -> Result<Response<T>, Status> {
         let began = Instant::now();
-        let deadline = asked_deadline(metadata).unwrap_or(method.deadline).min(MAX_DEADLINE);
+        let deadline = asked_deadline(metadata)
+            .unwrap_or(method.deadline)
+            .min(MAX_DEADLINE);
         let answer = match tokio::time::timeout(deadline, work).await {
             Ok(Ok(answer)) => Ok(Response::new(answer)),
             Ok(Err(error)) => {
@@ -68,9 +72,13 @@ impl Calls {
     fn told(&self, method: Method, session: Option<Handle>, began: Instant, failure: Option<&Status>) {
         let took = began.elapsed();
         let code = code_name(failure.map_or(Code::Ok, Status::code));
-        self.durations.with_label_values(&[method.name, code]).observe(took.as_secs_f64());
+        self.durations
+            .with_label_values(&[method.name, code])
+            .observe(took.as_secs_f64());
         let session = session.map(|handle| handle.to_string()).unwrap_or_default();
-        let reason = failure.and_then(session_proto::error::reason_of).map(|reason| reason.as_str_name());
+        let reason = failure
+            .and_then(session_proto::error::reason_of)
+            .map(|reason| reason.as_str_name());
         tracing::info!(
             rpc.method = method.name,
             rpc.response.status_code = code,
@@ -91,10 +99,20 @@ fn log_cause(method: Method, session: Option<Handle>, error: &SessionsError) {
         | SessionsError::CorruptStore(_)
         | SessionsError::NoRandomness(_)
         | SessionsError::Internal => {
-            tracing::error!(rpc.method = method.name, session, error = cause, "a call failed on a fault of the service");
+            tracing::error!(
+                rpc.method = method.name,
+                session,
+                error = cause,
+                "a call failed on a fault of the service"
+            );
         }
         SessionsError::StoreUnavailable(_) | SessionsError::Full => {
-            tracing::warn!(rpc.method = method.name, session, error = cause, "the store did not do its work");
+            tracing::warn!(
+                rpc.method = method.name,
+                session,
+                error = cause,
+                "the store did not do its work"
+            );
         }
         SessionsError::Missing
         | SessionsError::Refused(_)
@@ -111,7 +129,10 @@ fn log_cause(method: Method, session: Option<Handle>, error: &SessionsError) {
 fn asked_deadline(metadata: &MetadataMap) -> Option<Duration> {
     let text = metadata.get("grpc-timeout")?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if number.is_empty() || number.len() > TIMEOUT_DIGITS || !number.bytes().all(|digit| digit.is_ascii_digit()) {
+    if number.is_empty()
+        || number.len() > TIMEOUT_DIGITS
+        || !number.bytes().all(|digit| digit.is_ascii_digit())
+    {
         return None;
     }
     let number: u64 = number.parse().ok()?;

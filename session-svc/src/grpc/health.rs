@@ -23,7 +23,9 @@ impl Health {
     /// Alive, and not serving until told otherwise.
     pub async fn new() -> Self {
         let reporter = HealthReporter::new();
-        reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
+        reporter
+            .set_service_status(LIVENESS, ServingStatus::Serving)
+            .await;
         let health = Self { reporter };
         health.serving(false).await;
         health
@@ -31,7 +33,11 @@ impl Health {
 
     /// Says whether calls are answered with more than "unavailable".
     pub async fn serving(&self, serving: bool) {
-        let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+        let status = if serving {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        };
         for name in ["", SERVICE_NAME, READINESS] {
             self.reporter.set_service_status(name, status).await;
         }

@@ -53,6 +53,9 @@ pub fn routes(
     let reflection = descriptors().build_v1().map_err(BrokenDescriptors)?;
     // The Python client speaks nothing newer.
     let reflection_alpha = descriptors().build_v1alpha().map_err(BrokenDescriptors)?;
-    let routes = Routes::new(api).add_service(health.service()).add_service(reflection).add_service(reflection_alpha);
+    let routes = Routes::new(api)
+        .add_service(health.service())
+        .add_service(reflection)
+        .add_service(reflection_alpha);
     Ok(routes.prepare().into_axum_router())
 }

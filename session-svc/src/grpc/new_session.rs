@@ -13,8 +13,17 @@ use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError};
 const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
 
 pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, SessionsError> {
-    let user = claims::from_struct(request.user.as_ref().map_or(&prost_types::Struct::default(), |user| user));
-    let subject = user.get("sub").and_then(|sub| sub.as_str()).unwrap_or_default().to_owned();
+    let user = claims::from_struct(
+        request
+            .user
+            .as_ref()
+            .map_or(&prost_types::Struct::default(), |user| user),
+    );
+    let subject = user
+        .get("sub")
+        .and_then(|sub| sub.as_str())
+        .unwrap_or_default()
+        .to_owned();
     arguments::required_name("user.sub", &subject)?;
     let none = v1::TokenSet::default();
     let tokens = request.tokens.as_ref().unwrap_or(&none);
@@ -45,7 +54,9 @@ fn token_type(text: &str) -> Result<&'static str, SessionsError> {
     if text.is_empty() {
         return Ok(TOKEN_TYPES[0]);
     }
-    let known = TOKEN_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(text));
+    let known = TOKEN_TYPES
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(text));
     known.map_or_else(|| wrong("tokens.token_type", "is neither Bearer nor DPoP"), Ok)
 }
 

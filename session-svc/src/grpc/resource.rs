@@ -23,7 +23,11 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
         user: Some(claims::to_struct(&session.user)),
         attributes: Some(claims::to_struct(&session.attributes)),
         scope: session.tokens.scope.text(),
-        access_token_expires_at: session.tokens.access.as_ref().map(|access| from_ms(access.expires_at_ms)),
+        access_token_expires_at: session
+            .tokens
+            .access
+            .as_ref()
+            .map(|access| from_ms(access.expires_at_ms)),
         has_refresh_token: session.tokens.refresh.is_some(),
         provider_sid: session.provider_sid.clone().unwrap_or_default(),
         authenticated_at: Some(from_ms(session.authenticated_at_ms)),
@@ -41,7 +45,12 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
 
 pub(super) fn event(told: Told, at_ms: u64, resume_token: String) -> v1::SessionEvent {
     let at = Some(from_ms(at_ms));
-    let silent = |kind: WireKind, resume_token| v1::SessionEvent { kind: kind.into(), at, resume_token, ..Default::default() };
+    let silent = |kind: WireKind, resume_token| v1::SessionEvent {
+        kind: kind.into(),
+        at,
+        resume_token,
+        ..Default::default()
+    };
     match told {
         Told::Heartbeat => silent(WireKind::Heartbeat, resume_token),
         Told::Missed => silent(WireKind::Missed, resume_token),
@@ -69,7 +78,10 @@ pub(super) fn event(told: Told, at_ms: u64, resume_token: String) -> v1::Session
 fn device(device: &Device) -> v1::Device {
     v1::Device {
         user_agent: device.user_agent.clone(),
-        address: device.address.map(|address| address.to_string()).unwrap_or_default(),
+        address: device
+            .address
+            .map(|address| address.to_string())
+            .unwrap_or_default(),
         at: Some(from_ms(device.at_ms)),
     }
 }

@@ -22,7 +22,10 @@ const LONG: Duration = Duration::from_secs(30);
 
 macro_rules! method {
     ($name:literal, $deadline:expr) => {
-        Method { name: concat!("session.v1.SessionService/", $name), deadline: $deadline }
+        Method {
+            name: concat!("session.v1.SessionService/", $name),
+            deadline: $deadline,
+        }
     };
 }
 
@@ -37,7 +40,11 @@ pub struct Api {
 impl Api {
     /// The service over its use cases.
     pub(super) fn new(sessions: Sessions, calls: Calls, shutdown: CancellationToken) -> Self {
-        Self { sessions, calls, shutdown }
+        Self {
+            sessions,
+            calls,
+            shutdown,
+        }
     }
 
     fn resource(&self, session: &Session) -> Option<v1::Session> {
@@ -61,9 +68,14 @@ impl SessionService for Api {
         let work = async {
             let created = self.sessions.create(new_session::read(&request)?).await?;
             tracing::info!(session = %created.session.handle, "a session began");
-            Ok(v1::CreateSessionResponse { session_id: created.id.reveal(), session: self.resource(&created.session) })
+            Ok(v1::CreateSessionResponse {
+                session_id: created.id.reveal(),
+                session: self.resource(&created.session),
+            })
         };
-        self.calls.answer(method!("CreateSession", SHORT), &metadata, None, work).await
+        self.calls
+            .answer(method!("CreateSession", SHORT), &metadata, None, work)
+            .await
     }
 
     async fn get_session(
@@ -72,16 +84,22 @@ impl SessionService for Api {
     ) -> Result<Response<v1::GetSessionResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let handle = match &request.by {
-            Some(v1::get_session_request::By::SessionId(id)) => arguments::session_id("session_id", id).map(|id| id.handle()),
+            Some(v1::get_session_request::By::SessionId(id)) => {
+                arguments::session_id("session_id", id).map(|id| id.handle())
+            }
             Some(v1::get_session_request::By::Handle(handle)) => arguments::handle("handle", handle),
             None => arguments::wrong("session_id", "either session_id or handle is required"),
         };
         let session = handle.as_ref().ok().copied();
         let work = async {
             let session = self.sessions.get(handle?).await?;
-            Ok(v1::GetSessionResponse { session: self.resource(&session) })
+            Ok(v1::GetSessionResponse {
+                session: self.resource(&session),
+            })
         };
-        self.calls.answer(method!("GetSession", SHORT), &metadata, session, work).await
+        self.calls
+            .answer(method!("GetSession", SHORT), &metadata, session, work)
+            .await
     }
 
     async fn roll_session(
@@ -95,9 +113,14 @@ impl SessionService for Api {
             let handle = id?.handle();
             let device = arguments::device(request.device.as_ref())?;
             let (session, rolled) = self.sessions.roll(handle, device).await?;
-            Ok(v1::RollSessionResponse { session: self.resource(&session), rolled })
+            Ok(v1::RollSessionResponse {
+                session: self.resource(&session),
+                rolled,
+            })
         };
-        self.calls.answer(method!("RollSession", SHORT), &metadata, session, work).await
+        self.calls
+            .answer(method!("RollSession", SHORT), &metadata, session, work)
+            .await
     }
 
     async fn update_session(
@@ -110,9 +133,13 @@ impl SessionService for Api {
         let work = async {
             let handle = id?.handle();
             let session = self.sessions.update(handle, update(&request)?).await?;
-            Ok(v1::UpdateSessionResponse { session: self.resource(&session) })
+            Ok(v1::UpdateSessionResponse {
+                session: self.resource(&session),
+            })
         };
-        self.calls.answer(method!("UpdateSession", SHORT), &metadata, session, work).await
+        self.calls
+            .answer(method!("UpdateSession", SHORT), &metadata, session, work)
+            .await
     }
 
     async fn get_access_token(
@@ -125,7 +152,10 @@ impl SessionService for Api {
         let work = async {
             let handle = id?.handle();
             let scopes = arguments::scopes(&request.scopes)?;
-            let granted = self.sessions.access_token(handle, scopes, request.force_refresh).await?;
+            let granted = self
+                .sessions
+                .access_token(handle, scopes, request.force_refresh)
+                .await?;
             Ok(v1::GetAccessTokenResponse {
                 access_token: granted.access.value.into_inner(),
                 token_type: granted.access.token_type,
@@ -133,7 +163,9 @@ impl SessionService for Api {
                 expires_at: Some(timestamp::from_ms(granted.access.expires_at_ms)),
             })
         };
-        self.calls.answer(method!("GetAccessToken", LONG), &metadata, session, work).await
+        self.calls
+            .answer(method!("GetAccessToken", LONG), &metadata, session, work)
+            .await
     }
 
     async fn end_session(
@@ -159,10 +191,14 @@ impl SessionService for Api {
             if ended {
                 tracing::info!(session = %handle, cause, "a session ended");
             }
-            let id_token_hint = id_token_hint.map(chassis::secret::Secret::into_inner).unwrap_or_default();
+            let id_token_hint = id_token_hint
+                .map(chassis::secret::Secret::into_inner)
+                .unwrap_or_default();
             Ok(v1::EndSessionResponse { ended, id_token_hint })
         };
-        self.calls.answer(method!("EndSession", SHORT), &metadata, session, work).await
+        self.calls
+            .answer(method!("EndSession", SHORT), &metadata, session, work)
+            .await
     }
 
     async fn end_sessions(
@@ -176,7 +212,9 @@ impl SessionService for Api {
             tracing::info!(ended_count, cause = all.cause, "sessions ended");
             Ok(v1::EndSessionsResponse { ended_count })
         };
-        self.calls.answer(method!("EndSessions", LONG), &metadata, None, work).await
+        self.calls
+            .answer(method!("EndSessions", LONG), &metadata, None, work)
+            .await
     }
 
     async fn list_sessions(
@@ -190,10 +228,19 @@ impl SessionService for Api {
             let size = arguments::page_size(request.page_size)?;
             let token = arguments::token("page_token", &request.page_token)?;
             let page = self.sessions.list(issuer, subject, size, token).await?;
-            let sessions = page.sessions.iter().filter_map(|session| self.resource(session)).collect();
-            Ok(v1::ListSessionsResponse { sessions, next_page_token: page.next_page_token })
+            let sessions = page
+                .sessions
+                .iter()
+                .filter_map(|session| self.resource(session))
+                .collect();
+            Ok(v1::ListSessionsResponse {
+                sessions,
+                next_page_token: page.next_page_token,
+            })
         };
-        self.calls.answer(method!("ListSessions", SHORT), &metadata, None, work).await
+        self.calls
+            .answer(method!("ListSessions", SHORT), &metadata, None, work)
+            .await
     }
 
     async fn watch_sessions(
@@ -203,7 +250,8 @@ impl SessionService for Api {
         let (metadata, _, request) = request.into_parts();
         let work = async {
             let scope = watch_scope(&request)?;
-            let resume = Some(arguments::token("resume_token", &request.resume_token)?).filter(|token| !token.is_empty());
+            let resume = Some(arguments::token("resume_token", &request.resume_token)?)
+                .filter(|token| !token.is_empty());
             let watching = self.sessions.watch(scope, resume.map(str::to_owned)).await?;
             let events = watching.map(|told| match told {
                 Ok((told, at_ms, resume_token)) => Ok(resource::event(told, at_ms, resume_token)),
@@ -212,20 +260,32 @@ impl SessionService for Api {
             // A draining process ends its watches; whoever watches goes on at another replica.
             Ok(events.take_until(self.shutdown.clone().cancelled_owned()).boxed())
         };
-        self.calls.answer(method!("WatchSessions", SHORT), &metadata, None, work).await
+        self.calls
+            .answer(method!("WatchSessions", SHORT), &metadata, None, work)
+            .await
     }
 }
 
 fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
-    let mut paths: Vec<&str> = request.update_mask.iter().flat_map(|mask| mask.paths.iter().map(String::as_str)).collect();
+    let mut paths: Vec<&str> = request
+        .update_mask
+        .iter()
+        .flat_map(|mask| mask.paths.iter().map(String::as_str))
+        .collect();
     if paths.is_empty() {
         paths.extend(request.user.as_ref().map(|_| "user"));
         paths.extend(request.attributes.as_ref().map(|_| "attributes"));
     }
     if paths.is_empty() {
-        return arguments::wrong("update_mask", "names nothing to replace, and neither user nor attributes is present");
+        return arguments::wrong(
+            "update_mask",
+            "names nothing to replace, and neither user nor attributes is present",
+        );
     }
-    let mut update = Update { version: (request.version != 0).then_some(request.version), ..Update::default() };
+    let mut update = Update {
+        version: (request.version != 0).then_some(request.version),
+        ..Update::default()
+    };
     for path in paths {
         match path {
             "user" => match &request.user {
@@ -234,7 +294,13 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
             },
             // Absent but named: the attributes are cleared.
             "attributes" => {
-                update.attributes = Some(request.attributes.as_ref().map(claims::from_struct).unwrap_or_default());
+                update.attributes = Some(
+                    request
+                        .attributes
+                        .as_ref()
+                        .map(claims::from_struct)
+                        .unwrap_or_default(),
+                );
             }
             _ => return arguments::wrong("update_mask", "names something else than user and attributes"),
         }
@@ -253,11 +319,21 @@ fn end_all(request: &v1::EndSessionsRequest) -> Result<EndAll, SessionsError> {
         "" => None,
         text => Some(arguments::handle("except_handle", text)?),
     };
-    Ok(EndAll { issuer, subject, provider_sid, except, cause: arguments::cause(&request.cause, "operator")? })
+    Ok(EndAll {
+        issuer,
+        subject,
+        provider_sid,
+        except,
+        cause: arguments::cause(&request.cause, "operator")?,
+    })
 }
 
 fn watch_scope(request: &v1::WatchSessionsRequest) -> Result<WatchScope, SessionsError> {
-    match (request.handle.as_str(), request.issuer.as_str(), request.subject.as_str()) {
+    match (
+        request.handle.as_str(),
+        request.issuer.as_str(),
+        request.subject.as_str(),
+    ) {
         ("", "", "") => Ok(WatchScope::All),
         (handle, "", "") => Ok(WatchScope::Session(arguments::handle("handle", handle)?)),
         ("", issuer, subject) => Ok(WatchScope::Person {

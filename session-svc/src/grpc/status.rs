@@ -58,7 +58,11 @@ pub(super) fn of(error: &SessionsError) -> Status {
 
 /// The deadline passed first.
 pub(super) fn too_late() -> Status {
-    status(ErrorReason::ErrDeadlineExceeded, "the deadline passed before the answer was there", None)
+    status(
+        ErrorReason::ErrDeadlineExceeded,
+        "the deadline passed before the answer was there",
+        None,
+    )
 }
 
 fn message(error: &SessionsError) -> String {

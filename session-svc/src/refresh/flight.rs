@@ -63,7 +63,9 @@ impl Refresher {
                     // What is under way is finished all the same: the provider may have rotated already, and the
                     // write is fenced by the generation of the tokens.
                     Ok(false) => tracing::warn!(session = %handle, "the lease of a refresh ran out"),
-                    Err(error) => tracing::warn!(session = %handle, %error, "the lease of a refresh is not prolonged"),
+                    Err(error) => {
+                        tracing::warn!(session = %handle, %error, "the lease of a refresh is not prolonged")
+                    }
                 }
             }
         };
@@ -90,12 +92,15 @@ fn settled(session: Session, generation: u64) -> Option<Result<Session, RenewErr
     if session.tokens.generation > generation {
         return Some(Ok(session));
     }
-    (session.state == State::NeedsSignIn || session.tokens.refresh.is_none()).then_some(Err(RenewError::Refused))
+    (session.state == State::NeedsSignIn || session.tokens.refresh.is_none())
+        .then_some(Err(RenewError::Refused))
 }
 
 fn holder() -> Result<String, RenewError> {
     let mut bytes = [0; HOLDER_BYTES];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| RenewError::Internal)?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| RenewError::Internal)?;
     Ok(encode_hex(&bytes))
 }
 
@@ -103,7 +108,9 @@ fn holder() -> Result<String, RenewError> {
 pub(super) fn renew_error(error: SessionsError) -> RenewError {
     match error {
         SessionsError::Missing => RenewError::Missing,
-        SessionsError::StoreUnavailable(_) | SessionsError::Full | SessionsError::StaleVersion => RenewError::StoreUnavailable,
+        SessionsError::StoreUnavailable(_) | SessionsError::Full | SessionsError::StaleVersion => {
+            RenewError::StoreUnavailable
+        }
         SessionsError::RefreshRefused | SessionsError::Refused(_) => RenewError::Refused,
         SessionsError::ProviderUnavailable => RenewError::ProviderUnavailable,
         SessionsError::Invalid { .. }

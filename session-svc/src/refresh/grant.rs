@@ -30,7 +30,11 @@ impl Refresher {
             return Err(RenewError::Refused);
         };
         let handle = session.handle;
-        match self.provider.refresh(refresh_token.expose(), self.now_secs()).await {
+        match self
+            .provider
+            .refresh(refresh_token.expose(), self.now_secs())
+            .await
+        {
             Ok(tokens) => self.accept(session, tokens).await,
             Err(RefreshError::Refused(refusal)) if refusal.is_final() => {
                 tracing::info!(session = %handle, refusal = refusal.error(), "the provider refused the refresh token");
@@ -57,8 +61,9 @@ impl Refresher {
         let id_token = match &tokens.id_token {
             None => None,
             Some(raw) => {
-                let checked =
-                    self.provider.validate_refreshed_id_token(raw, &session.issuer, &session.subject, self.now_secs());
+                let checked = self
+                    .provider
+                    .check(raw, &session.issuer, &session.subject, self.now_secs());
                 match checked.await {
                     Ok(checked) => Some(checked),
                     Err(IdTokenError::Provider(error)) => {
@@ -74,7 +79,11 @@ impl Refresher {
             }
         };
         let rotated = tokens.refresh_token.clone();
-        let saved = self.save(session, Kind::Refreshed, |session| apply(session, &tokens, id_token.as_ref())).await;
+        let saved = self
+            .save(session, Kind::Refreshed, |session| {
+                apply(session, &tokens, id_token.as_ref())
+            })
+            .await;
         if let (Err(RenewError::Missing), Some(rotated)) = (&saved, rotated) {
             // The session ended meanwhile: nobody will use what the provider just gave.
             self.revoke_in_background(Secret::new(rotated));
@@ -82,9 +91,17 @@ impl Refresher {
         saved
     }
 
-    async fn end_mismatched(&self, session: Session, tokens: &RefreshedTokens) -> Result<Session, RenewError> {
+    async fn end_mismatched(
+        &self,
+        session: Session,
+        tokens: &RefreshedTokens,
+    ) -> Result<Session, RenewError> {
         let removed = self.keeper.remove(session.handle, MISMATCH).await;
-        let last = tokens.refresh_token.clone().map(Secret::new).or(session.tokens.refresh);
+        let last = tokens
+            .refresh_token
+            .clone()
+            .map(Secret::new)
+            .or(session.tokens.refresh);
         if let Some(token) = last {
             self.revoke_in_background(token);
         }
@@ -143,7 +160,11 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
     tokens.generation = tokens.generation.saturating_add(1);
     session.state = State::Active;
     if let Some(id_token) = id_token {
-        let before = session.tokens.id_token.as_ref().and_then(|raw| claims_of(raw.expose()));
+        let before = session
+            .tokens
+            .id_token
+            .as_ref()
+            .and_then(|raw| claims_of(raw.expose()));
         merge(&mut session.user, before.as_ref(), &id_token.claims);
         // The hint is replaced only where one is kept.
         if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {

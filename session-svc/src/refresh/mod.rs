@@ -15,6 +15,7 @@
 
 mod flight;
 mod grant;
+mod provider;
 mod revocation;
 
 use std::collections::HashMap;
@@ -24,8 +25,9 @@ use async_trait::async_trait;
 use chassis::secret::Secret;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
-use oidc::RelyingParty;
 use tokio::sync::Semaphore;
+
+pub use provider::Provider;
 
 use crate::session::{Handle, Session};
 use crate::sessions::keeper::Keeper;
@@ -37,20 +39,26 @@ const MAX_REVOCATIONS: usize = 64;
 type Outcome = Result<Arc<Session>, RenewError>;
 type Flights = Mutex<HashMap<(Handle, u64), Shared<BoxFuture<'static, Outcome>>>>;
 
-/// Renews tokens through a relying party.
+/// Renews tokens at a provider.
 #[derive(Clone)]
 pub struct Refresher {
     keeper: Keeper,
-    provider: RelyingParty,
+    provider: Arc<dyn Provider>,
     flights: Arc<Flights>,
     revocations: Arc<Semaphore>,
 }
 
 impl Refresher {
     /// A refresher of the sessions kept by `keeper`, at the provider given.
-    pub fn new(keeper: Keeper, provider: RelyingParty) -> Self {
+    pub fn new(keeper: Keeper, provider: impl Provider) -> Self {
+        let provider = Arc::new(provider);
         let revocations = Arc::new(Semaphore::new(MAX_REVOCATIONS));
-        Self { keeper, provider, flights: Arc::default(), revocations }
+        Self {
+            keeper,
+            provider,
+            flights: Arc::default(),
+            revocations,
+        }
     }
 
     /// The flight that renews the tokens seen: the one under way, or a new one.
@@ -63,14 +71,21 @@ impl Refresher {
         let refresher = self.clone();
         let task = tokio::spawn(async move {
             let outcome = refresher.fly(key.0, key.1).await;
-            refresher.flights.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+            refresher
+                .flights
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&key);
             outcome.map(Arc::new)
         });
         let flights_of_all = Arc::clone(&self.flights);
         let flight = async move {
             task.await.unwrap_or_else(|_| {
                 // The task broke down before it could leave the list.
-                flights_of_all.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+                flights_of_all
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(&key);
                 Err(RenewError::Internal)
             })
         };

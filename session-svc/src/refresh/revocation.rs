@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chassis::secret::Secret;
-use oidc::{Revoked, TokenHint};
+use oidc::Revoked;
 
 use super::Refresher;
 
@@ -14,13 +14,16 @@ impl Refresher {
             tracing::warn!("too many revocations are under way: a refresh token is left to expire");
             return;
         };
-        let provider = self.provider.clone();
+        let provider = Arc::clone(&self.provider);
         let now_secs = self.keeper.now_ms() / 1_000;
         tokio::spawn(async move {
-            match provider.revoke(refresh_token.expose(), TokenHint::RefreshToken, now_secs).await {
+            match provider.revoke(refresh_token.expose(), now_secs).await {
                 Ok(Revoked::Done | Revoked::NotOffered) => {}
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "a refresh token could not be revoked");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "a refresh token could not be revoked"
+                    );
                 }
             }
             drop(permit);

@@ -48,7 +48,9 @@ pub fn decide(session: &Session, ask: Ask<'_>, now_ms: u64) -> Decision {
     }
     let missing = tokens.scope.missing(ask.scopes);
     if !missing.is_empty() {
-        return Decision::Refuse(Refusal::InsufficientScope(missing.into_iter().map(str::to_owned).collect()));
+        return Decision::Refuse(Refusal::InsufficientScope(
+            missing.into_iter().map(str::to_owned).collect(),
+        ));
     }
     if !ask.force_refresh
         && let Some(access) = &tokens.access
@@ -73,7 +75,11 @@ pub fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
 
 /// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.
 pub fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
-    session.tokens.access.clone().filter(|access| now_ms < access.expires_at_ms)
+    session
+        .tokens
+        .access
+        .clone()
+        .filter(|access| now_ms < access.expires_at_ms)
 }
 
 #[cfg(test)]

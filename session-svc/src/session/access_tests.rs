@@ -41,7 +41,11 @@ fn session(access: bool, refresh: bool, state: State) -> Session {
 }
 
 fn ask(scopes: &[String], force_refresh: bool) -> Ask<'_> {
-    Ask { scopes, force_refresh, margin_ms: MARGIN_MS }
+    Ask {
+        scopes,
+        force_refresh,
+        margin_ms: MARGIN_MS,
+    }
 }
 
 fn decided(session: &Session, force: bool, now_ms: u64) -> Decision {
@@ -52,15 +56,25 @@ fn decided(session: &Session, force: bool, now_ms: u64) -> Decision {
 fn neither_token_is_a_missing_access_token_before_anything_else() {
     let session = session(false, false, State::Active);
     let scopes = ["unknown".to_owned()];
-    assert_eq!(decide(&session, ask(&scopes, true), 0), Decision::Refuse(Refusal::MissingAccessToken));
+    assert_eq!(
+        decide(&session, ask(&scopes, true), 0),
+        Decision::Refuse(Refusal::MissingAccessToken)
+    );
 }
 
 #[test]
 fn a_scope_not_granted_is_refused_before_a_refresh_is_thought_of() {
     let scopes = ["email".to_owned(), "orders:read".to_owned()];
     for force in [false, true] {
-        let refused = decide(&session(true, true, State::Active), ask(&scopes, force), EXPIRES_MS);
-        assert_eq!(refused, Decision::Refuse(Refusal::InsufficientScope(vec!["orders:read".to_owned()])));
+        let refused = decide(
+            &session(true, true, State::Active),
+            ask(&scopes, force),
+            EXPIRES_MS,
+        );
+        assert_eq!(
+            refused,
+            Decision::Refuse(Refusal::InsufficientScope(vec!["orders:read".to_owned()]))
+        );
     }
 }
 
@@ -70,13 +84,19 @@ fn a_forced_refresh_needs_a_refresh_token_even_if_the_token_is_good() {
         decided(&session(true, false, State::Active), true, 0),
         Decision::Refuse(Refusal::MissingRefreshToken)
     );
-    assert_eq!(decided(&session(true, true, State::Active), true, 0), Decision::Refresh);
+    assert_eq!(
+        decided(&session(true, true, State::Active), true, 0),
+        Decision::Refresh
+    );
 }
 
 #[test]
 fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
     let session = session(true, false, State::Active);
-    assert!(matches!(decided(&session, false, EXPIRES_MS - MARGIN_MS), Decision::Serve(_)));
+    assert!(matches!(
+        decided(&session, false, EXPIRES_MS - MARGIN_MS),
+        Decision::Serve(_)
+    ));
     assert_eq!(
         decided(&session, false, EXPIRES_MS - MARGIN_MS + 1),
         Decision::Refuse(Refusal::ExpiredAccessToken)
@@ -85,16 +105,28 @@ fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
 
 #[test]
 fn expired_or_absent_with_a_refresh_token_is_refreshed() {
-    assert_eq!(decided(&session(true, true, State::Active), false, EXPIRES_MS), Decision::Refresh);
-    assert_eq!(decided(&session(false, true, State::Active), false, 0), Decision::Refresh);
+    assert_eq!(
+        decided(&session(true, true, State::Active), false, EXPIRES_MS),
+        Decision::Refresh
+    );
+    assert_eq!(
+        decided(&session(false, true, State::Active), false, 0),
+        Decision::Refresh
+    );
 }
 
 #[test]
 fn a_refused_refresh_token_is_not_tried_again_but_a_good_token_is_still_served() {
     let session = session(true, false, State::NeedsSignIn);
     assert!(matches!(decided(&session, false, 0), Decision::Serve(_)));
-    assert_eq!(decided(&session, true, 0), Decision::Refuse(Refusal::RefusedBefore));
-    assert_eq!(decided(&session, false, EXPIRES_MS), Decision::Refuse(Refusal::RefusedBefore));
+    assert_eq!(
+        decided(&session, true, 0),
+        Decision::Refuse(Refusal::RefusedBefore)
+    );
+    assert_eq!(
+        decided(&session, false, EXPIRES_MS),
+        Decision::Refuse(Refusal::RefusedBefore)
+    );
 }
 
 #[test]

@@ -115,7 +115,9 @@ pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
 
 /// Writes bytes as lower-case hexadecimal digits.
 pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         text.push(DIGITS[usize::from(byte >> 4)]);
@@ -166,7 +168,13 @@ mod tests {
 
     #[test]
     fn upper_case_and_other_lengths_are_refused() {
-        for text in ["", "0", "0123456789ABCDEF0123456789ABCDEF", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdef0"] {
+        for text in [
+            "",
+            "0",
+            "0123456789ABCDEF0123456789ABCDEF",
+            "0123456789abcdef0123456789abcde",
+            "0123456789abcdef0123456789abcdef0",
+        ] {
             assert!(SessionId::parse(text).is_err(), "{text}");
             assert!(Handle::parse(text).is_err(), "{text}");
         }
@@ -190,6 +198,9 @@ mod tests {
     #[test]
     fn two_random_ids_differ() {
         let random = ring::rand::SystemRandom::new();
-        assert_ne!(SessionId::random(&random).unwrap(), SessionId::random(&random).unwrap());
+        assert_ne!(
+            SessionId::random(&random).unwrap(),
+            SessionId::random(&random).unwrap()
+        );
     }
 }

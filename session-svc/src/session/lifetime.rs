@@ -26,7 +26,9 @@ impl Lifetime {
 
     /// When a session ends however much it is used.
     pub fn absolute_expires_at_ms(&self, created_at_ms: u64, not_after_ms: Option<u64>) -> u64 {
-        created_at_ms.saturating_add(self.absolute_ms).min(not_after_ms.unwrap_or(u64::MAX))
+        created_at_ms
+            .saturating_add(self.absolute_ms)
+            .min(not_after_ms.unwrap_or(u64::MAX))
     }
 
     /// Whether enough time has passed since the last roll to write another.
@@ -92,7 +94,11 @@ mod tests {
 
     #[test]
     fn a_session_is_valid_up_to_but_not_at_its_end() {
-        let lifetime = Lifetime { rolling_ms: 1_000, absolute_ms: 5_000, roll_interval_ms: 0 };
+        let lifetime = Lifetime {
+            rolling_ms: 1_000,
+            absolute_ms: 5_000,
+            roll_interval_ms: 0,
+        };
         let expires = lifetime.expires_at_ms(0, 0, None);
         assert_eq!(expires, 1_000);
         assert!(999 < expires);
@@ -101,8 +107,15 @@ mod tests {
 
     #[test]
     fn durations_at_the_edge_of_the_number_do_not_wrap() {
-        let lifetime = Lifetime { rolling_ms: u64::MAX, absolute_ms: u64::MAX, roll_interval_ms: u64::MAX };
+        let lifetime = Lifetime {
+            rolling_ms: u64::MAX,
+            absolute_ms: u64::MAX,
+            roll_interval_ms: u64::MAX,
+        };
         assert_eq!(lifetime.expires_at_ms(u64::MAX, u64::MAX, None), u64::MAX);
-        assert!(!lifetime.roll_is_due(10, 5), "a clock that went back rolls nothing");
+        assert!(
+            !lifetime.roll_is_due(10, 5),
+            "a clock that went back rolls nothing"
+        );
     }
 }

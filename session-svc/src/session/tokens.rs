@@ -48,7 +48,11 @@ impl Scope {
 
     /// Which of the names asked for are not here.
     pub fn missing<'a>(&self, asked: &'a [String]) -> Vec<&'a str> {
-        asked.iter().map(String::as_str).filter(|name| !self.0.iter().any(|known| known == name)).collect()
+        asked
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !self.0.iter().any(|known| known == name))
+            .collect()
     }
 
     /// The names, space-separated.

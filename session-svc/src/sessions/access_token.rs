@@ -23,21 +23,36 @@ impl Sessions {
         force_refresh: bool,
     ) -> Result<Granted, SessionsError> {
         let session = self.keeper.load(handle).await?;
-        let ask = Ask { scopes, force_refresh, margin_ms: self.limits.token_expiry_margin_ms };
+        let ask = Ask {
+            scopes,
+            force_refresh,
+            margin_ms: self.limits.token_expiry_margin_ms,
+        };
         match decide(&session, ask, self.keeper.now_ms()) {
-            Decision::Serve(access) => Ok(Granted { access, scope: session.tokens.scope }),
+            Decision::Serve(access) => Ok(Granted {
+                access,
+                scope: session.tokens.scope,
+            }),
             Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
             Decision::Refresh => self.renewed(session, scopes, force_refresh).await,
         }
     }
 
-    async fn renewed(&self, seen: Session, scopes: &[String], forced: bool) -> Result<Granted, SessionsError> {
+    async fn renewed(
+        &self,
+        seen: Session,
+        scopes: &[String],
+        forced: bool,
+    ) -> Result<Granted, SessionsError> {
         match self.renew.refreshed(seen.clone()).await {
             // Served as it came, however short it lives: asking again would give another just as short.
             Ok(session) => granted(session, scopes),
             Err(error @ (RenewError::ProviderUnavailable | RenewError::StoreUnavailable)) if !forced => {
                 let access = still_good(&seen, self.keeper.now_ms()).ok_or(error)?;
-                Ok(Granted { access, scope: seen.tokens.scope })
+                Ok(Granted {
+                    access,
+                    scope: seen.tokens.scope,
+                })
             }
             Err(error) => Err(error.into()),
         }
@@ -46,10 +61,22 @@ impl Sessions {
 
 /// The token of a refreshed session, if its scope, which the provider may have narrowed, still suffices.
 fn granted(session: Session, scopes: &[String]) -> Result<Granted, SessionsError> {
-    let missing: Vec<String> = session.tokens.scope.missing(scopes).into_iter().map(str::to_owned).collect();
+    let missing: Vec<String> = session
+        .tokens
+        .scope
+        .missing(scopes)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     if !missing.is_empty() {
         return Err(SessionsError::Refused(Refusal::InsufficientScope(missing)));
     }
-    let access = session.tokens.access.ok_or(SessionsError::Refused(Refusal::MissingAccessToken))?;
-    Ok(Granted { access, scope: session.tokens.scope })
+    let access = session
+        .tokens
+        .access
+        .ok_or(SessionsError::Refused(Refusal::MissingAccessToken))?;
+    Ok(Granted {
+        access,
+        scope: session.tokens.scope,
+    })
 }

@@ -70,8 +70,14 @@ pub struct Created {
 impl Sessions {
     /// Begins a session.
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
-        if new.not_after_ms.is_some_and(|not_after_ms| not_after_ms <= self.keeper.now_ms()) {
-            return Err(SessionsError::Invalid { field: "not_after", problem: "lies in the past" });
+        if new
+            .not_after_ms
+            .is_some_and(|not_after_ms| not_after_ms <= self.keeper.now_ms())
+        {
+            return Err(SessionsError::Invalid {
+                field: "not_after",
+                problem: "lies in the past",
+            });
         }
         let (before, reserved) = tokio::try_join!(
             self.marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
@@ -81,13 +87,20 @@ impl Sessions {
             Some(id) => self.insert_reserved(id, &new).await?,
             None => self.insert_random(&new).await?,
         };
-        let after = self.marks(&new.issuer, &new.subject, new.provider_sid.as_deref()).await?;
+        let after = self
+            .marks(&new.issuer, &new.subject, new.provider_sid.as_deref())
+            .await?;
         let issued_at = new.id_token.as_ref().and_then(issued_at_secs);
         if before.end(&after, &new.subject, issued_at) {
             self.end_handle(session.handle, "back_channel_logout").await?;
             return Err(SessionsError::Missing);
         }
-        if let Some(replaced) = new.replaces.as_ref().map(SessionId::handle).filter(|old| *old != session.handle) {
+        if let Some(replaced) = new
+            .replaces
+            .as_ref()
+            .map(SessionId::handle)
+            .filter(|old| *old != session.handle)
+        {
             self.end_handle(replaced, "replaced").await?;
         }
         self.keep_limit(&session).await?;
@@ -95,7 +108,10 @@ impl Sessions {
     }
 
     /// The ID of a request: the one it was given before, or a new one that is remembered.
-    async fn reserved(&self, request: Option<&(String, [u8; FINGERPRINT_BYTES])>) -> Result<Option<SessionId>, SessionsError> {
+    async fn reserved(
+        &self,
+        request: Option<&(String, [u8; FINGERPRINT_BYTES])>,
+    ) -> Result<Option<SessionId>, SessionsError> {
         let Some((request_id, fingerprint)) = request else {
             return Ok(None);
         };
@@ -109,7 +125,9 @@ impl Sessions {
             return Ok(Some(id));
         };
         let note = self.keeper.seal().open_note(REQUEST, &name, &before)?;
-        let (id, same) = note.split_first_chunk::<ID_BYTES>().ok_or(SessionsError::Internal)?;
+        let (id, same) = note
+            .split_first_chunk::<ID_BYTES>()
+            .ok_or(SessionsError::Internal)?;
         if same != fingerprint {
             return Err(SessionsError::RequestIdReused);
         }
@@ -117,7 +135,11 @@ impl Sessions {
     }
 
     /// Inserts the session of a request, unless a repetition of the request did, or it ended since.
-    async fn insert_reserved(&self, id: SessionId, new: &NewSession) -> Result<(SessionId, Session), SessionsError> {
+    async fn insert_reserved(
+        &self,
+        id: SessionId,
+        new: &NewSession,
+    ) -> Result<(SessionId, Session), SessionsError> {
         let session = self.begin(&id, new);
         match self.keeper.insert(&session, self.limits.max_bytes).await? {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
@@ -152,7 +174,10 @@ impl Sessions {
             token_type,
             expires_at_ms: new.access_token_expires_at_ms.unwrap_or(default_expiry_ms),
         });
-        let device = Device { at_ms: now_ms, ..new.device.clone() };
+        let device = Device {
+            at_ms: now_ms,
+            ..new.device.clone()
+        };
         Session {
             handle: id.handle(),
             issuer: new.issuer.clone(),

@@ -40,13 +40,21 @@ impl Sessions {
     /// Ends a session for whoever holds its secret ID; gives the hint for the provider's own sign-out.
     pub async fn end_for_holder(&self, handle: Handle, cause: &str) -> Result<Ended, SessionsError> {
         let session = self.end_handle(handle, cause).await?;
-        Ok(session.map(|session| Ended { ended: true, id_token_hint: session.tokens.id_token }).unwrap_or_default())
+        Ok(session
+            .map(|session| Ended {
+                ended: true,
+                id_token_hint: session.tokens.id_token,
+            })
+            .unwrap_or_default())
     }
 
     /// Ends the session of a handle.
     pub async fn end_by_handle(&self, handle: Handle, cause: &str) -> Result<Ended, SessionsError> {
         let session = self.end_handle(handle, cause).await?;
-        Ok(Ended { ended: session.is_some(), id_token_hint: None })
+        Ok(Ended {
+            ended: session.is_some(),
+            id_token_hint: None,
+        })
     }
 
     /// Ends all sessions asked for; tells how many.
@@ -78,7 +86,11 @@ impl Sessions {
     }
 
     /// Ends one session and takes its refresh token back; gives it as it was last.
-    pub(super) async fn end_handle(&self, handle: Handle, cause: &str) -> Result<Option<Session>, SessionsError> {
+    pub(super) async fn end_handle(
+        &self,
+        handle: Handle,
+        cause: &str,
+    ) -> Result<Option<Session>, SessionsError> {
         match self.keeper.load(handle).await {
             Ok(session) => self.mark_young(&session).await?,
             // Removed below all the same: an unreadable record must not outlive the wish to end it.

@@ -46,7 +46,12 @@ struct Mark {
 
 impl Sessions {
     /// Leaves a mark for sessions of a person or a provider session that are just being created.
-    pub(super) async fn mark_ended(&self, issuer: &str, subject: Option<&str>, sid: Option<&str>) -> Result<(), SessionsError> {
+    pub(super) async fn mark_ended(
+        &self,
+        issuer: &str,
+        subject: Option<&str>,
+        sid: Option<&str>,
+    ) -> Result<(), SessionsError> {
         let index = match (sid, subject) {
             (Some(sid), _) => index::by_provider_sid(issuer, sid),
             (None, Some(subject)) => index::by_subject(issuer, subject),
@@ -64,7 +69,12 @@ impl Sessions {
         if now_ms.saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
             return Ok(());
         }
-        self.write_mark(&young_name(session.handle), &now_ms.to_be_bytes(), REQUEST_KEPT_MS).await
+        self.write_mark(
+            &young_name(session.handle),
+            &now_ms.to_be_bytes(),
+            REQUEST_KEPT_MS,
+        )
+        .await
     }
 
     /// Whether a session of this name ended while it was young.
@@ -73,7 +83,12 @@ impl Sessions {
     }
 
     /// The marks that concern a session.
-    pub(super) async fn marks(&self, issuer: &str, subject: &str, sid: Option<&str>) -> Result<Marks, SessionsError> {
+    pub(super) async fn marks(
+        &self,
+        issuer: &str,
+        subject: &str,
+        sid: Option<&str>,
+    ) -> Result<Marks, SessionsError> {
         let by_subject = mark_name(&index::by_subject(issuer, subject));
         let by_sid = sid.map(|sid| mark_name(&index::by_provider_sid(issuer, sid)));
         let read_sid = async {
@@ -121,7 +136,13 @@ impl Sessions {
             };
             record.version = there.version.saturating_add(1);
             record.created_at_ms = there.created_at_ms;
-            if self.keeper.store().replace(record.clone(), there.version, None).await? == Replaced::Done {
+            if self
+                .keeper
+                .store()
+                .replace(record.clone(), there.version, None)
+                .await?
+                == Replaced::Done
+            {
                 return Ok(());
             }
         }
@@ -133,10 +154,15 @@ impl Marks {
     /// Whether a session of `subject` that was being created while the marks went from `self` to `after` has to end.
     pub(super) fn end(&self, after: &Self, subject: &str, issued_at_secs: Option<u64>) -> bool {
         let ends = |before: &Option<Mark>, after: &Option<Mark>| {
-            let Some(mark) = after.as_ref().filter(|mark| mark.subject.is_empty() || mark.subject == subject) else {
+            let Some(mark) = after
+                .as_ref()
+                .filter(|mark| mark.subject.is_empty() || mark.subject == subject)
+            else {
                 return false;
             };
-            let moved = before.as_ref().is_none_or(|before| before.version != mark.version || before.at_ms != mark.at_ms);
+            let moved = before
+                .as_ref()
+                .is_none_or(|before| before.version != mark.version || before.at_ms != mark.at_ms);
             // The whole second the ID token was issued in lies before the mark.
             let issued_before = issued_at_secs
                 .is_some_and(|secs| secs.saturating_add(1).saturating_mul(SECOND_MS) <= mark.at_ms);
@@ -163,6 +189,8 @@ pub(super) fn issued_at_secs(id_token: &Secret<String>) -> Option<u64> {
 pub(crate) fn claims_of(id_token: &str) -> Option<crate::session::Claims> {
     use base64::Engine as _;
     let body = id_token.split('.').nth(1)?;
-    let body = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(body).ok()?;
+    let body = base64::engine::general_purpose::URL_SAFE_NO_PAD
+        .decode(body)
+        .ok()?;
     serde_json::from_slice(&body).ok()
 }

@@ -35,7 +35,11 @@ pub enum Edit {
 impl Keeper {
     /// A keeper over a store; sessions are judged by `lifetime`.
     pub fn new(store: Arc<dyn SessionStore>, seal: Arc<dyn Seal>, lifetime: Lifetime) -> Self {
-        Self { store, seal, lifetime }
+        Self {
+            store,
+            seal,
+            lifetime,
+        }
     }
 
     /// The store's clock, in milliseconds since the Unix epoch.
@@ -65,9 +69,17 @@ impl Keeper {
 
     /// Reads a session; `Missing` if there is none that is valid now.
     pub async fn load(&self, handle: Handle) -> Result<Session, SessionsError> {
-        let record = self.store.load(&handle.to_string()).await?.ok_or(SessionsError::Missing)?;
+        let record = self
+            .store
+            .load(&handle.to_string())
+            .await?
+            .ok_or(SessionsError::Missing)?;
         let session = self.open(&record)?;
-        if session.is_valid(&self.lifetime, self.now_ms()) { Ok(session) } else { Err(SessionsError::Missing) }
+        if session.is_valid(&self.lifetime, self.now_ms()) {
+            Ok(session)
+        } else {
+            Err(SessionsError::Missing)
+        }
     }
 
     /// Keeps a new session of version 1; `max_bytes` bounds what it takes.
@@ -119,8 +131,14 @@ impl Keeper {
         let change = Change {
             kind: Kind::Ended,
             handle,
-            issuer: seen.as_ref().map(|session| session.issuer.clone()).unwrap_or_default(),
-            subject: seen.as_ref().map(|session| session.subject.clone()).unwrap_or_default(),
+            issuer: seen
+                .as_ref()
+                .map(|session| session.issuer.clone())
+                .unwrap_or_default(),
+            subject: seen
+                .as_ref()
+                .map(|session| session.subject.clone())
+                .unwrap_or_default(),
             at_ms: now_ms,
             cause: cause.to_owned(),
         };
@@ -128,7 +146,9 @@ impl Keeper {
             return Ok(Removed::Nothing);
         };
         match self.open(&removed) {
-            Ok(session) if session.is_valid(&self.lifetime, now_ms) => Ok(Removed::Session(Box::new(session))),
+            Ok(session) if session.is_valid(&self.lifetime, now_ms) => {
+                Ok(Removed::Session(Box::new(session)))
+            }
             Ok(_) => Ok(Removed::Expired),
             Err(error) => {
                 tracing::error!(session = %handle, %error, "a record that cannot be read was removed");
@@ -146,10 +166,13 @@ impl Keeper {
         limit: usize,
     ) -> Result<(Vec<Session>, Option<Cursor>), SessionsError> {
         let records = self.store.list(index, after, limit).await?;
-        let next = records.last().filter(|_| records.len() == limit).map(|record| Cursor {
-            created_at_ms: record.created_at_ms,
-            name: record.name.clone(),
-        });
+        let next = records
+            .last()
+            .filter(|_| records.len() == limit)
+            .map(|record| Cursor {
+                created_at_ms: record.created_at_ms,
+                name: record.name.clone(),
+            });
         let now_ms = self.now_ms();
         let mut sessions = Vec::with_capacity(records.len());
         for record in &records {
@@ -163,7 +186,8 @@ impl Keeper {
     }
 
     fn open(&self, record: &Record) -> Result<Session, SealError> {
-        self.seal.open_session(&record.name, record.version, &record.payload)
+        self.seal
+            .open_session(&record.name, record.version, &record.payload)
     }
 
     fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, SessionsError> {
@@ -174,7 +198,10 @@ impl Keeper {
             return Err(SessionsError::TooLarge { limit });
         }
         let by_subject = index::by_subject(&session.issuer, &session.subject);
-        let by_sid = session.provider_sid.as_ref().map(|sid| index::by_provider_sid(&session.issuer, sid));
+        let by_sid = session
+            .provider_sid
+            .as_ref()
+            .map(|sid| index::by_provider_sid(&session.issuer, sid));
         Ok(Record {
             name: session.handle.to_string(),
             version: session.version,

@@ -30,12 +30,25 @@ pub struct Page {
 
 impl Sessions {
     /// Lists sessions of a person: at most `size`, after the page that gave `page_token`.
-    pub async fn list(&self, issuer: &str, subject: &str, size: usize, page_token: &str) -> Result<Page, SessionsError> {
+    pub async fn list(
+        &self,
+        issuer: &str,
+        subject: &str,
+        size: usize,
+        page_token: &str,
+    ) -> Result<Page, SessionsError> {
         let index = index::by_subject(issuer, subject);
-        let mut after = if page_token.is_empty() { None } else { Some(self.read_token(&index, page_token)?) };
+        let mut after = if page_token.is_empty() {
+            None
+        } else {
+            Some(self.read_token(&index, page_token)?)
+        };
         let mut sessions = Vec::new();
         for _ in 0..MAX_READS {
-            let (found, next) = self.keeper.list(&index, after.as_ref(), size.saturating_sub(sessions.len())).await?;
+            let (found, next) = self
+                .keeper
+                .list(&index, after.as_ref(), size.saturating_sub(sessions.len()))
+                .await?;
             sessions.extend(found);
             after = next;
             if after.is_none() || sessions.len() >= size {
@@ -46,7 +59,10 @@ impl Sessions {
             None => String::new(),
             Some(cursor) => self.write_token(&index, &cursor)?,
         };
-        Ok(Page { sessions, next_page_token })
+        Ok(Page {
+            sessions,
+            next_page_token,
+        })
     }
 
     fn write_token(&self, index: &str, cursor: &Cursor) -> Result<String, SessionsError> {
@@ -57,13 +73,19 @@ impl Sessions {
     }
 
     fn read_token(&self, index: &str, token: &str) -> Result<Cursor, SessionsError> {
-        let wrong = SessionsError::Invalid { field: "page_token", problem: "not a page token of this list" };
+        let wrong = SessionsError::Invalid {
+            field: "page_token",
+            problem: "not a page token of this list",
+        };
         let read = || {
             let sealed = URL_SAFE_NO_PAD.decode(token).ok()?;
             let note = self.keeper.seal().open_note(PURPOSE, index, &sealed).ok()?;
             let (time, name) = note.split_at_checked(TIME_BYTES)?;
             let handle = Handle::parse(std::str::from_utf8(name).ok()?).ok()?;
-            Some(Cursor { created_at_ms: u64::from_be_bytes(time.try_into().ok()?), name: handle.to_string() })
+            Some(Cursor {
+                created_at_ms: u64::from_be_bytes(time.try_into().ok()?),
+                name: handle.to_string(),
+            })
         };
         read().ok_or(wrong)
     }

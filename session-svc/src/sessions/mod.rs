@@ -27,9 +27,9 @@ use ring::rand::SystemRandom;
 pub use access_token::Granted;
 pub use create::{Created, FINGERPRINT_BYTES, NewSession};
 pub use end::{EndAll, Ended};
+pub(crate) use endings::claims_of;
 pub use error::SessionsError;
 pub use list::Page;
-pub(crate) use endings::claims_of;
 pub use update::Update;
 pub use watch::{Scope as WatchScope, Told, Watching};
 
@@ -63,7 +63,12 @@ pub struct Sessions {
 impl Sessions {
     /// The use cases over what keeps sessions and what renews their tokens.
     pub fn new(keeper: Keeper, renew: Arc<dyn Renew>, limits: Limits) -> Self {
-        Self { keeper, renew, limits, random: SystemRandom::new() }
+        Self {
+            keeper,
+            renew,
+            limits,
+            random: SystemRandom::new(),
+        }
     }
 
     /// The durations in force.

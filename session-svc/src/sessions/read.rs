@@ -13,7 +13,11 @@ impl Sessions {
 
     /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
     /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was.
-    pub async fn roll(&self, handle: Handle, device: Option<Device>) -> Result<(Session, bool), SessionsError> {
+    pub async fn roll(
+        &self,
+        handle: Handle,
+        device: Option<Device>,
+    ) -> Result<(Session, bool), SessionsError> {
         let session = self.keeper.load(handle).await?;
         let lifetime = *self.keeper.lifetime();
         let now_ms = self.keeper.now_ms();
@@ -27,7 +31,10 @@ impl Sessions {
             }
             session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
             let seen_on = device.clone().unwrap_or_else(|| session.last_seen_on.clone());
-            session.last_seen_on = Device { at_ms: now_ms, ..seen_on };
+            session.last_seen_on = Device {
+                at_ms: now_ms,
+                ..seen_on
+            };
             Ok(Edit::Write)
         });
         match written.await {

@@ -26,7 +26,10 @@ impl Sessions {
             }
             if let Some(user) = &update.user {
                 if user.get("sub").and_then(|sub| sub.as_str()) != Some(session.subject.as_str()) {
-                    return Err(SessionsError::Invalid { field: "user.sub", problem: "the person of a session cannot change" });
+                    return Err(SessionsError::Invalid {
+                        field: "user.sub",
+                        problem: "the person of a session cannot change",
+                    });
                 }
                 session.user = user.clone();
             }
@@ -35,7 +38,10 @@ impl Sessions {
             }
             Ok(Edit::Write)
         };
-        let (session, _) = self.keeper.edit(session, Kind::Changed, Some(self.limits.max_bytes), edit).await?;
+        let (session, _) = self
+            .keeper
+            .edit(session, Kind::Changed, Some(self.limits.max_bytes), edit)
+            .await?;
         Ok(session)
     }
 }

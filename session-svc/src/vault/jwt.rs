@@ -22,18 +22,31 @@ const JWT_PARTS: usize = 3;
 impl KeptToken {
     pub(super) fn from_text(text: &str) -> Self {
         match decoded(text) {
-            Some(parts) => Self { text: String::new(), parts },
-            None => Self { text: text.to_owned(), parts: Vec::new() },
+            Some(parts) => Self {
+                text: String::new(),
+                parts,
+            },
+            None => Self {
+                text: text.to_owned(),
+                parts: Vec::new(),
+            },
         }
     }
 
     pub(super) fn into_text(self) -> String {
-        if self.parts.is_empty() { self.text } else { encoded(&self.parts) }
+        if self.parts.is_empty() {
+            self.text
+        } else {
+            encoded(&self.parts)
+        }
     }
 }
 
 fn decoded(text: &str) -> Option<Vec<Vec<u8>>> {
-    let parts: Vec<Vec<u8>> = text.split('.').map(|part| URL_SAFE_NO_PAD.decode(part).ok()).collect::<Option<_>>()?;
+    let parts: Vec<Vec<u8>> = text
+        .split('.')
+        .map(|part| URL_SAFE_NO_PAD.decode(part).ok())
+        .collect::<Option<_>>()?;
     (parts.len() == JWT_PARTS && encoded(&parts) == text).then_some(parts)
 }
 

@@ -62,7 +62,11 @@ impl KeyRing {
             return Err(MalformedKey::TooMany);
         }
         let keys = texts.iter().enumerate();
-        let keys = keys.map(|(at, text)| decode(text.expose()).map(|key| Key::new(&key)).ok_or(MalformedKey::Member(at + 1)));
+        let keys = keys.map(|(at, text)| {
+            decode(text.expose())
+                .map(|key| Key::new(&key))
+                .ok_or(MalformedKey::Member(at + 1))
+        });
         keys.collect::<Result<_, _>>().map(Self)
     }
 
@@ -80,8 +84,15 @@ impl KeyRing {
     }
 
     /// The keys for the record named that a text with this key id may have been sealed with.
-    pub(super) fn opening_keys<'a>(&'a self, id: &'a [u8], name: &'a str) -> impl Iterator<Item = LessSafeKey> + 'a {
-        self.0.iter().filter(move |key| key.id == id).filter_map(move |key| key.for_record(name))
+    pub(super) fn opening_keys<'a>(
+        &'a self,
+        id: &'a [u8],
+        name: &'a str,
+    ) -> impl Iterator<Item = LessSafeKey> + 'a {
+        self.0
+            .iter()
+            .filter(move |key| key.id == id)
+            .filter_map(move |key| key.for_record(name))
     }
 }
 
@@ -94,7 +105,10 @@ impl Key {
         for (target, source) in id.iter_mut().zip(context.finish().as_ref()) {
             *target = *source;
         }
-        Self { id, derive: hkdf::Salt::new(HKDF_SHA256, RECORD_KEY_CONTEXT).extract(bytes) }
+        Self {
+            id,
+            derive: hkdf::Salt::new(HKDF_SHA256, RECORD_KEY_CONTEXT).extract(bytes),
+        }
     }
 
     /// `None` never happens: 32 bytes are within what HKDF-SHA256 gives, and what AES-256 takes.
@@ -121,7 +135,9 @@ fn decode(text: &str) -> Option<[u8; KEY_BYTES]> {
         return Some(key);
     }
     let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
-    alphabets.iter().find_map(|alphabet| alphabet.decode(text).ok()?.try_into().ok())
+    alphabets
+        .iter()
+        .find_map(|alphabet| alphabet.decode(text).ok()?.try_into().ok())
 }
 
 #[cfg(test)]
@@ -129,14 +145,27 @@ mod tests {
     use super::*;
 
     fn ring(texts: &[&str]) -> Result<KeyRing, MalformedKey> {
-        KeyRing::parse(&texts.iter().map(|text| Secret::new((*text).to_owned())).collect::<Vec<_>>())
+        KeyRing::parse(
+            &texts
+                .iter()
+                .map(|text| Secret::new((*text).to_owned()))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
     fn hex_and_every_base64_spell_the_same_key() {
         let hex = "fb".repeat(32);
-        let spelled = [hex.clone(), hex.to_uppercase(), STANDARD.encode([0xfb; 32]), URL_SAFE_NO_PAD.encode([0xfb; 32])];
-        let ids: Vec<_> = spelled.iter().map(|text| ring(&[text]).unwrap().0[0].id).collect();
+        let spelled = [
+            hex.clone(),
+            hex.to_uppercase(),
+            STANDARD.encode([0xfb; 32]),
+            URL_SAFE_NO_PAD.encode([0xfb; 32]),
+        ];
+        let ids: Vec<_> = spelled
+            .iter()
+            .map(|text| ring(&[text]).unwrap().0[0].id)
+            .collect();
         assert!(ids.iter().all(|id| id == &ids[0]));
     }
 

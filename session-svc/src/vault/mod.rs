@@ -13,8 +13,8 @@
 //!
 //! Deliberately absent: compression, which would tell a listener on the store how alike two claims are.
 
-pub mod keys;
 mod jwt;
+pub mod keys;
 mod wire;
 
 use chassis::secret::Reloading;
@@ -43,14 +43,19 @@ pub struct Vault {
 impl Vault {
     /// A vault over the ring given; whoever holds a clone of it may replace the keys.
     pub fn new(keys: Reloading<KeyRing>) -> Self {
-        Self { keys, random: SystemRandom::new() }
+        Self {
+            keys,
+            random: SystemRandom::new(),
+        }
     }
 
     fn seal(&self, purpose: &str, name: &str, version: u64, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         let ring = self.keys.load();
         let (key_id, key) = ring.sealing_key(name).ok_or(SealError::NotWritten)?;
         let mut nonce = [0; NONCE_LEN];
-        self.random.fill(&mut nonce).map_err(|_| SealError::NoRandomness)?;
+        self.random
+            .fill(&mut nonce)
+            .map_err(|_| SealError::NoRandomness)?;
         let mut sealed = Vec::with_capacity(HEADER_BYTES + plain.len() + key.algorithm().tag_len());
         sealed.push(FORMAT);
         sealed.extend_from_slice(&key_id);
@@ -58,14 +63,20 @@ impl Vault {
         sealed.extend_from_slice(plain);
         let context = Aad::from(bound_to(FORMAT, purpose, name, version));
         let tag = key
-            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), context, &mut sealed[HEADER_BYTES..])
+            .seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(nonce),
+                context,
+                &mut sealed[HEADER_BYTES..],
+            )
             .map_err(|_| SealError::NotWritten)?;
         sealed.extend_from_slice(tag.as_ref());
         Ok(sealed)
     }
 
     fn open(&self, purpose: &str, name: &str, version: u64, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
-        let (header, text) = sealed.split_at_checked(HEADER_BYTES).ok_or(SealError::NotReadable)?;
+        let (header, text) = sealed
+            .split_at_checked(HEADER_BYTES)
+            .ok_or(SealError::NotReadable)?;
         let (format, rest) = header.split_first().ok_or(SealError::NotReadable)?;
         if *format != FORMAT {
             return Err(SealError::UnknownFormat);
@@ -80,14 +91,27 @@ impl Vault {
                 return Ok(plain);
             }
         }
-        Err(if known { SealError::NotReadable } else { SealError::UnknownKey })
+        Err(if known {
+            SealError::NotReadable
+        } else {
+            SealError::UnknownKey
+        })
     }
 }
 
-fn open_with(key: &LessSafeKey, nonce: [u8; NONCE_LEN], context: Vec<u8>, text: &[u8]) -> Result<Vec<u8>, ()> {
+fn open_with(
+    key: &LessSafeKey,
+    nonce: [u8; NONCE_LEN],
+    context: Vec<u8>,
+    text: &[u8],
+) -> Result<Vec<u8>, ()> {
     let mut buffer = text.to_vec();
     let length = key
-        .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(context), &mut buffer)
+        .open_in_place(
+            Nonce::assume_unique_for_key(nonce),
+            Aad::from(context),
+            &mut buffer,
+        )
         .map_err(|_| ())?
         .len();
     buffer.truncate(length);

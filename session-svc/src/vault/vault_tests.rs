@@ -11,7 +11,13 @@ const OLD: &str = "00";
 const NEW: &str = "ff";
 
 fn ring(keys: &[&str]) -> KeyRing {
-    KeyRing::parse(&keys.iter().map(|key| Secret::new(key.repeat(32))).collect::<Vec<_>>()).unwrap()
+    KeyRing::parse(
+        &keys
+            .iter()
+            .map(|key| Secret::new(key.repeat(32)))
+            .collect::<Vec<_>>(),
+    )
+    .unwrap()
 }
 
 fn vault(keys: &[&str]) -> Vault {
@@ -35,7 +41,12 @@ fn session() -> Session {
     use base64::Engine as _;
     let part = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
     let body = serde_json::to_vec(&user).unwrap();
-    let id_token = format!("{}.{}.{}", part(br#"{"alg":"RS256","kid":"key-1"}"#), part(&body), part(&[7; 256]));
+    let id_token = format!(
+        "{}.{}.{}",
+        part(br#"{"alg":"RS256","kid":"key-1"}"#),
+        part(&body),
+        part(&[7; 256])
+    );
     Session {
         handle: SessionId::from_bytes([3; 16]).handle(),
         issuer: "https://issuer.example.com".to_owned(),
@@ -59,7 +70,10 @@ fn session() -> Session {
         rolled_at_ms: 1_700_000_060_000,
         not_after_ms: Some(1_700_009_999_999),
         created_on: device.clone(),
-        last_seen_on: Device { at_ms: 1_700_000_060_000, ..device },
+        last_seen_on: Device {
+            at_ms: 1_700_000_060_000,
+            ..device
+        },
         state: State::NeedsSignIn,
         version: 7,
     }
@@ -69,7 +83,12 @@ fn session() -> Session {
 fn a_session_comes_back_as_it_was() {
     let (vault, session) = (vault(&[NEW]), session());
     let sealed = vault.seal_session(&session).unwrap();
-    assert_eq!(vault.open_session(&session.handle.to_string(), 7, &sealed).unwrap(), session);
+    assert_eq!(
+        vault
+            .open_session(&session.handle.to_string(), 7, &sealed)
+            .unwrap(),
+        session
+    );
 }
 
 #[test]
@@ -94,9 +113,18 @@ fn a_swapped_or_rolled_back_record_does_not_open() {
     let name = session.handle.to_string();
     let sealed = vault.seal_session(&session).unwrap();
     let other = SessionId::from_bytes([4; 16]).handle().to_string();
-    assert!(matches!(vault.open_session(&other, 7, &sealed), Err(SealError::NotReadable)));
-    assert!(matches!(vault.open_session(&name, 8, &sealed), Err(SealError::NotReadable)));
-    assert!(matches!(vault.open_note("page", &name, &sealed), Err(SealError::NotReadable)));
+    assert!(matches!(
+        vault.open_session(&other, 7, &sealed),
+        Err(SealError::NotReadable)
+    ));
+    assert!(matches!(
+        vault.open_session(&name, 8, &sealed),
+        Err(SealError::NotReadable)
+    ));
+    assert!(matches!(
+        vault.open_note("page", &name, &sealed),
+        Err(SealError::NotReadable)
+    ));
 }
 
 #[test]
@@ -109,7 +137,10 @@ fn an_older_key_still_opens_and_the_first_one_seals() {
     let sealed_during = during.seal_session(&session).unwrap();
     let after = vault(&[NEW]);
     assert!(after.open_session(&name, 7, &sealed_during).is_ok());
-    assert!(matches!(after.open_session(&name, 7, &sealed_before), Err(SealError::UnknownKey)));
+    assert!(matches!(
+        after.open_session(&name, 7, &sealed_before),
+        Err(SealError::UnknownKey)
+    ));
 }
 
 #[test]
@@ -118,7 +149,12 @@ fn a_replaced_ring_is_used_at_once() {
     let vault = Vault::new(keys.clone());
     keys.store(ring(&[NEW, OLD]));
     let sealed = vault.seal_note("p", "n", b"note").unwrap();
-    assert_eq!(Vault::new(Reloading::new(ring(&[NEW]))).open_note("p", "n", &sealed).unwrap(), b"note");
+    assert_eq!(
+        Vault::new(Reloading::new(ring(&[NEW])))
+            .open_note("p", "n", &sealed)
+            .unwrap(),
+        b"note"
+    );
 }
 
 #[test]
@@ -126,14 +162,26 @@ fn a_newer_format_is_told_from_a_broken_text() {
     let vault = vault(&[NEW]);
     let mut sealed = vault.seal_note("p", "n", b"note").unwrap();
     sealed[0] = FORMAT + 1;
-    assert!(matches!(vault.open_note("p", "n", &sealed), Err(SealError::UnknownFormat)));
-    assert!(matches!(vault.open_note("p", "n", &[]), Err(SealError::NotReadable)));
+    assert!(matches!(
+        vault.open_note("p", "n", &sealed),
+        Err(SealError::UnknownFormat)
+    ));
+    assert!(matches!(
+        vault.open_note("p", "n", &[]),
+        Err(SealError::NotReadable)
+    ));
 }
 
 #[test]
 fn a_change_comes_back_as_it_was() {
     let vault = vault(&[NEW]);
-    for kind in [Kind::Created, Kind::Rolled, Kind::Refreshed, Kind::Changed, Kind::Ended] {
+    for kind in [
+        Kind::Created,
+        Kind::Rolled,
+        Kind::Refreshed,
+        Kind::Changed,
+        Kind::Ended,
+    ] {
         let change = Change {
             kind,
             handle: session().handle,
@@ -142,7 +190,10 @@ fn a_change_comes_back_as_it_was() {
             at_ms: 5,
             cause: "logout".to_owned(),
         };
-        assert_eq!(vault.open_change(&vault.seal_change(&change).unwrap()).unwrap(), change);
+        assert_eq!(
+            vault.open_change(&vault.seal_change(&change).unwrap()).unwrap(),
+            change
+        );
     }
 }
 

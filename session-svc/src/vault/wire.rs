@@ -97,13 +97,20 @@ struct KeptChange {
 
 pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> {
     let since = |at_ms: u64| distance(session.created_at_ms, at_ms);
-    let token = |token: &Option<Secret<String>>| token.as_ref().map(|token| KeptToken::from_text(token.expose()));
+    let token =
+        |token: &Option<Secret<String>>| token.as_ref().map(|token| KeptToken::from_text(token.expose()));
     let access = session.tokens.access.as_ref();
-    let token_type = access.map(|access| access.token_type.as_str()).filter(|kind| *kind != BEARER);
+    let token_type = access
+        .map(|access| access.token_type.as_str())
+        .filter(|kind| *kind != BEARER);
     let as_created = session.last_seen_on.user_agent == session.created_on.user_agent
         && session.last_seen_on.address == session.created_on.address;
     let last_seen_on = if as_created {
-        KeptDevice { seen_after_ms: since(session.last_seen_on.at_ms), as_created, ..KeptDevice::default() }
+        KeptDevice {
+            seen_after_ms: since(session.last_seen_on.at_ms),
+            as_created,
+            ..KeptDevice::default()
+        }
     } else {
         device_to_kept(&session.last_seen_on, session.created_at_ms)
     };
@@ -114,7 +121,9 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
         attributes: claims_to_bytes(&session.attributes, None)?,
         access_token: access.map(|access| KeptToken::from_text(access.value.expose())),
         token_type: token_type.unwrap_or_default().to_owned(),
-        access_token_expires_after_ms: access.map(|access| since(access.expires_at_ms)).unwrap_or_default(),
+        access_token_expires_after_ms: access
+            .map(|access| since(access.expires_at_ms))
+            .unwrap_or_default(),
         scope: session.tokens.scope.text(),
         refresh_token: token(&session.tokens.refresh),
         id_token: token(&session.tokens.id_token),
@@ -137,7 +146,11 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Resu
     let at = |after_ms: i64| created_at_ms.saturating_add_signed(after_ms);
     let access = kept.access_token.map(|token| AccessToken {
         value: Secret::new(token.into_text()),
-        token_type: if kept.token_type.is_empty() { BEARER.to_owned() } else { kept.token_type },
+        token_type: if kept.token_type.is_empty() {
+            BEARER.to_owned()
+        } else {
+            kept.token_type
+        },
         expires_at_ms: at(kept.access_token_expires_after_ms),
     });
     let tokens = TokenSet {
@@ -150,7 +163,10 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Resu
     let created_on = device_from_kept(kept.created_on.unwrap_or_default(), created_at_ms);
     let last_seen_on = match kept.last_seen_on {
         None => created_on.clone(),
-        Some(seen) if seen.as_created => Device { at_ms: at(seen.seen_after_ms), ..created_on.clone() },
+        Some(seen) if seen.as_created => Device {
+            at_ms: at(seen.seen_after_ms),
+            ..created_on.clone()
+        },
         Some(seen) => device_from_kept(seen, created_at_ms),
     };
     Ok(Session {
@@ -167,7 +183,11 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Resu
         not_after_ms: kept.not_after_ms.map(at),
         created_on,
         last_seen_on,
-        state: if kept.needs_sign_in { State::NeedsSignIn } else { State::Active },
+        state: if kept.needs_sign_in {
+            State::NeedsSignIn
+        } else {
+            State::Active
+        },
         version,
     })
 }
@@ -201,7 +221,11 @@ pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<Change, SealError> {
         // A kind of a newer release: whoever remembers the session has to read it again.
         _ => Kind::Changed,
     };
-    let handle = kept.handle.as_slice().try_into().map_err(|_| SealError::NotReadable)?;
+    let handle = kept
+        .handle
+        .as_slice()
+        .try_into()
+        .map_err(|_| SealError::NotReadable)?;
     Ok(Change {
         kind,
         handle: Handle::from_bytes(handle),
@@ -219,23 +243,40 @@ fn device_to_kept(device: &Device, created_at_ms: u64) -> KeptDevice {
         Some(IpAddr::V6(address)) => address.octets().to_vec(),
     };
     let seen_after_ms = distance(created_at_ms, device.at_ms);
-    KeptDevice { user_agent: device.user_agent.clone(), address, seen_after_ms, as_created: false }
+    KeptDevice {
+        user_agent: device.user_agent.clone(),
+        address,
+        seen_after_ms,
+        as_created: false,
+    }
 }
 
 fn device_from_kept(kept: KeptDevice, created_at_ms: u64) -> Device {
     let address = match kept.address.len() {
-        4 => <[u8; 4]>::try_from(kept.address.as_slice()).ok().map(IpAddr::from),
-        16 => <[u8; 16]>::try_from(kept.address.as_slice()).ok().map(IpAddr::from),
+        4 => <[u8; 4]>::try_from(kept.address.as_slice())
+            .ok()
+            .map(IpAddr::from),
+        16 => <[u8; 16]>::try_from(kept.address.as_slice())
+            .ok()
+            .map(IpAddr::from),
         _ => None,
     };
     let at_ms = created_at_ms.saturating_add_signed(kept.seen_after_ms);
-    Device { user_agent: kept.user_agent, address, at_ms }
+    Device {
+        user_agent: kept.user_agent,
+        address,
+        at_ms,
+    }
 }
 
 fn claims_to_bytes(claims: &Claims, subject: Option<&str>) -> Result<Vec<u8>, SealError> {
-    let implied = |name: &str, value: &serde_json::Value| name == "sub" && subject.is_some() && value.as_str() == subject;
-    let written: Vec<(&String, &serde_json::Value)> =
-        claims.iter().filter(|(name, value)| !implied(name, value)).collect();
+    let implied = |name: &str, value: &serde_json::Value| {
+        name == "sub" && subject.is_some() && value.as_str() == subject
+    };
+    let written: Vec<(&String, &serde_json::Value)> = claims
+        .iter()
+        .filter(|(name, value)| !implied(name, value))
+        .collect();
     if written.is_empty() {
         return Ok(Vec::new());
     }
@@ -244,7 +285,11 @@ fn claims_to_bytes(claims: &Claims, subject: Option<&str>) -> Result<Vec<u8>, Se
 }
 
 fn claims_from_bytes(bytes: &[u8], subject: Option<&str>) -> Result<Claims, SealError> {
-    let mut claims: Claims = if bytes.is_empty() { Claims::new() } else { serde_json::from_slice(bytes).map_err(malformed)? };
+    let mut claims: Claims = if bytes.is_empty() {
+        Claims::new()
+    } else {
+        serde_json::from_slice(bytes).map_err(malformed)?
+    };
     if let Some(subject) = subject {
         claims.entry("sub").or_insert_with(|| subject.into());
     }

@@ -1,0 +1,337 @@
+//! Two services that share one store and one provider, in this process, each on a port of its own.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chassis::clock::ManualClock;
+use chassis::readiness::Readiness;
+use chassis::runtime::Runtime;
+use chassis::secret::{Reloading, Secret};
+use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked};
+use prometheus::Registry;
+use session_proto::error::{metadata_of, reason_of};
+use session_proto::v1::session_service_client::SessionServiceClient;
+use session_proto::v1::{self, ErrorReason};
+use session_svc::refresh::Provider;
+use session_svc::session::Lifetime;
+use session_svc::sessions::Limits;
+use session_svc::start::{Parts, serve};
+use session_svc::store::SessionStore;
+use session_svc::store::memory::MemoryStore;
+use session_svc::vault::KeyRing;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::transport::Channel;
+
+pub(crate) const ISSUER: &str = "https://issuer.example";
+pub(crate) const START_MS: u64 = 1_700_000_000_000;
+
+pub(crate) type Client = SessionServiceClient<Channel>;
+
+/// What the provider says to the next refresh; after the last it goes on with fresh tokens.
+pub(crate) enum Says {
+    Tokens(RefreshedTokens),
+    Refuses(&'static str),
+    Fails,
+    GivesNothing,
+}
+
+/// A provider that does as it is told and counts.
+#[derive(Clone)]
+pub(crate) struct TestProvider(Arc<Inner>);
+
+struct Inner {
+    says: Mutex<VecDeque<Says>>,
+    id_token: Mutex<Option<IdTokenError>>,
+    used: Mutex<Vec<String>>,
+    revoked: watch::Sender<Vec<String>>,
+    grants: watch::Sender<usize>,
+    open: watch::Sender<bool>,
+    reused: AtomicUsize,
+}
+
+impl TestProvider {
+    fn new() -> Self {
+        Self(Arc::new(Inner {
+            says: Mutex::default(),
+            id_token: Mutex::new(None),
+            used: Mutex::default(),
+            revoked: watch::Sender::new(Vec::new()),
+            grants: watch::Sender::new(0),
+            open: watch::Sender::new(true),
+            reused: AtomicUsize::new(0),
+        }))
+    }
+
+    pub(crate) fn says(&self, says: Says) {
+        self.0.says.lock().unwrap().push_back(says);
+    }
+
+    pub(crate) fn refuses_id_token(&self, error: IdTokenError) {
+        *self.0.id_token.lock().unwrap() = Some(error);
+    }
+
+    pub(crate) fn grants(&self) -> usize {
+        *self.0.grants.borrow()
+    }
+
+    /// How often a refresh token came a second time.
+    pub(crate) fn reused(&self) -> usize {
+        self.0.reused.load(Ordering::SeqCst)
+    }
+
+    /// Lets refreshes wait, or go on.
+    pub(crate) fn open(&self, open: bool) {
+        self.0.open.send_replace(open);
+    }
+
+    pub(crate) async fn wait_for_grants(&self, count: usize) {
+        let mut grants = self.0.grants.subscribe();
+        within(grants.wait_for(|grants| *grants >= count)).await.unwrap();
+    }
+
+    pub(crate) async fn wait_for_revoked(&self, token: &str) {
+        let mut revoked = self.0.revoked.subscribe();
+        within(revoked.wait_for(|revoked| revoked.iter().any(|other| other == token)))
+            .await
+            .unwrap();
+    }
+}
+
+#[async_trait]
+impl Provider for TestProvider {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+        self.0.grants.send_modify(|grants| *grants += 1);
+        let number = self.grants();
+        let mut open = self.0.open.subscribe();
+        open.wait_for(|open| *open).await.unwrap();
+        let says = self.0.says.lock().unwrap().pop_front();
+        let rotates = |says: &Option<Says>| matches!(says, None | Some(Says::Tokens(_)));
+        if rotates(&says) {
+            let mut used = self.0.used.lock().unwrap();
+            if used.iter().any(|other| other == refresh_token) {
+                self.0.reused.fetch_add(1, Ordering::SeqCst);
+            }
+            used.push(refresh_token.to_owned());
+        }
+        match says {
+            None => Ok(tokens(number, now)),
+            Some(Says::Tokens(tokens)) => Ok(tokens),
+            Some(Says::Refuses(error)) => Err(RefreshError::Refused(Refusal::new(error))),
+            Some(Says::GivesNothing) => Err(RefreshError::Unusable("no access_token")),
+            Some(Says::Fails) => Err(RefreshError::Transient(ProviderError::Timeout {
+                endpoint: "token_endpoint",
+            })),
+        }
+    }
+
+    async fn check(&self, raw: &str, iss: &str, sub: &str, now: u64) -> Result<IdToken, IdTokenError> {
+        if let Some(error) = self.0.id_token.lock().unwrap().take() {
+            return Err(error);
+        }
+        let claims = serde_json::from_str(raw).unwrap();
+        let (iss, sub) = (iss.to_owned(), sub.to_owned());
+        Ok(IdToken {
+            claims,
+            iss,
+            sub,
+            sid: None,
+            auth_time: None,
+            iat: now,
+            session_expiry: None,
+        })
+    }
+
+    async fn revoke(&self, refresh_token: &str, _now: u64) -> Result<Revoked, ProviderError> {
+        self.0
+            .revoked
+            .send_modify(|revoked| revoked.push(refresh_token.to_owned()));
+        Ok(Revoked::Done)
+    }
+}
+
+/// Fresh tokens: the access token lives an hour, the refresh token is rotated.
+pub(crate) fn tokens(number: usize, now: u64) -> RefreshedTokens {
+    RefreshedTokens {
+        access_token: format!("access-{number}"),
+        token_type: "Bearer".to_owned(),
+        scope: None,
+        expires_at: now + 3_600,
+        refresh_token: Some(format!("refresh-{number}")),
+        id_token: None,
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) store: MemoryStore,
+    pub(crate) provider: TestProvider,
+    pub(crate) one: Client,
+    pub(crate) two: Client,
+    shutdown: CancellationToken,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+pub(crate) const HOUR_MS: u64 = 3_600_000;
+
+pub(crate) fn lifetime() -> Lifetime {
+    Lifetime {
+        rolling_ms: 24 * HOUR_MS,
+        absolute_ms: 7 * 24 * HOUR_MS,
+        roll_interval_ms: 60_000,
+    }
+}
+
+pub(crate) fn limits() -> Limits {
+    Limits {
+        token_expiry_margin_ms: 60_000,
+        default_token_lifetime_ms: 300_000,
+        max_bytes: 4_096,
+        max_per_subject: 0,
+        watch_heartbeat: Duration::from_millis(20),
+    }
+}
+
+pub(crate) async fn world() -> World {
+    world_with(limits()).await
+}
+
+pub(crate) async fn world_with(limits: Limits) -> World {
+    let clock = ManualClock::new(START_MS);
+    let store = MemoryStore::new(Arc::new(clock.clone()), 10_000);
+    let (provider, shutdown) = (TestProvider::new(), CancellationToken::new());
+    let start = |key| service(&store, &provider, &clock, &shutdown, limits, lifetime(), key);
+    let (one, two) = (start("ab").await, start("ab").await);
+    World {
+        clock,
+        store,
+        provider,
+        one,
+        two,
+        shutdown,
+    }
+}
+
+impl World {
+    /// A further service on the same store, with durations and a key of its own.
+    pub(crate) async fn another(&self, lifetime: Lifetime, key: &str) -> Client {
+        service(
+            &self.store,
+            &self.provider,
+            &self.clock,
+            &self.shutdown,
+            limits(),
+            lifetime,
+            key,
+        )
+        .await
+    }
+
+    pub(crate) async fn create(&mut self, request: v1::CreateSessionRequest) -> v1::CreateSessionResponse {
+        self.one.create_session(request).await.unwrap().into_inner()
+    }
+}
+
+async fn service(
+    store: &MemoryStore,
+    provider: &TestProvider,
+    clock: &ManualClock,
+    shutdown: &CancellationToken,
+    limits: Limits,
+    lifetime: Lifetime,
+    key: &str,
+) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let keys: Vec<_> = key.split(',').map(|key| Secret::new(key.repeat(32))).collect();
+    let parts = Parts {
+        store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
+        keys: Reloading::new(KeyRing::parse(&keys).unwrap()),
+        provider: provider.clone(),
+        lifetime,
+        limits,
+    };
+    let runtime = Runtime {
+        clock: Arc::new(clock.clone()),
+        shutdown: shutdown.clone(),
+        readiness: Readiness::new(),
+        metrics: Registry::new(),
+    };
+    tokio::spawn(async move { serve(parts, listener, None, runtime).await.unwrap() });
+    SessionServiceClient::connect(address).await.unwrap()
+}
+
+/// Alice, just signed in, with an access token for five minutes and a refresh token.
+pub(crate) fn alice() -> v1::CreateSessionRequest {
+    v1::CreateSessionRequest {
+        issuer: ISSUER.to_owned(),
+        user: Some(claims(serde_json::json!({"sub": "alice", "name": "Alice"}))),
+        tokens: Some(v1::TokenSet {
+            access_token: "access-0".to_owned(),
+            scope: "openid email".to_owned(),
+            refresh_token: "refresh-0".to_owned(),
+            id_token: "hint".to_owned(),
+            ..Default::default()
+        }),
+        provider_sid: "sid-1".to_owned(),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn claims(json: serde_json::Value) -> prost_types::Struct {
+    session_proto::claims::to_struct(json.as_object().unwrap())
+}
+
+pub(crate) fn by_id(id: &str) -> v1::GetSessionRequest {
+    v1::GetSessionRequest {
+        by: Some(v1::get_session_request::By::SessionId(id.to_owned())),
+    }
+}
+
+pub(crate) fn end(id: &str) -> v1::EndSessionRequest {
+    v1::EndSessionRequest {
+        by: Some(v1::end_session_request::By::SessionId(id.to_owned())),
+        cause: String::new(),
+    }
+}
+
+pub(crate) fn token(id: &str) -> v1::GetAccessTokenRequest {
+    v1::GetAccessTokenRequest {
+        session_id: id.to_owned(),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn forced(id: &str) -> v1::GetAccessTokenRequest {
+    v1::GetAccessTokenRequest {
+        force_refresh: true,
+        ..token(id)
+    }
+}
+
+pub(crate) fn reason<T: std::fmt::Debug>(answer: Result<T, Status>) -> ErrorReason {
+    reason_of(&answer.unwrap_err()).unwrap()
+}
+
+pub(crate) fn field<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
+    let status = answer.unwrap_err();
+    assert_eq!(reason_of(&status), Some(ErrorReason::ErrInvalidArgument));
+    metadata_of(&status).remove("field").unwrap()
+}
+
+/// Nothing in these tests takes this long.
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work)
+        .await
+        .expect("within 20 seconds")
+}

@@ -1,0 +1,112 @@
+//! WatchSessions: what is told to whom, in order, and that nothing is missed in silence.
+
+use session_proto::v1::session_event::Kind;
+use session_proto::v1::{self, SessionEvent};
+use tonic::Streaming;
+
+use crate::support::*;
+
+async fn next(stream: &mut Streaming<SessionEvent>) -> SessionEvent {
+    loop {
+        let event = within(stream.message()).await.unwrap().unwrap();
+        if event.kind() != Kind::Heartbeat {
+            return event;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_s_life_is_told_in_order_across_replicas() {
+    let mut world = world().await;
+    let mut stream = world
+        .two
+        .watch_sessions(v1::WatchSessionsRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(
+        within(stream.message()).await.unwrap().unwrap().kind(),
+        Kind::Heartbeat
+    );
+    let created = world.create(alice()).await;
+    let id = created.session_id;
+    world.clock.advance_ms(60_000);
+    world
+        .one
+        .roll_session(v1::RollSessionRequest {
+            session_id: id.clone(),
+            device: None,
+        })
+        .await
+        .unwrap();
+    world.one.get_access_token(forced(&id)).await.unwrap();
+    world.one.end_session(end(&id)).await.unwrap();
+    for kind in [Kind::Created, Kind::Rolled, Kind::Refreshed, Kind::Ended] {
+        let event = next(&mut stream).await;
+        assert_eq!((event.kind(), event.subject.as_str()), (kind, "alice"));
+        assert_eq!(event.handle, created.session.as_ref().unwrap().handle);
+        if kind == Kind::Ended {
+            assert_eq!(event.cause, "logout");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watch_of_a_person_is_told_of_nobody_else_and_goes_on_where_it_left() {
+    let mut world = world().await;
+    let bob = v1::WatchSessionsRequest {
+        issuer: ISSUER.to_owned(),
+        subject: "bob".to_owned(),
+        ..Default::default()
+    };
+    let mut stream = world.one.watch_sessions(bob.clone()).await.unwrap().into_inner();
+    assert_eq!(
+        within(stream.message()).await.unwrap().unwrap().kind(),
+        Kind::Heartbeat
+    );
+    world.create(alice()).await;
+    let request = || v1::CreateSessionRequest {
+        user: Some(claims(serde_json::json!({"sub": "bob"}))),
+        ..alice()
+    };
+    let first = world.create(request()).await;
+    let event = next(&mut stream).await;
+    assert_eq!(
+        (event.kind(), event.handle),
+        (Kind::Created, first.session.unwrap().handle)
+    );
+    drop(stream);
+    world.one.end_session(end(&first.session_id)).await.unwrap();
+    let resumed = v1::WatchSessionsRequest {
+        resume_token: event.resume_token,
+        ..bob
+    };
+    let mut stream = world.two.watch_sessions(resumed).await.unwrap().into_inner();
+    assert_eq!(next(&mut stream).await.kind(), Kind::Ended);
+}
+
+#[tokio::test]
+async fn a_position_that_is_not_known_is_told_as_missed() {
+    let mut world = world().await;
+    let request = v1::WatchSessionsRequest {
+        resume_token: "long-ago".to_owned(),
+        ..Default::default()
+    };
+    let mut stream = world.one.watch_sessions(request).await.unwrap().into_inner();
+    assert_eq!(next(&mut stream).await.kind(), Kind::Missed);
+}
+
+#[tokio::test]
+async fn a_watch_that_mixes_a_handle_with_a_person_is_refused() {
+    let mut world = world().await;
+    let handle = "0".repeat(32);
+    let request = v1::WatchSessionsRequest {
+        handle,
+        issuer: ISSUER.to_owned(),
+        ..Default::default()
+    };
+    assert_eq!(
+        field(world.one.watch_sessions(request).await.map(|_| ())),
+        "handle"
+    );
+}
