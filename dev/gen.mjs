@@ -1,0 +1,54 @@
+// `make gen`: writes generated code and the README's table of settings again.  `--check` fails when anything was out of date.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { buildServices, installPackages, Problem, run } from './lib/build.mjs';
+import { binary, ROOT } from './stack.mjs';
+
+const BEGIN = '<!-- settings: made by `make gen` -->';
+const END = '<!-- end of settings -->';
+const GENERATED = ['proto/src/gen', 'web/src/gen', 'README.md'];
+const check = process.argv.includes('--check');
+const say = (text) => process.stdout.write(`${text}\n`);
+
+/** Names and contents' hashes of all generated files. */
+function snapshot() {
+  const files = GENERATED.filter((path) => existsSync(join(ROOT, path)));
+  const names = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...files], { cwd: ROOT, encoding: 'utf8' });
+  const there = names.trim().split('\n').filter((name) => existsSync(join(ROOT, name)));
+  const hashes = execFileSync('git', ['hash-object', '--', ...there], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n');
+  return new Map(there.map((name, at) => [name, hashes[at]]));
+}
+
+function settingsTables() {
+  const file = join(ROOT, 'README.md');
+  const text = readFileSync(file, 'utf8');
+  const begin = text.indexOf(BEGIN);
+  const end = text.indexOf(END);
+  if (begin < 0 || end < begin) throw new Problem(`README.md needs the lines ${BEGIN} and ${END}`);
+  const tables = ['auth-edge', 'session-svc'].map((name) => {
+    const table = execFileSync(binary(name), ['--settings-table'], { encoding: 'utf8', env: {} }).trim();
+    return `### ${name}\n\n${table}\n`;
+  });
+  writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables.join('\n')}\n${text.slice(end)}`);
+}
+
+try {
+  const before = snapshot();
+  say('proto: Rust');
+  await run('cargo', ['run', '--quiet', '-p', 'session-proto', '--example', 'gen']);
+  say('proto: TypeScript');
+  await installPackages('web', say);
+  await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
+  say('README: settings');
+  await buildServices(say);
+  settingsTables();
+  const after = snapshot();
+  const changed = [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
+  if (check && changed.length > 0) throw new Problem(`generated files were out of date (now written, commit them):\n  ${changed.join('\n  ')}`);
+  say(changed.length > 0 ? `written: ${changed.join(', ')}` : 'nothing changed');
+} catch (error) {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+}

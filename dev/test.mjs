@@ -1,0 +1,192 @@
+// `make test`: installs what the tests need, runs every suite one after another and closes on a count.
+//
+//   node dev/test.mjs                       everything
+//   node dev/test.mjs --only web,python     some suites
+//
+// Each suite shows its runner's own output. A suite that ends badly or runs no test counts as a failure, so that nothing is
+// skipped silently. The last line is "N passed, N failed".
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { buildServices, buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
+import { ROOT } from './stack.mjs';
+
+const VENV = join(ROOT, '.cache/python');
+const PYTHON = join(VENV, 'bin/python');
+const SUITE_LIMIT_MS = 40 * 60_000; // a cold build on two cores fits; a hanging suite does not hold a machine for ever
+const scratch = mkdtempSync(join(tmpdir(), 'vestibule-test-'));
+const say = (text) => process.stdout.write(`\n== ${text}\n`);
+
+// ---------------------------------------------------------------- what the tests need
+
+const works = (command, args = ['--version']) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
+
+/** Kustomize components came with version 3.7; what kubectl carried before is too old. */
+function canRender() {
+  if (works('kustomize', ['version'])) return true;
+  const { status, stdout } = spawnSync('kubectl', ['version', '--client', '--output=json'], { encoding: 'utf8' });
+  return status === 0 && /"kustomizeVersion":\s*"v[4-9]/.test(stdout);
+}
+
+const NEEDS = {
+  redis: { there: () => works('redis-server'), debian: ['redis-server'] },
+  chromium: { there: () => existsSync('/usr/bin/chromium'), debian: ['chromium'] },
+  python: { there: () => works('python3', ['-c', 'import venv, ensurepip']), debian: ['python3', 'python3-venv'] },
+  kubectl: { there: canRender, say: 'kubectl 1.21 or newer, or kustomize 4 or newer (see kubernetes.io/docs/tasks/tools)' },
+};
+
+async function provide(needs) {
+  const missing = needs.filter((name) => !NEEDS[name].there());
+  const packages = missing.flatMap((name) => NEEDS[name].debian ?? []);
+  if (packages.length > 0 && process.getuid?.() === 0 && works('apt-get')) {
+    say(`installing ${packages.join(' ')}`);
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    await run('apt-get', ['update', '-q'], { env, quiet: true });
+    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...packages], { env, quiet: true });
+    // a Redis started by the package would hold its port; the tests start their own
+  }
+  const still = missing.filter((name) => !NEEDS[name].there());
+  if (still.length > 0) {
+    const lines = still.map((name) => (NEEDS[name].debian ? `  apt-get install ${NEEDS[name].debian.join(' ')}` : `  ${NEEDS[name].say}`));
+    throw new Problem(`The tests need what is not installed here:\n${lines.join('\n')}`);
+  }
+}
+
+async function pythonPackages() {
+  const file = join(ROOT, 'dev/tests/requirements.txt');
+  const mark = createHash('sha256').update(readFileSync(file)).digest('hex');
+  const stamp = join(VENV, '.vestibule-requirements');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === mark && works(PYTHON)) return;
+  say('installing the Python packages of the tests');
+  mkdirSync(join(ROOT, '.cache'), { recursive: true });
+  await run('python3', ['-m', 'venv', '--clear', VENV], { quiet: true });
+  await run(PYTHON, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', file], { quiet: true });
+  writeFileSync(stamp, mark);
+}
+
+// ---------------------------------------------------------------- running and counting
+
+/** Runs a command, shows its output and gives it back with the exit code. */
+function stream(command, args, options = {}) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: ROOT, ...options, stdio: ['ignore', 'pipe', 'pipe'], timeout: SUITE_LIMIT_MS });
+    let output = '';
+    for (const [from, to] of [[child.stdout, process.stdout], [child.stderr, process.stderr]]) {
+      from.setEncoding('utf8').on('data', (chunk) => {
+        output += chunk;
+        to.write(chunk);
+      });
+    }
+    child.on('error', (error) => resolve({ code: -1, output: `${output}${error.message}` }));
+    child.on('close', (code) => resolve({ code: code ?? -1, output }));
+  });
+}
+
+const sum = (text, pattern) => [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0);
+
+async function cargo() {
+  const { code, output } = await stream('cargo', ['test', '--workspace', '--no-fail-fast', '--color', 'never']);
+  // an ignored test is one that did not run: it counts against the suite
+  const skipped = sum(output, /^test result: .*?(\d+) ignored/gm);
+  if (skipped > 0) process.stdout.write(`${skipped} ignored tests count as failed\n`);
+  return { code, passed: sum(output, /^test result: .*?(\d+) passed/gm), failed: sum(output, /^test result: .*?(\d+) failed/gm) + skipped };
+}
+
+let reports = 0;
+async function nodeTests(cwd, folder, ending) {
+  const files = existsSync(join(cwd, folder)) ? readdirSync(join(cwd, folder)).filter((name) => name.endsWith(ending)).map((name) => join(folder, name)) : [];
+  if (files.length === 0) return { code: 0, passed: 0, failed: 0 };
+  const report = join(scratch, `node-${(reports += 1)}.tap`);
+  const { code } = await stream(process.execPath, [
+    '--test', '--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`, ...files,
+  ], { cwd });
+  const tap = existsSync(report) ? readFileSync(report, 'utf8') : '';
+  const failed = sum(tap, /^# (?:fail|cancelled|skipped|todo) (\d+)$/gm);
+  return { code, passed: sum(tap, /^# pass (\d+)$/gm), failed };
+}
+
+async function vitest() {
+  const report = join(scratch, 'vitest.json');
+  const { code } = await stream('npx', ['--no-install', 'vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], { cwd: join(ROOT, 'web') });
+  if (!existsSync(report)) return { code: code || 1, passed: 0, failed: 0 };
+  const counts = JSON.parse(readFileSync(report, 'utf8'));
+  return { code, passed: counts.numPassedTests, failed: counts.numTotalTests - counts.numPassedTests };
+}
+
+async function unittest(folder) {
+  await pythonPackages();
+  const { code, output } = await stream(PYTHON, ['-m', 'unittest', '-v'], { cwd: join(ROOT, 'dev/tests', folder), env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' } });
+  const ran = sum(output, /^Ran (\d+) tests? in/gm);
+  const bad = Math.min(ran, sum(output, /(?:failures|errors|skipped|unexpected successes)=(\d+)/g));
+  return { code, passed: ran - bad, failed: bad };
+}
+
+// ---------------------------------------------------------------- the suites
+
+const services = () => buildServices(say);
+const web = async () => {
+  await installPackages('web', say);
+  await buildWeb(say);
+};
+const provider = () => installPackages('dev/idp', say);
+
+const SUITES = [
+  { name: 'provider', what: 'the development provider', prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
+  { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['redis'], prepare: [provider, web], run: cargo },
+  { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
+  { name: 'product', what: 'both programs with the real provider', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'python', what: 'the session API from Python', needs: ['python'], prepare: [services], run: () => unittest('python') },
+  { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
+  { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl'], run: () => unittest('kubernetes') },
+];
+
+const { values } = parseArgs({ options: { only: { type: 'string' } } });
+const wanted = values.only?.split(',') ?? SUITES.map(({ name }) => name);
+const unknown = wanted.filter((name) => !SUITES.some((suite) => suite.name === name));
+if (unknown.length > 0) {
+  process.stderr.write(`no suite is called ${unknown.join(', ')}; there are ${SUITES.map(({ name }) => name).join(', ')}\n`);
+  process.exit(2);
+}
+
+const totals = [];
+try {
+  const chosen = SUITES.filter(({ name }) => wanted.includes(name));
+  if (chosen.some(({ name }) => name !== 'kubernetes')) checkTools();
+  await provide([...new Set(chosen.flatMap(({ needs = [] }) => needs))]);
+  for (const suite of chosen) {
+    say(`${suite.name}: ${suite.what}`);
+    const begun = Date.now();
+    let result;
+    try {
+      for (const step of suite.prepare ?? []) await step();
+      result = await suite.run();
+    } catch (error) {
+      process.stderr.write(`${error.message}\n`);
+      result = { code: 1, passed: 0, failed: 0 };
+    }
+    const ran = result.passed + result.failed;
+    if (ran === 0 || (result.code !== 0 && result.failed === 0)) {
+      process.stdout.write(`${suite.name}: ${ran === 0 ? 'ran no test' : `its runner ended with code ${result.code}`}; this counts as a failure\n`);
+      result.failed += 1;
+    }
+    totals.push({ name: suite.name, ...result, seconds: Math.round((Date.now() - begun) / 1000) });
+  }
+} catch (error) {
+  process.stderr.write(`\n${error.message}\n`);
+  totals.push({ name: 'what the tests need', passed: 0, failed: 1, seconds: 0 });
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+say('summary');
+for (const { name, passed, failed, seconds } of totals) {
+  process.stdout.write(`${name.padEnd(20)} ${String(passed).padStart(5)} passed ${String(failed).padStart(4)} failed ${String(seconds).padStart(6)} s\n`);
+}
+const count = (key) => totals.reduce((total, suite) => total + suite[key], 0);
+process.stdout.write(`\n${count('passed')} passed, ${count('failed')} failed\n`);
+process.exitCode = count('failed') === 0 ? 0 : 1;
