@@ -296,3 +296,7 @@ fn tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;
