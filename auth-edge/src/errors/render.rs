@@ -45,8 +45,9 @@ fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Respons
     let told = failure.told();
     let mut response = match failure {
         Failure::NotAuthenticated => {
-            let body = json!({"error": "not_authenticated", "description": pages::NOT_AUTHENTICATED});
-            axum::Json(body).into_response()
+            // Word for word, and in this order, which a JSON map would not keep.
+            let body = format!(r#"{{"error":"not_authenticated","description":"{}"}}"#, pages::NOT_AUTHENTICATED);
+            ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
         }
         Failure::LoginRequired { login_url } => {
             axum::Json(json!({"error": told.code, "error_description": told.words, "login_url": login_url}))
