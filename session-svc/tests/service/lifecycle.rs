@@ -506,3 +506,21 @@ async fn a_session_larger_than_the_bound_is_refused() {
         ErrorReason::ErrSessionTooLarge
     );
 }
+
+#[tokio::test]
+async fn a_logout_that_came_before_its_session_still_ends_it_and_no_later_login() {
+    use base64::Engine as _;
+    let mut world = world().await;
+    let issued_at = |secs: u64| {
+        let body = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!("{{\"iat\":{secs}}}"));
+        let mut request = alice();
+        request.tokens.as_mut().unwrap().id_token = format!("e30.{body}.c2ln");
+        request
+    };
+    world.one.end_sessions(end_all("", "sid-1")).await.unwrap();
+    let late = world.two.create_session(issued_at(START_MS / 1000 - 1)).await;
+    assert_eq!(reason(late), ErrorReason::ErrMissingSession);
+    world.create(issued_at(START_MS / 1000)).await;
+    world.clock.advance_ms(120_000);
+    world.create(issued_at(START_MS / 1000 - 1)).await;
+}
