@@ -1,8 +1,9 @@
 //! Log records: one line each, JSON for machines, plain for a terminal.
 //!
-//! Field values are escaped by the formatter, so nothing a client sends begins a record of its own.
+//! JSON escapes field values; the plain format does not, so its control characters are replaced on the way out, and
+//! nothing a client sends begins a record of its own.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Write};
 
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -63,7 +64,12 @@ pub fn init(settings: &LogSettings, traces: Option<&Traces>) {
             .with_current_span(false)
             .with_span_list(false)
             .boxed(),
-        Format::Pretty => fmt::layer().with_target(false).compact().boxed(),
+        Format::Pretty => fmt::layer()
+            .with_target(false)
+            .compact()
+            .with_ansi(false)
+            .with_writer(|| OneLine(io::stdout()))
+            .boxed(),
     };
     let spans = traces.map(Traces::layer);
     // Fails only when a subscriber is there already, as in a test that starts two services.
@@ -72,4 +78,37 @@ pub fn init(settings: &LogSettings, traces: Option<&Traces>) {
         .with(records)
         .with(spans)
         .try_init();
+}
+
+/// Writes each record, which arrives in one piece, as one line.
+struct OneLine<W>(W);
+
+impl<W: Write> Write for OneLine<W> {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        let content = record.strip_suffix(b"\n").unwrap_or(record);
+        let mut line: Vec<u8> = content
+            .iter()
+            .map(|b| if b.is_ascii_control() { b' ' } else { *b })
+            .collect();
+        line.push(b'\n');
+        self.0.write_all(&line)?;
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_end_or_escape_sequence_in_a_value_does_not_leave_its_record() {
+        let mut written = Vec::new();
+        let record = b"INFO denied error=x\nINFO signed in\x1b[2J\r\n";
+        assert_eq!(OneLine(&mut written).write(record).unwrap(), record.len());
+        assert_eq!(written, b"INFO denied error=x INFO signed in [2J \n");
+    }
 }

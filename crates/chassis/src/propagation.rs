@@ -23,13 +23,43 @@ struct Written(Vec<(String, String)>);
 
 impl Injector for Written {
     fn set(&mut self, key: &str, value: String) {
-        self.0.push((key.to_owned(), value));
+        // An empty tracestate says nothing.
+        if !value.is_empty() {
+            self.0.push((key.to_owned(), value));
+        }
+    }
+}
+
+/// The header that names the trace and the caller's span.
+const TRACEPARENT: &str = "traceparent";
+
+/// Whether the fields have their exact lengths and alphabet, which the propagator does not look at
+/// (W3C Trace Context, section 3.2.2). Later versions may append fields.
+fn is_valid(traceparent: &str) -> bool {
+    let fields: Vec<&str> = traceparent.split('-').collect();
+    let hex = |field: &str| field.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    match fields.as_slice() {
+        [version, trace, span, flags, rest @ ..] => {
+            let lengths = (version.len(), trace.len(), span.len(), flags.len()) == (2, 32, 16, 2);
+            let version_fits = *version != "ff" && (*version != "00" || rest.is_empty());
+            lengths && version_fits && [version, trace, span, flags].into_iter().all(|field| hex(field))
+        }
+        _ => false,
     }
 }
 
 /// The context a peer sent; an invalid one counts as none (W3C Trace Context, section 4.3).
 #[must_use]
 pub fn extract(headers: &HeaderMap) -> Context {
+    let mut sent = headers.get_all(TRACEPARENT).iter();
+    let valid = sent
+        .next()
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(is_valid)
+        && sent.next().is_none();
+    if !valid {
+        return Context::new();
+    }
     global::get_text_map_propagator(|propagator| propagator.extract(&Read(headers)))
 }
 
@@ -47,6 +77,36 @@ pub fn inject(headers: &mut HeaderMap) {
     for (name, value) in outgoing() {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             headers.insert(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traceparent_is_taken_only_with_its_exact_form() {
+        let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+        for valid in [
+            format!("00-{trace}-{span}-01"),
+            format!("01-{trace}-{span}-00-more"),
+        ] {
+            assert!(is_valid(&valid), "{valid}");
+        }
+        let upper = trace.to_uppercase();
+        for invalid in [
+            String::new(),
+            format!("ff-{trace}-{span}-01"),
+            format!("00-{trace}-{span}"),
+            format!("00-{trace}-{span}-01-more"),
+            format!("00-{upper}-{span}-01"),
+            format!("00-{trace}0-{span}-01"),
+            format!("00-1-{span}-01"),
+            format!("00-{trace}-+0f067aa0ba902b7-01"),
+            format!("0-{trace}-{span}-01"),
+        ] {
+            assert!(!is_valid(&invalid), "{invalid}");
         }
     }
 }

@@ -127,7 +127,9 @@ impl Readiness {
     }
 
     fn publish(&self) {
-        let ready = !*self.draining.borrow() && !self.states().iter().any(State::holds_back);
+        // The states stay locked until the outcome is told, so that outcomes are told in the order they came about.
+        let states = self.states();
+        let ready = !*self.draining.borrow() && !states.iter().any(State::holds_back);
         self.ready
             .send_if_modified(|old| std::mem::replace(old, ready) != ready);
     }
@@ -162,5 +164,50 @@ impl Condition {
             state.detail = detail;
         }
         self.readiness.publish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_required_condition_holds_back_whenever_it_is_unmet() {
+        let readiness = Readiness::new();
+        assert!(readiness.is_ready());
+        let store = readiness.condition("store", Weight::Required);
+        assert!(!readiness.is_ready());
+        store.met();
+        assert!(readiness.is_ready());
+        store.unmet("the store does not answer");
+        assert!(!readiness.is_ready());
+        assert_eq!(
+            readiness.report(),
+            json!({"status": "not_ready", "conditions": {
+                "store": {"met": false, "required": true, "detail": "the store does not answer"}}})
+        );
+    }
+
+    #[test]
+    fn a_once_condition_holds_back_only_until_it_was_met_and_an_informative_one_never() {
+        let readiness = Readiness::new();
+        let reached = readiness.condition("session service", Weight::Once);
+        let told = readiness.condition("provider", Weight::Informative);
+        assert!(!readiness.is_ready());
+        reached.met();
+        reached.unmet("gone");
+        told.unmet("gone");
+        assert!(readiness.is_ready());
+        assert_eq!(readiness.report()["conditions"]["session service"]["met"], false);
+    }
+
+    #[test]
+    fn a_draining_process_is_never_ready_again() {
+        let readiness = Readiness::new();
+        let store = readiness.condition("store", Weight::Required);
+        readiness.drain();
+        store.met();
+        assert!(!readiness.is_ready());
+        assert_eq!(readiness.report()["status"], "draining");
     }
 }

@@ -23,6 +23,12 @@ const EXIT_CONFIG: u8 = 78;
 /// Running failed.
 const EXIT_FAILURE: u8 = 1;
 
+/// What a service may take after its listeners have drained, still below the 30 s Kubernetes grants by default.
+const DRAIN_MARGIN: Duration = Duration::from_secs(2);
+
+/// Work on blocking threads is not waited for longer than this at the end.
+const BLOCKING_GRACE: Duration = Duration::from_secs(1);
+
 /// The settings every program has.
 struct Process {
     logs: LogSettings,
@@ -84,7 +90,7 @@ where
         Ok(runtime) => runtime,
         Err(error) => return failed(service, &error),
     };
-    runtime.block_on(async {
+    let exit = runtime.block_on(async {
         let traces = process
             .traces
             .as_deref()
@@ -98,7 +104,9 @@ where
             let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
         }
         outcome
-    })
+    });
+    runtime.shutdown_timeout(BLOCKING_GRACE);
+    exit
 }
 
 async fn supervise<S, E, F>(
@@ -134,7 +142,11 @@ where
     if let Err(error) = drain_on_signal(&runtime, process.drain_delay) {
         return failed(service, &error);
     }
-    let outcome = run(settings, runtime).await;
+    let overdue = overdue(runtime.shutdown.clone());
+    let outcome = tokio::select! {
+        outcome = run(settings, runtime) => outcome,
+        () = overdue => Ok(()),
+    };
     admin_ends.cancel();
     match outcome {
         Ok(()) => {
@@ -172,10 +184,22 @@ fn drain_on_signal(runtime: &Runtime, delay: Duration) -> std::io::Result<()> {
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         tracing::info!("stopping: work in flight finishes");
         readiness.drain();
-        tokio::time::sleep(delay).await;
+        // A second signal means now.
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
         shutdown.cancel();
     });
     Ok(())
+}
+
+/// Resolves when draining has taken longer than it may: a service that does not return is left behind.
+async fn overdue(shutdown: CancellationToken) {
+    shutdown.cancelled().await;
+    tokio::time::sleep(serve::DRAIN_TIMEOUT + DRAIN_MARGIN).await;
+    tracing::warn!("the service did not stop in time and is cut off");
 }
 
 /// Tells what failed, with its causes, where an operator looks whatever the log settings are.

@@ -3,8 +3,11 @@
 //! Invariants: slow clients are cut off, streams and headers are bounded, a cancelled listener stops accepting at once
 //! and lets what is in flight finish for a bounded time.
 
+mod opening;
+
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,10 +21,11 @@ use hyper_util::server::graceful::GracefulShutdown;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
+use self::opening::{Opening, abandoned};
 use crate::tls::ServerTls;
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
@@ -30,10 +34,13 @@ pub struct Peer(pub SocketAddr);
 
 /// Request extension: the certificates the client showed, its own first; verified by the TLS handshake.
 #[derive(Clone, Debug)]
-pub struct PeerCertificates(pub std::sync::Arc<[CertificateDer<'static>]>);
+pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);
 
 /// A browser sends its headers in one packet; ten seconds are for the slowest network, not for a slowloris.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Connections at once: far above what one process serves well, below what its descriptors allow in a cluster.
+const CONNECTIONS_MAX: usize = 16_384;
 
 /// A TLS handshake takes two round trips.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -89,10 +96,14 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) {
     let graceful = GracefulShutdown::new();
-    let connections = TaskTracker::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let permit_and_connection = async {
+            let permit = Arc::clone(&room).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        let (permit, accepted) = tokio::select! {
+            accepted = permit_and_connection => accepted,
             () = shutdown.cancelled() => break,
         };
         let (stream, address) = match accepted {
@@ -104,7 +115,8 @@ pub async fn serve(
             }
         };
         let (router, tls, watcher) = (router.clone(), tls.clone(), graceful.watcher());
-        connections.spawn(async move {
+        tokio::spawn(async move {
+            let _permit = permit;
             let _ = stream.set_nodelay(true);
             match tls {
                 None => connection(stream, Peer(address), None, router, watcher).await,
@@ -117,7 +129,6 @@ pub async fn serve(
         });
     }
     drop(listener);
-    connections.close();
     if tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown())
         .await
         .is_err()
@@ -153,7 +164,10 @@ async fn connection<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let (stream, opening) = Opening::of(stream);
+    let asked = opening.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        asked.request_came();
         request.extensions_mut().insert(peer);
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
@@ -182,8 +196,11 @@ async fn connection<S>(
             .serve_connection_with_upgrades(TokioIo::new(stream), service)
             .into_owned(),
     );
-    // A connection that breaks is the client's affair; what a request did has its own record.
-    if let Err(error) = serving.await {
-        tracing::debug!(error = &*error, "a connection ended early");
+    tokio::select! {
+        // A connection that breaks is the client's affair; what a request did has its own record.
+        served = serving => if let Err(error) = served {
+            tracing::debug!(error = &*error, "a connection ended early");
+        },
+        () = abandoned(&opening, HEADER_READ_TIMEOUT) => {}
     }
 }

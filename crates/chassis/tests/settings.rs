@@ -1,0 +1,178 @@
+//! Reading settings from given values.
+
+use chassis::settings::{Reader, Service, Setting, Source, Topic, Zero};
+
+const fn setting(name: &'static str, default: &'static str, secret: bool) -> Setting {
+    Setting {
+        name,
+        default,
+        value: "TEXT",
+        secret,
+        help: "",
+    }
+}
+
+static TOPIC: Topic = Topic {
+    title: "Test",
+    settings: &[
+        setting("T_TEXT", "fallback", false),
+        setting("T_NONE", "", false),
+        setting("T_NUMBER", "60", false),
+        setting("T_LISTEN", "127.0.0.1:1", false),
+        setting("T_SECRET", "", true),
+        setting("OIDC_SCOPE", "openid", false),
+    ],
+};
+
+static SERVICE: Service = Service {
+    name: "t",
+    prefix: "T_",
+    about: "",
+    topics: &[&TOPIC],
+};
+
+/// What `read` gives, the mistakes and the warnings.
+fn read<T>(
+    pairs: &[(&str, &str)],
+    read: impl FnOnce(&mut Reader<'_>) -> T,
+) -> (Option<T>, Vec<String>, Vec<String>) {
+    let source = Source::from_pairs(&SERVICE, pairs);
+    let mut reader = Reader::new(&source);
+    let value = read(&mut reader);
+    let told = |list: &[chassis::settings::Warning]| list.iter().map(ToString::to_string).collect();
+    match reader.finish(value) {
+        Ok((value, warnings)) => (Some(value), Vec::new(), told(&warnings)),
+        Err(wrong) => (
+            None,
+            wrong.mistakes.iter().map(ToString::to_string).collect(),
+            told(&wrong.warnings),
+        ),
+    }
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let (value, _, _) = read(&[("T_TEXT", " "), ("T_NONE", "")], |r| {
+        (r.text("T_TEXT"), r.optional_text("T_NONE"))
+    });
+    assert_eq!(value, Some(("fallback".to_owned(), None)));
+}
+
+#[test]
+fn numbers_are_whole_positive_and_bounded() {
+    for (given, expected) in [
+        ("7", Some(7)),
+        ("", Some(60)),
+        ("0", None),
+        ("-1", None),
+        ("1.5", None),
+        ("60s", None),
+        ("99999999999999999999", None),
+        ("9999999999999", None),
+    ] {
+        let (value, mistakes, _) = read(&[("T_NUMBER", given)], |r| r.secs("T_NUMBER", Zero::Refused));
+        assert_eq!(value, expected, "{given}");
+        assert_eq!(mistakes.len(), usize::from(expected.is_none()), "{mistakes:?}");
+    }
+    assert_eq!(
+        read(&[("T_NUMBER", "0")], |r| r.secs("T_NUMBER", Zero::Allowed)).0,
+        Some(0)
+    );
+}
+
+#[test]
+fn lists_lose_blanks_and_empty_members() {
+    let (value, _, _) = read(&[("T_TEXT", "a, b,,c ,")], |r| r.list("T_TEXT"));
+    assert_eq!(value.unwrap(), ["a", "b", "c"]);
+}
+
+#[test]
+fn an_address_may_be_localhost_or_off() {
+    for (given, expected) in [
+        ("localhost:80", Some("127.0.0.1:80")),
+        ("off", None),
+        ("[::1]:2", Some("[::1]:2")),
+    ] {
+        let (value, _, _) = read(&[("T_LISTEN", given)], |r| r.socket_addr("T_LISTEN"));
+        assert_eq!(
+            value.unwrap().map(|address| address.to_string()).as_deref(),
+            expected
+        );
+    }
+    assert_eq!(
+        read(&[("T_LISTEN", ":80")], |r| r.socket_addr("T_LISTEN"))
+            .1
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn all_mistakes_are_collected_in_one_go() {
+    let (_, mistakes, _) = read(&[("T_NUMBER", "x"), ("T_LISTEN", "y")], |r| {
+        r.secs("T_NUMBER", Zero::Refused);
+        r.socket_addr("T_LISTEN");
+        r.required_text("T_NONE");
+        r.text("T_UNDECLARED");
+    });
+    let starts: Vec<&str> = mistakes.iter().filter_map(|m| m.split(' ').next()).collect();
+    assert_eq!(starts, ["T_NUMBER", "T_LISTEN", "T_NONE", "T_UNDECLARED"]);
+}
+
+#[test]
+fn a_secret_comes_from_its_file_without_the_line_end() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "correct horse\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    let (value, _, _) = read(&[("T_SECRET_FILE", path)], |r| {
+        (r.secret("T_SECRET"), r.secret_file("T_SECRET"))
+    });
+    let (secret, followed) = value.unwrap();
+    assert_eq!(secret.unwrap().expose(), "correct horse");
+    assert_eq!(followed.as_deref(), Some(file.path()));
+}
+
+#[test]
+fn a_secret_given_twice_or_by_an_unusable_file_is_a_mistake() {
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    let path = empty.path().to_str().unwrap();
+    for pairs in [
+        &[("T_SECRET", "a-secret-value"), ("T_SECRET_FILE", path)][..],
+        &[("T_SECRET_FILE", path)],
+        &[("T_SECRET_FILE", "/nowhere/at/all")],
+    ] {
+        let (_, mistakes, _) = read(pairs, |r| r.secret("T_SECRET"));
+        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        assert!(
+            mistakes[0].contains("T_SECRET_FILE") && !mistakes[0].contains("a-secret-value"),
+            "{mistakes:?}"
+        );
+    }
+}
+
+#[test]
+fn no_message_holds_a_secret_whoever_wrote_it() {
+    let (_, mistakes, _) = read(&[("T_SECRET", "first-key,second-key")], |r| {
+        r.wrong("T_TEXT", "compared with second-key\nfirst-key");
+    });
+    assert_eq!(mistakes, ["T_TEXT (--text): compared with … …"]);
+}
+
+#[test]
+fn mistyped_variables_are_warned_of_but_not_what_kubernetes_sets() {
+    let given = [
+        ("T_TEXTS", "x"),
+        ("OIDC_SCOPES", "x"),
+        ("T_SVC_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("T_PORT", "tcp://10.0.0.1:80"),
+        ("OTHER", "x"),
+    ];
+    let (_, _, warnings) = read(&given, |_| ());
+    assert_eq!(
+        warnings,
+        [
+            "OIDC_SCOPES: is not a setting of t; did you mean OIDC_SCOPE?",
+            "T_TEXTS: is not a setting of t; did you mean T_TEXT?"
+        ]
+    );
+}
