@@ -72,7 +72,12 @@ impl RedisStore {
     pub async fn open(settings: &RedisSettings, fallback: Arc<dyn Clock>) -> Result<Self, SetupError> {
         let connections = Arc::new(Connections::new(settings)?);
         let clock = ServerClock::start(Arc::clone(&connections), &*fallback);
-        let _ = tokio::time::timeout(FIRST_CONTACT, clock.synchronise(&connections)).await;
+        let first_contact = async {
+            // The first answer comes after connecting, the second tells the time.
+            clock.synchronise(&connections).await?;
+            clock.synchronise(&connections).await
+        };
+        let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
         let keys = Keys::new(&settings.prefix);
         let writes = Arc::new(Writes {
             events: Events::new(Arc::clone(&connections), keys.events().to_owned()),
