@@ -1,5 +1,9 @@
 //! The authorization request (OpenID Connect Core 3.1.2.1, RFC 7636, RFC 9126).
 
+use openidconnect::{PkceCodeChallenge, PkceCodeVerifier};
+
+use crate::{ProviderSettings, ResponseMode};
+
 /// What one login adds to the configured authorization request.
 #[derive(Clone, Copy, Default)]
 pub struct AuthorizationRequest<'a> {
@@ -18,4 +22,76 @@ pub struct AuthorizationRequest<'a> {
     pub max_age: Option<u64>,
     /// Wall clock in seconds since the Unix epoch, for client assertions of pushed requests.
     pub now: u64,
+}
+
+/// Parameters only the protocol sets; neither configuration nor a login can.
+const PROTOCOL_PARAMETERS: [&str; 11] = [
+    "client_id",
+    "response_type",
+    "response_mode",
+    "redirect_uri",
+    "scope",
+    "state",
+    "nonce",
+    "code_challenge",
+    "code_challenge_method",
+    "request",
+    "request_uri",
+];
+
+/// All parameters of the request, in a stable order, each name once.
+pub(crate) fn parameters(
+    settings: &ProviderSettings,
+    request: &AuthorizationRequest<'_>,
+) -> Vec<(String, String)> {
+    let verifier = PkceCodeVerifier::new(request.verifier.to_owned());
+    let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
+    let fixed = [
+        ("client_id", settings.client_id.as_str()),
+        ("response_type", "code"),
+        ("redirect_uri", request.redirect_uri),
+        ("scope", settings.scope.as_str()),
+        ("state", request.state),
+        ("nonce", request.nonce),
+        ("code_challenge", challenge.as_str()),
+        ("code_challenge_method", "S256"),
+    ];
+    let mut parameters: Vec<(String, String)> = fixed
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    if settings.response_mode == ResponseMode::FormPost {
+        parameters.push(("response_mode".to_owned(), "form_post".to_owned()));
+    }
+    let max_age = request.max_age.map(|secs| secs.to_string());
+    let own = [
+        ("audience", settings.audience.as_deref()),
+        ("organization", settings.organization.as_deref()),
+        ("max_age", max_age.as_deref()),
+    ];
+    for (name, value) in own {
+        add(&mut parameters, name, value);
+    }
+    // the first of a name wins: protocol, configured binding values, this login, configured defaults
+    for (name, value) in request.extra.iter().chain(&settings.authorization_params) {
+        if !PROTOCOL_PARAMETERS.contains(&name.as_str()) {
+            add(&mut parameters, name, Some(value));
+        }
+    }
+    // contradictory: nobody can prove who they are anew without being asked
+    let is = |parameters: &[(String, String)], name: &str, value: &str| {
+        parameters.iter().any(|(n, v)| n == name && v == value)
+    };
+    if is(&parameters, "max_age", "0") && is(&parameters, "prompt", "none") {
+        parameters.retain(|(name, _)| name != "prompt");
+    }
+    parameters
+}
+
+fn add(parameters: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
+    if let Some(value) = value
+        && !parameters.iter().any(|(known, _)| known == name)
+    {
+        parameters.push((name.to_owned(), value.to_owned()));
+    }
 }

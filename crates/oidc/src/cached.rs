@@ -1,1 +1,132 @@
-//! Being built.
+//! A fetched value: fetched once for all who wait, refreshed ahead of time, served stale while the provider is
+//! down. Failures are not cached, but right after one the next attempt waits a moment.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Slot, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::ProviderError;
+
+/// A revoked key or a moved endpoint is noticed within this time, whatever the provider allows.
+const LONGEST_FRESH: Duration = Duration::from_secs(600);
+/// A provider that forbids caching is still not asked for every login.
+const SHORTEST_FRESH: Duration = Duration::from_secs(60);
+/// How soon after a failed fetch the next one may start.
+const FAILURE_PAUSE: Duration = Duration::from_millis(500);
+
+struct Entry<T> {
+    value: Arc<T>,
+    fetched_at: Instant,
+    fresh_for: Duration,
+}
+
+struct Failure {
+    error: Arc<ProviderError>,
+    at: Instant,
+}
+
+/// The cache of one value.
+pub(crate) struct Cached<T> {
+    entry: ArcSwapOption<Entry<T>>,
+    fetching: Mutex<()>,
+    failure: Slot<Option<Failure>>,
+    refreshing: AtomicBool,
+}
+
+impl<T> Default for Cached<T> {
+    fn default() -> Self {
+        Self {
+            entry: ArcSwapOption::empty(),
+            fetching: Mutex::new(()),
+            failure: Slot::new(None),
+            refreshing: AtomicBool::new(false),
+        }
+    }
+}
+
+/// A value with how long its source lets it be kept, in seconds.
+pub(crate) type Fetched<T> = (T, Option<u64>);
+
+impl<T> Cached<T> {
+    /// The value if it is fresh, and whether it should be fetched anew in the background.
+    pub(crate) fn fresh(&self) -> Option<(Arc<T>, bool)> {
+        let entry = self.entry.load_full()?;
+        let age = entry.fetched_at.elapsed();
+        (age < entry.fresh_for).then(|| (entry.value.clone(), age > entry.fresh_for / 2))
+    }
+
+    /// Whether the caller is the one to refresh in the background.
+    pub(crate) fn begin_refresh(&self) -> bool {
+        !self.refreshing.swap(true, Ordering::AcqRel)
+    }
+
+    /// The background refresh is over.
+    pub(crate) fn end_refresh(&self) {
+        self.refreshing.store(false, Ordering::Release);
+    }
+
+    /// The value after a fetch under way, if any, is over.
+    pub(crate) async fn settled(&self) -> Option<Arc<T>> {
+        let _turn = self.fetching.lock().await;
+        self.entry.load_full().map(|entry| entry.value.clone())
+    }
+
+    /// Fetches unless somebody else just did; a stale value stands in for a failure.
+    pub(crate) async fn fetch<F>(&self, fetch: impl FnOnce() -> F) -> Result<Arc<T>, ProviderError>
+    where
+        F: Future<Output = Result<Fetched<T>, ProviderError>>,
+    {
+        let asked_at = Instant::now();
+        let _turn = self.fetching.lock().await;
+        let entry = self.entry.load_full();
+        if let Some(entry) = &entry
+            && entry.fetched_at >= asked_at
+        {
+            return Ok(entry.value.clone());
+        }
+        if let Some(error) = self.recent_failure() {
+            return entry
+                .map(|entry| entry.value.clone())
+                .ok_or(ProviderError::Recent(error));
+        }
+        match fetch().await {
+            Ok((value, max_age_secs)) => {
+                let fresh_for = max_age_secs.map_or(LONGEST_FRESH, Duration::from_secs);
+                let fresh_for = fresh_for.clamp(SHORTEST_FRESH, LONGEST_FRESH);
+                let value = Arc::new(value);
+                let entry = Entry {
+                    value: value.clone(),
+                    fetched_at: Instant::now(),
+                    fresh_for,
+                };
+                self.entry.store(Some(Arc::new(entry)));
+                Ok(value)
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                let failure = Failure {
+                    error: error.clone(),
+                    at: Instant::now(),
+                };
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                tracing::warn!(%error, stale_value = entry.is_some(), "the provider could not be asked");
+                entry
+                    .map(|entry| entry.value.clone())
+                    .ok_or(ProviderError::Recent(error))
+            }
+        }
+    }
+
+    fn recent_failure(&self) -> Option<Arc<ProviderError>> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure
+            .as_ref()
+            .filter(|failure| failure.at.elapsed() < FAILURE_PAUSE)
+            .map(|failure| failure.error.clone())
+    }
+}

@@ -1,5 +1,10 @@
 //! Names of claims and the checks every kind of token shares.
 
+use serde_json::{Map, Value};
+
+use crate::IdTokenError;
+use crate::json::seconds;
+
 /// Claims that serve the protocol and are left out of a session's user by default.
 pub const PROTOCOL_CLAIMS: [&str; 11] = [
     "aud",
@@ -14,3 +19,110 @@ pub const PROTOCOL_CLAIMS: [&str; 11] = [
     "at_hash",
     "c_hash",
 ];
+
+/// `iat` older than this is no fresh login's (behaviour: "nor a day old").
+const OLDEST_IAT_SECS: u64 = 86_400;
+/// OpenID Connect Core 2: a subject has at most 255 characters.
+const MAX_SUBJECT_BYTES: usize = 255;
+
+/// Who and when: what every signed token of the provider is judged by.
+pub(crate) struct Judge<'a> {
+    pub(crate) claims: &'a Map<String, Value>,
+    pub(crate) now: u64,
+    pub(crate) tolerance_secs: u64,
+}
+
+impl Judge<'_> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.claims.get(name).and_then(Value::as_str)
+    }
+
+    fn instant(&self, name: &str) -> Option<u64> {
+        self.claims.get(name).and_then(seconds)
+    }
+
+    pub(crate) fn issuer(&self, issuer: &str) -> Result<(), IdTokenError> {
+        if self.text("iss") == Some(issuer) {
+            Ok(())
+        } else {
+            Err(IdTokenError::Issuer)
+        }
+    }
+
+    /// `aud` is this client and nobody else; `azp`, when present, is this client.
+    pub(crate) fn audience(&self, client_id: &str) -> Result<(), IdTokenError> {
+        let only_us = match self.claims.get("aud") {
+            Some(Value::String(one)) => one == client_id,
+            Some(Value::Array(all)) => !all.is_empty() && all.iter().all(|one| one == client_id),
+            _ => false,
+        };
+        if !only_us {
+            return Err(IdTokenError::Audience);
+        }
+        match self.claims.get("azp") {
+            None => Ok(()),
+            Some(Value::String(azp)) if azp == client_id => Ok(()),
+            Some(_) => Err(IdTokenError::AuthorizedParty),
+        }
+    }
+
+    /// `exp` and `nbf` with tolerance: at exactly the tolerance the token still counts.
+    pub(crate) fn validity(&self) -> Result<u64, IdTokenError> {
+        let exp = self.instant("exp").ok_or(IdTokenError::Expired)?;
+        if self.now > exp.saturating_add(self.tolerance_secs) {
+            return Err(IdTokenError::Expired);
+        }
+        if self.claims.contains_key("nbf") {
+            let nbf = self.instant("nbf").ok_or(IdTokenError::NotYetValid)?;
+            if nbf > self.now.saturating_add(self.tolerance_secs) {
+                return Err(IdTokenError::NotYetValid);
+            }
+        }
+        Ok(exp)
+    }
+
+    pub(crate) fn issued_at(&self) -> Result<u64, IdTokenError> {
+        let iat = self.instant("iat").ok_or(IdTokenError::IssuedAt)?;
+        let from_the_future = iat > self.now.saturating_add(self.tolerance_secs);
+        if from_the_future || self.now.saturating_sub(iat) >= OLDEST_IAT_SECS {
+            return Err(IdTokenError::IssuedAt);
+        }
+        Ok(iat)
+    }
+
+    pub(crate) fn subject(&self) -> Result<&str, IdTokenError> {
+        self.text("sub")
+            .filter(|sub| !sub.is_empty() && sub.len() <= MAX_SUBJECT_BYTES)
+            .ok_or(IdTokenError::Subject)
+    }
+
+    /// `auth_time` against the `max_age` asked for (OpenID Connect Core 3.1.3.7, 13).
+    pub(crate) fn authentication(&self, max_age: Option<u64>) -> Result<Option<u64>, IdTokenError> {
+        let auth_time = self.instant("auth_time");
+        let Some(max_age) = max_age else {
+            return Ok(auth_time);
+        };
+        let at = auth_time.ok_or(IdTokenError::AuthTime)?;
+        let too_old = self.now > at.saturating_add(max_age).saturating_add(self.tolerance_secs);
+        if too_old || at > self.now.saturating_add(self.tolerance_secs) {
+            return Err(IdTokenError::AuthTime);
+        }
+        Ok(auth_time)
+    }
+
+    /// `org_…` is compared with `org_id`, anything else with `org_name` without regard to case.
+    pub(crate) fn organization(&self, wanted: Option<&str>) -> Result<(), IdTokenError> {
+        let fits = match wanted {
+            None => true,
+            Some(id) if id.starts_with("org_") => self.text("org_id") == Some(id),
+            Some(name) => self
+                .text("org_name")
+                .is_some_and(|claim| claim.to_lowercase() == name.to_lowercase()),
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(IdTokenError::Organization)
+        }
+    }
+}

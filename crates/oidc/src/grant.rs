@@ -1,1 +1,124 @@
-//! Being built.
+//! What the token endpoint answers (RFC 6749 sections 5 and 6, OpenID Connect Core 3.1.3 and 12).
+//!
+//! Legal but odd answers are taken: no `scope`, no `refresh_token`, no `expires_in` or one in quotes.
+
+use serde_json::{Map, Value};
+
+use crate::http_client::Answer;
+use crate::json::seconds;
+use crate::{ProviderError, ProviderSettings, RefreshError, RefreshedTokens, Refusal, TokenError, TokenSet};
+
+/// No access token is believed to live longer than a year, whatever its response says.
+const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
+
+/// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage.
+pub(crate) fn refusal(answer: &Answer) -> Option<Refusal> {
+    let may_refuse = matches!(answer.status, 400 | 401 | 403);
+    let document = answer.json().ok().filter(|_| may_refuse)?;
+    let error = document.get("error")?.as_str()?;
+    let passing = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
+    (!passing).then(|| Refusal::new(error))
+}
+
+/// Reads the answer to a code grant.
+pub(crate) fn code_answer(
+    answer: &Answer,
+    settings: &ProviderSettings,
+    now: u64,
+) -> Result<TokenSet, TokenError> {
+    if answer.status != 200 {
+        return Err(refusal(answer).map_or_else(|| answer.status_error().into(), TokenError::Refused));
+    }
+    let document = answer.json()?;
+    let access_token = text(&document, "access_token").ok_or(TokenError::MissingAccessToken)?;
+    if !is_bearer(&document) {
+        return Err(TokenError::TokenType);
+    }
+    Ok(TokenSet {
+        access_token,
+        token_type: "Bearer".to_owned(),
+        scope: text(&document, "scope").unwrap_or_else(|| settings.scope.clone()),
+        expires_at: expires_at(&document, settings, now),
+        refresh_token: text(&document, "refresh_token"),
+        id_token: text(&document, "id_token").ok_or(TokenError::MissingIdToken)?,
+    })
+}
+
+/// Reads the answer to a refresh grant.
+pub(crate) fn refresh_answer(
+    answer: &Answer,
+    settings: &ProviderSettings,
+    now: u64,
+) -> Result<RefreshedTokens, RefreshError> {
+    if answer.status != 200 {
+        return Err(refusal(answer).map_or_else(
+            || RefreshError::Transient(answer.status_error()),
+            RefreshError::Refused,
+        ));
+    }
+    let document = answer.json().map_err(RefreshError::Transient)?;
+    let access_token = text(&document, "access_token").ok_or(RefreshError::Unusable("no access token"))?;
+    if !is_bearer(&document) {
+        return Err(RefreshError::Unusable("a token type other than Bearer"));
+    }
+    Ok(RefreshedTokens {
+        access_token,
+        token_type: "Bearer".to_owned(),
+        scope: text(&document, "scope"),
+        expires_at: expires_at(&document, settings, now),
+        refresh_token: text(&document, "refresh_token"),
+        id_token: text(&document, "id_token"),
+    })
+}
+
+/// The `request_uri` of a pushed request: status 201, nothing else counts (RFC 9126 section 2.2).
+pub(crate) fn pushed_answer(answer: &Answer, endpoint: &'static str) -> Result<String, ProviderError> {
+    if answer.status != 201 {
+        return Err(refusal(answer).map_or_else(
+            || answer.status_error(),
+            |refusal| ProviderError::Refused { endpoint, refusal },
+        ));
+    }
+    let document = answer.json()?;
+    let lives = document
+        .get("expires_in")
+        .and_then(seconds)
+        .is_some_and(|secs| secs > 0);
+    text(&document, "request_uri")
+        .filter(|_| lives)
+        .ok_or(ProviderError::Malformed { endpoint })
+}
+
+fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
+    document
+        .get(name)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
+}
+
+fn is_bearer(document: &Map<String, Value>) -> bool {
+    document
+        .get("token_type")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"))
+}
+
+/// `expires_in` as a number or in quotes; negative is 0, unreadable is the default, absurd is a year.
+fn expires_at(document: &Map<String, Value>, settings: &ProviderSettings, now: u64) -> u64 {
+    let lifetime = match document.get("expires_in") {
+        Some(Value::String(text)) => text.trim().parse::<f64>().ok(),
+        Some(value) => value.as_f64(),
+        None => None,
+    };
+    let secs = match lifetime.filter(|secs| !secs.is_nan()) {
+        None => settings.default_token_lifetime_secs,
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the cast saturates"
+        )]
+        Some(secs) => secs as u64,
+    };
+    now.saturating_add(secs.min(LONGEST_LIFETIME_SECS))
+}

@@ -1,1 +1,198 @@
-//! Being built.
+//! The bounded HTTP client: deadline, no redirects, a size limit, strict content types.
+
+use std::path::Path;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Identity, RequestBuilder};
+use serde_json::{Map, Value};
+use url::{Url, form_urlencoded};
+
+use crate::client_auth::Proof;
+use crate::{BuildError, ClientAuth, ProviderError, ProviderSettings};
+
+/// More than any metadata, key set or token response needs.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
+/// Idle connections are dropped before a provider's usual keep-alive ends, so that no request meets a closed one.
+const POOL_IDLE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// A complete answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) max_age_secs: Option<u64>,
+    pub(crate) body: Vec<u8>,
+    endpoint: &'static str,
+}
+
+impl Answer {
+    /// The body as a JSON object of the given content types.
+    pub(crate) fn json(&self) -> Result<Map<String, Value>, ProviderError> {
+        if !self.is_json() {
+            return Err(ProviderError::ContentType {
+                endpoint: self.endpoint,
+            });
+        }
+        serde_json::from_slice(&self.body).map_err(|_| ProviderError::Malformed {
+            endpoint: self.endpoint,
+        })
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        matches!(
+            self.content_type.as_str(),
+            "application/json" | "application/jwk-set+json"
+        )
+    }
+
+    pub(crate) fn status_error(&self) -> ProviderError {
+        ProviderError::Status {
+            endpoint: self.endpoint,
+            status: self.status,
+        }
+    }
+}
+
+/// Speaks HTTP to the provider.
+#[derive(Clone)]
+pub(crate) struct HttpClient {
+    client: reqwest::Client,
+}
+
+impl HttpClient {
+    pub(crate) fn new(settings: &ProviderSettings, auth: &ClientAuth) -> Result<Self, BuildError> {
+        let mut builder = reqwest::Client::builder()
+            .timeout(settings.http_timeout)
+            .connect_timeout(settings.http_timeout)
+            .redirect(Policy::none())
+            .pool_idle_timeout(POOL_IDLE)
+            .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
+            .no_proxy();
+        if let Some(path) = &settings.ca_file {
+            builder = builder.tls_built_in_root_certs(false);
+            let pem = std::fs::read(path).map_err(|source| BuildError::CaFile(Some(source)))?;
+            let authorities = Certificate::from_pem_bundle(&pem).map_err(|_| BuildError::CaFile(None))?;
+            if authorities.is_empty() {
+                return Err(BuildError::CaFile(None));
+            }
+            for authority in authorities {
+                builder = builder.add_root_certificate(authority);
+            }
+        }
+        if let ClientAuth::TlsClientAuth { cert_file, key_file } = auth {
+            builder = builder.identity(identity(cert_file, key_file)?);
+        }
+        Ok(Self {
+            client: builder.build().map_err(BuildError::HttpClient)?,
+        })
+    }
+
+    pub(crate) async fn get(&self, endpoint: &'static str, url: &Url) -> Result<Answer, ProviderError> {
+        send(
+            endpoint,
+            self.client.get(url.clone()).header(ACCEPT, "application/json"),
+        )
+        .await
+    }
+
+    /// The access token travels in the header and nowhere else (RFC 6750 section 2).
+    pub(crate) async fn get_with_token(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+        access_token: &str,
+    ) -> Result<Answer, ProviderError> {
+        let request = self
+            .client
+            .get(url.clone())
+            .header(ACCEPT, "application/json, application/jwt");
+        send(endpoint, request.bearer_auth(access_token)).await
+    }
+
+    pub(crate) async fn post_form(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+        proof: Proof,
+        fields: &[(&str, &str)],
+    ) -> Result<Answer, ProviderError> {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.extend_pairs(
+            fields
+                .iter()
+                .filter(|(name, _)| *name != "client_id" || proof.authorization.is_some()),
+        );
+        form.extend_pairs(proof.fields.iter().map(|(name, value)| (*name, value.as_str())));
+        let mut request = self
+            .client
+            .post(url.clone())
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form.finish());
+        if let Some(authorization) = proof.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        send(endpoint, request).await
+    }
+}
+
+async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<Answer, ProviderError> {
+    let failed = |source: reqwest::Error| {
+        if source.is_timeout() {
+            ProviderError::Timeout { endpoint }
+        } else {
+            // the URL is left out: it may be logged, and queries are nobody's business
+            ProviderError::Unreachable {
+                endpoint,
+                source: source.without_url(),
+            }
+        }
+    };
+    let mut response = request.send().await.map_err(failed)?;
+    let header = |name| {
+        response
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    };
+    let essence = |value: &str| {
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+    };
+    let mut answer = Answer {
+        status: response.status().as_u16(),
+        content_type: essence(header(CONTENT_TYPE)),
+        max_age_secs: max_age(header(CACHE_CONTROL)),
+        body: Vec::new(),
+        endpoint,
+    };
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if answer.body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+            return Err(ProviderError::TooLarge {
+                endpoint,
+                limit: MAX_RESPONSE_BYTES,
+            });
+        }
+        answer.body.extend_from_slice(&chunk);
+    }
+    Ok(answer)
+}
+
+fn max_age(cache_control: &str) -> Option<u64> {
+    cache_control
+        .split(',')
+        .find_map(|directive| directive.trim().strip_prefix("max-age=")?.parse().ok())
+}
+
+fn identity(cert_file: &Path, key_file: &Path) -> Result<Identity, BuildError> {
+    let read = |path| std::fs::read(path).map_err(|source| BuildError::ClientFile { source });
+    let mut pem = read(key_file)?;
+    pem.push(b'\n');
+    pem.extend(read(cert_file)?);
+    Identity::from_pem(&pem).map_err(|_| BuildError::ClientCertificate)
+}

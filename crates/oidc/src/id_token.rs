@@ -1,6 +1,14 @@
 //! ID tokens: what a login expects of one and what a valid one says (OpenID Connect Core 2 and 3.1.3.7).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use ring::rand::SystemRandom;
 use serde_json::{Map, Value};
+
+use crate::claims::Judge;
+use crate::json::seconds;
+use crate::{IdTokenError, ProviderSettings};
 
 /// What the login that is being finished asked for.
 #[derive(Clone, Copy, Default)]
@@ -43,4 +51,103 @@ impl std::fmt::Debug for IdToken {
             .field("iat", &self.iat)
             .finish_non_exhaustive()
     }
+}
+
+impl IdToken {
+    /// Judges the claims of a login's token, whose signature has been verified.
+    pub(crate) fn of_login(
+        claims: Map<String, Value>,
+        settings: &ProviderSettings,
+        expected: &Expected<'_>,
+        now: u64,
+    ) -> Result<Self, IdTokenError> {
+        let judge = Judge {
+            claims: &claims,
+            now,
+            tolerance_secs: settings.clock_tolerance_secs,
+        };
+        let nonce = judge.text("nonce").unwrap_or_default();
+        if expected.nonce.is_empty() || !constant_time_equal(nonce, expected.nonce) {
+            return Err(IdTokenError::Nonce);
+        }
+        access_token_hash(&judge, settings, expected.access_token)?;
+        let auth_time = judge.authentication(expected.max_age.or(settings.configured_max_age()))?;
+        if let Some(wanted) = expected.acr_values.or(settings.configured_acr_values()) {
+            let acr = judge.text("acr").ok_or(IdTokenError::Acr)?;
+            if !wanted.split(' ').any(|one| one == acr) {
+                return Err(IdTokenError::Acr);
+            }
+        }
+        judge.organization(settings.organization.as_deref().or(expected.organization))?;
+        Self::common(&judge, settings, auth_time)
+    }
+
+    /// Judges the claims of a refresh's token: the same person (OpenID Connect Core 12.2).
+    pub(crate) fn of_refresh(
+        claims: Map<String, Value>,
+        settings: &ProviderSettings,
+        iss: &str,
+        sub: &str,
+        now: u64,
+    ) -> Result<Self, IdTokenError> {
+        let judge = Judge {
+            claims: &claims,
+            now,
+            tolerance_secs: settings.clock_tolerance_secs,
+        };
+        judge.issuer(iss)?;
+        if judge.subject()? != sub {
+            return Err(IdTokenError::Subject);
+        }
+        judge.organization(settings.organization.as_deref())?;
+        let auth_time = judge.authentication(None)?;
+        Self::common(&judge, settings, auth_time)
+    }
+
+    fn common(
+        judge: &Judge<'_>,
+        settings: &ProviderSettings,
+        auth_time: Option<u64>,
+    ) -> Result<Self, IdTokenError> {
+        judge.issuer(&settings.issuer)?;
+        judge.audience(&settings.client_id)?;
+        judge.validity()?;
+        let iat = judge.issued_at()?;
+        let sub = judge.subject()?.to_owned();
+        Ok(Self {
+            iss: settings.issuer.clone(),
+            sub,
+            sid: judge.text("sid").filter(|sid| !sid.is_empty()).map(str::to_owned),
+            auth_time,
+            iat,
+            session_expiry: judge.claims.get("session_expiry").and_then(seconds),
+            claims: judge.claims.clone(),
+        })
+    }
+}
+
+fn access_token_hash(
+    judge: &Judge<'_>,
+    settings: &ProviderSettings,
+    access_token: Option<&str>,
+) -> Result<(), IdTokenError> {
+    let (Some(claim), Some(access_token)) = (judge.claims.get("at_hash"), access_token) else {
+        return Ok(());
+    };
+    let hash = ring::digest::digest(settings.id_token_alg.digest(), access_token.as_bytes());
+    let half = hash.as_ref().split_at(hash.as_ref().len() / 2).0;
+    let expected = URL_SAFE_NO_PAD.encode(half);
+    if claim.as_str() == Some(expected.as_str()) {
+        Ok(())
+    } else {
+        Err(IdTokenError::AccessTokenHash)
+    }
+}
+
+/// Compares without telling by its duration where the texts differ: both are hashed under a key of the moment.
+fn constant_time_equal(left: &str, right: &str) -> bool {
+    let Ok(key) = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()) else {
+        return false;
+    };
+    hmac::verify(&key, left.as_bytes(), hmac::sign(&key, right.as_bytes()).as_ref()).is_ok()
 }

@@ -1,1 +1,55 @@
-//! Being built.
+//! JSON objects in which no name stands twice: two readers could understand such an object differently
+//! (RFC 8725 section 2.4, RFC 7519 section 4).
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+struct Strict(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(StrictVisitor)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Strict;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object without duplicate names")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Strict, A::Error> {
+        let mut members = Map::new();
+        while let Some((name, value)) = access.next_entry::<String, Value>()? {
+            if members.insert(name, value).is_some() {
+                return Err(A::Error::custom("duplicate name"));
+            }
+        }
+        Ok(Strict(members))
+    }
+}
+
+/// Parses an object; `None` when it is no object, has trailing text or a duplicate name at its top level.
+pub(crate) fn strict_object(bytes: &[u8]) -> Option<Map<String, Value>> {
+    serde_json::from_slice::<Strict>(bytes)
+        .ok()
+        .map(|strict| strict.0)
+}
+
+/// A numeric date or count of seconds: a JSON number that is not negative, its fraction cut.
+pub(crate) fn seconds(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64().filter(|number| (0.0..1e15).contains(number))?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range was checked"
+        )]
+        Some(number as u64)
+    })
+}

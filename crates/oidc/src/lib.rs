@@ -29,6 +29,7 @@ mod key_set;
 mod key_source;
 pub mod logout_token;
 pub mod metadata;
+mod provider_cache;
 pub mod random;
 mod relying_party;
 mod revocation;

@@ -3,6 +3,11 @@
 //! Deliberately absent: the guard against replays. It needs memory all replicas share, so the caller keeps
 //! `jti` until `exp`.
 
+use serde_json::{Map, Value};
+
+use crate::claims::Judge;
+use crate::{LogoutTokenError, ProviderSettings};
+
 /// A validated logout token; at least one of `sub` and `sid` is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoutToken {
@@ -18,4 +23,67 @@ pub struct LogoutToken {
     pub iat: u64,
     /// When it expires, in seconds since the Unix epoch.
     pub exp: u64,
+}
+
+const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
+/// A logout is news; an older token is a replay.
+const OLDEST_IAT_SECS: u64 = 300;
+/// Callers remember each `jti`, so its size is bounded.
+const MAX_TOKEN_ID_BYTES: usize = 512;
+
+impl LogoutToken {
+    /// Judges the claims of a token whose signature and `typ` have been checked.
+    pub(crate) fn judge(
+        claims: &Map<String, Value>,
+        settings: &ProviderSettings,
+        now: u64,
+    ) -> Result<Self, LogoutTokenError> {
+        let judge = Judge {
+            claims,
+            now,
+            tolerance_secs: settings.clock_tolerance_secs,
+        };
+        judge.issuer(&settings.issuer)?;
+        judge.audience(&settings.client_id)?;
+        let exp = judge.validity()?;
+        let iat = judge.issued_at()?;
+        if now.saturating_sub(iat) > OLDEST_IAT_SECS {
+            return Err(LogoutTokenError::Stale);
+        }
+        let jti = judge
+            .text("jti")
+            .filter(|jti| !jti.is_empty() && jti.len() <= MAX_TOKEN_ID_BYTES)
+            .ok_or(LogoutTokenError::TokenId)?;
+        if !claims
+            .get("events")
+            .and_then(|events| events.get(EVENT))
+            .is_some_and(Value::is_object)
+        {
+            return Err(LogoutTokenError::Events);
+        }
+        if claims.contains_key("nonce") {
+            return Err(LogoutTokenError::Nonce);
+        }
+        let sub = if claims.contains_key("sub") {
+            Some(judge.subject()?.to_owned())
+        } else {
+            None
+        };
+        let sid = match claims.get("sid") {
+            None => None,
+            Some(Value::String(sid)) if !sid.is_empty() => Some(sid.clone()),
+            Some(_) => return Err(LogoutTokenError::Nobody),
+        };
+        if sub.is_none() && sid.is_none() {
+            return Err(LogoutTokenError::Nobody);
+        }
+        Ok(Self {
+            iss: settings.issuer.clone(),
+            sub,
+            sid,
+            jti: jti.to_owned(),
+            iat,
+            exp,
+        })
+    }
 }

@@ -1,6 +1,10 @@
 //! Provider metadata (OpenID Connect Discovery 1.0 sections 3 and 4).
 
+use serde_json::{Map, Value};
 use url::Url;
+
+use crate::ProviderError;
+use crate::endpoint::{endpoint_is_secure, is_loopback};
 
 /// What of the provider's metadata this product uses. Every endpoint has passed the https rule.
 #[derive(Clone, Debug)]
@@ -27,4 +31,55 @@ pub struct Metadata {
     pub iss_parameter_promised: bool,
     /// Whether S256 may be used: advertised, or no methods advertised at all.
     pub supports_s256: bool,
+}
+
+impl Metadata {
+    /// Judges a discovery document: byte-exact issuer, every endpoint under the https rule.
+    pub(crate) fn from_document(document: &Map<String, Value>, issuer: &str) -> Result<Self, ProviderError> {
+        if document.get("issuer").and_then(Value::as_str) != Some(issuer) {
+            return Err(ProviderError::IssuerMismatch);
+        }
+        let on_loopback = Url::parse(issuer).is_ok_and(|url| is_loopback(&url));
+        let optional = |endpoint: &'static str| -> Result<Option<Url>, ProviderError> {
+            let Some(value) = document.get(endpoint).filter(|value| !value.is_null()) else {
+                return Ok(None);
+            };
+            let url = value.as_str().and_then(|text| Url::parse(text).ok());
+            let url = url.ok_or(ProviderError::Malformed {
+                endpoint: "discovery document",
+            })?;
+            // a public provider may not point us at plain http on our own machine
+            if !endpoint_is_secure(&url) || (url.scheme() == "http" && !on_loopback) {
+                return Err(ProviderError::InsecureEndpoint { endpoint });
+            }
+            Ok(Some(url))
+        };
+        let required = |endpoint| optional(endpoint)?.ok_or(ProviderError::MissingEndpoint { endpoint });
+        let says = |name: &str| document.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let methods = document
+            .get("code_challenge_methods_supported")
+            .and_then(Value::as_array);
+        Ok(Self {
+            issuer: issuer.to_owned(),
+            authorization_endpoint: required("authorization_endpoint")?,
+            token_endpoint: required("token_endpoint")?,
+            jwks_uri: required("jwks_uri")?,
+            userinfo_endpoint: optional("userinfo_endpoint")?,
+            end_session_endpoint: optional("end_session_endpoint")?,
+            revocation_endpoint: optional("revocation_endpoint")?,
+            pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
+            requires_pushed_requests: says("require_pushed_authorization_requests"),
+            iss_parameter_promised: says("authorization_response_iss_parameter_supported"),
+            supports_s256: methods.is_none_or(|methods| methods.iter().any(|method| method == "S256")),
+        })
+    }
+
+    /// Where an issuer's discovery document is (Discovery 4.1): a trailing slash is dropped before appending.
+    pub(crate) fn address(issuer: &str) -> Option<Url> {
+        Url::parse(&format!(
+            "{}/.well-known/openid-configuration",
+            issuer.trim_end_matches('/')
+        ))
+        .ok()
+    }
 }

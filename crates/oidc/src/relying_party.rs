@@ -2,26 +2,62 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::claims::Judge;
+use crate::endpoint::endpoint_is_secure;
+use crate::http_client::{Answer, HttpClient};
+use crate::json::strict_object;
+use crate::jws::Unverified;
+use crate::key_set::{KeySet, Verdict};
+use crate::key_source::Refetches;
+use crate::provider_cache::ProviderCache;
 use crate::{
-    AuthorizationRequest, BuildError, ClientAuth, EndSessionRequest, Expected, IdToken, IdTokenError,
-    LogoutToken, LogoutTokenError, Metadata, ProviderError, ProviderSettings, RefreshError, RefreshedTokens,
-    Revoked, TokenError, TokenHint, TokenSet, UserinfoError,
+    AuthorizationRequest, BuildError, ClientAuth, ClientSecret, EndSessionRequest, Expected, IdToken,
+    IdTokenError, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
+    RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError, authorization,
+    end_session, grant, random, userinfo,
 };
+
+/// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
+const ID_TOKEN_TYPES: [&str; 1] = ["jwt"];
+/// `typ` of signed userinfo, when there is one.
+const USERINFO_TYPES: [&str; 2] = ["jwt", "userinfo+jwt"];
+/// A key as long as the hash (RFC 7518 section 3.2).
+const LEAST_SYMMETRIC_SECRET_BYTES: usize = 32;
 
 /// Speaks to one provider as one client. Clones are cheap and share caches.
 #[derive(Clone)]
 pub struct RelyingParty {
     settings: Arc<ProviderSettings>,
+    access: Arc<ArcSwap<Access>>,
+    cache: Arc<ProviderCache>,
+}
+
+/// What is replaced as a whole when credentials change.
+struct Access {
+    http: HttpClient,
+    auth: ClientAuth,
 }
 
 impl RelyingParty {
     /// Prepares without any network; discovery happens when first needed.
     pub fn new(settings: ProviderSettings) -> Result<Self, BuildError> {
+        let issuer = Url::parse(&settings.issuer).map_err(|_| BuildError::Issuer)?;
+        let is_web = matches!(issuer.scheme(), "http" | "https") && issuer.has_host();
+        if !is_web || issuer.query().is_some() || issuer.fragment().is_some() {
+            return Err(BuildError::Issuer);
+        }
+        if !endpoint_is_secure(&issuer) {
+            return Err(BuildError::InsecureIssuer);
+        }
+        let access = Access::new(&settings, settings.client_auth.clone())?;
         Ok(Self {
             settings: Arc::new(settings),
+            access: Arc::new(ArcSwap::from_pointee(access)),
+            cache: Arc::default(),
         })
     }
 
@@ -32,24 +68,60 @@ impl RelyingParty {
 
     /// The client credentials in use.
     pub fn client_auth(&self) -> ClientAuth {
-        self.settings.client_auth.clone()
+        self.access.load().auth.clone()
     }
 
     /// Takes over changed client credentials and re-reads certificate files; requests under way go on.
     pub fn reload(&self, client_auth: ClientAuth) -> Result<(), BuildError> {
-        let _ = client_auth;
+        self.access
+            .store(Arc::new(Access::new(&self.settings, client_auth)?));
         Ok(())
     }
 
     /// The provider's metadata, from the cache when fresh, stale when the provider is down.
     pub async fn metadata(&self) -> Result<Arc<Metadata>, ProviderError> {
-        Err(ProviderError::IssuerMismatch)
+        let access = self.access.load_full();
+        self.cache.metadata(&access.http, &self.settings).await
     }
 
     /// Where to send the browser for a login.
     pub async fn authorization_url(&self, request: &AuthorizationRequest<'_>) -> Result<Url, ProviderError> {
-        let _ = request;
-        Err(ProviderError::IssuerMismatch)
+        let metadata = self.metadata().await?;
+        if !metadata.supports_s256 {
+            return Err(ProviderError::NoS256);
+        }
+        let parameters = authorization::parameters(&self.settings, request);
+        let mut url = metadata.authorization_endpoint.clone();
+        let pushed = match (&metadata.pushed_authorization_request_endpoint, self.settings.par) {
+            (None, Par::Auto | Par::Off) if !metadata.requires_pushed_requests => None,
+            (Some(_), Par::Off) if !metadata.requires_pushed_requests => None,
+            (None, _) | (Some(_), Par::Off) => return Err(ProviderError::PushedRequests),
+            (Some(endpoint), Par::Auto | Par::Require) => {
+                Some(self.push(endpoint, &parameters, request.now).await?)
+            }
+        };
+        match pushed {
+            Some(request_uri) => url
+                .query_pairs_mut()
+                .append_pair("client_id", &self.settings.client_id)
+                .append_pair("request_uri", &request_uri),
+            None => url.query_pairs_mut().extend_pairs(parameters),
+        };
+        Ok(url)
+    }
+
+    async fn push(
+        &self,
+        url: &Url,
+        parameters: &[(String, String)],
+        now: u64,
+    ) -> Result<String, ProviderError> {
+        let endpoint = "pushed_authorization_request_endpoint";
+        let fields: Vec<(&str, &str)> = parameters
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        grant::pushed_answer(&self.post(endpoint, url, &fields, now).await?, endpoint)
     }
 
     /// Exchanges an authorization code (OpenID Connect Core 3.1.3).
@@ -60,8 +132,17 @@ impl RelyingParty {
         redirect_uri: &str,
         now: u64,
     ) -> Result<TokenSet, TokenError> {
-        let _ = (code, verifier, redirect_uri, now);
-        Err(ProviderError::IssuerMismatch.into())
+        let metadata = self.metadata().await?;
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", redirect_uri),
+            ("code_verifier", verifier),
+        ];
+        let answer = self
+            .post("token_endpoint", &metadata.token_endpoint, &fields, now)
+            .await?;
+        grant::code_answer(&answer, &self.settings, now)
     }
 
     /// Validates the ID token of a login (OpenID Connect Core 3.1.3.7).
@@ -71,8 +152,8 @@ impl RelyingParty {
         expected: &Expected<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
-        let _ = (raw, expected, now);
-        Err(ProviderError::IssuerMismatch.into())
+        let claims = self.verified_claims(raw, &ID_TOKEN_TYPES).await?;
+        IdToken::of_login(claims, &self.settings, expected, now)
     }
 
     /// Validates the ID token of a refresh: the same person at the same provider (OpenID Connect Core 12.2).
@@ -83,8 +164,8 @@ impl RelyingParty {
         sub: &str,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
-        let _ = (raw, iss, sub, now);
-        Err(ProviderError::IssuerMismatch.into())
+        let claims = self.verified_claims(raw, &ID_TOKEN_TYPES).await?;
+        IdToken::of_refresh(claims, &self.settings, iss, sub, now)
     }
 
     /// Reads userinfo about `expected_sub`, without claims only the ID token may make (OpenID Connect Core 5.3).
@@ -93,20 +174,73 @@ impl RelyingParty {
         access_token: &str,
         expected_sub: &str,
     ) -> Result<Map<String, Value>, UserinfoError> {
-        let _ = (access_token, expected_sub);
-        Err(ProviderError::IssuerMismatch.into())
+        let endpoint = "userinfo_endpoint";
+        let metadata = self.metadata().await?;
+        let url = metadata
+            .userinfo_endpoint
+            .as_ref()
+            .ok_or(ProviderError::MissingEndpoint { endpoint })?;
+        let answer = self
+            .access
+            .load_full()
+            .http
+            .get_with_token(endpoint, url, access_token)
+            .await?;
+        match answer.status {
+            200 => {}
+            401 | 403 => return Err(UserinfoError::Unauthorized),
+            _ => return Err(answer.status_error().into()),
+        }
+        if answer.content_type != "application/jwt" {
+            let claims = answer.is_json().then(|| strict_object(&answer.body));
+            let claims = claims.ok_or(ProviderError::ContentType { endpoint })?;
+            return userinfo::about(claims.ok_or(UserinfoError::Malformed)?, expected_sub);
+        }
+        let raw = std::str::from_utf8(&answer.body).map_err(|_| UserinfoError::Malformed)?;
+        let claims = self
+            .verified_claims(raw.trim(), &USERINFO_TYPES)
+            .await
+            .map_err(UserinfoError::Token)?;
+        let judge = Judge {
+            claims: &claims,
+            now: 0,
+            tolerance_secs: 0,
+        };
+        judge
+            .issuer(&self.settings.issuer)
+            .map_err(UserinfoError::Token)?;
+        judge
+            .audience(&self.settings.client_id)
+            .map_err(UserinfoError::Token)?;
+        userinfo::about(claims, expected_sub)
     }
 
-    /// Exchanges a refresh token (RFC 6749 section 6).
+    /// Exchanges a refresh token (RFC 6749 section 6); asks for no scope, which means the granted one.
     pub async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
-        let _ = (refresh_token, now);
-        Err(RefreshError::Transient(ProviderError::IssuerMismatch))
+        let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
+        let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
+        let answer = self
+            .post("token_endpoint", &metadata.token_endpoint, &fields, now)
+            .await;
+        grant::refresh_answer(&answer.map_err(RefreshError::Transient)?, &self.settings, now)
     }
 
     /// Revokes a token (RFC 7009).
     pub async fn revoke(&self, token: &str, hint: TokenHint, now: u64) -> Result<Revoked, ProviderError> {
-        let _ = (token, hint, now);
-        Err(ProviderError::IssuerMismatch)
+        let endpoint = "revocation_endpoint";
+        let metadata = self.metadata().await?;
+        let Some(url) = &metadata.revocation_endpoint else {
+            return Ok(Revoked::NotOffered);
+        };
+        let fields = [("token", token), ("token_type_hint", hint.name())];
+        let answer = self.post(endpoint, url, &fields, now).await?;
+        if answer.status == 200 {
+            return Ok(Revoked::Done);
+        }
+        Err(grant::refusal(&answer).map_or_else(
+            || answer.status_error(),
+            |refusal| ProviderError::Refused { endpoint, refusal },
+        ))
     }
 
     /// Where to send the browser to end the provider's session too; `None` when the provider offers no such place.
@@ -114,19 +248,76 @@ impl RelyingParty {
         &self,
         request: &EndSessionRequest<'_>,
     ) -> Result<Option<Url>, ProviderError> {
-        let _ = request;
-        Err(ProviderError::IssuerMismatch)
+        let metadata = self.metadata().await?;
+        let endpoint = metadata.end_session_endpoint.as_ref();
+        Ok(endpoint.map(|endpoint| end_session::address(endpoint, &self.settings.client_id, request)))
     }
 
     /// The `/v2/logout` address of an Auth0-style provider; needs no metadata.
     pub fn auth0_logout_url(&self, return_to: &str) -> Option<Url> {
-        let _ = return_to;
-        None
+        end_session::auth0_address(&self.settings.issuer, &self.settings.client_id, return_to)
     }
 
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
     pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, LogoutTokenError> {
-        let _ = (raw, now);
-        Err(LogoutTokenError::Provider(ProviderError::IssuerMismatch))
+        let token = Unverified::parse(raw, self.settings.id_token_alg)?;
+        if !token.type_is(&["logout+jwt"]) {
+            return Err(LogoutTokenError::Type);
+        }
+        self.verify(&token, &self.cache.for_logouts).await?;
+        LogoutToken::judge(&token.claims()?, &self.settings, now)
+    }
+
+    async fn verified_claims(&self, raw: &str, types: &[&str]) -> Result<Map<String, Value>, IdTokenError> {
+        let token = Unverified::parse(raw, self.settings.id_token_alg)?;
+        if !token.type_is(types) {
+            return Err(IdTokenError::Header);
+        }
+        self.verify(&token, &self.cache.for_logins).await?;
+        token.claims()
+    }
+
+    async fn verify(&self, token: &Unverified<'_>, refetches: &Refetches) -> Result<(), IdTokenError> {
+        let access = self.access.load_full();
+        if !self.settings.id_token_alg.is_symmetric() {
+            return self
+                .cache
+                .verify(&access.http, &self.settings, token, refetches)
+                .await;
+        }
+        let secret = access.auth.secret().ok_or(IdTokenError::UnknownKey)?;
+        match KeySet::symmetric(secret.expose().as_bytes()).verify(token, self.settings.id_token_alg) {
+            Verdict::Verified => Ok(()),
+            Verdict::NoSuchKey | Verdict::BadSignature => Err(IdTokenError::Signature),
+        }
+    }
+
+    async fn post(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+        fields: &[(&str, &str)],
+        now: u64,
+    ) -> Result<Answer, ProviderError> {
+        let access = self.access.load_full();
+        let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;
+        let proof = access
+            .auth
+            .prove(&self.settings.client_id, &self.settings.issuer, &token_id, now)
+            .map_err(|_| ProviderError::ClientAssertion)?;
+        access.http.post_form(endpoint, url, proof, fields).await
+    }
+}
+
+impl Access {
+    fn new(settings: &ProviderSettings, auth: ClientAuth) -> Result<Self, BuildError> {
+        let strong = |secret: &ClientSecret| secret.expose().len() >= LEAST_SYMMETRIC_SECRET_BYTES;
+        if settings.id_token_alg.is_symmetric() && !auth.secret().is_some_and(strong) {
+            return Err(BuildError::SymmetricSecret);
+        }
+        Ok(Self {
+            http: HttpClient::new(settings, &auth)?,
+            auth,
+        })
     }
 }

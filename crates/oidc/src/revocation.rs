@@ -17,3 +17,12 @@ pub enum Revoked {
     /// The provider offers no revocation.
     NotOffered,
 }
+
+impl TokenHint {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::AccessToken => "access_token",
+            Self::RefreshToken => "refresh_token",
+        }
+    }
+}

@@ -20,18 +20,25 @@ pub(crate) fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
         "tls_client_auth" => {
             let cert_file = reader.path("OIDC_CLIENT_CERT_FILE");
             let key_file = reader.path("OIDC_CLIENT_KEY_FILE");
-            for (name, given) in
-                [("OIDC_CLIENT_CERT_FILE", cert_file.is_some()), ("OIDC_CLIENT_KEY_FILE", key_file.is_some())]
-            {
+            for (name, given) in [
+                ("OIDC_CLIENT_CERT_FILE", cert_file.is_some()),
+                ("OIDC_CLIENT_KEY_FILE", key_file.is_some()),
+            ] {
                 if !given {
                     reader.wrong(name, "is required by tls_client_auth");
                 }
             }
-            Some(ClientAuth::TlsClientAuth { cert_file: cert_file?, key_file: key_file? })
+            Some(ClientAuth::TlsClientAuth {
+                cert_file: cert_file?,
+                key_file: key_file?,
+            })
         }
         "none" => {
             if reader.is_given("OIDC_CLIENT_SECRET") {
-                reader.warn("OIDC_CLIENT_SECRET", "is not used by the client authentication method none");
+                reader.warn(
+                    "OIDC_CLIENT_SECRET",
+                    "is not used by the client authentication method none",
+                );
             }
             Some(ClientAuth::None)
         }
@@ -54,11 +61,17 @@ fn secret(reader: &mut Reader<'_>, method: &str) -> Option<ClientSecret> {
     };
     let length = secret.expose().chars().count();
     if length < LEAST_SECRET_CHARS {
-        reader.wrong("OIDC_CLIENT_SECRET", format!("must have at least {LEAST_SECRET_CHARS} characters"));
+        reader.wrong(
+            "OIDC_CLIENT_SECRET",
+            format!("must have at least {LEAST_SECRET_CHARS} characters"),
+        );
         return None;
     }
     if length < GOOD_SECRET_CHARS {
-        reader.warn("OIDC_CLIENT_SECRET", format!("has fewer than {GOOD_SECRET_CHARS} characters"));
+        reader.warn(
+            "OIDC_CLIENT_SECRET",
+            format!("has fewer than {GOOD_SECRET_CHARS} characters"),
+        );
     }
     Some(ClientSecret::new(secret.into_inner()))
 }

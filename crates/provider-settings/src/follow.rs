@@ -44,7 +44,9 @@ pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()
 
 fn take_over(party: &RelyingParty, files: &CredentialFiles) {
     let Some(auth) = current(party.client_auth(), files) else {
-        tracing::warn!("the provider credentials' file changed to something unusable; the earlier ones stay in use");
+        tracing::warn!(
+            "the provider credentials' file changed to something unusable; the earlier ones stay in use"
+        );
         return;
     };
     match party.reload(auth) {

@@ -62,7 +62,10 @@ pub fn read(reader: &mut Reader<'_>) -> ProviderSettings {
     settings.http_timeout = Duration::from_millis(reader.millis("OIDC_HTTP_TIMEOUT_MS", Zero::Refused));
     settings.clock_tolerance_secs = reader.secs("OIDC_CLOCK_TOLERANCE", Zero::Allowed);
     if settings.clock_tolerance_secs > MAX_CLOCK_TOLERANCE_SECS {
-        reader.wrong("OIDC_CLOCK_TOLERANCE", format!("must be at most {MAX_CLOCK_TOLERANCE_SECS} seconds"));
+        reader.wrong(
+            "OIDC_CLOCK_TOLERANCE",
+            format!("must be at most {MAX_CLOCK_TOLERANCE_SECS} seconds"),
+        );
     }
     settings.default_token_lifetime_secs = reader.secs("OIDC_DEFAULT_TOKEN_LIFETIME", Zero::Refused);
     settings.ca_file = reader.path("OIDC_CA_FILE");
@@ -75,8 +78,14 @@ fn issuer(reader: &mut Reader<'_>) -> String {
     if issuer.is_empty() {
         return issuer;
     }
-    match Url::parse(&issuer).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-        None => reader.wrong("OIDC_ISSUER_URL", "must be an absolute URL such as https://login.example.com"),
+    match Url::parse(&issuer)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    {
+        None => reader.wrong(
+            "OIDC_ISSUER_URL",
+            "must be an absolute URL such as https://login.example.com",
+        ),
         Some(url) if url.query().is_some() || url.fragment().is_some() => {
             reader.wrong("OIDC_ISSUER_URL", "must have neither a query nor a fragment");
         }
@@ -84,7 +93,10 @@ fn issuer(reader: &mut Reader<'_>) -> String {
             reader.wrong("OIDC_ISSUER_URL", "must not contain credentials");
         }
         Some(url) if !oidc::endpoint_is_secure(&url) => {
-            reader.wrong("OIDC_ISSUER_URL", "must use https; http is allowed on loopback only");
+            reader.wrong(
+                "OIDC_ISSUER_URL",
+                "must use https; http is allowed on loopback only",
+            );
         }
         Some(_) => {}
     }
@@ -94,7 +106,10 @@ fn issuer(reader: &mut Reader<'_>) -> String {
 fn scope(reader: &mut Reader<'_>) -> String {
     let scope = reader.text("OIDC_SCOPE");
     if !scope.split(' ').any(|member| member == "openid") {
-        reader.wrong("OIDC_SCOPE", "must contain openid as one of its space-separated members");
+        reader.wrong(
+            "OIDC_SCOPE",
+            "must contain openid as one of its space-separated members",
+        );
     }
     scope
 }
@@ -102,13 +117,17 @@ fn scope(reader: &mut Reader<'_>) -> String {
 fn algorithm(reader: &mut Reader<'_>) -> SigningAlgorithm {
     let name = reader.text("OIDC_ID_TOKEN_SIGNING_ALG");
     if name.eq_ignore_ascii_case("none") {
-        reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", "must never be none: unsigned tokens are not accepted");
+        reader.wrong(
+            "OIDC_ID_TOKEN_SIGNING_ALG",
+            "must never be none: unsigned tokens are not accepted",
+        );
         return SigningAlgorithm::Rs256;
     }
-    name.parse().unwrap_or_else(|unknown: oidc::algorithm::UnknownAlgorithm| {
-        reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", unknown.to_string());
-        SigningAlgorithm::Rs256
-    })
+    name.parse()
+        .unwrap_or_else(|unknown: oidc::algorithm::UnknownAlgorithm| {
+            reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", unknown.to_string());
+            SigningAlgorithm::Rs256
+        })
 }
 
 fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
@@ -116,14 +135,20 @@ fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
     for member in reader.list("OIDC_AUTHORIZATION_PARAMS") {
         match member.split_once('=') {
             Some((name, _)) if PROTOCOL_PARAMETERS.contains(&name) => {
-                reader.wrong("OIDC_AUTHORIZATION_PARAMS", format!("must not set {name}, which the protocol sets"));
+                reader.wrong(
+                    "OIDC_AUTHORIZATION_PARAMS",
+                    format!("must not set {name}, which the protocol sets"),
+                );
             }
             Some(("max_age", value)) if value.parse::<u64>().is_err() => {
                 reader.wrong("OIDC_AUTHORIZATION_PARAMS", "max_age must be whole seconds");
             }
             Some((name, value)) if !name.is_empty() => params.push((name.to_owned(), value.to_owned())),
             Some(_) | None => {
-                reader.wrong("OIDC_AUTHORIZATION_PARAMS", "must be a list of name=value separated by commas");
+                reader.wrong(
+                    "OIDC_AUTHORIZATION_PARAMS",
+                    "must be a list of name=value separated by commas",
+                );
             }
         }
     }
@@ -147,8 +172,12 @@ fn try_out(reader: &mut Reader<'_>, settings: &ProviderSettings) {
             reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", error.to_string());
         }
         Err(error @ BuildError::CaFile(_)) => reader.wrong("OIDC_CA_FILE", error.to_string()),
-        Err(error @ BuildError::ClientCertificate) => reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string()),
-        Err(error @ BuildError::ClientFile { .. }) => reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string()),
+        Err(error @ BuildError::ClientCertificate) => {
+            reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string())
+        }
+        Err(error @ BuildError::ClientFile { .. }) => {
+            reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string())
+        }
         Err(error @ BuildError::HttpClient(_)) => reader.wrong("OIDC_ISSUER_URL", error.to_string()),
     }
 }

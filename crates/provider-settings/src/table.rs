@@ -8,15 +8,31 @@ const fn setting(
     value: &'static str,
     help: &'static str,
 ) -> Setting {
-    Setting { name, default, value, secret: false, help }
+    Setting {
+        name,
+        default,
+        value,
+        secret: false,
+        help,
+    }
 }
 
 /// Everything about the provider and this client's registration with it.
 pub static TOPIC: Topic = Topic {
     title: "Identity provider",
     settings: &[
-        setting("OIDC_ISSUER_URL", "", "URL", "Issuer identifier, byte for byte as the provider writes it. Required; https outside loopback."),
-        setting("OIDC_CLIENT_ID", "", "TEXT", "Client identifier registered with the provider. Required."),
+        setting(
+            "OIDC_ISSUER_URL",
+            "",
+            "URL",
+            "Issuer identifier, byte for byte as the provider writes it. Required; https outside loopback.",
+        ),
+        setting(
+            "OIDC_CLIENT_ID",
+            "",
+            "TEXT",
+            "Client identifier registered with the provider. Required.",
+        ),
         Setting {
             name: "OIDC_CLIENT_SECRET",
             default: "",
@@ -30,19 +46,89 @@ pub static TOPIC: Topic = Topic {
             "client_secret_basic|client_secret_post|private_key_jwt|tls_client_auth|none",
             "How this client proves who it is.",
         ),
-        setting("OIDC_CLIENT_KEY_FILE", "", "FILE", "PEM private key (PKCS#8) for private_key_jwt (RSA, P-256 or Ed25519) and tls_client_auth."),
-        setting("OIDC_CLIENT_CERT_FILE", "", "FILE", "PEM certificate chain for tls_client_auth."),
-        setting("OIDC_SCOPE", "openid profile email", "LIST", "Scope to ask for, separated by spaces; openid must be among it."),
-        setting("OIDC_AUDIENCE", "", "TEXT", "The audience parameter of authorization requests."),
-        setting("OIDC_ORGANIZATION", "", "TEXT", "Organization every login must belong to: org_… is compared with org_id, anything else with org_name."),
-        setting("OIDC_RESPONSE_MODE", "query", "query|form_post", "How the provider hands back the answer. form_post needs an https base URL or localhost."),
-        setting("OIDC_ID_TOKEN_SIGNING_ALG", "RS256", "ALGORITHM", "The one algorithm of ID tokens and logout tokens: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA or, with a client secret of 32 bytes, HS256. Never none."),
-        setting("OIDC_AUTHORIZATION_PARAMS", "", "LIST", "Further parameters of authorization requests, as name=value."),
-        setting("OIDC_PAR", "auto", "auto|require|off", "Pushed authorization requests (RFC 9126): when the provider offers them, always, or never."),
-        setting("OIDC_DPOP", "off", "off", "Sender-constrained tokens (RFC 9449). Not supported yet: only off is accepted."),
-        setting("OIDC_CLOCK_TOLERANCE", "60", "SECONDS", "By how much the provider's clock may differ from ours; 0 is none, 300 the most."),
-        setting("OIDC_HTTP_TIMEOUT_MS", "5000", "MS", "Bound on each exchange with the provider."),
-        setting("OIDC_DEFAULT_TOKEN_LIFETIME", "300", "SECONDS", "Lifetime assumed for an access token whose response names none."),
-        setting("OIDC_CA_FILE", "", "FILE", "PEM certificates of the authorities trusted for the provider, instead of the public ones."),
+        setting(
+            "OIDC_CLIENT_KEY_FILE",
+            "",
+            "FILE",
+            "PEM private key (PKCS#8) for private_key_jwt (RSA, P-256 or Ed25519) and tls_client_auth.",
+        ),
+        setting(
+            "OIDC_CLIENT_CERT_FILE",
+            "",
+            "FILE",
+            "PEM certificate chain for tls_client_auth.",
+        ),
+        setting(
+            "OIDC_SCOPE",
+            "openid profile email",
+            "LIST",
+            "Scope to ask for, separated by spaces; openid must be among it.",
+        ),
+        setting(
+            "OIDC_AUDIENCE",
+            "",
+            "TEXT",
+            "The audience parameter of authorization requests.",
+        ),
+        setting(
+            "OIDC_ORGANIZATION",
+            "",
+            "TEXT",
+            "Organization every login must belong to: org_… is compared with org_id, anything else with org_name.",
+        ),
+        setting(
+            "OIDC_RESPONSE_MODE",
+            "query",
+            "query|form_post",
+            "How the provider hands back the answer. form_post needs an https base URL or localhost.",
+        ),
+        setting(
+            "OIDC_ID_TOKEN_SIGNING_ALG",
+            "RS256",
+            "ALGORITHM",
+            "The one algorithm of ID tokens and logout tokens: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA or, with a client secret of 32 bytes, HS256. Never none.",
+        ),
+        setting(
+            "OIDC_AUTHORIZATION_PARAMS",
+            "",
+            "LIST",
+            "Further parameters of authorization requests, as name=value.",
+        ),
+        setting(
+            "OIDC_PAR",
+            "auto",
+            "auto|require|off",
+            "Pushed authorization requests (RFC 9126): when the provider offers them, always, or never.",
+        ),
+        setting(
+            "OIDC_DPOP",
+            "off",
+            "off",
+            "Sender-constrained tokens (RFC 9449). Not supported yet: only off is accepted.",
+        ),
+        setting(
+            "OIDC_CLOCK_TOLERANCE",
+            "60",
+            "SECONDS",
+            "By how much the provider's clock may differ from ours; 0 is none, 300 the most.",
+        ),
+        setting(
+            "OIDC_HTTP_TIMEOUT_MS",
+            "5000",
+            "MS",
+            "Bound on each exchange with the provider.",
+        ),
+        setting(
+            "OIDC_DEFAULT_TOKEN_LIFETIME",
+            "300",
+            "SECONDS",
+            "Lifetime assumed for an access token whose response names none.",
+        ),
+        setting(
+            "OIDC_CA_FILE",
+            "",
+            "FILE",
+            "PEM certificates of the authorities trusted for the provider, instead of the public ones.",
+        ),
     ],
 };

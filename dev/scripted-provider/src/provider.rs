@@ -49,7 +49,6 @@ impl Drop for Gate {
 
 impl ScriptedProvider {
     /// Starts on a free loopback port.
-    #[expect(clippy::new_without_default, reason = "starting a server is no default")]
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
         let port = listener.local_addr().expect("a bound address").port();
