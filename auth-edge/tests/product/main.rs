@@ -1,6 +1,6 @@
 //! The edge as browsers and providers meet it: real HTTP, the real session service in this process, a scripted provider.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod callback;
 mod gateway;
@@ -9,5 +9,6 @@ mod logout;
 mod outages;
 mod profile;
 mod provider_logout;
+mod real_provider;
 mod routes;
 mod support;

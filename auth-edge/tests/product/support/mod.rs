@@ -10,13 +10,18 @@ use auth_edge::settings::{SERVICE, read};
 use auth_edge::{routes, start};
 use chassis::clock::{Clock, ManualClock, SystemClock};
 use chassis::settings::{Reader, Source};
+use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::v1::{CreateSessionRequest, TokenSet};
+use session_proto::{claims, timestamp};
+use auth_edge::keys::Keys;
+use chassis::secret::Secret;
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use browser::{Answer, Browser};
-pub use upstream::Upstream;
 use session_service::SessionService;
+pub(crate) use upstream::Upstream;
 
 /// The secret of every edge under test, unless a test sets another.
 pub(crate) const SECRET: &str = "a secret for tests that is long enough";
@@ -46,10 +51,24 @@ impl Stack {
 
     /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
+    }
+
+    /// As [`Stack::with`], on a listener whose address somebody has to know before.
+    pub(crate) async fn on(listener: TcpListener, settings: &[(&str, &str)]) -> Self {
         let provider = ScriptedProvider::start();
         let clock = ManualClock::new(SystemClock.now_ms());
-        let sessions = SessionService::start(&provider, &clock).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let given = |name: &str, otherwise: &str| {
+            let found = settings.iter().find(|(known, _)| *known == name);
+            found.map_or(otherwise, |(_, value)| value).to_owned()
+        };
+        let sessions = SessionService::start(
+            &given("OIDC_ISSUER_URL", provider.issuer()),
+            &given("OIDC_CLIENT_ID", CLIENT_ID),
+            &given("OIDC_CLIENT_SECRET", CLIENT_SECRET),
+            &clock,
+        )
+        .await;
         let address = listener.local_addr().unwrap().to_string();
         let mut pairs = vec![
             ("EDGE_BASE_URL", format!("http://{address}")),
@@ -107,6 +126,40 @@ impl Stack {
     /// The base URL without a slash at the end.
     pub(crate) fn base(&self) -> &str {
         self.base.trim_end_matches('/')
+    }
+
+    /// Makes a session at the session service: name and value of its cookie (on http, with the default name).
+    pub async fn session_cookie(&self) -> (String, String) {
+        use auth_edge::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
+        let now_ms = self.clock.now_ms();
+        let user = serde_json::json!({"sub": "person-1", "name": "Ada"});
+        let client = SessionClient::new(ClientSettings::new([self.sessions.url()])).unwrap();
+        let made = client
+            .create_session(CreateSessionRequest {
+                issuer: self.provider.issuer().to_owned(),
+                user: user.as_object().map(claims::to_struct),
+                tokens: Some(TokenSet {
+                    access_token: "token-of-person-1".to_owned(),
+                    scope: "openid profile".to_owned(),
+                    expires_at: Some(timestamp::from_ms(now_ms + 3_600_000)),
+                    ..TokenSet::default()
+                }),
+                authenticated_at: Some(timestamp::from_ms(now_ms)),
+                ..CreateSessionRequest::default()
+            })
+            .await
+            .unwrap();
+        let settings = CookieSettings {
+            name: "session".to_owned(),
+            secure: false,
+            domain: None,
+            same_site: SameSite::Lax,
+            transient: false,
+        };
+        let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
+        let line = cookies.issue(&SessionId::parse(&made.session_id).unwrap(), 60).unwrap();
+        let (name, value) = line.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap();
+        (name.to_owned(), value.to_owned())
     }
 
     /// Sends bytes on a connection of their own; gives all that comes back until the edge hangs up.

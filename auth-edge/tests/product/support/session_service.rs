@@ -11,7 +11,6 @@ use chassis::clock::ManualClock;
 use chassis::secret::Reloading;
 use oidc::{ClientAuth, ClientSecret, ProviderSettings, RelyingParty};
 use ring::rand::SystemRandom;
-use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_svc::grpc::{self, Calls, Health};
 use session_svc::refresh::Refresher;
 use session_svc::session::Lifetime;
@@ -41,7 +40,12 @@ impl Drop for SessionService {
 }
 
 impl SessionService {
-    pub(crate) async fn start(provider: &ScriptedProvider, clock: &ManualClock) -> Self {
+    pub(crate) async fn start(
+        issuer: &str,
+        client_id: &str,
+        client_secret: &str,
+        clock: &ManualClock,
+    ) -> Self {
         let store = Arc::new(MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY));
         let vault = Vault::new(Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap()));
         let lifetime = Lifetime {
@@ -50,9 +54,9 @@ impl SessionService {
             roll_interval_ms: 60_000,
         };
         let keeper = Keeper::new(store, Arc::new(vault), lifetime);
-        let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
-        settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
-        let refresher = Refresher::new(keeper.clone(), Arc::new(RelyingParty::new(settings).unwrap()));
+        let mut settings = ProviderSettings::new(issuer, client_id);
+        settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(client_secret));
+        let refresher = Refresher::new(keeper.clone(), RelyingParty::new(settings).unwrap());
         let limits = Limits {
             token_expiry_margin_ms: 60_000,
             default_token_lifetime_ms: 300_000,
