@@ -104,3 +104,33 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Opening<S> {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// Whether a connection over which `sent` arrived is given up.
+    async fn is_abandoned(sent: &[u8], asked: bool) -> bool {
+        let (mut client, server) = tokio::io::duplex(64);
+        let (mut server, progress) = Opening::of(server);
+        client.write_all(sent).await.unwrap();
+        server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
+        if asked {
+            progress.request_came();
+        }
+        let given_up = abandoned(&progress, Duration::from_millis(1));
+        tokio::time::timeout(Duration::from_millis(50), given_up)
+            .await
+            .is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_given_up_only_while_its_protocol_is_unknown() {
+        assert!(is_abandoned(b"", false).await);
+        assert!(is_abandoned(b"PRI * HT", false).await);
+        assert!(!is_abandoned(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", false).await);
+        assert!(!is_abandoned(b"GET / HTTP/1.1\r\n\r\n", true).await);
+    }
+}
