@@ -32,3 +32,18 @@ impl Provider for RelyingParty {
         Self::revoke(self, refresh_token, TokenHint::RefreshToken, now).await
     }
 }
+
+#[async_trait]
+impl<P: Provider + ?Sized> Provider for std::sync::Arc<P> {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+        self.as_ref().refresh(refresh_token, now).await
+    }
+
+    async fn check(&self, raw: &str, iss: &str, sub: &str, now: u64) -> Result<IdToken, IdTokenError> {
+        self.as_ref().check(raw, iss, sub, now).await
+    }
+
+    async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
+        self.as_ref().revoke(refresh_token, now).await
+    }
+}
