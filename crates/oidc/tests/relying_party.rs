@@ -1,4 +1,9 @@
 //! The relying party against a provider that misbehaves one way at a time.
+#![expect(
+    clippy::expect_used,
+    clippy::type_complexity,
+    reason = "a panic is how a test fails; tables of cases"
+)]
 
 use oidc::{
     AuthorizationRequest, ClientAuth, ClientSecret, Expected, IdToken, IdTokenError, LogoutTokenError,
