@@ -7,7 +7,7 @@ import { buildServices, installPackages, Problem, run } from './lib/build.mjs';
 import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
-const END = '<!-- end of settings -->';
+const END = '<!-- /settings -->';
 const GENERATED = ['proto/src/gen', 'web/src/gen', 'README.md'];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
@@ -28,7 +28,7 @@ function settingsTables() {
   const end = text.indexOf(END);
   if (begin < 0 || end < begin) throw new Problem(`README.md needs the lines ${BEGIN} and ${END}`);
   const tables = ['auth-edge', 'session-svc'].map((name) => {
-    const table = execFileSync(binary(name), ['--settings-table'], { encoding: 'utf8', env: {} }).trim();
+    const table = execFileSync(binary(name), ['--settings-table'], { encoding: 'utf8', env: {} }).trim().replace(/^### /gm, '#### ');
     return `### ${name}\n\n${table}\n`;
   });
   writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables.join('\n')}\n${text.slice(end)}`);
