@@ -18,9 +18,15 @@ export function PageSkeleton({ still = false }: { still?: boolean }) {
       </div>
     </div>
   );
-  return still ? (
+  const body = still ? (
     <div aria-hidden="true">{shapes}</div>
   ) : (
     <Loading label={words.account.loading}>{shapes}</Loading>
+  );
+  return (
+    <>
+      <title>{words.title(words.nav.label)}</title>
+      {body}
+    </>
   );
 }

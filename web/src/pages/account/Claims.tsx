@@ -27,14 +27,14 @@ export function Claims({ user }: { user: User }) {
     >
       <p className={styles.note}>{say.claimsNote}</p>
       {/* Scrolls by itself, so the keyboard has to reach it. */}
-      <section id={id} aria-label={say.claims} hidden={!shown}>
+      <div id={id} hidden={!shown}>
         {shown && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region without controls needs the focus to be scrolled by keys
           <pre className={styles.claims} tabIndex={0} dir="ltr">
             {text}
           </pre>
         )}
-      </section>
+      </div>
     </Card>
   );
 }

@@ -1,0 +1,127 @@
+// What the browser tests share: the real stack, a real browser, and a page that notices what must never happen.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+import { startStack } from "../../dev/stack.mjs";
+
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+// Everything here happens on one machine: a step that takes longer is not going to happen.
+const STEP_MS = 15_000;
+const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+/** Starts provider, session service and edge on free ports. Options as in dev/stack.mjs. */
+export async function startProduct(options = {}) {
+  if (!existsSync(new URL("../dist/index.html", import.meta.url)))
+    throw new Error("no build to test: run `npm run build` first");
+  return startStack(options);
+}
+
+export async function startBrowser() {
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--no-first-run"],
+  });
+}
+
+/**
+ * A window of its own person (fresh cookies), with what it saw: `problems` are console errors and warnings, uncaught errors
+ * and requests to other origins than the stack's; `bodies` is every text the edge sent.
+ */
+export async function openWindow(browser, stack, options = {}) {
+  const context = await browser.newContext({ baseURL: stack.edgeUrl, colorScheme: "light", ...options });
+  context.setDefaultTimeout(STEP_MS);
+  const seen = { problems: [], bodies: [], pending: [] };
+  const ours = [...stack.edgeUrls, stack.edgeUrl, stack.issuer].map((url) => new URL(url).origin);
+  context.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()))
+      seen.problems.push(`console ${message.type()}: ${message.text()}`);
+  });
+  context.on("weberror", (error) => seen.problems.push(`uncaught: ${error.error()}`));
+  context.on("request", (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol.startsWith("http") && !ours.includes(origin))
+      seen.problems.push(`foreign request: ${request.url()}`);
+  });
+  context.on("response", (response) => {
+    if (!response.url().startsWith(stack.edgeUrl) || (response.status() >= 300 && response.status() < 400))
+      return;
+    seen.pending.push(
+      response.text().then(
+        (text) => seen.bodies.push({ url: response.url(), text }),
+        () => {},
+      ),
+    );
+  });
+  const page = await context.newPage();
+  return { context, page, seen };
+}
+
+/** Fills in the provider's sign-in page and waits until the browser is back at the edge. */
+export async function signInAtProvider(page, stack, account = stack.accounts[0]) {
+  await page.waitForURL((url) => url.href.startsWith(stack.issuer));
+  await page.getByLabel("E-mail").fill(account.email);
+  await page.getByLabel("Password").fill(account.password);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await Promise.race([
+    page.waitForURL((url) => url.href.startsWith(stack.edgeUrl)),
+    page
+      .getByRole("button", { name: "Continue" })
+      .click()
+      .then(() => page.waitForURL((url) => url.href.startsWith(stack.edgeUrl))),
+  ]);
+}
+
+/** From nothing to the account page. */
+export async function signIn(page, stack, account) {
+  await page.goto("/");
+  await page.locator("main").getByRole("link", { name: "Sign in" }).click();
+  await signInAtProvider(page, stack, account);
+  await page.getByRole("heading", { name: "Profile", level: 1 }).waitFor();
+}
+
+/** Fails when the console had something to say, leaving out what a test provoked on purpose. */
+export function assertQuiet(seen, except = []) {
+  const left = seen.problems.filter((problem) => !except.some((pattern) => pattern.test(problem)));
+  assert.deepEqual(left, []);
+}
+
+/** Runs axe over the page in one theme and fails with what it found. */
+export async function assertAccessible(page, where) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(await readAxe());
+  // Colours that are still on their way between two states are nobody's contrast.
+  await page.evaluate(() =>
+    Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => {}))).then(
+      () => {},
+      () => {},
+    ),
+  );
+  const { violations } = await page.evaluate(() =>
+    globalThis.axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    }),
+  );
+  const found = violations.map(
+    ({ id, nodes }) =>
+      `${where}: ${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).join("; ")}`,
+  );
+  assert.deepEqual(found, []);
+}
+
+let axe;
+async function readAxe() {
+  const { readFile } = await import("node:fs/promises");
+  axe ??= await readFile(axeSource, "utf8");
+  return axe;
+}
+
+/** Polls until `check` gives something true, for things no locator waits for. */
+export async function until(check, what, withinMs = STEP_MS) {
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const value = await check();
+    if (value) return value;
+    if (Date.now() > deadline) throw new Error(`never happened: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
