@@ -26,7 +26,10 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
         Ok(Some(current)) => current,
         Ok(None) => return refuse(&edge, &request),
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "forward auth cannot ask for the session");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "forward auth cannot ask for the session"
+            );
             return Failure::SessionServiceDown.into_response();
         }
     };
@@ -43,8 +46,16 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
     if let Some(cookie) = current.set_cookie.clone() {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
-    response.extensions_mut().insert(Handle(current.session.handle.clone()));
-    add_identity(response.headers_mut(), &Passed { current: Some(current), access_token: None });
+    response
+        .extensions_mut()
+        .insert(Handle(current.session.handle.clone()));
+    add_identity(
+        response.headers_mut(),
+        &Passed {
+            current: Some(current),
+            access_token: None,
+        },
+    );
     response
 }
 
@@ -55,9 +66,11 @@ async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<H
     }
     match edge.sessions.access_token(&current.id, Vec::new()).await {
         Ok(granted) => Ok(HeaderValue::try_from(format!("Bearer {}", granted.access_token)).ok()),
-        Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => {
-            Err(Failure::Session { reason: error.reason, scopes: None, handler: None })
-        }
+        Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(Failure::Session {
+            reason: error.reason,
+            scopes: None,
+            handler: None,
+        }),
         Err(error) if error.is_unavailable() => Err(Failure::SessionServiceDown),
         Err(_) => Ok(None),
     }
@@ -66,11 +79,14 @@ async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<H
 /// 401, or for `?redirect=1` and a person at the other end 302 to the login route.
 fn refuse(edge: &Edge, request: &Request) -> Response {
     let headers = request.headers();
-    let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect").is_some_and(|value| value == "1");
+    let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect")
+        .is_some_and(|value| value == "1");
     if !redirect || is_script(headers) || is_prefetch(headers) {
         return no_store(Failure::NotAuthenticated.into_response());
     }
-    let login = edge.settings.login_url(original(edge, request, headers).as_deref());
+    let login = edge
+        .settings
+        .login_url(original(edge, request, headers).as_deref());
     match HeaderValue::try_from(login) {
         Ok(login) => no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response()),
         Err(_) => no_store(Failure::NotAuthenticated.into_response()),
@@ -78,10 +94,13 @@ fn refuse(edge: &Edge, request: &Request) -> Response {
 }
 
 fn original(edge: &Edge, request: &Request, headers: &HeaderMap) -> Option<String> {
-    edge.trusted_proxies.original_url(request::peer(request.extensions()), headers)
+    edge.trusted_proxies
+        .original_url(request::peer(request.extensions()), headers)
 }
 
 fn no_store(mut response: Response) -> Response {
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -34,19 +34,31 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
         return Failure::MethodNotAllowed("GET, HEAD").into_response();
     }
     // Hidden files (keys, histories, version control) get into folders by accident; `.well-known` is meant to be seen.
-    if path.segments().iter().any(|segment| segment.starts_with('.') && segment != ".well-known") {
+    if path
+        .segments()
+        .iter()
+        .any(|segment| segment.starts_with('.') && segment != ".well-known")
+    {
         return Failure::NotFound.into_response();
     }
     let names_file = path.last().contains('.');
     let hashed = path.segments().get(strip).is_some_and(|first| first == HASHED) && carries_hash(path.last());
-    let asked = if names_file { path.to_encoded(strip) } else { "/index.html".to_owned() };
+    let asked = if names_file {
+        path.to_encoded(strip)
+    } else {
+        "/index.html".to_owned()
+    };
     let mut response = file(folder, &asked, request).await;
     match response.status() {
         StatusCode::NOT_FOUND => return Failure::NotFound.into_response(),
         status if status.is_server_error() => return Failure::Internal.into_response(),
         _ => {}
     }
-    let kept = if hashed && names_file { IMMUTABLE } else { REVALIDATE };
+    let kept = if hashed && names_file {
+        IMMUTABLE
+    } else {
+        REVALIDATE
+    };
     response.headers_mut().insert(header::CACHE_CONTROL, kept);
     response
 }
@@ -55,9 +67,14 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
 fn carries_hash(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     // The hash itself may hold a hyphen.
-    stem.match_indices('-').map(|(at, _)| &stem[at + 1..]).any(|hash| {
-        hash.len() >= HASH_CHARS && hash.bytes().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-    })
+    stem.match_indices('-')
+        .map(|(at, _)| &stem[at + 1..])
+        .any(|hash| {
+            hash.len() >= HASH_CHARS
+                && hash
+                    .bytes()
+                    .any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+        })
 }
 
 async fn file(folder: &Path, path: &str, request: Request) -> Response {
@@ -66,7 +83,10 @@ async fn file(folder: &Path, path: &str, request: Request) -> Response {
         Ok(uri) => parts.uri = uri,
         Err(_) => return StatusCode::NOT_FOUND.into_response(),
     }
-    let files = ServeDir::new(folder).append_index_html_on_directories(false).precompressed_br().precompressed_gzip();
+    let files = ServeDir::new(folder)
+        .append_index_html_on_directories(false)
+        .precompressed_br()
+        .precompressed_gzip();
     match files.oneshot(Request::from_parts(parts, Body::empty())).await {
         Ok(response) => response.map(Body::new),
         Err(impossible) => match impossible {},
@@ -79,7 +99,12 @@ mod tests {
 
     #[test]
     fn only_names_with_a_hash_are_kept_for_good() {
-        for name in ["index-DiwrgTda.js", "index-B2cV4x_9.css", "a-b-C-1-2-3-4-.woff2", "app-0123456789abcdef.js.map"] {
+        for name in [
+            "index-DiwrgTda.js",
+            "index-B2cV4x_9.css",
+            "a-b-C-1-2-3-4-.woff2",
+            "app-0123456789abcdef.js.map",
+        ] {
             assert!(carries_hash(name), "{name}");
         }
         for name in ["logo.svg", "my-homepage.svg", "index-abc.js", "robots.txt"] {

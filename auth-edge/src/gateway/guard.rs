@@ -6,8 +6,8 @@
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Method, header};
-use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use serde_json::Value;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, Session};
@@ -51,7 +51,10 @@ impl Missing {
         match self {
             Self::FreshSignIn(_) | Self::Class(_) => {
                 let words = "Signing in did not give what this address asks for.";
-                Self::Right(Failure::Forbidden { code: "insufficient_user_authentication", words })
+                Self::Right(Failure::Forbidden {
+                    code: "insufficient_user_authentication",
+                    words,
+                })
             }
             Self::Session | Self::Token(_) | Self::Right(_) => self,
         }
@@ -70,18 +73,33 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
     if route.guard == Guard::Open || is_preflight(request.method, request.headers) {
         return Ok(Passed::default());
     }
-    if changes_something(request) && provenance(request.headers, &edge.settings.base_url) == Provenance::Foreign {
+    if changes_something(request)
+        && provenance(request.headers, &edge.settings.base_url) == Provenance::Foreign
+    {
         return Err(Failure::Csrf.into_response());
     }
     let device = edge.device(request.headers, request.peer);
-    let current = edge.sessions.current(request.headers, Some(device)).await.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "a guard cannot ask for the session");
-        Failure::SessionServiceDown.into_response()
-    })?;
-    let Some(current) = current else { return Err(refuse(edge, route, request, Missing::Session)) };
+    let current = edge
+        .sessions
+        .current(request.headers, Some(device))
+        .await
+        .map_err(|error| {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a guard cannot ask for the session"
+            );
+            Failure::SessionServiceDown.into_response()
+        })?;
+    let Some(current) = current else {
+        return Err(refuse(edge, route, request, Missing::Session));
+    };
     let checked = check(&current.session, &route.asks, edge.clock.now_ms());
     checked.map_err(|missing| {
-        let missing = if is_fresh(&current.session, edge.clock.now_ms()) { missing.after_sign_in() } else { missing };
+        let missing = if is_fresh(&current.session, edge.clock.now_ms()) {
+            missing.after_sign_in()
+        } else {
+            missing
+        };
         refuse(edge, route, request, missing)
     })?;
     let access_token = if route.asks.token() {
@@ -90,7 +108,10 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
     } else {
         None
     };
-    Ok(Passed { access_token: access_token.filter(|_| route.asks.access_token), current: Some(current) })
+    Ok(Passed {
+        access_token: access_token.filter(|_| route.asks.access_token),
+        current: Some(current),
+    })
 }
 
 /// The parts of a request a guard looks at.
@@ -139,7 +160,10 @@ fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
     };
     if !asks.organization.as_ref().is_none_or(in_organization) {
         let words = "This address is for members of another organization.";
-        return Err(Missing::Right(Failure::Forbidden { code: "wrong_organization", words }));
+        return Err(Missing::Right(Failure::Forbidden {
+            code: "wrong_organization",
+            words,
+        }));
     }
     let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
     let holds = |(name, asked): (&String, &String)| match user.get(name) {
@@ -149,7 +173,10 @@ fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
     };
     if !asks.claims.iter().all(holds) {
         let words = "Your account does not have what this address asks for.";
-        return Err(Missing::Right(Failure::Forbidden { code: "insufficient_claims", words }));
+        return Err(Missing::Right(Failure::Forbidden {
+            code: "insufficient_claims",
+            words,
+        }));
     }
     Ok(())
 }
@@ -158,14 +185,22 @@ async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<S
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
     }
-    let error = match edge.sessions.access_token(&current.id, route.asks.scopes.clone()).await {
+    let error = match edge
+        .sessions
+        .access_token(&current.id, route.asks.scopes.clone())
+        .await
+    {
         Ok(granted) => return Ok(granted.access_token),
         Err(error) => error,
     };
     if error.is_unavailable() {
         tracing::warn!(%error, "a guard cannot ask for the access token");
         let failure = if error.reason == ErrorReason::ErrProviderUnavailable {
-            Failure::Session { reason: error.reason, scopes: None, handler: None }
+            Failure::Session {
+                reason: error.reason,
+                scopes: None,
+                handler: None,
+            }
         } else {
             Failure::SessionServiceDown
         };
@@ -174,7 +209,11 @@ async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<S
     Err(match error.reason {
         ErrorReason::ErrInsufficientScope => {
             let scopes = error.metadata.get("scopes").cloned();
-            Missing::Right(Failure::Session { reason: error.reason, scopes, handler: None })
+            Missing::Right(Failure::Session {
+                reason: error.reason,
+                scopes,
+                handler: None,
+            })
         }
         // It ended just now.
         ErrorReason::ErrMissingSession => Missing::Session,
@@ -197,7 +236,12 @@ fn refuse(edge: &Edge, route: &Route, request: &Parts<'_>, missing: Missing) -> 
         }
     }
     no_store(match missing {
-        Missing::Token(reason) => Failure::Session { reason, scopes: None, handler: None }.into_response(),
+        Missing::Token(reason) => Failure::Session {
+            reason,
+            scopes: None,
+            handler: None,
+        }
+        .into_response(),
         Missing::Session | Missing::FreshSignIn(_) | Missing::Class(_) | Missing::Right(_) => {
             Failure::NotAuthenticated.into_response()
         }
@@ -228,7 +272,9 @@ fn sign_in(edge: &Edge, uri: &Uri, missing: &Missing) -> String {
 }
 
 fn no_store(mut response: Response) -> Response {
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
@@ -254,13 +300,28 @@ mod tests {
 
     #[test]
     fn a_sign_in_may_be_as_old_as_asked_and_no_older() {
-        assert!(passes(json!({}), Asks { max_age_secs: Some(60), ..Asks::default() }));
-        assert!(!passes(json!({}), Asks { max_age_secs: Some(59), ..Asks::default() }));
+        assert!(passes(
+            json!({}),
+            Asks {
+                max_age_secs: Some(60),
+                ..Asks::default()
+            }
+        ));
+        assert!(!passes(
+            json!({}),
+            Asks {
+                max_age_secs: Some(59),
+                ..Asks::default()
+            }
+        ));
     }
 
     #[test]
     fn one_of_the_classes_asked_for_is_enough() {
-        let asks = || Asks { acr: vec!["gold".into(), "silver".into()], ..Asks::default() };
+        let asks = || Asks {
+            acr: vec!["gold".into(), "silver".into()],
+            ..Asks::default()
+        };
         assert!(passes(json!({"acr": "silver"}), asks()));
         assert!(!passes(json!({"acr": "bronze"}), asks()));
         assert!(!passes(json!({}), asks()));
@@ -268,16 +329,28 @@ mod tests {
 
     #[test]
     fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
-        let asks = |organization: &str| Asks { organization: Some(organization.to_owned()), ..Asks::default() };
-        assert!(passes(json!({"org_id": "org_1", "org_name": "Acme"}), asks("org_1")));
-        assert!(!passes(json!({"org_id": "ORG_1", "org_name": "org_1"}), asks("org_1")));
+        let asks = |organization: &str| Asks {
+            organization: Some(organization.to_owned()),
+            ..Asks::default()
+        };
+        assert!(passes(
+            json!({"org_id": "org_1", "org_name": "Acme"}),
+            asks("org_1")
+        ));
+        assert!(!passes(
+            json!({"org_id": "ORG_1", "org_name": "org_1"}),
+            asks("org_1")
+        ));
         assert!(passes(json!({"org_name": "Acme"}), asks("acme")));
         assert!(!passes(json!({}), asks("acme")));
     }
 
     #[test]
     fn a_claim_has_the_value_or_lists_it() {
-        let asks = || Asks { claims: [("groups".to_owned(), "admin".to_owned())].into(), ..Asks::default() };
+        let asks = || Asks {
+            claims: [("groups".to_owned(), "admin".to_owned())].into(),
+            ..Asks::default()
+        };
         assert!(passes(json!({"groups": "admin"}), asks()));
         assert!(passes(json!({"groups": ["staff", "admin"]}), asks()));
         assert!(!passes(json!({"groups": ["administrators"]}), asks()));

@@ -70,7 +70,11 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 /// Makes a client's headers fit for an upstream: nothing of this hop, of ours, or of somebody's identity is left.
 pub(super) fn strip_request(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
     strip_hop_by_hop(headers);
-    let doomed: Vec<HeaderName> = headers.keys().filter(|name| is_ours_to_tell(name)).cloned().collect();
+    let doomed: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_ours_to_tell(name))
+        .cloned()
+        .collect();
     for name in doomed {
         headers.remove(name);
     }
@@ -85,7 +89,11 @@ pub(super) fn strip_request(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str
 fn other_cookies(headers: &HeaderMap, is_our_cookie: impl Fn(&str) -> bool) -> Option<HeaderValue> {
     let mut kept: Vec<u8> = Vec::new();
     for line in headers.get_all(header::COOKIE) {
-        for pair in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
+        for pair in line
+            .as_bytes()
+            .split(|byte| *byte == b';')
+            .map(<[u8]>::trim_ascii)
+        {
             let ours = is_our_cookie(&cookie_name(pair));
             if pair.is_empty() || ours {
                 continue;
@@ -96,7 +104,9 @@ fn other_cookies(headers: &HeaderMap, is_our_cookie: impl Fn(&str) -> bool) -> O
             kept.extend_from_slice(pair);
         }
     }
-    let mut value = HeaderValue::from_bytes(&kept).ok().filter(|value| !value.is_empty())?;
+    let mut value = HeaderValue::from_bytes(&kept)
+        .ok()
+        .filter(|value| !value.is_empty())?;
     value.set_sensitive(true);
     Some(value)
 }
@@ -113,7 +123,10 @@ fn cookie_name(pair: &[u8]) -> String {
 /// Tells the upstream, or the proxy that asked, who it is.
 pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed) {
     let Some(current) = &passed.current else { return };
-    let pairs = [("x-auth-subject", &current.session.subject), ("x-auth-session", &current.session.handle)];
+    let pairs = [
+        ("x-auth-subject", &current.session.subject),
+        ("x-auth-session", &current.session.handle),
+    ];
     for (name, value) in pairs {
         // A subject that cannot be a header value (controls, other than Latin) is left out rather than bent.
         if let Ok(value) = HeaderValue::try_from(value.as_str()) {
@@ -128,7 +141,11 @@ pub(super) fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&st
     let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
     headers.remove(header::SET_COOKIE);
     for cookie in set {
-        let pair = cookie.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+        let pair = cookie
+            .as_bytes()
+            .split(|byte| *byte == b';')
+            .next()
+            .unwrap_or_default();
         if !is_our_cookie(&cookie_name(pair)) {
             headers.append(header::SET_COOKIE, cookie);
         }
@@ -148,7 +165,10 @@ mod tests {
         pairs
             .iter()
             .map(|(name, value)| {
-                (name.parse::<HeaderName>().expect("a name"), HeaderValue::from_str(value).expect("a value"))
+                (
+                    name.parse::<HeaderName>().expect("a name"),
+                    HeaderValue::from_str(value).expect("a value"),
+                )
             })
             .collect()
     }
@@ -156,9 +176,22 @@ mod tests {
     #[test]
     fn identity_headers_are_removed_in_every_spelling() {
         for name in [
-            "X-Auth-Subject", "x_auth_subject", "X-AUTH_Subject", "x-auth_session", "X_Auth-Anything", "X-Forwarded-User",
-            "x_forwarded_user", "X-Forwarded_Email", "x-forwarded-groups", "X-Forwarded-Preferred_Username",
-            "x_forwarded_access_token", "X-Forwarded-For", "x_forwarded_for", "X-Real-IP", "X_Original_URL", "Forwarded",
+            "X-Auth-Subject",
+            "x_auth_subject",
+            "X-AUTH_Subject",
+            "x-auth_session",
+            "X_Auth-Anything",
+            "X-Forwarded-User",
+            "x_forwarded_user",
+            "X-Forwarded_Email",
+            "x-forwarded-groups",
+            "X-Forwarded-Preferred_Username",
+            "x_forwarded_access_token",
+            "X-Forwarded-For",
+            "x_forwarded_for",
+            "X-Real-IP",
+            "X_Original_URL",
+            "Forwarded",
         ] {
             let mut sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
             strip_request(&mut sent, ours);
@@ -196,7 +229,11 @@ mod tests {
         ] {
             let mut sent = headers(&[("cookie", cookie)]);
             strip_request(&mut sent, ours);
-            assert_eq!(sent.get("cookie").map(|value| value.to_str().expect("text")), expected, "{cookie}");
+            assert_eq!(
+                sent.get("cookie").map(|value| value.to_str().expect("text")),
+                expected,
+                "{cookie}"
+            );
         }
     }
 

@@ -42,7 +42,10 @@ impl Gateway {
     /// A gateway over a table that may be replaced while requests run. Does no IO.
     #[must_use]
     pub fn new(routes: Reloading<RouteTable>) -> Self {
-        Self { routes, proxy: Proxy::new() }
+        Self {
+            routes,
+            proxy: Proxy::new(),
+        }
     }
 }
 
@@ -58,24 +61,38 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
     }
     let route = match edge.gateway.routes.load().find(&path) {
         Match::Route(route) => route,
-        Match::Ambiguous => return Failure::BadRequest("The path can be read in more than one way.").into_response(),
+        Match::Ambiguous => {
+            return Failure::BadRequest("The path can be read in more than one way.").into_response();
+        }
         Match::Nothing => return Failure::NotFound.into_response(),
     };
     let mut response = through(&edge, &route, &path, request).await;
-    response.extensions_mut().insert(RouteName(Arc::clone(&route.name)));
+    response
+        .extensions_mut()
+        .insert(RouteName(Arc::clone(&route.name)));
     response
 }
 
 async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
-    let parts = guard::Parts { method: request.method(), uri: request.uri(), headers: request.headers(), peer };
+    let parts = guard::Parts {
+        method: request.method(),
+        uri: request.uri(),
+        headers: request.headers(),
+        peer,
+    };
     let passed = match guard::pass(edge, route, &parts).await {
         Ok(passed) => passed,
         Err(refused) => return refused,
     };
     let response = match &route.upstream {
         Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
-        Upstream::Http(server) => edge.gateway.proxy.forward(edge, server, route, path, &passed, request).await,
+        Upstream::Http(server) => {
+            edge.gateway
+                .proxy
+                .forward(edge, server, route, path, &passed, request)
+                .await
+        }
     };
     with_session(response, passed)
 }
@@ -83,9 +100,15 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
 /// session has opened is for nobody else: no cache may keep it, whatever the upstream says.
 fn with_session(mut response: Response, passed: Passed) -> Response {
-    let Some(current) = passed.current else { return response };
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response.headers_mut().append(header::VARY, HeaderValue::from_static("cookie"));
+    let Some(current) = passed.current else {
+        return response;
+    };
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .append(header::VARY, HeaderValue::from_static("cookie"));
     if let Some(cookie) = current.set_cookie {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

@@ -120,7 +120,9 @@ fn decode(segment: &str) -> Result<String, Ambiguous> {
             return Err(Ambiguous::Malformed);
         }
     }
-    let text = percent_decode_str(segment).decode_utf8().map_err(|_| Ambiguous::Malformed)?;
+    let text = percent_decode_str(segment)
+        .decode_utf8()
+        .map_err(|_| Ambiguous::Malformed)?;
     for (at, character) in text.char_indices() {
         match character {
             '/' | '\\' | ';' => return Err(Ambiguous::Separator),
@@ -148,7 +150,18 @@ mod tests {
 
     #[test]
     fn plain_paths_stay_as_they_came() {
-        for raw in ["/", "/a", "/a/", "/a/b%20c", "/a/%E2%82%AC", "/tags/c%23", "/a/..b", "/a/.b/...", "/a:b@c,d", "/100%25"] {
+        for raw in [
+            "/",
+            "/a",
+            "/a/",
+            "/a/b%20c",
+            "/a/%E2%82%AC",
+            "/tags/c%23",
+            "/a/..b",
+            "/a/.b/...",
+            "/a:b@c,d",
+            "/100%25",
+        ] {
             assert_eq!(sent(raw).as_deref(), Ok(raw), "{raw}");
         }
     }

@@ -51,7 +51,11 @@ impl Proxy {
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
         connector.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new().with_webpki_roots().https_or_http().enable_http1().wrap_connector(connector);
+        let connector = HttpsConnectorBuilder::new()
+            .with_webpki_roots()
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -87,12 +91,30 @@ impl Proxy {
         if let Some(token) = passed.access_token.as_ref().and_then(|token| bearer(token)) {
             parts.headers.insert(header::AUTHORIZATION, token);
         }
-        tell(&mut parts.headers, "x-forwarded-for", HeaderValue::try_from(client_address.to_string()).ok());
-        tell(&mut parts.headers, "x-forwarded-proto", Some(HeaderValue::from_static(if edge.settings.https() { "https" } else { "http" })));
-        tell(&mut parts.headers, "x-forwarded-host", own_host(&edge.settings.base_url));
+        tell(
+            &mut parts.headers,
+            "x-forwarded-for",
+            HeaderValue::try_from(client_address.to_string()).ok(),
+        );
+        tell(
+            &mut parts.headers,
+            "x-forwarded-proto",
+            Some(HeaderValue::from_static(if edge.settings.https() {
+                "https"
+            } else {
+                "http"
+            })),
+        );
+        tell(
+            &mut parts.headers,
+            "x-forwarded-host",
+            own_host(&edge.settings.base_url),
+        );
         if let Some(protocol) = wanted {
             parts.headers.insert(header::UPGRADE, protocol);
-            parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+            parts
+                .headers
+                .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         }
         parts.headers.remove(header::HOST);
         parts.uri = uri;
@@ -104,7 +126,11 @@ impl Proxy {
         match upload::within(HEAD_TIMEOUT, &progress, answer).await {
             Err(upload::Stalled) => Failure::UpstreamSlow.into_response(),
             Ok(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, http.route = &*route.name, "an upstream cannot be reached");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    http.route = &*route.name,
+                    "an upstream cannot be reached"
+                );
                 Failure::UpstreamDown.into_response()
             }
             Ok(Ok(answer)) => back(edge, answer, client),
@@ -121,10 +147,14 @@ fn back(
     let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
     if switched {
         let protocol = answer.headers().get(header::UPGRADE).cloned();
-        let Some(client) = client else { return Failure::UpstreamDown.into_response() };
+        let Some(client) = client else {
+            return Failure::UpstreamDown.into_response();
+        };
         upgrade::join(client, hyper::upgrade::on(&mut answer));
         headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
-        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        answer
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         tell(answer.headers_mut(), "upgrade", protocol);
     } else {
         headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
@@ -147,7 +177,12 @@ fn target(server: &Url, path: &RequestPath, strip: usize, query: Option<&str>) -
         target.push_str(query);
     }
     let target: PathAndQuery = target.parse().ok()?;
-    Uri::builder().scheme(scheme).authority(authority).path_and_query(target).build().ok()
+    Uri::builder()
+        .scheme(scheme)
+        .authority(authority)
+        .path_and_query(target)
+        .build()
+        .ok()
 }
 
 /// Host and port of the base URL: what a client says in `Host` is its own invention.
@@ -182,7 +217,13 @@ mod tests {
         let server = Url::parse("http://orders:8080").unwrap();
         let path = RequestPath::parse("/api/./orders/a%20b").unwrap();
         let uri = target(&server, &path, 0, Some("q=http://evil.example/")).unwrap();
-        assert_eq!(uri.to_string(), "http://orders:8080/api/orders/a%20b?q=http://evil.example/");
-        assert_eq!(target(&server, &path, 2, None).unwrap().to_string(), "http://orders:8080/a%20b");
+        assert_eq!(
+            uri.to_string(),
+            "http://orders:8080/api/orders/a%20b?q=http://evil.example/"
+        );
+        assert_eq!(
+            target(&server, &path, 2, None).unwrap().to_string(),
+            "http://orders:8080/a%20b"
+        );
     }
 }

@@ -32,7 +32,10 @@ pub struct Mistake {
 /// # Errors
 /// Every mistake, in the order of the file.
 pub fn parse(text: &str) -> Result<RouteTable, Vec<Mistake>> {
-    let mut reading = Reading { text, mistakes: Vec::new() };
+    let mut reading = Reading {
+        text,
+        mistakes: Vec::new(),
+    };
     let (document, syntax) = DeTable::parse_recoverable(text);
     for error in syntax {
         reading.wrong(&error.span().unwrap_or_default(), error.message());
@@ -60,7 +63,10 @@ impl Reading<'_> {
     fn wrong(&mut self, span: &Range<usize>, text: impl Into<String>) {
         let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        self.mistakes.push(Mistake { line, text: text.into() });
+        self.mistakes.push(Mistake {
+            line,
+            text: text.into(),
+        });
     }
 
     fn document(&mut self, document: &DeTable<'_>) -> Vec<Route> {
@@ -76,17 +82,31 @@ impl Reading<'_> {
                         }
                     }
                 }
-                ("route", _) => self.wrong(&key.span(), "routes have to be a list of tables: write [[route]]"),
-                (other, _) => self.wrong(&key.span(), format!("unknown key {other:?}: the file holds [[route]] tables alone")),
+                ("route", _) => {
+                    self.wrong(&key.span(), "routes have to be a list of tables: write [[route]]")
+                }
+                (other, _) => self.wrong(
+                    &key.span(),
+                    format!("unknown key {other:?}: the file holds [[route]] tables alone"),
+                ),
             }
         }
         if routes.len() > MAX_ROUTES {
-            self.wrong(&(0..0), format!("there are {} routes; at most {MAX_ROUTES} are taken", routes.len()));
+            self.wrong(
+                &(0..0),
+                format!(
+                    "there are {} routes; at most {MAX_ROUTES} are taken",
+                    routes.len()
+                ),
+            );
         }
         let mut seen = BTreeSet::new();
         for (span, route) in &routes {
             if !seen.insert((route.segments.clone(), route.prefix)) {
-                self.wrong(span, format!("path {:?} is there twice: keep one of the two", route.name));
+                self.wrong(
+                    span,
+                    format!("path {:?} is there twice: keep one of the two", route.name),
+                );
             }
         }
         routes.into_iter().map(|(_, route)| route).collect()
@@ -100,9 +120,18 @@ impl Reading<'_> {
         for (key, value) in fields {
             let key_span = key.span();
             match key.get_ref().as_ref() {
-                "path" => path = self.string(value).and_then(|text| self.path(&value.span(), &text)).or(path),
+                "path" => {
+                    path = self
+                        .string(value)
+                        .and_then(|text| self.path(&value.span(), &text))
+                        .or(path)
+                }
                 "guard" => guard = self.guard(value),
-                "upstream" => upstream = self.string(value).and_then(|text| self.upstream(&value.span(), &text)),
+                "upstream" => {
+                    upstream = self
+                        .string(value)
+                        .and_then(|text| self.upstream(&value.span(), &text))
+                }
                 "strip_prefix" => strip_prefix = self.boolean(value),
                 "access_token" => asks.access_token = self.boolean(value),
                 "require_token" => asks.require_token = self.boolean(value),
@@ -130,7 +159,15 @@ impl Reading<'_> {
             return None;
         }
         let ((name, segments, prefix), guard, upstream) = (path?, guard?, upstream?);
-        let route = Route { name: name.into(), segments, prefix, guard, upstream, strip_prefix, asks };
+        let route = Route {
+            name: name.into(),
+            segments,
+            prefix,
+            guard,
+            upstream,
+            strip_prefix,
+            asks,
+        };
         Some((span.clone(), route))
     }
 
@@ -141,7 +178,10 @@ impl Reading<'_> {
             None => (text, false),
         };
         if stem.contains(['*', '?', '#']) {
-            self.wrong(span, format!("path {text:?}: \"*\" can only be the whole last segment, and no query is matched"));
+            self.wrong(
+                span,
+                format!("path {text:?}: \"*\" can only be the whole last segment, and no query is matched"),
+            );
             return None;
         }
         match RequestPath::parse(stem) {
@@ -150,7 +190,10 @@ impl Reading<'_> {
                 None
             }
             Ok(path) if path.to_encoded(0) != stem => {
-                self.wrong(span, format!("path {text:?} can never match: write {:?}", path.to_encoded(0)));
+                self.wrong(
+                    span,
+                    format!("path {text:?} can never match: write {:?}", path.to_encoded(0)),
+                );
                 None
             }
             Ok(path) if is_reserved(&format!("/{}", path.segments().join("/"))) => {
@@ -167,24 +210,38 @@ impl Reading<'_> {
             "api" => Some(Guard::Api),
             "none" => Some(Guard::Open),
             other => {
-                self.wrong(&value.span(), format!("guard {other:?} is unknown: write \"page\", \"api\" or \"none\""));
+                self.wrong(
+                    &value.span(),
+                    format!("guard {other:?} is unknown: write \"page\", \"api\" or \"none\""),
+                );
                 None
             }
         }
     }
 
     fn upstream(&mut self, span: &Range<usize>, text: &str) -> Option<Upstream> {
-        if let Some(directory) = text.strip_prefix("dir:").filter(|directory| !directory.is_empty()) {
+        if let Some(directory) = text
+            .strip_prefix("dir:")
+            .filter(|directory| !directory.is_empty())
+        {
             return Some(Upstream::Directory(PathBuf::from(directory)));
         }
-        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = Url::parse(text)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let plain = url.filter(|url| {
-            url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty()
+            url.path() == "/"
+                && url.query().is_none()
+                && url.fragment().is_none()
+                && url.username().is_empty()
                 && url.password().is_none()
         });
         if plain.is_none() {
             // The value is not repeated: it could hold a password.
-            self.wrong(span, "upstream has to be \"dir:PATH\" or \"http(s)://host:port\" without anything behind");
+            self.wrong(
+                span,
+                "upstream has to be \"dir:PATH\" or \"http(s)://host:port\" without anything behind",
+            );
         }
         plain.map(Upstream::Http)
     }
@@ -234,7 +291,10 @@ impl Reading<'_> {
 
     fn claims(&mut self, value: &Value<'_>) -> BTreeMap<String, String> {
         let DeValue::Table(claims) = value.get_ref() else {
-            self.wrong(&value.span(), "expected a table of claims: { groups = \"admin\" }");
+            self.wrong(
+                &value.span(),
+                "expected a table of claims: { groups = \"admin\" }",
+            );
             return BTreeMap::new();
         };
         let mut read = BTreeMap::new();

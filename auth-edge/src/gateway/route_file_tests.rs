@@ -63,7 +63,13 @@ fn the_most_specific_route_wins_whatever_the_order() {
 #[test]
 fn a_guard_is_not_passed_by_another_letter_case_or_a_closing_dot() {
     let table = parse(TABLE).expect("a right table");
-    for path in ["/Account/a", "/ACCOUNT", "/account./a", "/api/Orders/7", "/api/orders%20/7"] {
+    for path in [
+        "/Account/a",
+        "/ACCOUNT",
+        "/account./a",
+        "/api/Orders/7",
+        "/api/orders%20/7",
+    ] {
         assert_eq!(name(&table, path), "ambiguous", "{path}");
     }
     assert_eq!(name(&table, "/About"), "/*");
@@ -71,7 +77,8 @@ fn a_guard_is_not_passed_by_another_letter_case_or_a_closing_dot() {
 
 #[test]
 fn without_a_route_nothing_answers() {
-    let table = parse("[[route]]\npath = \"/a\"\nguard = \"none\"\nupstream = \"http://a\"").expect("a right table");
+    let table =
+        parse("[[route]]\npath = \"/a\"\nguard = \"none\"\nupstream = \"http://a\"").expect("a right table");
     assert_eq!(name(&table, "/a"), "/a");
     assert_eq!(name(&table, "/a/b"), "nothing");
     assert_eq!(parse("").expect("an empty table is right"), RouteTable::default());
@@ -80,7 +87,11 @@ fn without_a_route_nothing_answers() {
 #[test]
 fn what_a_guard_asks_is_read() {
     let table = parse(TABLE).expect("a right table");
-    let orders = table.routes().iter().find(|route| &*route.name == "/api/orders/*").expect("the route");
+    let orders = table
+        .routes()
+        .iter()
+        .find(|route| &*route.name == "/api/orders/*")
+        .expect("the route");
     assert_eq!(orders.guard, Guard::Api);
     assert!(orders.asks.access_token && orders.asks.token());
     assert_eq!(orders.asks.scopes, ["orders:read"]);
@@ -104,24 +115,49 @@ fn every_mistake_is_named_at_once_with_its_line() {
         "line 7: guard = \"none\" asks for nothing",
         "line 11: unknown key \"routes\"",
     ] {
-        assert!(told.iter().any(|line| line.starts_with(expected)), "{expected}: {told:#?}");
+        assert!(
+            told.iter().any(|line| line.starts_with(expected)),
+            "{expected}: {told:#?}"
+        );
     }
 }
 
 #[test]
 fn wrong_values_are_refused() {
-    let route = |more: &str| format!("[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a:1\"\n{more}");
+    let route =
+        |more: &str| format!("[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a:1\"\n{more}");
     assert!(parse(&route("")).is_ok());
     for more in [
-        "max_age = 0", "max_age = -1", "max_age = \"1\"", "scopes = []", "scopes = \"a\"", "scopes = [1]", "acr = [\"\"]",
-        "strip_prefix = 1", "claims = { a = 1 }", "organization = \"\"", "upstream_jwt = true", "path = \"/b\"", "x",
+        "max_age = 0",
+        "max_age = -1",
+        "max_age = \"1\"",
+        "scopes = []",
+        "scopes = \"a\"",
+        "scopes = [1]",
+        "acr = [\"\"]",
+        "strip_prefix = 1",
+        "claims = { a = 1 }",
+        "organization = \"\"",
+        "upstream_jwt = true",
+        "path = \"/b\"",
+        "x",
     ] {
         assert!(parse(&route(more)).is_err(), "{more}");
     }
     for (path, upstream) in [
-        ("/a*", "http://a"), ("/a/*/b", "http://a"), ("/a//b", "http://a"), ("/a/../b", "http://a"), ("/a?b", "http://a"),
-        ("/api/auth/x", "http://a"), ("/API/AUTH", "http://a"), ("", "http://a"), ("/a", "http://a/b"), ("/a", "http://u:p@a"),
-        ("/a", "http://a?b"), ("/a", "dir:"), ("/a", "a"),
+        ("/a*", "http://a"),
+        ("/a/*/b", "http://a"),
+        ("/a//b", "http://a"),
+        ("/a/../b", "http://a"),
+        ("/a?b", "http://a"),
+        ("/api/auth/x", "http://a"),
+        ("/API/AUTH", "http://a"),
+        ("", "http://a"),
+        ("/a", "http://a/b"),
+        ("/a", "http://u:p@a"),
+        ("/a", "http://a?b"),
+        ("/a", "dir:"),
+        ("/a", "a"),
     ] {
         let table = format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = {upstream:?}");
         assert!(parse(&table).is_err(), "{path} {upstream}");
@@ -130,7 +166,8 @@ fn wrong_values_are_refused() {
 
 #[test]
 fn the_same_path_twice_is_a_mistake() {
-    let one = |path: &str| format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = \"http://a:1\"\n");
+    let one =
+        |path: &str| format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = \"http://a:1\"\n");
     for (first, second) in [("/a", "/a"), ("/a", "/a/"), ("/a/*", "/a/*"), ("/a", "/%61")] {
         assert!(parse(&(one(first) + &one(second))).is_err(), "{first} {second}");
     }

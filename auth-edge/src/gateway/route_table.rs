@@ -80,9 +80,17 @@ pub struct Route {
 
 impl Route {
     fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
-        let long_enough =
-            if self.prefix { path.len() >= self.segments.len() } else { path.len() == self.segments.len() };
-        long_enough && self.segments.iter().zip(path).all(|(rule, asked)| same(rule, asked))
+        let long_enough = if self.prefix {
+            path.len() >= self.segments.len()
+        } else {
+            path.len() == self.segments.len()
+        };
+        long_enough
+            && self
+                .segments
+                .iter()
+                .zip(path)
+                .all(|(rule, asked)| same(rule, asked))
     }
 
     /// How many leading segments the upstream does not see.
@@ -114,7 +122,9 @@ impl RouteTable {
     /// Sorts rules by how specific they are: longer before shorter, exact before prefix.
     pub(super) fn new(mut routes: Vec<Route>) -> Self {
         routes.sort_by_key(|route| (std::cmp::Reverse(route.segments.len()), route.prefix));
-        Self { routes: routes.into_iter().map(Arc::new).collect() }
+        Self {
+            routes: routes.into_iter().map(Arc::new).collect(),
+        }
     }
 
     /// All rules, the most specific first.
@@ -127,7 +137,9 @@ impl RouteTable {
     #[must_use]
     pub fn find(&self, path: &RequestPath) -> Match {
         let by = |same: fn(&str, &str) -> bool| {
-            self.routes.iter().find(|route| route.matches(path.segments(), same))
+            self.routes
+                .iter()
+                .find(|route| route.matches(path.segments(), same))
         };
         let exact = by(|rule, asked| rule == asked);
         let loose = by(|rule, asked| folded(rule) == folded(asked));

@@ -10,11 +10,21 @@ use hyper_util::rt::TokioIo;
 /// The protocol a request wants to switch to, if it wants to and may.
 #[must_use]
 pub(super) fn wanted(headers: &HeaderMap) -> Option<HeaderValue> {
-    let lists_upgrade = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade"))
-    });
+    let lists_upgrade = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| {
+            value
+                .split(',')
+                .any(|token| token.trim().eq_ignore_ascii_case("upgrade"))
+        });
     let websocket = |value: &&HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
-    headers.get(header::UPGRADE).filter(websocket).filter(|_| lists_upgrade).cloned()
+    headers
+        .get(header::UPGRADE)
+        .filter(websocket)
+        .filter(|_| lists_upgrade)
+        .cloned()
 }
 
 /// Joins the two sides once both have switched.

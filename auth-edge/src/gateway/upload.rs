@@ -23,11 +23,21 @@ pub(super) struct Progress(Arc<AtomicU64>);
 /// A body that tells of its progress.
 pub(super) fn watched(body: Body) -> (Body, Progress) {
     let progress = Progress::default();
-    (Body::new(Watched { body, progress: progress.clone() }), progress)
+    (
+        Body::new(Watched {
+            body,
+            progress: progress.clone(),
+        }),
+        progress,
+    )
 }
 
 /// Waits for `answer`, and longer as long as the body moves.
-pub(super) async fn within<F: Future>(limit: Duration, progress: &Progress, answer: F) -> Result<F::Output, Stalled> {
+pub(super) async fn within<F: Future>(
+    limit: Duration,
+    progress: &Progress,
+    answer: F,
+) -> Result<F::Output, Stalled> {
     let mut answer = std::pin::pin!(answer);
     let mut seen = progress.0.load(Ordering::Relaxed);
     loop {
@@ -84,7 +94,10 @@ mod tests {
     async fn silence_ends_the_wait_and_progress_extends_it() {
         let limit = Duration::from_secs(60);
         let (_, silent) = watched(Body::empty());
-        assert_eq!(within(limit, &silent, std::future::pending::<()>()).await, Err(Stalled));
+        assert_eq!(
+            within(limit, &silent, std::future::pending::<()>()).await,
+            Err(Stalled)
+        );
 
         let (mut body, moving) = watched(Body::from("a byte"));
         let slow = async {

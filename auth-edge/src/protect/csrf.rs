@@ -57,7 +57,11 @@ pub fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
         }
         said_so = true;
     }
-    if said_so { Provenance::SameOrigin } else { Provenance::Unknown }
+    if said_so {
+        Provenance::SameOrigin
+    } else {
+        Provenance::Unknown
+    }
 }
 
 /// Checks a call made by one of our own scripts.
@@ -66,7 +70,11 @@ pub fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
 /// [`CsrfRefused`]; the answer is 403.
 pub fn check_script(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
     same_origin(headers, base)?;
-    if headers.contains_key(HEADER) { Ok(()) } else { Err(CsrfRefused::NoProof) }
+    if headers.contains_key(HEADER) {
+        Ok(())
+    } else {
+        Err(CsrfRefused::NoProof)
+    }
 }
 
 fn same_origin(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
@@ -95,7 +103,9 @@ impl FormTokens {
 
     /// Whether the value was issued for this session.
     pub fn verify(&self, session_id: &str, token: &str) -> bool {
-        let Ok(tag) = URL_SAFE_NO_PAD.decode(token) else { return false };
+        let Ok(tag) = URL_SAFE_NO_PAD.decode(token) else {
+            return false;
+        };
         self.keys.verify(Purpose::Csrf, &[session_id.as_bytes()], &tag)
     }
 
@@ -112,7 +122,11 @@ impl FormTokens {
     ) -> Result<(), CsrfRefused> {
         same_origin(headers, base)?;
         let by_field = || matches!((session_id, token), (Some(id), Some(token)) if self.verify(id, token));
-        if headers.contains_key(HEADER) || by_field() { Ok(()) } else { Err(CsrfRefused::NoProof) }
+        if headers.contains_key(HEADER) || by_field() {
+            Ok(())
+        } else {
+            Err(CsrfRefused::NoProof)
+        }
     }
 }
 
@@ -157,7 +171,13 @@ mod tests {
         for (pairs, expected) in [
             (&[("origin", "https://app.example")][..], Provenance::SameOrigin),
             (&[("sec-fetch-site", "same-origin")], Provenance::SameOrigin),
-            (&[("origin", "https://app.example"), ("sec-fetch-site", "same-origin")], Provenance::SameOrigin),
+            (
+                &[
+                    ("origin", "https://app.example"),
+                    ("sec-fetch-site", "same-origin"),
+                ],
+                Provenance::SameOrigin,
+            ),
             (&[], Provenance::Unknown),
             (&[("origin", "null")], Provenance::Foreign),
             (&[("origin", "https://app.example.evil")], Provenance::Foreign),
@@ -166,11 +186,20 @@ mod tests {
             (&[("origin", "https://app.example:8443")], Provenance::Foreign),
             (&[("origin", "https://APP.example")], Provenance::Foreign),
             (&[("origin", "")], Provenance::Foreign),
-            (&[("origin", "https://app.example"), ("origin", "https://evil")], Provenance::Foreign),
+            (
+                &[("origin", "https://app.example"), ("origin", "https://evil")],
+                Provenance::Foreign,
+            ),
             (&[("sec-fetch-site", "same-site")], Provenance::Foreign),
             (&[("sec-fetch-site", "cross-site")], Provenance::Foreign),
             (&[("sec-fetch-site", "none")], Provenance::Foreign),
-            (&[("origin", "https://app.example"), ("sec-fetch-site", "cross-site")], Provenance::Foreign),
+            (
+                &[
+                    ("origin", "https://app.example"),
+                    ("sec-fetch-site", "cross-site"),
+                ],
+                Provenance::Foreign,
+            ),
         ] {
             assert_eq!(provenance(&headers(pairs), &base()), expected, "{pairs:?}");
         }
@@ -180,8 +209,14 @@ mod tests {
     fn a_script_needs_the_header_and_the_origin() {
         let ours = ("origin", "https://app.example");
         assert_eq!(check_script(&headers(&[ours, ("x-csrf", "")]), &base()), Ok(()));
-        assert_eq!(check_script(&headers(&[ours]), &base()), Err(CsrfRefused::NoProof));
-        assert_eq!(check_script(&headers(&[("x-csrf", "1")]), &base()), Err(CsrfRefused::NotSameOrigin));
+        assert_eq!(
+            check_script(&headers(&[ours]), &base()),
+            Err(CsrfRefused::NoProof)
+        );
+        assert_eq!(
+            check_script(&headers(&[("x-csrf", "1")]), &base()),
+            Err(CsrfRefused::NotSameOrigin)
+        );
     }
 
     #[test]
@@ -191,7 +226,10 @@ mod tests {
         let field = tokens.issue("session-a");
         let check = |id, token| tokens.check_form(&ours, &base(), id, token);
         assert_eq!(check(Some("session-a"), Some(field.as_str())), Ok(()));
-        assert_eq!(check(Some("session-b"), Some(field.as_str())), Err(CsrfRefused::NoProof));
+        assert_eq!(
+            check(Some("session-b"), Some(field.as_str())),
+            Err(CsrfRefused::NoProof)
+        );
         assert_eq!(check(None, Some(field.as_str())), Err(CsrfRefused::NoProof));
         assert_eq!(check(Some("session-a"), None), Err(CsrfRefused::NoProof));
         assert_eq!(check(Some("session-a"), Some("")), Err(CsrfRefused::NoProof));

@@ -29,8 +29,10 @@ impl TrustedProxies {
     /// # Errors
     /// `None` when it is neither, or when it would trust the whole internet.
     pub fn parse_network(text: &str) -> Option<IpNet> {
-        let network =
-            text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
+        let network = text
+            .parse::<IpNet>()
+            .ok()
+            .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
         (network.prefix_len() > 0).then_some(network)
     }
 
@@ -53,7 +55,9 @@ impl TrustedProxies {
             if !self.trusts(client) {
                 break;
             }
-            let Some(address) = parse_hop(hop.trim()) else { break };
+            let Some(address) = parse_hop(hop.trim()) else {
+                break;
+            };
             client = address;
         }
         client
@@ -68,7 +72,8 @@ impl TrustedProxies {
         let url = match text("x-original-url") {
             Some(url) if url.starts_with("http://") || url.starts_with("https://") => url.to_owned(),
             other => {
-                let scheme = text("x-forwarded-proto").filter(|scheme| matches!(*scheme, "http" | "https"))?;
+                let scheme =
+                    text("x-forwarded-proto").filter(|scheme| matches!(*scheme, "http" | "https"))?;
                 let host = text("x-forwarded-host")?;
                 let path = other.or_else(|| text("x-forwarded-uri"))?;
                 if !path.starts_with('/') || host.contains(['/', '\\', '@', '?', '#']) {
@@ -95,7 +100,11 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
     let address = text
         .parse::<IpAddr>()
         .ok()
-        .or_else(|| text.parse::<std::net::SocketAddr>().ok().map(|socket| socket.ip()))
+        .or_else(|| {
+            text.parse::<std::net::SocketAddr>()
+                .ok()
+                .map(|socket| socket.ip())
+        })
         .or_else(|| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
     Some(address.to_canonical())
 }
@@ -107,7 +116,11 @@ mod tests {
     use std::net::IpAddr;
 
     fn proxies(list: &[&str]) -> TrustedProxies {
-        TrustedProxies::new(list.iter().map(|one| TrustedProxies::parse_network(one).expect("a network")).collect())
+        TrustedProxies::new(
+            list.iter()
+                .map(|one| TrustedProxies::parse_network(one).expect("a network"))
+                .collect(),
+        )
     }
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -162,30 +175,51 @@ mod tests {
             ("::1", "", "::1"),
         ] {
             let headers = headers(&[("x-forwarded-for", chain)]);
-            assert_eq!(trusted.client_address(ip(peer), &headers), ip(expected), "{peer} {chain}");
+            assert_eq!(
+                trusted.client_address(ip(peer), &headers),
+                ip(expected),
+                "{peer} {chain}"
+            );
         }
     }
 
     #[test]
     fn the_chain_may_come_in_several_headers() {
         let headers = headers(&[("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "1.2.3.4")]);
-        assert_eq!(proxies(&["10.0.0.1"]).client_address(ip("10.0.0.1"), &headers), ip("1.2.3.4"));
+        assert_eq!(
+            proxies(&["10.0.0.1"]).client_address(ip("10.0.0.1"), &headers),
+            ip("1.2.3.4")
+        );
     }
 
     #[test]
     fn the_original_url_comes_from_either_family_of_headers() {
         let trusted = proxies(&["10.0.0.1"]);
-        let forwarded = [("x-forwarded-proto", "https"), ("x-forwarded-host", "app.example")];
+        let forwarded = [
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "app.example"),
+        ];
         for (more, expected) in [
             (("x-forwarded-uri", "/a?b=c"), Some("https://app.example/a?b=c")),
             (("x-original-url", "/a"), Some("https://app.example/a")),
-            (("x-original-url", "http://app.example/b"), Some("http://app.example/b")),
+            (
+                ("x-original-url", "http://app.example/b"),
+                Some("http://app.example/b"),
+            ),
             (("x-forwarded-uri", "@evil.example/"), None),
             (("x-forwarded-port", "1"), None),
         ] {
             let headers = headers(&[forwarded[0], forwarded[1], more]);
-            assert_eq!(trusted.original_url(ip("10.0.0.1"), &headers).as_deref(), expected, "{more:?}");
-            assert_eq!(trusted.original_url(ip("10.0.0.2"), &headers), None, "{more:?} from anybody");
+            assert_eq!(
+                trusted.original_url(ip("10.0.0.1"), &headers).as_deref(),
+                expected,
+                "{more:?}"
+            );
+            assert_eq!(
+                trusted.original_url(ip("10.0.0.2"), &headers),
+                None,
+                "{more:?} from anybody"
+            );
         }
     }
 }

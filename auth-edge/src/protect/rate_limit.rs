@@ -48,18 +48,28 @@ impl RateLimiter {
     /// # Errors
     /// [`TooMany`] when the bucket is empty; asking again costs nothing.
     pub fn check(&self, address: IpAddr, now_ms: u64) -> Result<(), TooMany> {
-        let Some(slot) = self.slot(address) else { return Ok(()) };
+        let Some(slot) = self.slot(address) else {
+            return Ok(());
+        };
         let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
         let taken = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
             // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
-            let full_at = if full_at > now + MINUTE_US { now } else { full_at.max(now) } + self.cost_us;
+            let full_at = if full_at > now + MINUTE_US {
+                now
+            } else {
+                full_at.max(now)
+            } + self.cost_us;
             (full_at - now <= MINUTE_US).then_some(full_at)
         });
         match taken {
             Ok(_) => Ok(()),
             Err(full_at) => {
-                let wait_us = (full_at + self.cost_us).saturating_sub(now + MINUTE_US).min(self.cost_us);
-                Err(TooMany { retry_after_secs: wait_us.div_ceil(1_000_000).max(1) })
+                let wait_us = (full_at + self.cost_us)
+                    .saturating_sub(now + MINUTE_US)
+                    .min(self.cost_us);
+                Err(TooMany {
+                    retry_after_secs: wait_us.div_ceil(1_000_000).max(1),
+                })
             }
         }
     }
@@ -91,8 +101,14 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(limiter.check(ip("192.0.2.1"), start), Ok(()));
         }
-        assert_eq!(limiter.check(ip("192.0.2.1"), start), Err(TooMany { retry_after_secs: 20 }));
-        assert_eq!(limiter.check(ip("192.0.2.1"), start + 19_000), Err(TooMany { retry_after_secs: 1 }));
+        assert_eq!(
+            limiter.check(ip("192.0.2.1"), start),
+            Err(TooMany { retry_after_secs: 20 })
+        );
+        assert_eq!(
+            limiter.check(ip("192.0.2.1"), start + 19_000),
+            Err(TooMany { retry_after_secs: 1 })
+        );
         assert_eq!(limiter.check(ip("192.0.2.1"), start + 20_000), Ok(()));
         assert!(limiter.check(ip("192.0.2.1"), start + 20_000).is_err());
         for _ in 0..3 {
@@ -104,7 +120,11 @@ mod tests {
     fn another_address_has_its_own_bucket() {
         let limiter = RateLimiter::new(1);
         assert_eq!(limiter.check(ip("192.0.2.1"), 1_000_000), Ok(()));
-        let free = (0..=255_u8).filter(|last| limiter.check(IpAddr::from([198, 51, 100, *last]), 1_000_000).is_ok());
+        let free = (0..=255_u8).filter(|last| {
+            limiter
+                .check(IpAddr::from([198, 51, 100, *last]), 1_000_000)
+                .is_ok()
+        });
         assert!(free.count() > 250, "hardly any two addresses share a bucket");
     }
 

@@ -50,7 +50,10 @@ pub fn apply(headers: &mut HeaderMap, Https(https): Https, from_upstream: bool) 
         headers.entry(name).or_insert(value);
     };
     add(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    add(REFERRER_POLICY, HeaderValue::from_static("strict-origin-when-cross-origin"));
+    add(
+        REFERRER_POLICY,
+        HeaderValue::from_static("strict-origin-when-cross-origin"),
+    );
     if https {
         add(STRICT_TRANSPORT_SECURITY, HSTS);
     }
@@ -65,20 +68,28 @@ pub fn apply(headers: &mut HeaderMap, Https(https): Https, from_upstream: bool) 
         add(OPENER_POLICY, HeaderValue::from_static("same-origin"));
         // A page that allows a frame by its own policy must not have it taken away by the older header.
         if headers.get(CONTENT_SECURITY_POLICY).is_some_and(forbids_frames) {
-            headers.entry(X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("DENY"));
+            headers
+                .entry(X_FRAME_OPTIONS)
+                .or_insert(HeaderValue::from_static("DENY"));
         }
     }
-    headers.entry(RESOURCE_POLICY).or_insert(HeaderValue::from_static("same-origin"));
+    headers
+        .entry(RESOURCE_POLICY)
+        .or_insert(HeaderValue::from_static("same-origin"));
 }
 
 fn is_html(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().get(..9).is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/html")))
+    headers.get(CONTENT_TYPE).is_some_and(|kind| {
+        kind.as_bytes()
+            .get(..9)
+            .is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/html"))
+    })
 }
 
 fn forbids_frames(policy: &HeaderValue) -> bool {
-    policy.to_str().is_ok_and(|policy| policy.contains("frame-ancestors 'none'"))
+    policy
+        .to_str()
+        .is_ok_and(|policy| policy.contains("frame-ancestors 'none'"))
 }
 
 #[cfg(test)]
@@ -87,7 +98,12 @@ mod tests {
     use http::{HeaderMap, HeaderValue, header};
 
     fn html() -> HeaderMap {
-        [(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))].into_iter().collect()
+        [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        )]
+        .into_iter()
+        .collect()
     }
 
     #[test]
@@ -119,9 +135,15 @@ mod tests {
     #[test]
     fn what_a_handler_set_stays() {
         let mut headers = html();
-        headers.insert("content-security-policy", HeaderValue::from_static("frame-ancestors https://op.example"));
+        headers.insert(
+            "content-security-policy",
+            HeaderValue::from_static("frame-ancestors https://op.example"),
+        );
         apply(&mut headers, Https(true), false);
-        assert_eq!(headers["content-security-policy"], "frame-ancestors https://op.example");
+        assert_eq!(
+            headers["content-security-policy"],
+            "frame-ancestors https://op.example"
+        );
         assert!(!headers.contains_key("x-frame-options"));
     }
 

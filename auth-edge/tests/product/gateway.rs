@@ -36,7 +36,11 @@ impl Gateway {
         let mut pairs = vec![("EDGE_ROUTES", path.as_str())];
         pairs.extend_from_slice(settings);
         let stack = Stack::with(&pairs).await;
-        Self { stack, upstream, _table: table }
+        Self {
+            stack,
+            upstream,
+            _table: table,
+        }
     }
 
     /// A browser with a session made at the session service: guards do not care how it came to be.
@@ -57,10 +61,21 @@ async fn an_api_guard_tells_a_stranger_so_word_for_word_and_asks_nobody() {
         assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED));
         assert_eq!(answer.header("cache-control"), "no-store");
     }
-    browser.jar.insert("session".to_owned(), format!("{}.{}", "a".repeat(32), "b".repeat(43)));
-    assert_eq!(browser.get("/api/orders").await.status, 401, "a forged cookie is no session");
+    browser.jar.insert(
+        "session".to_owned(),
+        format!("{}.{}", "a".repeat(32), "b".repeat(43)),
+    );
+    assert_eq!(
+        browser.get("/api/orders").await.status,
+        401,
+        "a forged cookie is no session"
+    );
     assert_eq!(gateway.upstream.requests().len(), 0);
-    assert_eq!(gateway.stack.sessions.calls(), 0, "a cookie that does not verify costs no call");
+    assert_eq!(
+        gateway.stack.sessions.calls(),
+        0,
+        "a cookie that does not verify costs no call"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,11 +88,21 @@ async fn a_page_guard_sends_a_visitor_to_sign_in_and_back() {
     let login = answer.location().to_owned();
     let callback = browser.until_callback(&login).await;
     let landed = browser.visit(&callback).await;
-    assert_eq!(landed.location(), format!("{}/account/orders?q=a%26b&x=%C3%A9", gateway.stack.base()));
+    assert_eq!(
+        landed.location(),
+        format!("{}/account/orders?q=a%26b&x=%C3%A9", gateway.stack.base())
+    );
     let page = browser.visit("/account/orders?q=a%26b&x=%C3%A9").await;
     assert_eq!(page.status, 200);
-    assert_eq!(gateway.upstream.requests()[0].target, "/account/orders?q=a%26b&x=%C3%A9");
-    assert_eq!(page.header("cache-control"), "no-store", "what a session has opened is for no cache");
+    assert_eq!(
+        gateway.upstream.requests()[0].target,
+        "/account/orders?q=a%26b&x=%C3%A9"
+    );
+    assert_eq!(
+        page.header("cache-control"),
+        "no-store",
+        "what a session has opened is for no cache"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,13 +110,30 @@ async fn only_a_navigation_of_a_guarded_page_is_sent_to_sign_in() {
     let gateway = Gateway::start("", &[]).await;
     let mut browser = gateway.stack.browser();
     let image = [("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")];
-    for headers in [&SCRIPT[..], &[("accept", "application/json")], &[("x-requested-with", "XMLHttpRequest")], &image] {
+    for headers in [
+        &SCRIPT[..],
+        &[("accept", "application/json")],
+        &[("x-requested-with", "XMLHttpRequest")],
+        &image,
+    ] {
         let answer = browser.get_with("/account/x", headers).await;
-        assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED), "{headers:?}");
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (401, UNAUTHORIZED),
+            "{headers:?}"
+        );
     }
     let posted = browser.post("/account/x", &[], "a=b").await;
-    assert_eq!((posted.status, posted.body.as_str()), (401, UNAUTHORIZED), "nothing is lost silently");
-    for headers in [("purpose", "prefetch"), ("sec-purpose", "prefetch;prerender"), ("x-moz", "prefetch")] {
+    assert_eq!(
+        (posted.status, posted.body.as_str()),
+        (401, UNAUTHORIZED),
+        "nothing is lost silently"
+    );
+    for headers in [
+        ("purpose", "prefetch"),
+        ("sec-purpose", "prefetch;prerender"),
+        ("x-moz", "prefetch"),
+    ] {
         let answer = browser.get_with("/account/x", &[headers]).await;
         assert_eq!((answer.status, answer.body.as_str()), (204, ""), "{headers:?}");
     }
@@ -102,9 +144,18 @@ async fn only_a_navigation_of_a_guarded_page_is_sent_to_sign_in() {
 async fn a_preflight_passes_without_anybodys_identity() {
     let gateway = Gateway::start("", &[]).await;
     let mut browser = gateway.signed_in().await;
-    let headers =
-        [("origin", "https://other.example"), ("access-control-request-method", "PUT"), ("x-auth-subject", "admin")];
-    assert_eq!(browser.send(Method::OPTIONS, "/api/orders", &headers, None).await.status, 200);
+    let headers = [
+        ("origin", "https://other.example"),
+        ("access-control-request-method", "PUT"),
+        ("x-auth-subject", "admin"),
+    ];
+    assert_eq!(
+        browser
+            .send(Method::OPTIONS, "/api/orders", &headers, None)
+            .await
+            .status,
+        200
+    );
     let seen = &gateway.upstream.requests()[0];
     assert_eq!(seen.all("x-auth-subject"), Vec::<String>::new());
 }
@@ -132,25 +183,48 @@ async fn the_upstream_learns_who_it_is_from_us_alone() {
     assert_eq!(seen.all("x-auth-subject").len(), 1);
     assert_ne!(seen.all("x-auth-subject")[0], "admin");
     assert_eq!(seen.all("x-auth-session").len(), 1);
-    for name in ["x_auth_subject", "x_auth-session", "x-auth-email", "x-forwarded-user", "x_forwarded_email", "connection"] {
+    for name in [
+        "x_auth_subject",
+        "x_auth-session",
+        "x-auth-email",
+        "x-forwarded-user",
+        "x_forwarded_email",
+        "connection",
+    ] {
         assert_eq!(seen.all(name), Vec::<String>::new(), "{name}");
     }
     assert_eq!(seen.all("x-forwarded-for"), ["127.0.0.1"]);
     assert_eq!(seen.all("x-forwarded-proto"), ["http"]);
-    assert_eq!(seen.all("x-forwarded-host"), [gateway.stack.base().strip_prefix("http://").unwrap()]);
+    assert_eq!(
+        seen.all("x-forwarded-host"),
+        [gateway.stack.base().strip_prefix("http://").unwrap()]
+    );
     assert_eq!(seen.all("cookie"), ["theme=dark"], "our cookie stays here");
-    assert_eq!(seen.all("authorization"), ["Bearer mine"], "without access_token it is between client and upstream");
+    assert_eq!(
+        seen.all("authorization"),
+        ["Bearer mine"],
+        "without access_token it is between client and upstream"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_access_token_takes_the_place_of_whatever_the_client_sent() {
     let gateway = Gateway::start("", &[]).await;
     let mut browser = gateway.signed_in().await;
-    assert_eq!(browser.get_with("/token/a/b", &[("authorization", "Bearer mine")]).await.status, 200);
+    assert_eq!(
+        browser
+            .get_with("/token/a/b", &[("authorization", "Bearer mine")])
+            .await
+            .status,
+        200
+    );
     let seen = &gateway.upstream.requests()[0];
     assert_eq!(seen.target, "/a/b", "strip_prefix");
     let sent = seen.all("authorization");
-    assert!(sent.len() == 1 && sent[0].starts_with("Bearer ") && sent[0] != "Bearer mine", "{sent:?}");
+    assert!(
+        sent.len() == 1 && sent[0].starts_with("Bearer ") && sent[0] != "Bearer mine",
+        "{sent:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,7 +245,11 @@ async fn an_old_sign_in_is_asked_for_again_where_a_young_one_is_needed() {
     let answer = browser.visit("/fresh/a").await;
     assert!(matches!(answer.status, 302 | 307), "{answer:?}");
     assert!(answer.location().contains("max_age=900"), "{answer:?}");
-    assert_eq!(browser.visit("/account/a").await.status, 200, "elsewhere the session is as good as before");
+    assert_eq!(
+        browser.visit("/account/a").await.status,
+        200,
+        "elsewhere the session is as good as before"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,14 +262,32 @@ async fn a_page_of_another_origin_cannot_act_with_the_session() {
         &[("sec-fetch-site", "same-site")],
         &[("sec-fetch-site", "cross-site")],
     ] {
-        assert_eq!(browser.post("/api/orders", headers, "a=b").await.status, 403, "{headers:?}");
+        assert_eq!(
+            browser.post("/api/orders", headers, "a=b").await.status,
+            403,
+            "{headers:?}"
+        );
     }
-    let socket = [("connection", "upgrade"), ("upgrade", "websocket"), ("origin", "https://evil.example")];
+    let socket = [
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("origin", "https://evil.example"),
+    ];
     assert_eq!(browser.get_with("/api/orders", &socket).await.status, 403);
     assert_eq!(gateway.upstream.requests().len(), 0);
     let base = gateway.stack.base().to_owned();
-    assert_eq!(browser.post("/api/orders", &[("origin", &base)], "a=b").await.status, 200);
-    assert_eq!(browser.post("/api/orders", &[], "a=b").await.status, 200, "a program says nothing of origins");
+    assert_eq!(
+        browser
+            .post("/api/orders", &[("origin", &base)], "a=b")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        browser.post("/api/orders", &[], "a=b").await.status,
+        200,
+        "a program says nothing of origins"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,7 +296,11 @@ async fn an_upstream_cannot_set_our_cookies_but_its_own() {
     let mut browser = gateway.signed_in().await;
     let before = browser.jar.clone();
     let answer = browser.get("/public/set-cookies").await;
-    let names: Vec<&str> = answer.set_cookies().iter().map(|line| line.split('=').next().unwrap()).collect();
+    let names: Vec<&str> = answer
+        .set_cookies()
+        .iter()
+        .map(|line| line.split('=').next().unwrap())
+        .collect();
     assert_eq!(names, ["theme"], "{answer:?}");
     assert_eq!(browser.jar["session"], before["session"]);
 }
@@ -221,16 +321,45 @@ async fn ambiguous_paths_are_400_and_reach_nobody() {
         "/API/orders",
         "/api./orders",
     ] {
-        let status = gateway.stack.raw(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
-        let expected = if matches!(target, "/API/orders" | "/api./orders") { ["400", "404"] } else { ["400", "400"] };
-        assert!(expected.iter().any(|code| status.starts_with(&format!("HTTP/1.1 {code}"))), "{target}: {status}");
+        let status = gateway
+            .stack
+            .raw(&format!(
+                "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            ))
+            .await;
+        let expected = if matches!(target, "/API/orders" | "/api./orders") {
+            ["400", "404"]
+        } else {
+            ["400", "400"]
+        };
+        assert!(
+            expected
+                .iter()
+                .any(|code| status.starts_with(&format!("HTTP/1.1 {code}"))),
+            "{target}: {status}"
+        );
     }
-    for target in ["/public/../api/orders", "/public/%2e%2e/api/orders", "/./api/orders", "/%61pi/orders"] {
-        let status = gateway.stack.raw(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+    for target in [
+        "/public/../api/orders",
+        "/public/%2e%2e/api/orders",
+        "/./api/orders",
+        "/%61pi/orders",
+    ] {
+        let status = gateway
+            .stack
+            .raw(&format!(
+                "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            ))
+            .await;
         assert!(status.starts_with("HTTP/1.1 401"), "{target}: {status}");
     }
     for target in ["/x/../api/auth/login", "/%61pi/auth/login", "/API/AUTH/login"] {
-        let status = gateway.stack.raw(&format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
+        let status = gateway
+            .stack
+            .raw(&format!(
+                "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+            ))
+            .await;
         assert!(status.starts_with("HTTP/1.1 404"), "{target}: {status}");
     }
     assert_eq!(gateway.upstream.requests().len(), 0);
@@ -240,16 +369,29 @@ async fn ambiguous_paths_are_400_and_reach_nobody() {
 async fn two_lengths_in_one_request_never_become_two_requests() {
     let gateway = Gateway::start("", &[]).await;
     let smuggled = "GET /public/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
-    for head in ["Content-Length: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 5"] {
+    for head in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5",
+    ] {
         let request = format!("POST /public/a HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n0\r\n\r\n{smuggled}");
         gateway.stack.raw(&request).await;
     }
-    for head in ["Content-Length: 5\r\nContent-Length: 6", "Transfer-Encoding: chunked, identity", "Content-Length: +5"] {
+    for head in [
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Transfer-Encoding: chunked, identity",
+        "Content-Length: +5",
+    ] {
         let request = format!("POST /public/b HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n0\r\n\r\n{smuggled}");
-        assert!(gateway.stack.raw(&request).await.starts_with("HTTP/1.1 400"), "{head}");
+        assert!(
+            gateway.stack.raw(&request).await.starts_with("HTTP/1.1 400"),
+            "{head}"
+        );
     }
     let seen = gateway.upstream.requests();
-    assert!(seen.iter().all(|request| request.target == "/public/a"), "{seen:?}");
+    assert!(
+        seen.iter().all(|request| request.target == "/public/a"),
+        "{seen:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -272,11 +414,18 @@ async fn with_the_session_service_down_guards_say_503_and_leave_the_cookie_alone
         assert!(answer.set_cookies().is_empty(), "{path}");
     }
     assert_eq!(gateway.upstream.requests().len(), 0);
-    assert_eq!(browser.get("/public/a").await.status, 200, "what needs no session goes on");
+    assert_eq!(
+        browser.get("/public/a").await.status,
+        200,
+        "what needs no session goes on"
+    );
     gateway.stack.sessions.start_again().await;
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     while browser.get("/api/orders").await.status != 200 {
-        assert!(std::time::Instant::now() < deadline, "recovery needs no new sign-in");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "recovery needs no new sign-in"
+        );
     }
 }
 
@@ -286,10 +435,17 @@ async fn forward_auth_says_who_it_is_or_that_it_is_nobody() {
     let mut stranger = gateway.stack.browser();
     let answer = stranger.get("/api/auth/check").await;
     assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED));
-    let forwarded = [("x-forwarded-proto", "http"), ("x-forwarded-host", "evil.example"), ("x-forwarded-uri", "/a")];
+    let forwarded = [
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-uri", "/a"),
+    ];
     let answer = stranger.get_with("/api/auth/check?redirect=1", &forwarded).await;
     assert_eq!(answer.status, 302);
-    assert!(!answer.location().contains("evil"), "nobody is believed by default: {answer:?}");
+    assert!(
+        !answer.location().contains("evil"),
+        "nobody is believed by default: {answer:?}"
+    );
     let mut browser = gateway.signed_in().await;
     let answer = browser.get("/api/auth/check").await;
     assert_eq!(answer.status, 200);
@@ -299,35 +455,86 @@ async fn forward_auth_says_who_it_is_or_that_it_is_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forward_auth_takes_the_way_back_from_a_trusted_proxy() {
-    let gateway = Gateway::start("", &[("EDGE_TRUSTED_PROXIES", "127.0.0.1"), ("EDGE_CHECK_AUTHORIZATION", "true")]).await;
+    let gateway = Gateway::start(
+        "",
+        &[
+            ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+            ("EDGE_CHECK_AUTHORIZATION", "true"),
+        ],
+    )
+    .await;
     let host = gateway.stack.base().strip_prefix("http://").unwrap().to_owned();
-    let forwarded = [("x-forwarded-proto", "http"), ("x-forwarded-host", host.as_str()), ("x-forwarded-uri", "/a?b=c")];
-    let answer = gateway.stack.browser().get_with("/api/auth/check?redirect=1", &forwarded).await;
+    let forwarded = [
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", host.as_str()),
+        ("x-forwarded-uri", "/a?b=c"),
+    ];
+    let answer = gateway
+        .stack
+        .browser()
+        .get_with("/api/auth/check?redirect=1", &forwarded)
+        .await;
     assert_eq!(answer.status, 302);
     let mut browser = gateway.stack.browser();
     let callback = browser.until_callback(answer.location()).await;
-    assert_eq!(browser.visit(&callback).await.location(), format!("{}/a?b=c", gateway.stack.base()));
-    assert!(browser.get("/api/auth/check").await.header("authorization").starts_with("Bearer "));
+    assert_eq!(
+        browser.visit(&callback).await.location(),
+        format!("{}/a?b=c", gateway.stack.base())
+    );
+    assert!(
+        browser
+            .get("/api/auth/check")
+            .await
+            .header("authorization")
+            .starts_with("Bearer ")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_websocket_is_joined_and_no_other_protocol_is() {
     let gateway = Gateway::start("", &[]).await;
     let ask = |protocol: &str| {
-        format!("GET /public/socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\nping")
+        format!(
+            "GET /public/socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\nping"
+        )
     };
     let talk = gateway.stack.raw(&ask("websocket")).await;
-    assert!(talk.starts_with("HTTP/1.1 101") && talk.ends_with("ping"), "{talk}");
-    let refused = gateway.stack.raw(&format!("{}\r\n", ask("h2c").replace("Connection: Upgrade", "Connection: close, Upgrade").trim_end_matches("ping"))).await;
-    assert!(refused.starts_with("HTTP/1.1 200"), "an upgrade nobody offers is an ordinary request: {refused}");
-    assert!(gateway.upstream.requests().iter().all(|request| request.all("upgrade") != ["h2c"]));
+    assert!(
+        talk.starts_with("HTTP/1.1 101") && talk.ends_with("ping"),
+        "{talk}"
+    );
+    let refused = gateway
+        .stack
+        .raw(&format!(
+            "{}\r\n",
+            ask("h2c")
+                .replace("Connection: Upgrade", "Connection: close, Upgrade")
+                .trim_end_matches("ping")
+        ))
+        .await;
+    assert!(
+        refused.starts_with("HTTP/1.1 200"),
+        "an upgrade nobody offers is an ordinary request: {refused}"
+    );
+    assert!(
+        gateway
+            .upstream
+            .requests()
+            .iter()
+            .all(|request| request.all("upgrade") != ["h2c"])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_serves_its_app_and_nothing_hidden() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("assets")).unwrap();
-    for (name, text) in [("index.html", "<!doctype html>app"), ("assets/index-DiwrgTd4.js", "1"), ("assets/plain.js", "2"), (".env", "x")] {
+    for (name, text) in [
+        ("index.html", "<!doctype html>app"),
+        ("assets/index-DiwrgTd4.js", "1"),
+        ("assets/plain.js", "2"),
+        (".env", "x"),
+    ] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     let dir = folder.path().to_str().unwrap();
@@ -341,20 +548,35 @@ async fn a_folder_serves_its_app_and_nothing_hidden() {
         ("/", 200, "no-cache"),
         ("/some/page", 200, "no-cache"),
         ("/private/page", 200, "no-store"),
-        ("/assets/index-DiwrgTd4.js", 200, "public, max-age=31536000, immutable"),
+        (
+            "/assets/index-DiwrgTd4.js",
+            200,
+            "public, max-age=31536000, immutable",
+        ),
         ("/assets/plain.js", 200, "no-cache"),
         ("/assets/missing-DiwrgTd4.js", 404, "no-store"),
         ("/.env", 404, "no-store"),
         ("/.git/config", 404, "no-store"),
     ] {
         let answer = browser.visit(path).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (status, cache), "{path}");
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (status, cache),
+            "{path}"
+        );
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
     }
     let page = browser.visit("/some/page").await;
     assert_eq!(page.body, "<!doctype html>app");
     let policy = page.header("content-security-policy");
-    assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
-    assert_eq!(gateway.stack.browser().visit("/private/page").await.status, 307, "the folder is behind its guard");
+    assert!(
+        policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    assert_eq!(
+        gateway.stack.browser().visit("/private/page").await.status,
+        307,
+        "the folder is behind its guard"
+    );
     assert_eq!(browser.post("/some/page", &[], "").await.status, 405);
 }

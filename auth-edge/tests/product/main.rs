@@ -4,6 +4,7 @@
 
 mod callback;
 mod gateway;
+mod grpc_web;
 mod login;
 mod logout;
 mod outages;

@@ -129,7 +129,7 @@ impl Stack {
     }
 
     /// Makes a session at the session service: name and value of its cookie (on http, with the default name).
-    pub async fn session_cookie(&self) -> (String, String) {
+    pub(crate) async fn session_cookie(&self) -> (String, String) {
         use auth_edge::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
         let now_ms = self.clock.now_ms();
         let user = serde_json::json!({"sub": "person-1", "name": "Ada"});
@@ -163,7 +163,7 @@ impl Stack {
     }
 
     /// Sends bytes on a connection of their own; gives all that comes back until the edge hangs up.
-    pub async fn raw(&self, request: &str) -> String {
+    pub(crate) async fn raw(&self, request: &str) -> String {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();

@@ -12,19 +12,23 @@ use tokio_util::sync::CancellationToken;
 
 /// What the upstream got.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    pub target: String,
-    pub headers: HeaderMap,
+pub(crate) struct Seen {
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
 }
 
 impl Seen {
-    pub fn all(&self, name: &str) -> Vec<String> {
-        self.headers.get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+    pub(crate) fn all(&self, name: &str) -> Vec<String> {
+        self.headers
+            .get_all(name)
+            .iter()
+            .map(|value| value.to_str().unwrap().to_owned())
+            .collect()
     }
 }
 
 /// A server that ends when dropped.
-pub struct Upstream {
+pub(crate) struct Upstream {
     address: std::net::SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
     stop: CancellationToken,
@@ -37,7 +41,7 @@ impl Drop for Upstream {
 }
 
 impl Upstream {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let router = Router::new().fallback(answer).with_state(Arc::clone(&seen));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -47,34 +51,58 @@ impl Upstream {
         Self { address, seen, stop }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 }
 
 async fn answer(State(seen): State<Arc<Mutex<Vec<Seen>>>>, mut request: Request) -> Response {
     let target = request.uri().to_string();
-    seen.lock().unwrap().push(Seen { target: target.clone(), headers: request.headers().clone() });
-    if request.headers().get("upgrade").is_some_and(|protocol| protocol == "websocket") {
+    seen.lock().unwrap().push(Seen {
+        target: target.clone(),
+        headers: request.headers().clone(),
+    });
+    if request
+        .headers()
+        .get("upgrade")
+        .is_some_and(|protocol| protocol == "websocket")
+    {
         let switched = hyper::upgrade::on(&mut request);
         tokio::spawn(async move {
             let mut socket = TokioIo::new(switched.await.unwrap());
             let mut said = [0; 4];
-            tokio::io::AsyncReadExt::read_exact(&mut socket, &mut said).await.unwrap();
-            tokio::io::AsyncWriteExt::write_all(&mut socket, &said).await.unwrap();
+            tokio::io::AsyncReadExt::read_exact(&mut socket, &mut said)
+                .await
+                .unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut socket, &said)
+                .await
+                .unwrap();
             tokio::io::AsyncWriteExt::shutdown(&mut socket).await.unwrap();
         });
-        return (StatusCode::SWITCHING_PROTOCOLS, [("connection", "upgrade"), ("upgrade", "websocket")]).into_response();
+        return (
+            StatusCode::SWITCHING_PROTOCOLS,
+            [("connection", "upgrade"), ("upgrade", "websocket")],
+        )
+            .into_response();
     }
     let mut response = "upstream".into_response();
-    response.headers_mut().insert("cache-control", "public, max-age=60".parse().unwrap());
+    response
+        .headers_mut()
+        .insert("cache-control", "public, max-age=60".parse().unwrap());
     if target.ends_with("/set-cookies") {
-        for cookie in ["theme=dark; Path=/", "session=evil; Path=/", "SESSION=evil; Path=/", "session_login_x=evil; Path=/"] {
-            response.headers_mut().append("set-cookie", cookie.parse().unwrap());
+        for cookie in [
+            "theme=dark; Path=/",
+            "session=evil; Path=/",
+            "SESSION=evil; Path=/",
+            "session_login_x=evil; Path=/",
+        ] {
+            response
+                .headers_mut()
+                .append("set-cookie", cookie.parse().unwrap());
         }
     }
     response
