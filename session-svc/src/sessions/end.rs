@@ -57,7 +57,8 @@ impl Sessions {
         })
     }
 
-    /// Ends all sessions asked for; tells how many.
+    /// Ends all sessions asked for; tells how many. A provider session of somebody else than the person named is a
+    /// malformed wish that ends nothing (Back-Channel Logout, section 2.6: both have to identify the same session).
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
         let index = match (sid, subject) {
@@ -65,6 +66,15 @@ impl Sessions {
             (None, Some(subject)) => index::by_subject(&all.issuer, subject),
             (None, None) => return Ok(0),
         };
+        if let (Some(_), Some(subject)) = (sid, subject) {
+            let (sessions, _) = self.keeper.list(&index, None, PAGE).await?;
+            if sessions.iter().any(|session| session.subject != subject) {
+                return Err(SessionsError::Invalid {
+                    field: "provider_sid",
+                    problem: "belongs to another subject",
+                });
+            }
+        }
         self.mark_ended(&all.issuer, subject, sid).await?;
         let concerned = |session: &Session| {
             Some(session.handle) != all.except && subject.is_none_or(|subject| subject == session.subject)

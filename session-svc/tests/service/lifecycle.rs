@@ -297,14 +297,9 @@ async fn sessions_end_by_person_by_provider_session_and_by_both() {
             .await,
     );
     assert_eq!(
-        world
-            .one
-            .end_sessions(end_all("bob", "sid-1"))
-            .await
-            .unwrap()
-            .into_inner()
-            .ended_count,
-        0
+        reason(world.one.end_sessions(end_all("bob", "sid-1")).await),
+        ErrorReason::ErrInvalidArgument,
+        "a provider session of somebody else ends nothing"
     );
     assert_eq!(
         world
