@@ -1,0 +1,176 @@
+// What people see when something is down, killed or restarted, and that nobody is signed out by it.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { until } from '../../lib/net.mjs';
+import { startStack } from '../../stack.mjs';
+import { Client, request } from './client.mjs';
+
+let stack;
+
+before(async () => { stack = await startStack({ accessTokenTtl: 30, edgeEnv: { OIDC_HTTP_TIMEOUT_MS: '1500' }, sessionEnv: { OIDC_HTTP_TIMEOUT_MS: '1500' } }); });
+after(() => stack?.stop());
+
+test('kill -9 and restart of either service keeps people signed in', async () => {
+  const person = new Client();
+  await person.signIn(stack);
+  for (const name of ['session', 'edge']) {
+    await stack.restart(name, 'SIGKILL');
+    await until(5_000, async () => (await person.me(stack)).status === 200, () => `not signed in after kill -9 of ${name}`);
+  }
+});
+
+test('the session service down is 503 with Retry-After; cookie and session stay', async () => {
+  const person = new Client();
+  await person.signIn(stack);
+  const cookie = person.sessionCookie(stack);
+  await stack.kill('session', 'SIGKILL');
+  try {
+    for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check', '/account']) {
+      const answer = await person.fetch(stack.edgeUrl + path);
+      assert.equal(answer.status, 503, path);
+      assert.ok(answer.headers.get('retry-after'), path);
+      assert.deepEqual(answer.headers.getSetCookie(), [], path);
+    }
+    assert.equal((await person.navigate(`${stack.edgeUrl}/`)).status, 200, 'public pages still work');
+    assert.equal((await fetch(`${stack.adminUrls.edge}/readyz`)).status, 200, 'the edge stays in');
+  } finally {
+    await stack.start('session');
+  }
+  assert.deepEqual(person.sessionCookie(stack), cookie);
+  await until(5_000, async () => (await person.me(stack)).status === 200, () => 'not signed in after the session service came back');
+});
+
+test('the session service down at the callback is 503 and sets no session', async () => {
+  const person = new Client();
+  const callback = await person.authorize(stack);
+  await stack.kill('session', 'SIGKILL');
+  try {
+    assert.equal((await person.navigate(callback)).status, 503);
+    assert.equal(person.sessionCookie(stack), undefined);
+  } finally {
+    await stack.start('session');
+  }
+});
+
+test('signing out while the session service is down clears this browser and ends the session later', async () => {
+  const person = new Client();
+  await person.signIn(stack);
+  const [name, value] = person.sessionCookie(stack);
+  await stack.kill('session', 'SIGKILL');
+  try {
+    const out = await person.navigate(`${stack.edgeUrl}/api/auth/logout`);
+    assert.equal(out.status, 503);
+    assert.equal(person.sessionCookie(stack), undefined);
+  } finally {
+    await stack.start('session');
+  }
+  await until(30_000, async () => (await request(`${stack.edgeUrl}/api/auth/me`, { headers: { cookie: `${name}=${value}` } })).status === 204,
+    () => 'the session was never ended');
+});
+
+test('an access token that expires is refreshed at the provider by the session service', async (t) => {
+  const refreshing = await startStack({ accessTokenTtl: 5, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true' } });
+  t.after(() => refreshing.stop());
+  const person = new Client();
+  await person.signIn(refreshing);
+  // A lifetime of 5 s is inside the margin of 60 s, so every request finds it expired; each gets one that works.
+  const headers = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
+  const tokens = new Set();
+  for (let count = 0; count < 3; count += 1) {
+    const answer = await person.fetch(`${refreshing.edgeUrl}/api/auth/access-token`, { headers });
+    assert.equal(answer.status, 200, answer.text);
+    const { access_token: token } = answer.json();
+    tokens.add(token);
+    const userinfo = await fetch(`${refreshing.issuer}/me`, { headers: { authorization: `Bearer ${token}` } });
+    assert.equal(userinfo.status, 200, 'the provider takes the token');
+  }
+  assert.equal(tokens.size, 3, 'each expiry brought a new token');
+  const refused = await person.fetch(`${refreshing.edgeUrl}/api/auth/access-token`, { headers: { accept: 'application/json' } });
+  assert.equal(refused.status, 403, 'without the proof of our own origin there is none');
+});
+
+test('the provider down: sign-in says so, the signed-in notice nothing, sign-out works', async () => {
+  const person = new Client();
+  const other = new Client();
+  await person.signIn(stack);
+  const callback = await other.authorize(stack);
+  await stack.kill('idp', 'SIGKILL');
+  try {
+    assert.equal((await person.me(stack)).status, 200);
+    const failed = await other.navigate(callback);
+    assert.equal(failed.status, 400, 'a callback whose code cannot be redeemed');
+    assert.equal(other.sessionCookie(stack), undefined);
+    const refetched = await person.me(stack, '/api/auth/me?refetch=true');
+    assert.ok(refetched.status >= 400, `${refetched.status}`);
+    assert.equal(refetched.json().error, 'ERR_PROFILE_HANDLER_FAILURE');
+    assert.equal((await person.me(stack)).status, 200, 'and the session is untouched');
+    const out = await person.navigate(`${stack.edgeUrl}/api/auth/logout`);
+    assert.equal(out.status, 302);
+    assert.equal((await person.me(stack)).status, 204);
+  } finally {
+    await stack.start('idp');
+  }
+});
+
+test('a refresh while the provider is down loses nothing', async (t) => {
+  const refreshing = await startStack({ accessTokenTtl: 1, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true', OIDC_HTTP_TIMEOUT_MS: '1500' }, sessionEnv: { OIDC_HTTP_TIMEOUT_MS: '1500' } });
+  t.after(() => refreshing.stop());
+  const person = new Client();
+  await person.signIn(refreshing);
+  const ask = () => person.fetch(`${refreshing.edgeUrl}/api/auth/access-token`, { headers: { 'x-csrf': '1', 'sec-fetch-site': 'same-origin' } });
+  let last;
+  await refreshing.kill('idp'); // by SIGTERM: the provider writes down the grants it gave
+  try {
+    await until(10_000, async () => (await ask()).status === 503, () => 'an expired token with the provider down is not 503');
+    assert.equal((await person.me(refreshing)).status, 200);
+  } finally {
+    await refreshing.start('idp');
+  }
+  await until(10_000, async () => (last = await ask()).status === 200, () => `the refresh does not work after the provider came back: ${last?.status} ${last?.text}`);
+});
+
+test('both services start without the provider, and sign-in works once it is there, without a restart', async (t) => {
+  const late = await startStack({ edgeEnv: { OIDC_HTTP_TIMEOUT_MS: '1500' } });
+  t.after(() => late.stop());
+  await late.kill('idp', 'SIGKILL');
+  await late.restart('session', 'SIGTERM');
+  await late.restart('edge', 'SIGTERM');
+  const person = new Client();
+  const login = await person.navigate(`${late.edgeUrl}/api/auth/login`);
+  assert.ok([502, 503, 504].includes(login.status), `${login.status}`);
+  assert.deepEqual(login.headers.getSetCookie(), []);
+  await late.start('idp');
+  await until(10_000, async () => (await person.navigate(`${late.edgeUrl}/api/auth/login`)).status === 302, () => 'sign-in does not recover');
+  await person.signIn(late);
+});
+
+test('SIGTERM ends either service with 0', async () => {
+  for (const name of ['edge', 'session']) {
+    const { code } = await stack.kill(name, 'SIGTERM');
+    assert.equal(code, 0, name);
+    await stack.start(name);
+  }
+});
+
+test('no log holds a cookie, a token, a code or a secret', async () => {
+  const person = new Client();
+  const callback = await person.authorize(stack);
+  await person.navigate(callback);
+  const [, value] = person.sessionCookie(stack);
+  await person.me(stack);
+  await person.navigate(`${stack.edgeUrl}/api/auth/logout`);
+  const secrets = { id: value.split('.')[0], signature: value.split('.')[1], code: new URL(callback).searchParams.get('code'), state: new URL(callback).searchParams.get('state'),
+    client: stack.secrets.client, edge: stack.secrets.edge, encryption: stack.secrets.encryption };
+  const folder = join(stack.stateDir, 'logs');
+  for (const file of readdirSync(folder).filter((file) => !file.startsWith('idp'))) {
+    const text = readFileSync(join(folder, file), 'utf8');
+    assert.ok(text.length > 0, `${file} is empty`);
+    for (const [what, secret] of Object.entries(secrets)) assert.ok(!text.includes(secret), `${file} holds the ${what}`);
+    assert.doesNotMatch(text, /eyJ[\w-]+\.eyJ/, `${file} holds a token`);
+  }
+  const store = readFileSync(join(stack.stateDir, 'sessions.redb'), 'latin1');
+  assert.ok(!store.includes(secrets.id) && !store.includes(stack.accounts[0].email), 'the store holds an ID or a claim');
+});
