@@ -46,8 +46,15 @@ fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Respons
     let mut response = match failure {
         Failure::NotAuthenticated => {
             // Word for word, and in this order, which a JSON map would not keep.
-            let body = format!(r#"{{"error":"not_authenticated","description":"{}"}}"#, pages::NOT_AUTHENTICATED);
-            ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+            let body = format!(
+                r#"{{"error":"not_authenticated","description":"{}"}}"#,
+                pages::NOT_AUTHENTICATED
+            );
+            (
+                [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))],
+                body,
+            )
+                .into_response()
         }
         Failure::LoginRequired { login_url } => {
             axum::Json(json!({"error": told.code, "error_description": told.words, "login_url": login_url}))

@@ -1,6 +1,10 @@
 //! The edge as browsers and providers meet it: real HTTP, the real session service in this process, a scripted provider.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod callback;
 mod gateway;

@@ -11,7 +11,10 @@ const GOOD: [(&str, &str); 5] = [
     ("EDGE_SECRET", "0123456789abcdef0123456789abcdef"),
     ("OIDC_ISSUER_URL", "https://op.example"),
     ("OIDC_CLIENT_ID", "client"),
-    ("OIDC_CLIENT_SECRET", "a client secret"),
+    (
+        "OIDC_CLIENT_SECRET",
+        "a client secret of thirty-two or more characters",
+    ),
 ];
 
 fn result(changes: &[(&str, &str)]) -> Result<(EdgeSettings, usize), String> {

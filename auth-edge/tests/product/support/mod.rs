@@ -6,16 +6,16 @@ mod upstream;
 
 use std::sync::Arc;
 
+use auth_edge::keys::Keys;
 use auth_edge::settings::{SERVICE, read};
 use auth_edge::{routes, start};
 use chassis::clock::{Clock, ManualClock, SystemClock};
+use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
+use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_proto::{claims, timestamp};
-use auth_edge::keys::Keys;
-use chassis::secret::Secret;
-use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -157,8 +157,17 @@ impl Stack {
             transient: false,
         };
         let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
-        let line = cookies.issue(&SessionId::parse(&made.session_id).unwrap(), 60).unwrap();
-        let (name, value) = line.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap();
+        let line = cookies
+            .issue(&SessionId::parse(&made.session_id).unwrap(), 60)
+            .unwrap();
+        let (name, value) = line
+            .to_str()
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap()
+            .split_once('=')
+            .unwrap();
         (name.to_owned(), value.to_owned())
     }
 
@@ -170,7 +179,9 @@ impl Stack {
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer);
         // A reset after the answer is an end too.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read).await.expect("the edge hangs up");
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read)
+            .await
+            .expect("the edge hangs up");
         String::from_utf8_lossy(&answer).into_owned()
     }
 
