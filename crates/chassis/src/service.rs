@@ -99,7 +99,7 @@ where
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
-        let outcome = supervise(service, process, settings, run).await;
+        let outcome = Box::pin(supervise(service, process, settings, run)).await;
         if let Some(traces) = traces {
             let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
         }
