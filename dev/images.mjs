@@ -32,7 +32,7 @@ try {
   const tools = join(targetDir, 'tools', `${SERVER.name}-${SERVER.version}`);
   if (!existsSync(join(tools, 'bin', SERVER.name))) {
     say(`building ${SERVER.name} ${SERVER.version}`);
-    await run('cargo', ['install', '--locked', '--root', tools, '--target', TARGET, '--version', SERVER.version, '--no-default-features', SERVER.name], {
+    await run('cargo', ['install', '--locked', '--root', tools, '--target', TARGET, '--version', SERVER.version, '--no-default-features', '--features', 'fallback-page,compression-gzip,compression-brotli', SERVER.name], {
       env: { ...env, CARGO_TARGET_DIR: join(targetDir, 'tools/build') },
     });
   }
