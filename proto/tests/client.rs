@@ -1,5 +1,7 @@
 //! The client against real servers: deadlines, retries, replicas that come and go.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -27,10 +27,17 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
 /// Its routes.
 pub fn routes(edge: &Edge) -> Router<Edge> {
-    let service = BrowserSessionServiceServer::new(Browser::new(edge.clone())).max_decoding_message_size(REQUEST_BYTES_MAX);
+    let service = BrowserSessionServiceServer::new(Browser::new(edge.clone()))
+        .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
-    let routes = Routes::default().add_service(service).into_axum_router().reset_fallback().layer(GrpcWebLayer::new());
-    routes.with_state(()).layer(from_fn_with_state(edge.clone(), only_ours))
+    let routes = Routes::default()
+        .add_service(service)
+        .into_axum_router()
+        .reset_fallback()
+        .layer(GrpcWebLayer::new());
+    routes
+        .with_state(())
+        .layer(from_fn_with_state(edge.clone(), only_ours))
 }
 
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
@@ -40,11 +47,18 @@ async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Re
         return next.run(request).await;
     };
     tracing::info!(%refused, "a browser call is refused");
-    let status = error::status(ErrorReason::ErrCsrf, "the call does not come from our own pages", []);
+    let status = error::status(
+        ErrorReason::ErrCsrf,
+        "the call does not come from our own pages",
+        [],
+    );
     let mut response = status.into_http::<Body>();
     *response.status_mut() = StatusCode::FORBIDDEN;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc-web+proto"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/grpc-web+proto"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -8,10 +8,11 @@ use futures_util::Stream;
 use session_proto::client::SessionError;
 use session_proto::v1::browser_session_service_server::BrowserSessionService;
 use session_proto::v1::{
-    EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse, EndSessionRequest,
-    EndSessionsRequest, ErrorReason, GetCurrentSessionRequest, GetCurrentSessionResponse, GetSessionRequest,
-    ListMySessionsRequest, ListMySessionsResponse, ListSessionsRequest, RollCurrentSessionRequest,
-    RollCurrentSessionResponse, Session, SessionEvent, WatchMySessionRequest, end_session_request, get_session_request,
+    EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse,
+    EndSessionRequest, EndSessionsRequest, ErrorReason, GetCurrentSessionRequest, GetCurrentSessionResponse,
+    GetSessionRequest, ListMySessionsRequest, ListMySessionsResponse, ListSessionsRequest,
+    RollCurrentSessionRequest, RollCurrentSessionResponse, Session, SessionEvent, WatchMySessionRequest,
+    end_session_request, get_session_request,
 };
 use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
@@ -42,7 +43,11 @@ impl Browser {
         let device = roll.then(|| self.edge.device(headers, peer));
         match self.edge.sessions.current(headers, device).await {
             Ok(Some(current)) => Ok(current),
-            Ok(None) => Err(error::status(ErrorReason::ErrMissingSession, "there is no session", [])),
+            Ok(None) => Err(error::status(
+                ErrorReason::ErrMissingSession,
+                "there is no session",
+                [],
+            )),
             Err(unavailable) => Err(failed(unavailable.0)),
         }
     }
@@ -60,7 +65,13 @@ impl BrowserSessionService for Browser {
     ) -> Result<Response<GetCurrentSessionResponse>, Status> {
         let current = self.current(&request, false).await?;
         let session = Some(shown(current.session, None));
-        Ok(answer(GetCurrentSessionResponse { session, server_time: self.server_time() }, None))
+        Ok(answer(
+            GetCurrentSessionResponse {
+                session,
+                server_time: self.server_time(),
+            },
+            None,
+        ))
     }
 
     async fn roll_current_session(
@@ -69,7 +80,13 @@ impl BrowserSessionService for Browser {
     ) -> Result<Response<RollCurrentSessionResponse>, Status> {
         let current = self.current(&request, true).await?;
         let session = Some(shown(current.session, None));
-        Ok(answer(RollCurrentSessionResponse { session, server_time: self.server_time() }, current.set_cookie))
+        Ok(answer(
+            RollCurrentSessionResponse {
+                session,
+                server_time: self.server_time(),
+            },
+            current.set_cookie,
+        ))
     }
 
     async fn list_my_sessions(
@@ -77,12 +94,37 @@ impl BrowserSessionService for Browser {
         request: Request<ListMySessionsRequest>,
     ) -> Result<Response<ListMySessionsResponse>, Status> {
         let mine = self.current(&request, false).await?.session;
-        let ListMySessionsRequest { page_size, page_token } = request.into_inner();
-        let list = ListSessionsRequest { issuer: mine.issuer, subject: mine.subject, page_size, page_token };
-        let page = self.edge.sessions.client().list_sessions(list).await.map_err(failed)?;
-        let sessions = page.sessions.into_iter().map(|session| shown(session, Some(&mine.handle))).collect();
+        let ListMySessionsRequest {
+            page_size,
+            page_token,
+        } = request.into_inner();
+        let list = ListSessionsRequest {
+            issuer: mine.issuer,
+            subject: mine.subject,
+            page_size,
+            page_token,
+        };
+        let page = self
+            .edge
+            .sessions
+            .client()
+            .list_sessions(list)
+            .await
+            .map_err(failed)?;
+        let sessions = page
+            .sessions
+            .into_iter()
+            .map(|session| shown(session, Some(&mine.handle)))
+            .collect();
         let next_page_token = page.next_page_token;
-        Ok(answer(ListMySessionsResponse { sessions, next_page_token, server_time: self.server_time() }, None))
+        Ok(answer(
+            ListMySessionsResponse {
+                sessions,
+                next_page_token,
+                server_time: self.server_time(),
+            },
+            None,
+        ))
     }
 
     async fn end_my_session(
@@ -105,7 +147,10 @@ impl BrowserSessionService for Browser {
             return Ok(answer(EndMySessionResponse { ended: false }, None));
         }
         let by = Some(end_session_request::By::Handle(handle));
-        let end = EndSessionRequest { by, cause: OTHER_DEVICE.to_owned() };
+        let end = EndSessionRequest {
+            by,
+            cause: OTHER_DEVICE.to_owned(),
+        };
         let ended = client.end_session(end).await.map_err(failed)?.ended;
         Ok(answer(EndMySessionResponse { ended }, None))
     }
@@ -133,7 +178,9 @@ impl BrowserSessionService for Browser {
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let mine = self.current(&request, false).await?.session;
-        let stream = watch::stream(&self.edge, mine, request.into_inner().resume_token).await.map_err(failed)?;
+        let stream = watch::stream(&self.edge, mine, request.into_inner().resume_token)
+            .await
+            .map_err(failed)?;
         Ok(answer(stream, None))
     }
 }
@@ -152,7 +199,12 @@ impl<Q> HttpExtensions for Request<Q> {
 /// A session as its own person may see it in a browser: of the tokens only scope and expiry.
 fn shown(session: Session, current: Option<&str>) -> Session {
     let is_current = current.is_none_or(|handle| handle == session.handle);
-    Session { has_refresh_token: false, provider_sid: String::new(), current: is_current, ..session }
+    Session {
+        has_refresh_token: false,
+        provider_sid: String::new(),
+        current: is_current,
+        ..session
+    }
 }
 
 /// An answer no cache may keep, with the cookie where the call rolled the session.
@@ -171,7 +223,11 @@ fn answer<T>(message: T, set_cookie: Option<HeaderValue>) -> Response<T> {
 pub(super) fn failed(failure: SessionError) -> Status {
     if failure.is_unavailable() {
         tracing::warn!(error = %failure, "a browser call cannot be answered");
-        return error::status(ErrorReason::ErrSessionServiceUnavailable, "the session service cannot be reached", []);
+        return error::status(
+            ErrorReason::ErrSessionServiceUnavailable,
+            "the session service cannot be reached",
+            [],
+        );
     }
     error::status(failure.reason, failure.message, failure.metadata)
 }

@@ -35,13 +35,26 @@ struct Watch {
 
 /// Opens the stream.
 pub(super) async fn stream(edge: &Edge, mine: Session, resume_token: String) -> Result<Events, SessionError> {
-    let request = WatchSessionsRequest { issuer: mine.issuer, subject: mine.subject, resume_token, ..Default::default() };
+    let request = WatchSessionsRequest {
+        issuer: mine.issuer,
+        subject: mine.subject,
+        resume_token,
+        ..Default::default()
+    };
     let events = edge.sessions.client().watch_sessions(request).await?;
     let beat = interval_at(Instant::now() + BEAT, BEAT);
-    let watch = Watch { events, beat, edge: edge.clone(), own: mine.handle, ended: false };
+    let watch = Watch {
+        events,
+        beat,
+        edge: edge.clone(),
+        own: mine.handle,
+        ended: false,
+    };
     // The first beat at once: the page learns that it is connected before anything happens.
     let first = watch.heartbeat();
-    Ok(stream::iter([Ok(first)]).chain(stream::unfold(watch, next)).boxed())
+    Ok(stream::iter([Ok(first)])
+        .chain(stream::unfold(watch, next))
+        .boxed())
 }
 
 async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)> {
@@ -67,7 +80,10 @@ async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)>
         Err(()) => {
             watch.ended = true;
             let reason = session_proto::v1::ErrorReason::ErrSessionServiceUnavailable;
-            Some((Err(error::status(reason, "the session service cannot be heard", [])), watch))
+            Some((
+                Err(error::status(reason, "the session service cannot be heard", [])),
+                watch,
+            ))
         }
     }
 }

@@ -116,10 +116,16 @@ impl HttpClient {
         proof: Proof,
         fields: &[(&str, &str)],
     ) -> Result<Answer, ProviderError> {
-        let mine = fields.iter().copied().filter(|(name, _)| *name != "client_id" || proof.authorization.is_some());
+        let mine = fields
+            .iter()
+            .copied()
+            .filter(|(name, _)| *name != "client_id" || proof.authorization.is_some());
         let proving = proof.fields.iter().map(|(name, value)| (*name, value.as_str()));
         // Finished at once: the serializer cannot be kept across an await.
-        let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(mine).extend_pairs(proving).finish();
+        let form = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(mine)
+            .extend_pairs(proving)
+            .finish();
         let mut request = self
             .client
             .post(url.clone())

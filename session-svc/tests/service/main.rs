@@ -1,6 +1,10 @@
 //! The service over real gRPC, with an owned clock, a shared memory store and a provider that does as it is told.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test says what went wrong by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test says what went wrong by panicking"
+)]
 
 mod access_tokens;
 mod lifecycle;
