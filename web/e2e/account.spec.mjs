@@ -1,6 +1,6 @@
 // The app in a real browser on the real stack: provider, session service, edge.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { after, afterEach, before, test as runTest } from "node:test";
 import {
   assertAccessible,
   assertQuiet,
@@ -11,6 +11,10 @@ import {
   startProduct,
   until,
 } from "./support.mjs";
+
+// A test that hangs must not hide the ones after it.
+const TEST_MS = 90_000;
+const test = (name, body) => runTest(name, { timeout: TEST_MS }, body);
 
 let stack;
 let browser;

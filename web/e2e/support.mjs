@@ -43,18 +43,19 @@ export async function openWindow(browser, stack, options = {}) {
     if (protocol.startsWith("http") && !ours.includes(origin))
       seen.problems.push(`foreign request: ${request.url()}`);
   });
-  context.on("response", (response) => {
-    if (!response.url().startsWith(stack.edgeUrl) || (response.status() >= 300 && response.status() < 400))
-      return;
-    seen.pending.push(
-      response.text().then(
-        (text) => seen.bodies.push({ url: response.url(), text }),
-        () => {},
-      ),
-    );
+  // Finished ones only: a stream, or a call given up when its page was left, has no whole body.
+  context.on("requestfinished", (request) => {
+    if (request.url().startsWith(stack.edgeUrl)) seen.pending.push(keepBody(request, seen.bodies));
   });
   const page = await context.newPage();
   return { context, page, seen };
+}
+
+async function keepBody(request, bodies) {
+  const response = await request.response();
+  if (!response || (response.status() >= 300 && response.status() < 400)) return;
+  const kept = await Promise.race([response.text().catch(() => null), new Promise((resolve) => setTimeout(resolve, 2_000, null))]);
+  if (kept !== null) bodies.push({ url: response.url(), text: kept });
 }
 
 /** Fills in the provider's sign-in page and waits until the browser is back at the edge. */
