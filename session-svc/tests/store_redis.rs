@@ -1,5 +1,7 @@
 //! The Redis store keeps the contract on a real server, and survives that server's bad days.
 
+// The layouts of the redis client's futures nest deeper than the compiler's default allows.
+#![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 mod contract;

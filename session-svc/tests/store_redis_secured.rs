@@ -1,6 +1,8 @@
 //! Redis behind TLS with a private authority, an ACL user with no more rights than needed, and client
 //! certificates.
 
+// The layouts of the redis client's futures nest deeper than the compiler's default allows.
+#![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 #[path = "support/certificates.rs"]

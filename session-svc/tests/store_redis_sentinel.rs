@@ -1,5 +1,7 @@
 //! The Redis store behind Sentinels: the contract, and a master that dies.
 
+// The layouts of the redis client's futures nest deeper than the compiler's default allows.
+#![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 mod contract;
