@@ -1,5 +1,6 @@
 // What the browser tests share: the real stack, a real browser, and a page that notices what must never happen.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -14,7 +15,8 @@ const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 export async function startProduct(options = {}) {
   if (!existsSync(new URL("../dist/index.html", import.meta.url)))
     throw new Error("no build to test: run `npm run build` first");
-  return startStack(options);
+  // Letters and digits alone: a secret that begins with a dash is no argument.
+  return startStack({ ...options, secrets: { client: randomBytes(32).toString("hex"), ...options.secrets } });
 }
 
 export async function startBrowser() {
@@ -54,7 +56,10 @@ export async function openWindow(browser, stack, options = {}) {
 async function keepBody(request, bodies) {
   const response = await request.response();
   if (!response || (response.status() >= 300 && response.status() < 400)) return;
-  const kept = await Promise.race([response.text().catch(() => null), new Promise((resolve) => setTimeout(resolve, 2_000, null))]);
+  const kept = await Promise.race([
+    response.text().catch(() => null),
+    new Promise((resolve) => setTimeout(resolve, 2_000, null)),
+  ]);
   if (kept !== null) bodies.push({ url: response.url(), text: kept });
 }
 
