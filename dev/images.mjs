@@ -1,7 +1,7 @@
 // `make images`: the three container images, built with buildah from programs built on this machine; no registry is asked.
 // IMAGE_TAG names the tag (dev). The other way, everything inside containers, is `buildah build --target edge .`.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 import { buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
@@ -19,6 +19,14 @@ const say = (text) => process.stdout.write(`${text}\n`);
 // inside a container or a virtual machine without overlay and namespaces these still work; BUILDAH_FLAGS overrides them
 const storage = (process.env.BUILDAH_STORAGE ?? '--storage-driver vfs').split(' ').filter(Boolean);
 const buildah = (...args) => run('buildah', [...storage, ...args]);
+
+/** Whether an ELF program names an interpreter, that is, needs libraries which an empty image does not have. */
+function dynamic(file) {
+  const elf = readFileSync(file);
+  const PT_INTERP = 3;
+  const [offset, size, count] = [Number(elf.readBigUInt64LE(0x20)), elf.readUInt16LE(0x36), elf.readUInt16LE(0x38)];
+  return Array.from({ length: count }, (_, at) => elf.readUInt32LE(offset + at * size)).includes(PT_INTERP);
+}
 
 try {
   checkTools();
@@ -47,6 +55,8 @@ try {
     copyFileSync(program, copy);
     chmodSync(copy, 0o755);
   }
+  const linked = programs.filter(dynamic);
+  if (linked.length > 0) throw new Problem(`not static, so they would not start in an empty image: ${linked.join(', ')}`);
   cpSync(join(ROOT, 'web/dist'), join(stage, 'web'), { recursive: true });
   spawnSync('chmod', ['-R', 'a+rX', join(stage, 'web')]);
 
