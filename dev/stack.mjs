@@ -103,7 +103,7 @@ export async function startStack(options = {}) {
   if (!foreignProvider) plan.set('idp', {
     command: process.execPath,
     args: [
-      join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports.idp), '--client-secret', secrets.client,
+      join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports.idp), `--client-secret=${secrets.client}`,
       '--redirect-uri', `${edgeUrl}/api/auth/callback`,
       ...['/', '/signed-out'].flatMap((path) => ['--post-logout-redirect-uri', `${edgeUrl}${path}`]), '--post-logout-redirect-uri', edgeUrl,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
