@@ -1,8 +1,9 @@
 // `make bench`, first form: CPU time per signed-in session check, summed over every process that serves it.
 //
-// What it measures (docs/performance, goals P1 and P2): GET /api/auth/me with a real session, once with the edge's cache and
-// once without it (edge → session service → Redis), release programs, wrk on the same machine. CPU time is what
-// /proc/PID/stat says before and after, so the load generator's own share is left out. Rounds alternate; medians count.
+// What it measures: GET /api/auth/me with a real session, edge → session service → store, once on Redis and once on the
+// embedded store; release programs, wrk on the same machine. The edge asks the session service for every request: it has no
+// cache of its own yet. CPU time is what /proc/PID/stat says before and after, so the load generator's own share is left
+// out. Rounds alternate; medians count.
 //
 //   node bench/run.mjs [--rounds 5] [--seconds 5] [--connections 16]
 import { spawnSync } from 'node:child_process';
@@ -34,13 +35,13 @@ const residentKiB = (pid) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
 const CASES = [
-  { id: 'P1', name: 'session known to the edge', cache: '5', goal: 12 },
-  { id: 'P2', name: 'cache off: edge, session service, Redis', cache: '0', goal: 50 },
+  { id: 'redis', name: 'edge, session service, Redis', store: 'redis', goal: 50 },
+  { id: 'file', name: 'edge, session service, embedded store', store: 'file:', goal: 50 },
 ];
 
 /** One stack with one signed-in person. */
-async function prepare({ cache }) {
-  const stack = await startStack({ store: 'redis', profile: `${TARGET}/release`, edgeEnv: { EDGE_SESSION_CACHE_SECS: cache, RUST_LOG: 'warn' }, sessionEnv: { RUST_LOG: 'warn' } });
+async function prepare({ store }) {
+  const stack = await startStack({ store, profile: `${TARGET}/release`, edgeEnv: { RUST_LOG: 'warn' }, sessionEnv: { RUST_LOG: 'warn' } });
   const person = new Client();
   await person.signIn(stack);
   return { stack, cookie: `session=${person.cookies(stack.edgeUrl).get('session')}` };
