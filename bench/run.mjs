@@ -34,6 +34,12 @@ const residentKiB = (pid) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${
 
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
+/** What wrk writes as 850.00us, 3.02ms or 1.20s. */
+function milliseconds(text) {
+  const [, number, unit] = /^([\d.]+)(us|ms|s)$/.exec(text);
+  return Number((Number(number) * { us: 0.001, ms: 1, s: 1000 }[unit]).toFixed(2));
+}
+
 const CASES = [
   { id: 'redis', name: 'edge, session service, Redis', store: 'redis', goal: 50 },
   { id: 'file', name: 'edge, session service, embedded store', store: 'file:', goal: 50 },
@@ -58,7 +64,7 @@ function load({ stack, cookie }, forSeconds) {
   return {
     requests,
     perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)[1]),
-    p99: /99%\s+(\S+)/.exec(stdout)[1],
+    p99: milliseconds(/99%\s+(\S+)/.exec(stdout)[1]),
     micros: after.map((value, at) => (value - before[at]) / requests),
     names: pids.map(([name]) => name),
     rss: pids.map(([, pid]) => residentKiB(pid)),
@@ -92,7 +98,7 @@ try {
     for (const one of CASES) {
       const result = load(one, seconds);
       one.results.push(result);
-      say(`round ${round} ${one.id}: ${result.micros.reduce((a, b) => a + b).toFixed(1)} µs a request, ${Math.round(result.perSecond)} requests/s, p99 ${result.p99}`);
+      say(`round ${round} ${one.id}: ${result.micros.reduce((a, b) => a + b).toFixed(1)} µs a request, ${Math.round(result.perSecond)} requests/s, p99 ${result.p99} ms`);
     }
   }
 
@@ -102,7 +108,7 @@ try {
     const each = one.results[0].names.map((name, at) => `${name} ${median(one.results.map(({ micros }) => micros[at])).toFixed(1)}`).join(' · ');
     return {
       id: one.id, name: one.name, goal_micros: one.goal, median_micros: median(totals), min_micros: Math.min(...totals), max_micros: Math.max(...totals),
-      requests_per_second: median(one.results.map(({ perSecond }) => perSecond)), p99: median(one.results.map(({ p99 }) => p99)), by_process: each, bytes: one.bytes,
+      requests_per_second: median(one.results.map(({ perSecond }) => perSecond)), p99_ms: median(one.results.map(({ p99 }) => p99)), by_process: each, bytes: one.bytes,
       rss_kib: Object.fromEntries(one.results.at(-1).names.map((name, at) => [name, one.results.at(-1).rss[at]])),
     };
   });
@@ -111,7 +117,7 @@ try {
     '# Session check', '', `Machine: ${machine}. Load: \`wrk -t 1 -c ${connections} -d ${seconds}s\`, ${rounds} alternating rounds after a warm-up, ${rows[0].bytes} bytes of profile, all on one machine.`,
     'CPU µs a request, user and system, over edge, session service and Redis; the load generator is not counted.', '',
     '| | Work | Goal | Median (min to max) | By process | Requests/s | p99 at full load |', '|---|---|---|---|---|---|---|',
-    ...rows.map((row) => `| ${row.id} | ${row.name} | ≤ ${row.goal_micros} | **${row.median_micros.toFixed(1)}** (${row.min_micros.toFixed(1)} to ${row.max_micros.toFixed(1)}) | ${row.by_process} | ${Math.round(row.requests_per_second)} | ${row.p99} |`),
+    ...rows.map((row) => `| ${row.id} | ${row.name} | ≤ ${row.goal_micros} | **${row.median_micros.toFixed(1)}** (${row.min_micros.toFixed(1)} to ${row.max_micros.toFixed(1)}) | ${row.by_process} | ${Math.round(row.requests_per_second)} | ${row.p99_ms} ms |`),
     '', ...rows.map((row) => `${row.id}, resident memory after load: ${Object.entries(row.rss_kib).map(([name, kib]) => `${name} ${(kib / 1024).toFixed(1)} MiB`).join(', ')}.`),
     '', 'Bounds measured elsewhere on two cores: axum answering 300 bytes of JSON 6-7 µs; axum, one tonic call, one Redis GET 35 µs (current-thread) to 60 µs (multi-thread).', '',
   ].join('\n');
