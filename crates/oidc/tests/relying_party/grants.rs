@@ -1,0 +1,172 @@
+//! Code, refresh, userinfo and revocation: odd answers taken, useless ones refused.
+
+use oidc::{IdTokenError, RefreshError, Revoked, TokenError, TokenHint, UserinfoError};
+use scripted_provider::{Answer, Endpoint};
+use serde_json::{Value, json};
+
+use crate::support::{BACK, NOW, bench};
+
+#[tokio::test]
+async fn odd_but_legal_token_answers_are_taken() {
+    let bench = bench();
+    for (member, value, lifetime) in [
+        ("expires_in", json!(null), 300),
+        ("expires_in", json!("120"), 120),
+        ("expires_in", json!(-5), 0),
+        ("expires_in", json!(1e300), 365 * 86_400),
+        ("token_type", json!("bEARER"), 3600),
+        ("unknown", json!({ "x": 1 }), 3600),
+    ] {
+        bench.provider.reset();
+        bench.provider.script(|script| {
+            script.token.insert(member.into(), value.clone());
+        });
+        let tokens = bench
+            .exchange()
+            .await
+            .unwrap_or_else(|error| panic!("{member} {value}: {error}"));
+        assert_eq!(tokens.expires_at, NOW + lifetime, "{member} {value}");
+    }
+    bench.provider.reset();
+    bench.provider.script(|script| {
+        script.token.insert("scope".into(), json!(null));
+        script.token.insert("refresh_token".into(), json!(null));
+    });
+    let tokens = bench.exchange().await.expect("tokens");
+    assert_eq!(
+        (tokens.scope.as_str(), tokens.refresh_token),
+        ("openid profile email", None)
+    );
+}
+
+#[tokio::test]
+async fn useless_token_answers_are_refused() {
+    let bench = bench();
+    let exchange = async |name: &str, value: Value| {
+        bench.provider.reset();
+        bench.provider.script(|script| {
+            script.token.insert(name.to_owned(), value);
+        });
+        bench.exchange().await
+    };
+    assert!(matches!(
+        exchange("access_token", json!(null)).await,
+        Err(TokenError::MissingAccessToken)
+    ));
+    assert!(matches!(
+        exchange("id_token", json!(null)).await,
+        Err(TokenError::MissingIdToken)
+    ));
+    assert!(matches!(
+        exchange("token_type", json!("mac")).await,
+        Err(TokenError::TokenType)
+    ));
+    bench.provider.reset();
+    let code = bench.code().await;
+    let wrong = bench
+        .party
+        .exchange_code(&code, "another-verifier", BACK, NOW)
+        .await;
+    assert!(matches!(wrong, Err(TokenError::Refused(refusal)) if refusal.is_final()));
+}
+
+#[tokio::test]
+async fn refreshes_tell_dead_grants_from_passing_trouble() {
+    let bench = bench();
+    let first = bench
+        .exchange()
+        .await
+        .expect("tokens")
+        .refresh_token
+        .expect("a refresh token");
+    let second = bench.party.refresh(&first, NOW).await.expect("refreshed");
+    let rotated = second.refresh_token.expect("rotated");
+    assert_ne!(rotated, first);
+    let id_token = second.id_token.expect("an ID token");
+    let issuer = bench.provider.issuer();
+    bench
+        .party
+        .validate_refreshed_id_token(&id_token, issuer, "alice", NOW)
+        .await
+        .expect("the same person");
+    let other = bench
+        .party
+        .validate_refreshed_id_token(&id_token, issuer, "bob", NOW)
+        .await;
+    assert!(matches!(other, Err(IdTokenError::Subject)));
+
+    for answer in [
+        Answer::status(500),
+        Answer::status(429),
+        Answer::text(400, "text/html", "no"),
+        Answer::Hang,
+    ] {
+        bench.provider.script(|script| {
+            script.answers.insert(Endpoint::Token, answer.clone());
+        });
+        let error = bench.party.refresh(&rotated, NOW).await.expect_err("trouble");
+        assert!(
+            matches!(error, RefreshError::Transient(_)),
+            "{answer:?}: {error:?}"
+        );
+    }
+    bench.provider.reset();
+    for (error, is_final) in [("invalid_grant", true), ("invalid_client", false)] {
+        bench
+            .provider
+            .script(|script| script.refresh_error = Some(error.into()));
+        let refused = bench.party.refresh(&rotated, NOW).await;
+        assert!(matches!(refused, Err(RefreshError::Refused(refusal)) if refusal.is_final() == is_final));
+    }
+    bench.provider.reset();
+    bench.provider.script(|script| {
+        script.refresh.insert("access_token".into(), json!(null));
+    });
+    assert!(matches!(
+        bench.party.refresh(&rotated, NOW).await,
+        Err(RefreshError::Unusable(_))
+    ));
+}
+
+#[tokio::test]
+async fn userinfo_is_about_the_same_person_and_says_nothing_protected() {
+    let bench = bench();
+    for signed in [false, true] {
+        bench.provider.reset();
+        bench.provider.script(|script| script.userinfo_jwt = signed);
+        let token = bench.exchange().await.expect("tokens").access_token;
+        bench.provider.script(|script| {
+            script.userinfo.insert("acr".into(), json!("gold"));
+        });
+        let claims = bench.party.userinfo(&token, "alice").await.expect("userinfo");
+        assert_eq!(claims.get("email"), Some(&json!("alice@example.com")));
+        assert_eq!(claims.get("acr"), None);
+        assert!(matches!(
+            bench.party.userinfo(&token, "bob").await,
+            Err(UserinfoError::Subject)
+        ));
+        assert!(matches!(
+            bench.party.userinfo("forged", "alice").await,
+            Err(UserinfoError::Unauthorized)
+        ));
+        assert!(bench.provider.last_request(Endpoint::Userinfo).query.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_refresh_token_is_gone() {
+    let bench = bench();
+    let token = bench
+        .exchange()
+        .await
+        .expect("tokens")
+        .refresh_token
+        .expect("a refresh token");
+    let revoked = bench
+        .party
+        .revoke(&token, TokenHint::RefreshToken, NOW)
+        .await
+        .expect("revoked");
+    assert_eq!(revoked, Revoked::Done);
+    assert!(!bench.provider.knows_refresh_token(&token));
+}

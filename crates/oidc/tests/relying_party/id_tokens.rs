@@ -1,0 +1,261 @@
+//! ID tokens: every check, one deviation at a time.
+
+use oidc::{IdTokenError, SigningAlgorithm};
+use scripted_provider::{CLIENT_ID, Endpoint, IdTokenShape};
+use serde_json::{Value, json};
+
+use crate::support::{NOW, bench, bench_with};
+
+#[tokio::test]
+async fn a_good_login_is_accepted() {
+    let token = bench().login().await.expect("accepted");
+    assert_eq!(token.sub, "alice");
+    assert!(token.sid.is_some());
+    assert_eq!(token.auth_time, Some(NOW));
+}
+
+#[tokio::test]
+async fn every_configured_algorithm_verifies_and_no_other() {
+    for (algorithm, name) in [
+        (SigningAlgorithm::Rs256, "RS256"),
+        (SigningAlgorithm::Ps256, "PS256"),
+        (SigningAlgorithm::Es256, "ES256"),
+        (SigningAlgorithm::EdDsa, "EdDSA"),
+        (SigningAlgorithm::Hs256, "HS256"),
+    ] {
+        let bench = bench_with(|settings| settings.id_token_alg = algorithm);
+        bench
+            .login_with(|script| script.algorithm = name)
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let other = if name == "RS256" { "ES256" } else { "RS256" };
+        let refused = bench.login_with(|script| script.algorithm = other).await;
+        assert!(
+            matches!(refused, Err(IdTokenError::Algorithm)),
+            "{name}: {refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn forged_shapes_are_refused() {
+    let bench = bench();
+    let cases: [(IdTokenShape, fn(&IdTokenError) -> bool); 6] = [
+        (IdTokenShape::BadSignature, |e| {
+            matches!(e, IdTokenError::Signature)
+        }),
+        (IdTokenShape::AlgNone, |e| matches!(e, IdTokenError::Algorithm)),
+        (IdTokenShape::Hs256WithPublicKey, |e| {
+            matches!(e, IdTokenError::Algorithm)
+        }),
+        (IdTokenShape::UnknownKid, |e| {
+            matches!(e, IdTokenError::UnknownKey)
+        }),
+        (IdTokenShape::EmbeddedJwk, |e| {
+            matches!(e, IdTokenError::Signature)
+        }),
+        (IdTokenShape::Critical, |e| matches!(e, IdTokenError::Header)),
+    ];
+    for (shape, expected) in cases {
+        let error = bench
+            .login_with(|script| script.id_token = shape.clone())
+            .await
+            .expect_err("refused");
+        assert!(expected(&error), "{shape:?}: {error:?}");
+    }
+    let huge = IdTokenShape::Raw(format!("{}.e30.x", "a".repeat(70_000)));
+    assert!(matches!(
+        bench.login_with(|script| script.id_token = huge).await,
+        Err(IdTokenError::Malformed)
+    ));
+    bench
+        .login_with(|script| script.id_token = IdTokenShape::NoKid)
+        .await
+        .expect("a missing kid is legal");
+}
+
+#[tokio::test]
+async fn who_and_for_whom_are_checked() {
+    let bench = bench();
+    for iss in [
+        json!(null),
+        json!("https://evil.example"),
+        json!(format!("{}/", bench.provider.issuer())),
+    ] {
+        assert!(matches!(
+            bench.with_claim("iss", iss).await,
+            Err(IdTokenError::Issuer)
+        ));
+    }
+    for aud in [
+        json!(null),
+        json!("other"),
+        json!([CLIENT_ID, "other"]),
+        json!([]),
+        json!(7),
+    ] {
+        assert!(matches!(
+            bench.with_claim("aud", aud).await,
+            Err(IdTokenError::Audience)
+        ));
+    }
+    bench
+        .with_claim("aud", json!([CLIENT_ID]))
+        .await
+        .expect("one audience in an array");
+    assert!(matches!(
+        bench.with_claim("azp", json!("other")).await,
+        Err(IdTokenError::AuthorizedParty)
+    ));
+    bench
+        .with_claim("azp", json!(CLIENT_ID))
+        .await
+        .expect("azp is us");
+    for sub in [json!(null), json!(""), json!(7), json!("x".repeat(256))] {
+        assert!(matches!(
+            bench.with_claim("sub", sub).await,
+            Err(IdTokenError::Subject)
+        ));
+    }
+}
+
+#[tokio::test]
+async fn times_hold_up_to_the_tolerance_and_not_beyond() {
+    let bench = bench();
+    for late in [59, 60] {
+        bench
+            .with_claim("exp", json!(NOW - late))
+            .await
+            .expect("within tolerance");
+        bench
+            .with_claim("nbf", json!(NOW + late))
+            .await
+            .expect("within tolerance");
+        bench
+            .with_claim("iat", json!(NOW + late))
+            .await
+            .expect("within tolerance");
+    }
+    for exp in [json!(NOW - 61), json!(null), json!("soon")] {
+        assert!(matches!(
+            bench.with_claim("exp", exp).await,
+            Err(IdTokenError::Expired)
+        ));
+    }
+    assert!(matches!(
+        bench.with_claim("nbf", json!(NOW + 61)).await,
+        Err(IdTokenError::NotYetValid)
+    ));
+    for iat in [json!(NOW + 61), json!(NOW - 86_400), json!(null), json!(-5)] {
+        assert!(matches!(
+            bench.with_claim("iat", iat).await,
+            Err(IdTokenError::IssuedAt)
+        ));
+    }
+    bench
+        .with_claim("iat", json!(NOW - 86_399))
+        .await
+        .expect("not yet a day old");
+}
+
+#[tokio::test]
+async fn nonce_hash_acr_and_organization_bind_the_login() {
+    let bench = bench();
+    for nonce in [json!(null), json!("Nonce"), json!("")] {
+        assert!(matches!(
+            bench.with_claim("nonce", nonce).await,
+            Err(IdTokenError::Nonce)
+        ));
+    }
+    assert!(matches!(
+        bench.with_claim("at_hash", json!("AAAA")).await,
+        Err(IdTokenError::AccessTokenHash)
+    ));
+    bench
+        .with_claim("at_hash", json!(null))
+        .await
+        .expect("at_hash is optional");
+
+    bench.provider.reset();
+    bench.provider.script(|script| {
+        script.claims.insert("auth_time".into(), json!(NOW - 400));
+        script.claims.insert("org_id".into(), json!("org_1"));
+        script.claims.insert("org_name".into(), json!("Acme"));
+        script.claims.insert("acr".into(), json!("silver"));
+    });
+    bench
+        .login_expecting(|e| e.max_age = Some(340))
+        .await
+        .expect("max_age plus tolerance");
+    let stale = bench.login_expecting(|e| e.max_age = Some(339)).await;
+    assert!(matches!(stale, Err(IdTokenError::AuthTime)));
+    bench
+        .login_expecting(|e| e.acr_values = Some("gold silver"))
+        .await
+        .expect("one of those asked for");
+    assert!(matches!(
+        bench.login_expecting(|e| e.acr_values = Some("gold")).await,
+        Err(IdTokenError::Acr)
+    ));
+    bench
+        .login_expecting(|e| e.organization = Some("org_1"))
+        .await
+        .expect("the id");
+    bench
+        .login_expecting(|e| e.organization = Some("aCME"))
+        .await
+        .expect("a name in any case");
+    for other in ["org_2", "ORG_1", "org_1x", "other"] {
+        let refused = bench.login_expecting(|e| e.organization = Some(other)).await;
+        assert!(matches!(refused, Err(IdTokenError::Organization)), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_key_is_found_by_the_very_login_and_bad_keys_make_no_storm() {
+    let bench = bench();
+    bench.login().await.expect("the first key");
+    for _ in 0..4 {
+        bench.provider.rotate_keys();
+        bench.login().await.expect("the next key");
+    }
+    let before = bench.provider.calls(Endpoint::Jwks);
+    bench
+        .provider
+        .script(|script| script.id_token = IdTokenShape::UnknownKid);
+    for _ in 0..20 {
+        assert!(matches!(bench.login().await, Err(IdTokenError::UnknownKey)));
+    }
+    assert_eq!(bench.provider.calls(Endpoint::Jwks), before + 1);
+    bench.provider.reset();
+    bench.provider.rotate_keys();
+    bench.login().await.expect("a rotation right after a bad key");
+}
+
+#[tokio::test]
+async fn unfit_keys_are_never_used() {
+    let bench = bench();
+    let all = reqwest::get(bench.provider.url(Endpoint::Jwks))
+        .await
+        .expect("keys")
+        .bytes()
+        .await
+        .expect("keys");
+    let all: Value = serde_json::from_slice(&all).expect("JSON");
+    for (name, value) in [
+        ("use", json!("enc")),
+        ("alg", json!("RS512")),
+        ("key_ops", json!(["encrypt"])),
+    ] {
+        let bench = self::bench();
+        let mut key = all["keys"][0].clone();
+        key[name] = value;
+        bench
+            .provider
+            .script(|script| script.jwks = Some(json!({ "keys": [key] })));
+        assert!(
+            matches!(bench.login().await, Err(IdTokenError::UnknownKey)),
+            "{name}"
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! The relying party against a provider that misbehaves one way at a time.
+
+#![expect(
+    clippy::expect_used,
+    clippy::type_complexity,
+    reason = "a panic is how a test fails; tables of cases"
+)]
+
+mod grants;
+mod id_tokens;
+mod logout_tokens;
+mod provider;
+mod support;

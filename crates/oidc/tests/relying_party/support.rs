@@ -1,0 +1,105 @@
+//! A relying party before a provider that misbehaves on demand.
+
+use oidc::{
+    AuthorizationRequest, ClientAuth, ClientSecret, Expected, IdToken, IdTokenError, ProviderSettings,
+    RelyingParty, TokenError, TokenSet,
+};
+use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Script, ScriptedProvider};
+use serde_json::Value;
+use url::Url;
+
+pub(crate) const NOW: u64 = 1_800_000_000;
+pub(crate) const VERIFIER: &str = "verifier-verifier-verifier-verifier-verifier-1";
+pub(crate) const BACK: &str = "http://127.0.0.1:3000/api/auth/callback";
+
+pub(crate) struct Bench {
+    pub(crate) provider: ScriptedProvider,
+    pub(crate) party: RelyingParty,
+}
+
+pub(crate) fn bench_with(change: impl FnOnce(&mut ProviderSettings)) -> Bench {
+    let provider = ScriptedProvider::start();
+    provider.script(|script| script.now = Some(NOW));
+    let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
+    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
+    settings.http_timeout = std::time::Duration::from_millis(1_500);
+    change(&mut settings);
+    let party = RelyingParty::new(settings).expect("usable settings");
+    Bench { provider, party }
+}
+
+pub(crate) fn bench() -> Bench {
+    bench_with(|_| {})
+}
+
+pub(crate) fn request() -> AuthorizationRequest<'static> {
+    AuthorizationRequest {
+        redirect_uri: BACK,
+        state: "state",
+        nonce: "nonce",
+        verifier: VERIFIER,
+        now: NOW,
+        ..AuthorizationRequest::default()
+    }
+}
+
+pub(crate) fn param(url: &Url, name: &str) -> Option<String> {
+    url.query_pairs()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+impl Bench {
+    pub(crate) async fn code(&self) -> String {
+        let url = self
+            .party
+            .authorization_url(&request())
+            .await
+            .expect("an address");
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .expect("client");
+        let answer = client.get(url).send().await.expect("an answer");
+        let location = answer.headers()["location"].to_str().expect("text");
+        param(&Url::parse(location).expect("a URL"), "code").expect("a code")
+    }
+
+    pub(crate) async fn exchange(&self) -> Result<TokenSet, TokenError> {
+        let code = self.code().await;
+        self.party.exchange_code(&code, VERIFIER, BACK, NOW).await
+    }
+
+    pub(crate) async fn login_expecting(
+        &self,
+        change: impl FnOnce(&mut Expected<'_>),
+    ) -> Result<IdToken, IdTokenError> {
+        let tokens = self.exchange().await.expect("tokens");
+        let mut expected = Expected {
+            nonce: "nonce",
+            access_token: Some(&tokens.access_token),
+            ..Expected::default()
+        };
+        change(&mut expected);
+        self.party
+            .validate_id_token(&tokens.id_token, &expected, NOW)
+            .await
+    }
+
+    pub(crate) async fn login(&self) -> Result<IdToken, IdTokenError> {
+        self.login_expecting(|_| {}).await
+    }
+
+    pub(crate) async fn login_with(&self, change: impl FnOnce(&mut Script)) -> Result<IdToken, IdTokenError> {
+        self.provider.reset();
+        self.provider.script(change);
+        self.login().await
+    }
+
+    pub(crate) async fn with_claim(&self, name: &str, value: Value) -> Result<IdToken, IdTokenError> {
+        self.login_with(|script| {
+            script.claims.insert(name.to_owned(), value);
+        })
+        .await
+    }
+}
