@@ -7,6 +7,7 @@
 )]
 
 mod callback;
+mod forward_auth;
 mod gateway;
 mod grpc_web;
 mod login;
@@ -14,6 +15,7 @@ mod logout;
 mod outages;
 mod profile;
 mod provider_logout;
+mod proxying;
 mod real_provider;
 mod routes;
 mod support;

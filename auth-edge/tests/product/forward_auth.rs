@@ -1,0 +1,64 @@
+//! Forward auth: what another proxy is told.
+
+use crate::gateway::{Gateway, UNAUTHORIZED};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forward_auth_says_who_it_is_or_that_it_is_nobody() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut stranger = gateway.stack.browser();
+    let answer = stranger.get("/api/auth/check").await;
+    assert_eq!((answer.status, answer.body.as_str()), (401, UNAUTHORIZED));
+    let forwarded = [
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-uri", "/a"),
+    ];
+    let answer = stranger.get_with("/api/auth/check?redirect=1", &forwarded).await;
+    assert_eq!(answer.status, 302);
+    assert!(
+        !answer.location().contains("evil"),
+        "nobody is believed by default: {answer:?}"
+    );
+    let mut browser = gateway.signed_in().await;
+    let answer = browser.get("/api/auth/check").await;
+    assert_eq!(answer.status, 200);
+    assert!(!answer.header("x-auth-subject").is_empty() && !answer.header("x-auth-session").is_empty());
+    assert_eq!(answer.header("authorization"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forward_auth_takes_the_way_back_from_a_trusted_proxy() {
+    let gateway = Gateway::start(
+        "",
+        &[
+            ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+            ("EDGE_CHECK_AUTHORIZATION", "true"),
+        ],
+    )
+    .await;
+    let host = gateway.stack.base().strip_prefix("http://").unwrap().to_owned();
+    let forwarded = [
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", host.as_str()),
+        ("x-forwarded-uri", "/a?b=c"),
+    ];
+    let answer = gateway
+        .stack
+        .browser()
+        .get_with("/api/auth/check?redirect=1", &forwarded)
+        .await;
+    assert_eq!(answer.status, 302);
+    let mut browser = gateway.stack.browser();
+    let callback = browser.until_callback(answer.location()).await;
+    assert_eq!(
+        browser.visit(&callback).await.location(),
+        format!("{}/a?b=c", gateway.stack.base())
+    );
+    assert!(
+        browser
+            .get("/api/auth/check")
+            .await
+            .header("authorization")
+            .starts_with("Bearer ")
+    );
+}
