@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
+import { until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 
@@ -261,4 +262,21 @@ test('too many sign-ins from one address are put off, and other routes still ans
   }
   assert.deepEqual(statuses, [302, 302, 302, 302, 302, 429, 429]);
   assert.equal((await person.me(limited)).status, 204);
+});
+
+test('signing out at the provider ends the session in every browser that shares it, told back-channel', async () => {
+  const laptop = new Client();
+  await laptop.signIn(stack);
+  // A second browser in the same provider session: it signs in without being asked for a password.
+  const tablet = new Client();
+  tablet.jars.set(stack.issuer, new Map(laptop.cookies(stack.issuer)));
+  await tablet.signIn(stack);
+  assert.equal((await tablet.me(stack)).status, 200);
+
+  const out = await laptop.navigate(`${stack.edgeUrl}/api/auth/logout`);
+  const page = await laptop.follow(out.headers.get('location'));
+  const [, xsrf] = /name="xsrf" value="([^"]+)"/.exec(page.text);
+  const back = await laptop.navigate(`${stack.issuer}/session/end/confirm`, { method: 'POST', body: new URLSearchParams({ xsrf, logout: 'yes' }) });
+  assert.ok(back.headers.get('location').startsWith(stack.edgeUrl), 'the provider sends the browser back');
+  await until(5_000, async () => (await tablet.me(stack)).status === 204, () => 'the other browser is still signed in');
 });
