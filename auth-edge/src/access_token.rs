@@ -1,4 +1,4 @@
-//! The access-token route: hands a valid access token to same-origin scripts (behaviour, sections 5 and 6). Off by default, since
+//! The access-token route: hands a valid access token to same-origin scripts. Off by default, since
 //! tokens stay out of the browser.
 //!
 //! Invariant: without the proof of section 8 the session is not even looked at.

@@ -1,6 +1,6 @@
 //! The session cookie: its name, its value `<id>.<signature>`, its attributes; and reading `Cookie` headers.
 //!
-//! Invariants (behaviour, sections 7 and 8): nothing is ever read from a cookie whose signature does not verify; two
+//! Invariants: nothing is ever read from a cookie whose signature does not verify; two
 //! cookies of one name count as none; a cookie is cleared with the very attributes it was set with. Deliberately
 //! absent: clearing because a backend knows no session, since a late answer must not wipe a newer cookie.
 

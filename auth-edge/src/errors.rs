@@ -1,7 +1,7 @@
 //! Every way the edge says no: status, code, words. The only file of the edge where HTTP status codes of failures stand.
 //!
 //! Handlers return a [`Failure`]; it travels as a response extension, and [`render`] turns it into JSON for programs or a
-//! small page for browsers, by `Accept`, with the request ID (behaviour, section 1). Invariant: every word comes
+//! small page for browsers, by `Accept`, with the request ID. Invariant: every word comes
 //! from here; nothing is taken from the provider, the query or a source error, which go to the log.
 
 mod render;
@@ -18,7 +18,7 @@ pub use render::{render, wants_page};
 /// How long a client should wait before asking a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
 
-/// Which handler failed; names the code of its failures (behaviour, section 6).
+/// Which handler failed; names the code of its failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handler {
     /// Login.
@@ -58,7 +58,7 @@ pub enum Failure {
     },
     /// The request is malformed: the path, a header or the body.
     BadRequest(&'static str),
-    /// The proof that the request comes from our own pages is missing (behaviour, section 8).
+    /// The proof that the request comes from our own pages is missing.
     Csrf,
     /// A sub-resource of another site tried to sign the visitor out.
     CrossSite,
@@ -71,7 +71,7 @@ pub enum Failure {
         /// Seconds until the next one is welcome.
         retry_after_secs: u64,
     },
-    /// Sign-in failed: the provider's answer was refused (behaviour, section 3).
+    /// Sign-in failed: the provider's answer was refused.
     Callback {
         /// The words for the visitor.
         words: &'static str,
@@ -91,7 +91,7 @@ pub enum Failure {
     SessionServiceDown,
     /// As before, while signing out: this browser is signed out, the session itself will follow.
     SignedOutHereOnly,
-    /// The session service refused, with its reason (behaviour, section 6).
+    /// The session service refused, with its reason.
     Session {
         /// The reason.
         reason: ErrorReason,
@@ -286,7 +286,7 @@ fn provider(handler: Handler, outage: Outage) -> Told {
     told(status, handler.code(), "Sign-in service not available", words)
 }
 
-/// Status and words of a reason of the session service (behaviour, section 6).
+/// Status and words of a reason of the session service.
 fn session(reason: ErrorReason) -> Told {
     use ErrorReason as R;
     use StatusCode as S;

@@ -1,4 +1,4 @@
-//! The profile route: who is signed in, as JSON (behaviour, section 5).
+//! The profile route: who is signed in, as JSON.
 //!
 //! Invariants: no session is 204 without a body; a refetch that fails changes nothing; no token is ever part of the answer.
 //! Deliberately absent: claims the session does not hold.

@@ -1,4 +1,4 @@
-//! What the edge answers, top to bottom (behaviour, section 1).
+//! What the edge answers, top to bottom.
 //!
 //! Invariants: below `/api/auth/` there are exactly these routes, whatever the route table says; a wrong method
 //! touches nothing; every answer has passed the layers at the end. Deliberately absent: any decision.

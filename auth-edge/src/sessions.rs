@@ -1,6 +1,6 @@
 //! Sessions as the edge sees them: from the cookie of a request to the session service and back.
 //!
-//! Invariants (behaviour, sections 5 and 7): a cookie that does not verify costs no call; a session service that cannot be
+//! Invariants: a cookie that does not verify costs no call; a session service that cannot be
 //! reached signs nobody out and never changes a cookie; only use rolls a session. Every path of the edge to the session
 //! service leads through here, so that a cache can be put in one place. Deliberately absent: that cache.
 

@@ -1,4 +1,4 @@
-//! The edge's settings: one table per topic, read and judged in one go (operations, "Edge"; behaviour, section 9).
+//! The edge's settings: one table per topic, read and judged in one go.
 //!
 //! Invariants: every wrong setting is named at once; what is not built has no setting. The help texts are the manual.
 

@@ -1,4 +1,4 @@
-//! The status route and the unauthorized route (behaviour, section 5).
+//! The status route and the unauthorized route.
 //!
 //! Invariant: asking for the status never rolls the session, so that a page can ask as often as it likes.
 

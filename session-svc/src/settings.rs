@@ -1,4 +1,4 @@
-//! The session service's settings: names, defaults, the manual, and the judgement on them (behaviour.md §9).
+//! The session service's settings: names, defaults, the manual, and the judgement on them.
 //!
 //! Invariants: every wrong setting is named at once; what is not built has no setting; no message holds a key.
 

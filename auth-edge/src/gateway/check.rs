@@ -1,4 +1,4 @@
-//! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass (behaviour, section 5).
+//! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
 //!
 //! Invariant: what the proxy says about the original request is used for the way back alone, and only from a trusted
 //! proxy; whether the request passes is the session's affair.

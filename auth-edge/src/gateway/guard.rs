@@ -1,4 +1,4 @@
-//! Who may pass, and what the others are told (behaviour, section 5).
+//! Who may pass, and what the others are told.
 //!
 //! Invariants: a guarded route never answers from its upstream before its guard has said yes; a session service that
 //! cannot be reached is 503 and changes no cookie; nothing but the session decides, no header ever skips a guard.

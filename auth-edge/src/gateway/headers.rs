@@ -1,6 +1,6 @@
 //! What headers cross the edge, in both directions.
 //!
-//! Invariants (behaviour, section 5): the upstream sees no identity header but ours, in whatever spelling; no cookie of
+//! Invariants: the upstream sees no identity header but ours, in whatever spelling; no cookie of
 //! ours leaves; no upstream sets a cookie of ours; hop-by-hop headers, also those a client names in `Connection`, are
 //! removed before ours are added, so that no client can have ours removed (RFC 9110, section 7.6.1).
 

@@ -1,4 +1,4 @@
-//! Reads the route table's file (operations, "Route table").
+//! Reads the route table's file.
 //!
 //! Invariant: every mistake is named at once, with its line; a table with a mistake is no table at all.
 

@@ -1,6 +1,6 @@
 //! `BrowserSessionService` over gRPC-Web, on the port of everything else.
 //!
-//! Invariants: every call comes from our own pages (behaviour, section 8); it acts for the session of the cookie and for its
+//! Invariants: every call comes from our own pages; it acts for the session of the cookie and for its
 //! person alone; nobody learns of a token more than its scope and expiry; reading and watching never roll.
 
 mod service;

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest;
 
-/// The description of the unauthorized answer, word for word (behaviour, section 5).
+/// The description of the unauthorized answer, word for word.
 pub const NOT_AUTHENTICATED: &str = "The user does not have an active session or is not authenticated";
 
 const STYLE: &str = include_str!("page.css");

@@ -1,4 +1,4 @@
-//! Reads and judges the settings; every rule of behaviour, section 9, that is the edge's own.
+//! Reads and judges the settings: every mistake is named at once.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

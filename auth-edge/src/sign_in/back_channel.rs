@@ -1,4 +1,4 @@
-//! Back-channel logout: the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0; behaviour, section 4).
+//! Back-channel logout: the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
 //!
 //! Invariants: 200 only once the sessions are gone; a token is good once; what fails for a reason of ours can be sent
 //! again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.

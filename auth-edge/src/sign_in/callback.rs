@@ -1,4 +1,4 @@
-//! The callback route: the provider's answer becomes a session, or is refused (behaviour, section 3).
+//! The callback route: the provider's answer becomes a session, or is refused.
 //!
 //! Invariants: the checks run in the order of the contract and the first that fails ends it; a bad message causes no call to the
 //! provider; only the transaction that the state names is used up; a refusal creates nothing, changes no session and

@@ -1,5 +1,5 @@
 //! Front-channel logout: the provider frames this address in the browser that signs out there (OpenID Connect
-//! Front-Channel Logout 1.0; behaviour, sections 4 and 5). Off by default.
+//! Front-Channel Logout 1.0). Off by default.
 //!
 //! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
 //! into a cross-site frame; only the provider may frame the answer. Deliberately absent: telling whether there was a session.

@@ -1,4 +1,4 @@
-//! The login route: begins a transaction and sends the browser to the provider (behaviour, section 2).
+//! The login route: begins a transaction and sends the browser to the provider.
 //!
 //! Invariants: of the query only `returnTo` and the allow-list are read; the cookie is set only when the provider's
 //! address is known. Deliberately absent: any state on the server.

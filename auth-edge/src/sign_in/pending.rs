@@ -1,6 +1,6 @@
 //! The cookies of pending sign-ins: naming, finding, adding one, making room, cleaning up.
 //!
-//! Invariants (behaviour, section 2): together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
+//! Invariants: together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
 //! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
 //! callback finds exactly the one its state names. Deliberately absent: touching any other transaction at the callback.
 

@@ -4,7 +4,7 @@ use oidc::{IdTokenError, TokenError, UserinfoError};
 
 use crate::return_to::ReturnTo;
 
-/// Why a callback was refused (behaviour, section 3, in its order).
+/// Why a callback was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// There is no usable `state`, or it is repeated.

@@ -1,6 +1,6 @@
 //! A transaction: one pending sign-in, kept by the browser alone, sealed in a cookie of its own.
 //!
-//! Invariants (behaviour, section 2): state, nonce and verifier are fresh, random and at least 128 bits; the cookie's name
+//! Invariants: state, nonce and verifier are fresh, random and at least 128 bits; the cookie's name
 //! carries an ID derived from the state, so that pending sign-ins never touch each other; the value is sealed under
 //! the cookie's own name, so that none can be passed off as another; it expires on both sides. Deliberately absent: a server-side table.
 

@@ -1,4 +1,4 @@
-//! The refresh grant itself, and what its answer does to the session (behaviour.md §6, odd responses included).
+//! The refresh grant itself, and what its answer does to the session.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Renewing tokens at the provider: one grant per expiry per session, across all replicas (behaviour.md §6).
+//! Renewing tokens at the provider: one grant per expiry per session, across all replicas.
 //!
 //! In this process all who ask for a session share one flight, which runs in a task of its own: a caller that hangs
 //! up changes nothing. Between replicas a lease of the store decides who asks the provider; the others look at the

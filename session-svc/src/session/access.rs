@@ -1,4 +1,4 @@
-//! What to do about an access token that is asked for: the decision order of behaviour.md §6, as a pure function.
+//! What to do about an access token that is asked for: the order of decisions, as a pure function.
 
 use super::{AccessToken, Session, State};
 
@@ -39,7 +39,7 @@ pub struct Ask<'a> {
     pub margin_ms: u64,
 }
 
-/// Decides, in the order of behaviour.md §6, steps 2 to 7.
+/// Decides, in this order: token at all, scope, forced, expired, refreshable.
 pub fn decide(session: &Session, ask: Ask<'_>, now_ms: u64) -> Decision {
     let tokens = &session.tokens;
     let refused_before = session.state == State::NeedsSignIn;

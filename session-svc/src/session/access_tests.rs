@@ -1,4 +1,4 @@
-//! The decision table of behaviour.md §6.
+//! The decision table of an access token that is asked for.
 
 use chassis::secret::Secret;
 

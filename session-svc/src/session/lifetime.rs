@@ -1,4 +1,4 @@
-//! How long a session lives: rolling, absolute, capped (behaviour.md §7).
+//! How long a session lives: rolling, absolute, capped.
 //!
 //! Invariants: `expires = min(rolled + rolling, created + absolute, cap)`; valid strictly before it; nothing overflows.
 

@@ -30,7 +30,7 @@ pub type Claims = Map<String, Value>;
 pub enum State {
     /// The person is signed in.
     Active,
-    /// The provider refused to refresh the tokens: whatever needs one sends the person to sign in (behaviour.md §6).
+    /// The provider refused to refresh the tokens: whatever needs one sends the person to sign in.
     NeedsSignIn,
 }
 
@@ -80,7 +80,7 @@ impl Session {
         lifetime.absolute_expires_at_ms(self.created_at_ms, self.not_after_ms)
     }
 
-    /// Whether the session is valid: strictly before its end (behaviour.md §7).
+    /// Whether the session is valid: strictly before its end.
     pub fn is_valid(&self, lifetime: &Lifetime, now_ms: u64) -> bool {
         now_ms < self.expires_at_ms(lifetime)
     }

@@ -1,4 +1,4 @@
-//! Handing out an access token that works (behaviour.md §6).
+//! Handing out an access token that works.
 
 use super::ports::RenewError;
 use super::{Sessions, SessionsError};

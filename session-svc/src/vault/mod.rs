@@ -1,4 +1,4 @@
-//! Seals sessions before a store sees them (behaviour.md §7, encryption at rest).
+//! Seals sessions before a store sees them.
 //!
 //! A sealed text is `format (1) | key id (4) | nonce (12) | ciphertext and tag`, by AES-256-GCM: the processors this
 //! runs on do AES in hardware, and ring does it in constant time where they do not. Each record name gets a key of
