@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chassis::process_topic;
 use chassis::secret::Secret;
-use chassis::settings::{Reader, Service, Setting, Topic, Zero};
+use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
 use chassis::tls::TlsFiles;
 use oidc::ProviderSettings;
 use provider_settings::CredentialFiles;
@@ -34,21 +34,6 @@ pub static SERVICE: Service = Service {
 };
 
 static PROCESS: Topic = process_topic!("SESSION_", "127.0.0.1:9301");
-
-const fn setting(
-    name: &'static str,
-    default: &'static str,
-    value: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        default,
-        value,
-        secret: false,
-        help,
-    }
-}
 
 static ADDRESSES: Topic = Topic {
     title: "Addresses",

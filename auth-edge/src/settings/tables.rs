@@ -1,7 +1,7 @@
 //! Names, defaults and manual of every setting. Names are fixed: people script against them.
 
 use chassis::process_topic;
-use chassis::settings::{Service, Setting, Topic};
+use chassis::settings::{Service, Setting, Topic, setting};
 
 /// The program and all its settings.
 pub static SERVICE: Service = Service {
@@ -21,21 +21,6 @@ pub static SERVICE: Service = Service {
 };
 
 static PROCESS: Topic = process_topic!("EDGE_", "127.0.0.1:9300");
-
-const fn setting(
-    name: &'static str,
-    default: &'static str,
-    value: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        default,
-        value,
-        secret: false,
-        help,
-    }
-}
 
 static ADDRESSES: Topic = Topic {
     title: "Addresses",

@@ -24,8 +24,6 @@ use crate::sign_in::login::no_content;
 pub const PATH: &str = "/api/auth/logout";
 /// Largest form, in bytes: a token and a return-to.
 const MAX_FORM_BYTES: usize = 16 * 1024;
-/// Longest URL sent to the provider, in bytes: beyond that servers answer 414, so the ID token is left out.
-const MAX_PROVIDER_URL_BYTES: usize = 8 * 1024;
 /// How often ending a session is tried again in the background; with the pauses below, for about a quarter of an hour.
 const RETRIES: u32 = 36;
 /// Longest pause between two tries.
@@ -146,11 +144,7 @@ async fn provider_logout(edge: &Edge, hint: Option<&str>, landing: &str) -> Opti
                 use base64::Engine;
                 base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
             });
-            let url = end_session_url(edge, hint, landing, state.as_deref()).await?;
-            if url.len() > MAX_PROVIDER_URL_BYTES && hint.is_some() {
-                return end_session_url(edge, None, landing, state.as_deref()).await;
-            }
-            Some(url)
+            end_session_url(edge, hint, landing, state.as_deref()).await
         }
     }
 }

@@ -51,3 +51,36 @@ pub(crate) fn auth0_address(issuer: &str, client_id: &str, return_to: &str) -> O
         .append_pair("returnTo", return_to);
     Some(url)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint_in_address(hint: &str) -> Option<String> {
+        let endpoint = Url::parse("https://issuer.example/end?tenant=one").expect("a URL");
+        let request = EndSessionRequest {
+            id_token_hint: Some(hint),
+            ..EndSessionRequest::default()
+        };
+        let address = address(&endpoint, "client", &request);
+        let value = |name: &str| {
+            address
+                .query_pairs()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.into_owned())
+        };
+        assert_eq!(
+            value("tenant").as_deref(),
+            Some("one"),
+            "what the provider put there stays"
+        );
+        assert_eq!(value("client_id").as_deref(), Some("client"));
+        value("id_token_hint")
+    }
+
+    #[test]
+    fn a_hint_that_would_make_the_address_too_long_is_left_out() {
+        assert_eq!(hint_in_address("short").as_deref(), Some("short"));
+        assert_eq!(hint_in_address(&"x".repeat(MAX_URL_BYTES)), None);
+    }
+}

@@ -1,21 +1,6 @@
 //! The table of provider settings; the help texts are the manual.
 
-use chassis::settings::{Setting, Topic};
-
-const fn setting(
-    name: &'static str,
-    default: &'static str,
-    value: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        default,
-        value,
-        secret: false,
-        help,
-    }
-}
+use chassis::settings::{Setting, Topic, setting};
 
 /// Everything about the provider and this client's registration with it.
 pub static TOPIC: Topic = Topic {

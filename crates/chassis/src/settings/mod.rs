@@ -32,6 +32,23 @@ pub struct Setting {
     pub help: &'static str,
 }
 
+/// A setting that is no secret, for the tables: name, default, kind or unit, what it does.
+#[must_use]
+pub const fn setting(
+    name: &'static str,
+    default: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        default,
+        value,
+        secret: false,
+        help,
+    }
+}
+
 impl Setting {
     /// The flag without its dashes: kebab case, without the service's prefix.
     pub fn flag(&self, prefix: &str) -> String {
