@@ -1,14 +1,16 @@
-// `make gen`: writes generated code and the README's table of settings again.  `--check` fails when anything was out of date.
+// `make gen`: writes generated code, the README's table of settings and the page of conformance again.  `--check` fails when anything was out of date.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { writeConformancePage } from './conformance.mjs';
 import { buildServices, installPackages, Problem, run } from './lib/build.mjs';
+import { withExamples } from './lib/examples.mjs';
 import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
 const END = '<!-- /settings -->';
-const GENERATED = ['proto/src/gen', 'web/src/gen', 'README.md'];
+const GENERATED = ['proto/src/gen', 'auth-edge/src/ext_authz/gen', 'web/src/gen', 'README.md', 'docs/conformance.md'];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -34,16 +36,26 @@ function settingsTables() {
   writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables.join('\n')}\n${text.slice(end)}`);
 }
 
+function guide() {
+  const file = join(ROOT, 'docs/session-api.md');
+  writeFileSync(file, withExamples(readFileSync(file, 'utf8')));
+}
+
 try {
   const before = snapshot();
   say('proto: Rust');
   await run('cargo', ['run', '--quiet', '-p', 'session-proto', '--example', 'gen']);
+  await run('cargo', ['run', '--quiet', '-p', 'auth-edge', '--example', 'gen']);
   say('proto: TypeScript');
   await installPackages('web', say);
   await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
+  say('docs: conformance');
+  writeConformancePage();
   say('README: settings');
   await buildServices(say);
   settingsTables();
+  say('docs: examples of the session API');
+  guide();
   const after = snapshot();
   const changed = [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
   if (check && changed.length > 0) throw new Problem(`generated files were out of date (now written, commit them):\n  ${changed.join('\n  ')}`);

@@ -35,6 +35,7 @@ export function binary(name, profile = 'debug') {
  * @param {object} [options]
  * @param {number} [options.edges] edges (1); with more, a balancer stands before them
  * @param {number} [options.sessionServices] session services (1)
+ * @param {string} [options.publicUrl] the address browsers use, where another proxy stands before the edge (edge's own)
  * @param {string} [options.store] SESSION_STORE; 'file:' alone takes a temporary file, 'redis' starts a Redis of its own ('file:')
  * @param {number} [options.accessTokenTtl] seconds an access token of the provider lives (300)
  * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic)
@@ -70,7 +71,7 @@ export async function startStack(options = {}) {
   const edgeNames = numbered('edge', edges);
   const sessionNames = numbered('session', sessionServices);
   for (const name of ['idp', ...[...edgeNames, ...sessionNames].flatMap((process) => [process, `${process}Admin`])]) await port(name);
-  const edgeUrl = `http://127.0.0.1:${edges > 1 ? await port('url') : ports.edge}`;
+  const edgeUrl = options.publicUrl ?? `http://127.0.0.1:${edges > 1 ? await port('url') : ports.edge}`;
   const issuer = (options.inheritSettings && process.env.OIDC_ISSUER_URL) || `http://127.0.0.1:${ports.idp}`;
   const url = (name) => `http://127.0.0.1:${ports[name]}`;
 

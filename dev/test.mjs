@@ -7,12 +7,13 @@
 // skipped silently. The last line is "N passed, N failed".
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { buildServices, buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
+import { buildExamples, goPackages } from './lib/examples.mjs';
 import { ROOT } from './stack.mjs';
 
 const VENV = join(ROOT, '.cache/python');
@@ -34,10 +35,37 @@ function canRender() {
 
 const NEEDS = {
   redis: { there: () => works('redis-server'), debian: ['redis-server'] },
+  valkey: { there: () => works('valkey-server'), debian: ['valkey-server'] }, // Debian 13, or the backports of Debian 12
+  glewlwyd: { there: () => existsSync('/usr/bin/glewlwyd'), debian: ['glewlwyd'] },
+  nginx: { there: () => works('nginx', ['-v']), debian: ['nginx-light'] },
+  caddy: { there: () => works('caddy', ['version']), debian: ['caddy'] },
+  haproxy: { there: () => works('haproxy', ['-v']), debian: ['haproxy'] },
   chromium: { there: () => existsSync('/usr/bin/chromium'), debian: ['chromium'] },
   python: { there: () => works('python3', ['-c', 'import venv, ensurepip']), debian: ['python3', 'python3-venv'] },
+  openssl: { there: () => works('openssl', ['version']), debian: ['openssl'] },
+  go: {
+    there: () => works('go', ['version']) && goPackages() && existsSync('/usr/bin/protoc-gen-go'),
+    debian: ['golang-go', 'golang-google-grpc-dev', 'golang-google-genproto-dev', 'golang-goprotobuf-dev'],
+  },
   kubectl: { there: canRender, say: 'kubectl 1.21 or newer, or kustomize 4 or newer (see kubernetes.io/docs/tasks/tools)' },
 };
+
+const asked = (command, args) => spawnSync(command, args, { encoding: 'utf8' }).stdout ?? '';
+const inReach = (name) => /Candidate: (?!\(none\))/.test(asked('apt-cache', ['policy', name]));
+
+/** Options that let one apt-get also see this release's backports, from the mirror in use; the machine's own sources stay as they are. */
+async function withBackports(env) {
+  const release = /^VERSION_CODENAME=(\w+)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
+  const targets = asked('apt-get', ['indextargets', '--format', '$(REPO_URI) $(CODENAME) $(COMPONENT)', 'Created-By: Packages']);
+  const [mirror] = targets.split('\n').map((line) => line.split(' ')).find(([, codename, component]) => codename === release && component === 'main') ?? [];
+  if (!mirror) return [];
+  const sources = join(scratch, 'apt-sources');
+  cpSync('/etc/apt/sources.list.d', sources, { recursive: true });
+  writeFileSync(join(sources, 'backports.list'), `deb ${mirror} ${release}-backports main\n`);
+  const options = ['-o', `Dir::Etc::sourceparts=${sources}`, '-o', 'APT::Get::List-Cleanup=0'];
+  await run('apt-get', [...options, 'update', '-q'], { env, quiet: true });
+  return options;
+}
 
 async function provide(needs) {
   const missing = needs.filter((name) => !NEEDS[name].there());
@@ -46,7 +74,8 @@ async function provide(needs) {
     say(`installing ${packages.join(' ')}`);
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
     await run('apt-get', ['update', '-q'], { env, quiet: true });
-    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...packages], { env, quiet: true });
+    const options = packages.every(inReach) ? [] : await withBackports(env);
+    await run('apt-get', [...options, 'install', '-q', '-y', '--no-install-recommends', ...packages], { env, quiet: true });
     // a Redis started by the package would hold its port; the tests start their own
   }
   const still = missing.filter((name) => !NEEDS[name].there());
@@ -134,12 +163,18 @@ const web = async () => {
 };
 const provider = () => installPackages('dev/idp', say);
 
+const examples = async () => {
+  await pythonPackages();
+  await buildExamples(say);
+};
+
 const SUITES = [
   { name: 'provider', what: 'the development provider', prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
-  { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['redis'], prepare: [provider, web], run: cargo },
+  { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
-  { name: 'product', what: 'both programs with the real provider', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
-  { name: 'python', what: 'the session API from Python', needs: ['python'], prepare: [services], run: () => unittest('python') },
+  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'caddy', 'haproxy'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'python', what: 'the session API from Python', needs: ['python', 'openssl'], prepare: [services], run: () => unittest('python') },
+  { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl'], run: () => unittest('kubernetes') },

@@ -4,6 +4,19 @@ import { defineConfig } from "vitest/config";
 // Where `npm run dev` sends what only the edge can answer.
 const edge = process.env.VESTIBULE_EDGE_URL ?? "http://127.0.0.1:3000";
 
+// What every page needs, in one file: split by which later chunk shares which piece it would compress worse. What only some
+// pages need (dialogs, cards, the list of facts) stays out of it.
+const LIBRARIES = ["react", "react-dom", "scheduler", "wouter", "regexparam", "use-sync-external-store"];
+const OURS = [
+  "session/",
+  "paths",
+  "user",
+  "words/(?:index|en|language)",
+  "ui/(?:Avatar|Button|Doorway|Icon|LanguageSwitch|Notice|Skeleton|ThemeSwitch|theme|visually-hidden)",
+  "shell/(?:Boundary|ConnectionBanner|Message|PageSkeleton|Shell|SignOutButton|useScroll)",
+];
+const SHELL = new RegExp(`/node_modules/(?:${LIBRARIES.join("|")})/|/src/(?:${OURS.join("|")})`);
+
 export default defineConfig({
   plugins: [react()],
   build: {
@@ -14,6 +27,13 @@ export default defineConfig({
     // scripts/budget.mjs reads it to know what a first visit loads.
     manifest: "manifest.json",
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [{ name: "shell", test: SHELL }],
+        },
+      },
+    },
   },
   server: {
     proxy: { "/api": edge, "/session.v1.BrowserSessionService": edge },

@@ -7,7 +7,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use session_proto::timestamp;
 use session_proto::v1::ErrorReason;
 
 use crate::edge::Edge;
@@ -46,10 +45,10 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         }
     })?;
     let mut response = axum::Json(json!({
-        "access_token": token.access_token,
+        "access_token": token.value.expose(),
         "token_type": token.token_type,
         "scope": token.scope,
-        "expires_at": token.expires_at.as_ref().map_or(0, timestamp::to_ms) / 1000,
+        "expires_at": token.expires_at_ms / 1000,
     }))
     .into_response();
     response

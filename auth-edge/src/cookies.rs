@@ -66,6 +66,23 @@ impl SessionId {
         hex.then(|| Self(Secret::new(text.to_owned())))
     }
 
+    /// The 16 bytes the digits stand for.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; ID_DIGITS / 2] {
+        let digit = |byte: u8| match byte {
+            b'a'..=b'f' => byte - b'a' + 10,
+            // Decimal digits: `parse` lets nothing else through.
+            _ => byte.wrapping_sub(b'0') & 0x0f,
+        };
+        let mut bytes = [0; ID_DIGITS / 2];
+        for (byte, pair) in bytes.iter_mut().zip(self.0.expose().as_bytes().chunks_exact(2)) {
+            if let [high, low] = pair {
+                *byte = digit(*high) << 4 | digit(*low);
+            }
+        }
+        bytes
+    }
+
     /// The ID itself, for the session service alone.
     #[must_use]
     pub fn expose(&self) -> &str {

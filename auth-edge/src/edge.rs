@@ -13,6 +13,7 @@ use session_proto::timestamp;
 use session_proto::v1::Device;
 use tokio::sync::Semaphore;
 
+use crate::analytics::Analytics;
 use crate::cookies::SessionCookies;
 use crate::gateway::Gateway;
 use crate::keys::Keys;
@@ -20,12 +21,11 @@ use crate::observe::Metrics;
 use crate::protect::csrf::FormTokens;
 use crate::protect::forwarded::TrustedProxies;
 use crate::protect::rate_limit::RateLimiter;
-use crate::sessions::Sessions;
+use crate::sessions::{SessionCache, Sessions};
 use crate::settings::EdgeSettings;
 use crate::sign_in::logout::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
 use crate::sign_in::redeemed::Redeemed;
-use crate::sign_in::replay_guard::ReplayGuard;
 
 /// Longest `User-Agent` kept, in bytes, as the session API says.
 const MAX_USER_AGENT_BYTES: usize = 512;
@@ -62,14 +62,14 @@ pub struct Parts {
     pub back_channel_limit: RateLimiter,
     /// Transactions whose code this process has redeemed.
     pub redeemed: Redeemed,
-    /// Logout tokens this process has seen.
-    pub replay_guard: ReplayGuard,
     /// Places for sessions that are ended in the background.
     pub background: Arc<Semaphore>,
     /// Metrics.
     pub metrics: Metrics,
     /// What lies behind the edge.
     pub gateway: Gateway,
+    /// The way to the analytics server; none when off.
+    pub analytics: Option<Analytics>,
 }
 
 impl Deref for Edge {
@@ -84,6 +84,8 @@ impl Deref for Edge {
 pub struct Surroundings {
     /// The session service.
     pub session_client: SessionClient,
+    /// Sessions remembered, if any are to be.
+    pub session_cache: Option<SessionCache>,
     /// The identity provider.
     pub provider: RelyingParty,
     /// Keys derived from the secrets.
@@ -102,6 +104,7 @@ impl Edge {
     pub fn new(settings: EdgeSettings, surroundings: Surroundings) -> Self {
         let Surroundings {
             session_client,
+            session_cache,
             provider,
             keys,
             clock,
@@ -117,7 +120,7 @@ impl Edge {
             settings.transaction_duration_secs,
             settings.form_post(),
         );
-        let sessions = Sessions::new(session_client, cookies.clone(), Arc::clone(&clock));
+        let sessions = Sessions::new(session_client, cookies.clone(), Arc::clone(&clock), session_cache);
         let parts = Parts {
             trusted_proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
             form_tokens: FormTokens::new(keys.clone()),
@@ -125,8 +128,8 @@ impl Edge {
             callback_limit: RateLimiter::new(settings.rate_limit_login),
             back_channel_limit: RateLimiter::new(BACK_CHANNEL_PER_MINUTE),
             redeemed: Redeemed::new(settings.transaction_duration_secs),
-            replay_guard: ReplayGuard::default(),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
+            analytics: settings.analytics.clone().map(Analytics::new),
             settings,
             keys,
             cookies,

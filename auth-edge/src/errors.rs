@@ -51,6 +51,11 @@ pub enum Failure {
     MethodNotAllowed(&'static str),
     /// The unauthorized answer of the specification, word for word, also for browsers.
     NotAuthenticated,
+    /// As before, for a person who has sent a form: it was not passed on.
+    NotSent {
+        /// The absolute URL to sign in at.
+        login_url: String,
+    },
     /// A script asked for the login route, which only a navigation can use.
     LoginRequired {
         /// The absolute URL to navigate to.
@@ -64,6 +69,10 @@ pub enum Failure {
     CrossSite,
     /// The body is too large.
     TooLarge,
+    /// The body did not go on for too long (408).
+    TooSlow,
+    /// More requests are being worked on than the edge takes on.
+    Overloaded,
     /// The body has another content type than the route takes.
     UnsupportedMediaType,
     /// Too many requests from this address.
@@ -160,6 +169,12 @@ impl Failure {
                 "Not signed in",
                 pages::NOT_AUTHENTICATED,
             ),
+            Self::NotSent { .. } => told(
+                S::UNAUTHORIZED,
+                "not_authenticated",
+                "You are signed out",
+                "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.",
+            ),
             Self::LoginRequired { .. } => told(
                 S::UNAUTHORIZED,
                 "login_required",
@@ -189,6 +204,18 @@ impl Failure {
                 "too_large",
                 "Too large",
                 "The request's body is too large.",
+            ),
+            Self::TooSlow => told(
+                S::REQUEST_TIMEOUT,
+                "request_timeout",
+                "That took too long",
+                "The rest of the request did not arrive in time.",
+            ),
+            Self::Overloaded => told(
+                S::SERVICE_UNAVAILABLE,
+                "overloaded",
+                "We will be right back",
+                "There are more requests than can be answered just now. Nothing is lost; try again in a moment.",
             ),
             Self::UnsupportedMediaType => told(
                 S::UNSUPPORTED_MEDIA_TYPE,
@@ -322,7 +349,13 @@ fn session(reason: ErrorReason) -> Told {
         ),
         R::ErrInvalidArgument => (S::BAD_REQUEST, "The request was not understood."),
         R::ErrStaleVersion => (S::CONFLICT, "The session changed meanwhile. Try again."),
-        R::ErrSessionTooLarge | R::ErrRequestIdReused | R::ErrUnknownCaller | R::ErrCallerNotAllowed => (
+        R::ErrSessionTooLarge
+        | R::ErrRequestIdReused
+        | R::ErrUnknownCaller
+        | R::ErrCallerNotAllowed
+        | R::ErrMalformedRequest
+        | R::ErrRequestTooLarge
+        | R::ErrUnimplemented => (
             S::INTERNAL_SERVER_ERROR,
             "That was our fault. If it stays, tell us the request ID.",
         ),

@@ -7,9 +7,12 @@
 //! Deliberately absent: storage.
 
 pub mod access_token;
+pub mod analytics;
+pub mod client_keys;
 pub mod cookies;
 pub mod edge;
 pub mod errors;
+pub mod ext_authz;
 pub mod gateway;
 pub mod grpc_web;
 pub mod keys;

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use auth_edge::gateway::explain::RoutesTool;
 use auth_edge::{settings, start};
 
 fn main() -> ExitCode {
-    chassis::service::main(&settings::SERVICE, settings::read, start::run)
+    chassis::service::main_with(&settings::SERVICE, &[&RoutesTool], settings::read, start::run)
 }

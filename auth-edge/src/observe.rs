@@ -10,7 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 use tracing::Instrument as _;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -27,15 +27,16 @@ pub struct RequestId(Arc<str>);
 
 impl RequestId {
     fn fresh() -> Self {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
         // Without randomness nothing else works either; the request still gets its answer.
         let bytes = keys::random::<16>().unwrap_or_default();
-        Self(
-            bytes
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<String>()
-                .into(),
-        )
+        let digit = |value: u8| char::from(DIGITS[usize::from(value & 0x0f)]);
+        let mut text = String::with_capacity(2 * bytes.len());
+        for byte in bytes {
+            text.push(digit(byte >> 4));
+            text.push(digit(byte));
+        }
+        Self(text.into())
     }
 
     /// The ID: 32 hexadecimal digits.
@@ -59,6 +60,41 @@ pub struct Metrics {
     requests: HistogramVec,
     logins: IntCounterVec,
     callback_rejections: IntCounterVec,
+    /// What became of looking a session up in memory.
+    pub cache: CacheMetrics,
+}
+
+/// How often a session was remembered.
+#[derive(Clone, Debug)]
+pub struct CacheMetrics {
+    hits: IntCounter,
+    misses: IntCounter,
+    unheard: IntCounter,
+}
+
+impl CacheMetrics {
+    fn new(lookups: &IntCounterVec) -> Self {
+        Self {
+            hits: lookups.with_label_values(&["hit"]),
+            misses: lookups.with_label_values(&["miss"]),
+            unheard: lookups.with_label_values(&["unheard"]),
+        }
+    }
+
+    /// It was, and what is remembered holds.
+    pub fn hit(&self) {
+        self.hits.inc();
+    }
+
+    /// It was not, or not any more.
+    pub fn miss(&self) {
+        self.misses.inc();
+    }
+
+    /// Nothing that is remembered counts: not every replica of the session service is heard.
+    pub fn unheard(&self) {
+        self.unheard.inc();
+    }
 }
 
 impl Metrics {
@@ -85,6 +121,14 @@ impl Metrics {
             ),
             &["reason"],
         )?;
+        let lookups = IntCounterVec::new(
+            Opts::new(
+                "session_cache_lookups_total",
+                "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
+            ),
+            &["result"],
+        )?;
+        registry.register(Box::new(lookups.clone()))?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(logins.clone()))?;
         registry.register(Box::new(callback_rejections.clone()))?;
@@ -92,6 +136,7 @@ impl Metrics {
             requests,
             logins,
             callback_rejections,
+            cache: CacheMetrics::new(&lookups),
         })
     }
 

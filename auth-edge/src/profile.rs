@@ -5,7 +5,7 @@
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use oidc::{Outage, UserinfoError};
 use serde_json::{Map, Value};
 use session_proto::claims;
@@ -16,7 +16,7 @@ use crate::edge::Edge;
 use crate::errors::{Failure, Handler};
 use crate::observe::Handle;
 use crate::request;
-use crate::sessions::CurrentSession;
+use crate::sessions::{CurrentSession, Known};
 use crate::settings::ProfileRefetch;
 use crate::sign_in::login::no_content;
 use crate::sign_in::user::user;
@@ -50,7 +50,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     };
     if refetch {
         match refetched(&edge, &current).await {
-            Ok(session) => current.session = session,
+            Ok(session) => current.session = Known::new(session),
             // The session ended meanwhile: the answer is that of no session.
             Err(Failure::Session {
                 reason: ErrorReason::ErrMissingSession,
@@ -59,23 +59,23 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             Err(failure) => return Err(failure),
         }
     }
-    Ok(answer(current))
+    Ok(answer(&edge, current))
 }
 
-fn answer(current: CurrentSession) -> Response {
-    let user = current
-        .session
-        .user
-        .as_ref()
-        .map(claims::from_struct)
-        .unwrap_or_default();
-    let mut response = axum::Json(user).into_response();
+fn answer(edge: &Edge, current: CurrentSession) -> Response {
+    let mut response = Response::new(current.session.user_json().into());
     let headers: &mut HeaderMap = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(analytics) = &edge.analytics {
+        analytics.tell(headers, &edge.keys, &current.session);
+    }
     if let Some(cookie) = current.set_cookie {
         headers.append(header::SET_COOKIE, cookie);
     }
-    response.extensions_mut().insert(Handle(current.session.handle));
+    response
+        .extensions_mut()
+        .insert(Handle(current.session.handle.clone()));
     response
 }
 
@@ -88,10 +88,15 @@ async fn refetched(edge: &Edge, current: &CurrentSession) -> Result<Session, Fai
         .map_err(told)?;
     let userinfo = edge
         .provider
-        .userinfo(&token.access_token, &current.session.subject)
+        .userinfo(
+            &token.token_type,
+            token.value.expose(),
+            &current.session.subject,
+            edge.clock.now_ms() / 1000,
+        )
         .await
         .map_err(userinfo_failed)?;
-    let mut session = current.session.clone();
+    let mut session = Session::clone(&current.session);
     let mut tries = 0;
     loop {
         let merged = merge(edge, &session, userinfo.clone());

@@ -12,17 +12,27 @@ use axum::routing::{MethodRouter, any};
 
 use crate::edge::Edge;
 use crate::errors::{self, Failure};
+use crate::protect::host;
+use crate::protect::load::{self, Places};
 use crate::protect::security_headers::{self, Https};
+use crate::protect::slow_client::{self, Patience};
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
-use crate::{access_token, gateway, grpc_web, observe, profile, status};
+use crate::{access_token, analytics, client_keys, gateway, grpc_web, observe, profile, status};
 
 /// Where all of the edge's own routes lie.
 pub const BASE_PATH: &str = "/api/auth";
+
+/// Where the edge publishes what machines look for (RFC 8615).
+const WELL_KNOWN_PATH: &str = "/.well-known/vestibule";
 
 /// The edge as a router.
 pub fn router(edge: Edge) -> Router {
     let settings = &edge.settings;
     let callback_methods = if settings.form_post() { "POST" } else { "GET" };
+    let analytics = match settings.analytics {
+        Some(_) => Router::new().route(analytics::ROUTE, any(analytics::handle)),
+        None => Router::new(),
+    };
     Router::new()
         .route(&settings.login_path, only("GET, HEAD", any(login::handle)))
         .route(
@@ -52,11 +62,29 @@ pub fn router(edge: Edge) -> Router {
             ),
         )
         .route("/api/auth/check", any(gateway::check::handle))
+        .route(
+            gateway::assertion::JWKS_PATH,
+            if_on(
+                settings.assertions.is_some(),
+                only("GET, HEAD", any(gateway::jwks)),
+            ),
+        )
         .route(BASE_PATH, any(not_found))
         .route("/api/auth/", any(not_found))
         .route("/api/auth/{*rest}", any(not_found))
+        .route(client_keys::PATH, only("GET, HEAD", any(client_keys::handle)))
+        .merge(analytics)
         .merge(grpc_web::routes(&edge))
         .fallback(gateway::handle)
+        .layer(from_fn_with_state(
+            Patience(settings.protection.body_timeout),
+            slow_client::layer,
+        ))
+        .layer(from_fn(host::layer))
+        .layer(from_fn_with_state(
+            Places::new(settings.protection.max_concurrent_requests),
+            load::layer,
+        ))
         .layer(from_fn(errors::render))
         .layer(from_fn_with_state(
             Https(settings.https()),
@@ -99,6 +127,8 @@ async fn not_found() -> Failure {
 #[must_use]
 pub fn is_reserved(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
-    path.strip_prefix(BASE_PATH)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    [BASE_PATH, WELL_KNOWN_PATH].iter().any(|base| {
+        path.strip_prefix(base)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }

@@ -6,9 +6,11 @@ mod addresses;
 mod cookies;
 mod read;
 mod tables;
+mod upstreams;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use chassis::secret::Secret;
 use ipnet::IpNet;
@@ -16,12 +18,14 @@ use oidc::{ProviderSettings, ResponseMode};
 use provider_settings::CredentialFiles;
 use url::Url;
 
+use crate::analytics::AnalyticsSettings;
 use crate::cookies::CookieSettings;
 use crate::gateway::route_table::RouteTable;
 
 pub use cookies::secrets_are_usable;
 pub use read::read;
 pub use tables::SERVICE;
+pub use upstreams::{AssertionSettings, ProtectionSettings, UpstreamSettings, read_routes, routes};
 
 /// What the provider is told when somebody signs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +54,9 @@ pub enum ProfileRefetch {
 pub struct EdgeSettings {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Certificate and key for TLS on that address.
+    /// Where Envoy asks by gRPC, if it does.
+    pub ext_authz_listen: Option<SocketAddr>,
+    /// Certificate and key for TLS on those addresses.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The product's address as browsers see it.
     pub base_url: Url,
@@ -64,10 +70,18 @@ pub struct EdgeSettings {
     pub session_service_ca: Option<PathBuf>,
     /// Our certificate and key towards the session service.
     pub session_service_identity: Option<(PathBuf, PathBuf)>,
+    /// How long a session is remembered, if at all.
+    pub session_cache: Option<Duration>,
     /// The route table's file.
     pub routes_file: Option<PathBuf>,
     /// The route table as it was at the start; empty without a file.
     pub routes: RouteTable,
+    /// Keys and claims of assertions for upstreams.
+    pub assertions: Option<AssertionSettings>,
+    /// How requests are passed on.
+    pub upstreams: UpstreamSettings,
+    /// What requests are held to.
+    pub protection: ProtectionSettings,
     /// The session cookie.
     pub cookie: CookieSettings,
     /// Path of the login route.
@@ -102,6 +116,8 @@ pub struct EdgeSettings {
     pub check_authorization: bool,
     /// Logins, and callbacks, per minute and address; 0 is off.
     pub rate_limit_login: u64,
+    /// Product analytics; none when off.
+    pub analytics: Option<AnalyticsSettings>,
     /// The provider.
     pub provider: ProviderSettings,
     /// Files the provider credentials came from, to follow their changes.

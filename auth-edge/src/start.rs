@@ -13,6 +13,7 @@ use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
 use chassis::serve::{self, BindError};
 use chassis::tls::{ServerTls, TlsError, TlsFiles};
+use futures_util::future::OptionFuture;
 use oidc::{BuildError, RelyingParty};
 use prometheus::Registry;
 use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
@@ -21,11 +22,13 @@ use tokio_util::sync::CancellationToken;
 use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use crate::edge::{Edge, Surroundings};
-use crate::gateway::Gateway;
-use crate::gateway::route_file;
+use crate::ext_authz;
+use crate::gateway::assertion::{AssertionKeys, Assertions};
+use crate::gateway::{Gateway, UpstreamTlsError, route_file};
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::routes;
+use crate::sessions::{SILENCE_MAX, SessionCache};
 use crate::settings::{EdgeSettings, secrets_are_usable};
 
 /// How often the session service is asked whether it is there.
@@ -47,14 +50,11 @@ pub enum StartError {
     #[error("the session service's settings cannot be used")]
     SessionService(#[from] InvalidSettings),
     /// A certificate for the session service.
-    #[error("{path} cannot be read")]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("a certificate for the session service cannot be read")]
+    Certificates(#[source] std::io::Error),
+    /// TLS towards upstreams.
+    #[error(transparent)]
+    Upstreams(#[from] UpstreamTlsError),
     /// The metrics.
     #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
@@ -78,7 +78,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         }
         None => None,
     };
-    let listen = settings.listen;
+    let (listen, ext_authz_listen) = (settings.listen, settings.ext_authz_listen);
     let credentials = settings.credential_files.clone();
     let edge = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
     let _watches = provider_settings::follow(&edge.provider, credentials);
@@ -86,7 +86,18 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     tokio::spawn(probe(edge.clone(), reached, runtime.shutdown.clone()));
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     tracing::info!(address = %listen, base_url = %edge.settings.base_url, "listening");
-    serve::serve(listener, routes::router(edge), tls, runtime.shutdown).await;
+    let router = routes::router(edge.clone());
+    let asked = match ext_authz_listen {
+        Some(address) => {
+            let listener = serve::bind(address, "EDGE_EXT_AUTHZ_LISTEN").await?;
+            let routes = ext_authz::routes(&edge, router.clone());
+            let (workers, stop) = (runtime.workers.clone(), runtime.shutdown.clone());
+            Some(serve::serve(workers, listener, routes, tls.clone(), stop))
+        }
+        None => None,
+    };
+    let serving = serve::serve(runtime.workers, listener, router, tls, runtime.shutdown);
+    tokio::join!(serving, OptionFuture::from(asked));
     Ok(())
 }
 
@@ -101,17 +112,36 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     }
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
-        routes.follow("EDGE_ROUTES", path, |text| route_file::parse(text).map_err(every));
+        let signs = settings.assertions.is_some();
+        routes.follow("EDGE_ROUTES", path, move |text| {
+            route_file::parse(text, signs).map_err(every)
+        });
     }
+    let metrics = Metrics::new(registry)?;
+    let session_client = session_client(&settings)?;
+    let session_cache = settings
+        .session_cache
+        .map(|lease| SessionCache::start(session_client.clone(), lease, metrics.cache.clone()));
     let surroundings = Surroundings {
-        gateway: Gateway::new(routes),
-        session_client: session_client(&settings)?,
+        gateway: Gateway::new(routes, &settings.upstreams, assertions(&settings))?,
+        session_client,
+        session_cache,
         provider: RelyingParty::new(settings.provider.clone())?,
         keys,
         clock,
-        metrics: Metrics::new(registry)?,
+        metrics,
     };
     Ok(Edge::new(settings, surroundings))
+}
+
+fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
+    let given = settings.assertions.as_ref()?;
+    let keys = Reloading::new(Arc::clone(&given.keys));
+    keys.follow("EDGE_UPSTREAM_JWT_KEY_FILE", &given.file, |text| {
+        AssertionKeys::from_pem(text).map(Arc::new)
+    });
+    let issuer = settings.base_url.as_str().trim_end_matches('/');
+    Some(Assertions::new(keys, issuer, &given.claims))
 }
 
 fn follow_secrets(keys: &Keys, path: PathBuf) {
@@ -135,26 +165,18 @@ fn follow_secrets(keys: &Keys, path: PathBuf) {
 }
 
 fn session_client(settings: &EdgeSettings) -> Result<SessionClient, StartError> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|source| StartError::File {
-            path: path.clone(),
-            source,
-        })
-    };
-    let identity_pem = match &settings.session_service_identity {
-        Some((certificate, key)) => Some((read(certificate)?, read(key)?)),
-        None => None,
-    };
     let tls = match &settings.session_service_ca {
-        Some(ca) => Some(ClientTls {
-            ca_pem: read(ca)?,
-            identity_pem,
-        }),
+        Some(ca) => {
+            let identity = settings.session_service_identity.clone();
+            let tls = ClientTls::from_files(ca.clone(), identity);
+            Some(tls.map_err(StartError::Certificates)?)
+        }
         None => None,
     };
     let client = ClientSettings {
         tls,
         annotate: Some(Arc::new(annotate)),
+        watch_silence: SILENCE_MAX,
         ..ClientSettings::new(settings.session_service.clone())
     };
     Ok(SessionClient::new(client)?)

@@ -40,7 +40,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         "expires_in": left(session.expires_at),
         "absolute_expires_in": left(session.absolute_expires_at),
     }));
-    response.extensions_mut().insert(Handle(session.handle));
+    response.extensions_mut().insert(Handle(session.handle.clone()));
     Ok(response)
 }
 

@@ -1,14 +1,20 @@
 // Ports, waiting for readiness, and the small balancer that stands before several edges.
+import { randomInt } from 'node:crypto';
 import http from 'node:http';
 import net from 'node:net';
 
 const POLL_MS = 40;
 
+// Below the range from which systems give outgoing connections their ports: one of those could take a port between
+// its choice and its use.
+const [PORT_MIN, PORT_MAX] = [12_000, 32_000];
+
 /** A port of 127.0.0.1 that was free a moment ago. */
 export async function freePort() {
+  const port = randomInt(PORT_MIN, PORT_MAX);
   const server = net.createServer();
-  await new Promise((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
+  const bound = await new Promise((resolve) => server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)));
+  if (!bound) return freePort();
   await new Promise((resolve) => server.close(resolve));
   return port;
 }

@@ -24,14 +24,17 @@ pub fn code(reason: ErrorReason) -> Code {
         ErrorReason::ErrInsufficientScope | ErrorReason::ErrCallerNotAllowed | ErrorReason::ErrCsrf => {
             Code::PermissionDenied
         }
-        ErrorReason::ErrInvalidArgument | ErrorReason::ErrSessionTooLarge => Code::InvalidArgument,
+        ErrorReason::ErrInvalidArgument
+        | ErrorReason::ErrSessionTooLarge
+        | ErrorReason::ErrMalformedRequest => Code::InvalidArgument,
         ErrorReason::ErrStaleVersion => Code::Aborted,
         ErrorReason::ErrRequestIdReused => Code::AlreadyExists,
         ErrorReason::ErrStoreUnavailable
         | ErrorReason::ErrProviderUnavailable
         | ErrorReason::ErrSessionServiceUnavailable => Code::Unavailable,
         ErrorReason::ErrUnknownCaller => Code::Unauthenticated,
-        ErrorReason::ErrOverloaded => Code::ResourceExhausted,
+        ErrorReason::ErrOverloaded | ErrorReason::ErrRequestTooLarge => Code::ResourceExhausted,
+        ErrorReason::ErrUnimplemented => Code::Unimplemented,
         ErrorReason::ErrDeadlineExceeded => Code::DeadlineExceeded,
         ErrorReason::ErrInternal | ErrorReason::ErrUnspecified => Code::Internal,
     }

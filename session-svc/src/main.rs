@@ -1,9 +1,10 @@
-//! The session service as a program: settings in, calls answered, drained at the end. All of it is in the library.
+//! The session service as a program: settings in, calls answered, drained at the end; or one of the operator's
+//! commands. All of it is in the library.
 
 use std::process::ExitCode;
 
-use session_svc::{settings, start};
+use session_svc::{operator, settings, start};
 
 fn main() -> ExitCode {
-    chassis::service::main(&settings::SERVICE, settings::read, start::run)
+    chassis::service::main_with(&settings::SERVICE, &operator::TOOLS, settings::read, start::run)
 }

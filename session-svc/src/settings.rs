@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chassis::files;
 use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
@@ -13,6 +14,7 @@ use chassis::tls::TlsFiles;
 use oidc::ProviderSettings;
 use provider_settings::CredentialFiles;
 
+use crate::callers::{self, Policy};
 use crate::session::Lifetime;
 use crate::sessions::Limits;
 use crate::store::url::StoreSettings;
@@ -60,7 +62,13 @@ static ADDRESSES: Topic = Topic {
             "SESSION_CLIENT_CA_FILE",
             "",
             "FILE",
-            "PEM certificates of the authorities whose clients may call (mutual TLS). With it every caller needs a certificate.",
+            "PEM certificates of the authorities whose clients may call (mutual TLS). With it every caller needs a certificate; re-read when it changes.",
+        ),
+        setting(
+            "SESSION_CALLERS",
+            "",
+            "FILE",
+            "TOML list of who may call what: a [[caller]] table for each, with identity (\"spiffe://…\" or \"dns:NAME\", from the client's certificate) and rpcs (names of methods, or \"*\"). Re-read when it changes. Without it every client with a certificate of SESSION_CLIENT_CA_FILE may call everything.",
         ),
         setting(
             "SESSION_INSECURE",
@@ -86,7 +94,7 @@ static STORE: Topic = Topic {
             default: "",
             value: "LIST",
             secret: true,
-            help: "Keys sessions are encrypted with, each 32 bytes in hex or base64. The first encrypts, all decrypt, so put a new one first and drop the old one once its sessions are gone. Required unless the store is memory:.",
+            help: "Keys sessions are encrypted with, each 32 bytes in hex or base64. The first encrypts, all decrypt: to rotate, put a new one first, run `session-svc rekey`, and drop the old one. Required unless the store is memory:.",
         },
         setting(
             "SESSION_MAX_BYTES",
@@ -125,6 +133,24 @@ static DURATIONS: Topic = Topic {
             "An access token counts as expired when less than this is left. 0 uses tokens to the end.",
         ),
         setting(
+            "SESSION_REFRESH_AHEAD",
+            "0",
+            "SECONDS",
+            "A token that will count as expired within this time is refreshed in the background when it is used, so that nobody waits for the provider. Well under the lifetime of the provider's access tokens; 0 refreshes only what is expired.",
+        ),
+        setting(
+            "SESSION_REFRESH_TIMEOUT_MS",
+            "15000",
+            "MS",
+            "Bound on a refresh at the provider, if it is more than OIDC_HTTP_TIMEOUT_MS. Generous, because a provider that answers after it was given up has rotated a token nobody will have.",
+        ),
+        setting(
+            "SESSION_REFRESH_LEASE",
+            "15",
+            "SECONDS",
+            "How long other replicas wait for one that died while it refreshed a token. While it lives and its provider is slow, it prolongs this.",
+        ),
+        setting(
             "SESSION_WATCH_HEARTBEAT_MS",
             "300",
             "MS",
@@ -153,8 +179,12 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// TLS on that address.
     pub tls: Option<TlsFiles>,
+    /// Who may call what; `None` for everyone who can open a connection.
+    pub callers: Option<ListedCallers>,
     /// Where sessions are kept.
     pub store: StoreSettings,
+    /// The file the store's address came from, to follow its changes.
+    pub store_file: Option<PathBuf>,
     /// Keys sessions are encrypted with; none only for a store that ends with the process.
     pub keys: Vec<Secret<String>>,
     /// The file the keys came from, to follow its changes.
@@ -169,38 +199,42 @@ pub struct Settings {
     pub credential_files: CredentialFiles,
 }
 
+/// A list of callers and where it came from, to follow its changes.
+#[derive(Clone, Debug)]
+pub struct ListedCallers {
+    /// The file.
+    pub path: PathBuf,
+    /// What it says.
+    pub policy: Policy,
+}
+
 /// Reads and judges all settings.
 pub fn read(reader: &mut Reader<'_>) -> Settings {
-    let provider = provider_settings::read(reader);
+    let mut provider = provider_settings::read(reader);
+    provider.refresh_timeout =
+        Duration::from_millis(reader.millis("SESSION_REFRESH_TIMEOUT_MS", Zero::Refused));
     let listen = reader.socket_addr("SESSION_LISTEN");
     if listen.is_none() && reader.text("SESSION_LISTEN").eq_ignore_ascii_case("off") {
         reader.wrong("SESSION_LISTEN", "cannot be off: nobody could call");
     }
     let listen = listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let tls = tls(reader, listen);
-    let store = store(reader);
-    let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
-    let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");
-    if keys.is_empty() && !matches!(store, StoreSettings::Memory) {
-        reader.wrong(
-            "SESSION_ENCRYPTION_KEY",
-            "is required for a store that outlives the process: make one with `openssl rand -hex 32`",
-        );
-    }
-    if !keys.is_empty()
-        && let Err(error) = KeyRing::parse(&keys)
-    {
-        reader.wrong("SESSION_ENCRYPTION_KEY", error.to_string());
-    }
+    let callers = callers(reader);
+    let (store, keys, keys_file) = store_and_keys(reader);
+    let store_file = reader.secret_file("SESSION_STORE");
     Settings {
         listen,
         tls,
+        callers,
         store,
+        store_file,
         keys,
         keys_file,
         lifetime: lifetime(reader),
         limits: Limits {
             token_expiry_margin_ms: reader.secs("SESSION_TOKEN_EXPIRY_MARGIN", Zero::Allowed) * SECOND_MS,
+            refresh_ahead_ms: reader.secs("SESSION_REFRESH_AHEAD", Zero::Allowed) * SECOND_MS,
+            refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
             default_token_lifetime_ms: provider.default_token_lifetime_secs.saturating_mul(SECOND_MS),
             max_bytes: reader.bytes("SESSION_MAX_BYTES"),
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
@@ -229,6 +263,25 @@ fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
     }
 }
 
+/// Reads and judges where sessions are kept, the keys they are sealed with, and the file the keys came from.
+pub fn store_and_keys(reader: &mut Reader<'_>) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
+    let store = store(reader);
+    let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
+    let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");
+    if keys.is_empty() && !matches!(store, StoreSettings::Memory) {
+        reader.wrong(
+            "SESSION_ENCRYPTION_KEY",
+            "is required for a store that outlives the process: make one with `openssl rand -hex 32`",
+        );
+    }
+    if !keys.is_empty()
+        && let Err(error) = KeyRing::parse(&keys)
+    {
+        reader.wrong("SESSION_ENCRYPTION_KEY", error.to_string());
+    }
+    (store, keys, keys_file)
+}
+
 fn store(reader: &mut Reader<'_>) -> StoreSettings {
     let text = reader.text("SESSION_STORE");
     match text.parse::<StoreSettings>() {
@@ -238,6 +291,34 @@ fn store(reader: &mut Reader<'_>) -> StoreSettings {
             StoreSettings::Memory
         }
     }
+}
+
+/// The list of callers; its mistakes are mistakes of the setting.
+fn callers(reader: &mut Reader<'_>) -> Option<ListedCallers> {
+    let path = reader.path("SESSION_CALLERS")?;
+    if reader.path("SESSION_CLIENT_CA_FILE").is_none() {
+        reader.wrong(
+            "SESSION_CALLERS",
+            "needs SESSION_CLIENT_CA_FILE: callers are known by their certificates",
+        );
+    }
+    let text = files::read_bounded(&path).map(String::from_utf8);
+    let shown = path.display();
+    let mistakes = match text {
+        Ok(Ok(text)) => match callers::parse(&text) {
+            Ok(policy) => return Some(ListedCallers { path, policy }),
+            Err(mistakes) => mistakes
+                .iter()
+                .map(|mistake| format!("{shown}, {mistake}"))
+                .collect(),
+        },
+        Ok(Err(_)) => vec![format!("the file {shown} is not UTF-8 text")],
+        Err(error) => vec![format!("the file {shown} cannot be read: {error}")],
+    };
+    for mistake in mistakes {
+        reader.wrong("SESSION_CALLERS", mistake);
+    }
+    None
 }
 
 fn tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {

@@ -39,6 +39,11 @@ fn the_defaults_are_those_of_the_manual() {
         (settings.limits.token_expiry_margin_ms, settings.limits.max_bytes),
         (60_000, 65_536)
     );
+    assert_eq!(
+        (settings.limits.refresh_ahead_ms, settings.limits.refresh_lease),
+        (0, crate::refresh::DEFAULT_LEASE)
+    );
+    assert_eq!(settings.provider.refresh_timeout.as_secs(), 15);
 }
 
 #[test]
@@ -94,4 +99,65 @@ fn plaintext_off_loopback_has_to_be_asked_for() {
         mistakes(&[("SESSION_CLIENT_CA_FILE", "ca.pem")]),
         ["SESSION_CLIENT_CA_FILE"]
     );
+}
+
+const LIST: &str = "[[caller]]\nidentity = \"dns:orders.internal\"\nrpcs = [\"GetSession\"]\n";
+
+const TLS: [(&str, &str); 3] = [
+    ("SESSION_TLS_CERT_FILE", "cert.pem"),
+    ("SESSION_TLS_KEY_FILE", "key.pem"),
+    ("SESSION_CLIENT_CA_FILE", "ca.pem"),
+];
+
+#[test]
+fn a_list_of_callers_needs_mutual_tls() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), LIST).unwrap();
+    let list = ("SESSION_CALLERS", file.path().to_str().unwrap());
+    let listed = settings(&[&TLS[..], &[list]].concat()).unwrap().callers.unwrap();
+    assert_eq!(
+        (listed.path.as_path(), listed.policy),
+        (file.path(), callers::parse(LIST).unwrap())
+    );
+    for without in [&[][..], &TLS[..2], &[("SESSION_INSECURE", "true")]] {
+        let wrong = settings(&[without, &[list]].concat()).unwrap_err().to_string();
+        assert!(
+            wrong.contains("needs SESSION_CLIENT_CA_FILE: callers are known by their certificates"),
+            "{wrong}"
+        );
+    }
+    assert!(settings(&TLS).unwrap().callers.is_none());
+}
+
+#[test]
+fn a_list_of_callers_that_cannot_be_read_is_a_mistake_each_line_of_it() {
+    let mistakes = |path: &str| mistakes(&[&TLS[..], &[("SESSION_CALLERS", path)]].concat());
+    assert_eq!(mistakes("/nowhere/callers.toml"), ["SESSION_CALLERS"]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    assert_eq!(mistakes(path), ["SESSION_CALLERS"], "an empty list");
+    std::fs::write(path, [0xff]).unwrap();
+    assert_eq!(mistakes(path), ["SESSION_CALLERS"]);
+    std::fs::write(
+        path,
+        "[[caller]]\nidentity = \"me\"\nrpcs = [\"Fly\", \"Swim\"]\n",
+    )
+    .unwrap();
+    assert_eq!(mistakes(path), ["SESSION_CALLERS"; 3]);
+}
+
+#[test]
+fn plaintext_for_anyone_is_refused_on_every_address_but_loopback() {
+    for listen in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[2001:db8::1]:1"] {
+        assert_eq!(
+            mistakes(&[("SESSION_LISTEN", listen)]),
+            ["SESSION_LISTEN"],
+            "{listen}"
+        );
+        let insecure = [("SESSION_LISTEN", listen), ("SESSION_INSECURE", "true")];
+        assert!(settings(&insecure).is_ok(), "{listen}");
+    }
+    for listen in ["127.0.0.1:1", "127.8.8.8:1", "[::1]:1", "localhost:1"] {
+        assert!(settings(&[("SESSION_LISTEN", listen)]).is_ok(), "{listen}");
+    }
 }

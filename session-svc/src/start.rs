@@ -13,10 +13,13 @@ use chassis::tls::{ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, Calls, Health};
-use crate::refresh::{Provider, Refresher};
+use crate::refresh::{Measures, Provider, Refresher};
 use crate::session::Lifetime;
 use crate::session::id::NoRandomness;
 use crate::sessions::keeper::Keeper;
@@ -30,6 +33,10 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long the store may take to say so.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a write or a refresh may go on after the service was told to stop, also when its caller has gone: below what the
+/// process is given in all, which is below the 30 s Kubernetes grants by default.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +82,14 @@ pub struct Parts<P = RelyingParty> {
     pub limits: Limits,
 }
 
+/// Who is let in: over what, and to call what.
+pub struct Door {
+    /// TLS on the listener.
+    pub tls: Option<ServerTls>,
+    /// Who may call what.
+    pub callers: Callers,
+}
+
 /// Runs the service until it is told to stop.
 ///
 /// # Errors
@@ -92,16 +107,29 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
     let provider = RelyingParty::new(settings.provider.clone())?;
     let _watches = provider_settings::follow(&provider, settings.credential_files.clone());
     let parts = Parts {
-        store: store::open(&settings.store, Arc::clone(&runtime.clock)).await?,
+        store: store::open_from(
+            &settings.store,
+            settings.store_file.as_deref(),
+            Arc::clone(&runtime.clock),
+        )
+        .await?,
         keys: keys(&settings)?,
         provider,
         lifetime: settings.lifetime,
         limits: settings.limits,
     };
-    serve(parts, listener, tls, runtime).await
+    let callers = match settings.callers {
+        Some(listed) => {
+            let callers = Callers::listed(listed.policy);
+            callers.follow(&listed.path);
+            callers
+        }
+        None => Callers::anyone(),
+    };
+    serve_behind(Door { tls, callers }, parts, listener, runtime).await
 }
 
-/// Serves on a listener until the runtime shuts down.
+/// Serves everyone who can open a connection, until the runtime shuts down.
 ///
 /// # Errors
 /// What keeps it from starting.
@@ -111,6 +139,20 @@ pub async fn serve<P: Provider>(
     tls: Option<ServerTls>,
     runtime: Runtime,
 ) -> Result<(), StartError> {
+    let callers = Callers::anyone();
+    serve_behind(Door { tls, callers }, parts, listener, runtime).await
+}
+
+/// Serves those a door lets in, until the runtime shuts down.
+///
+/// # Errors
+/// What keeps it from starting.
+pub async fn serve_behind<P: Provider>(
+    door: Door,
+    parts: Parts<P>,
+    listener: TcpListener,
+    runtime: Runtime,
+) -> Result<(), StartError> {
     let condition = runtime.readiness.condition("store", Weight::Required);
     let health = Health::new().await;
     let keeper = Keeper::new(
@@ -118,16 +160,46 @@ pub async fn serve<P: Provider>(
         Arc::new(Vault::new(parts.keys)),
         parts.lifetime,
     );
-    let refresher = Refresher::new(keeper.clone(), parts.provider);
-    let sessions = Sessions::new(keeper, Arc::new(refresher), parts.limits);
-    let calls = Calls::new(&runtime.metrics)?;
-    let router = grpc::routes(sessions, calls, &health, runtime.shutdown.clone())?;
-    let probing = tokio::spawn(probe(parts.store, condition, health, runtime.shutdown.clone()));
+    let measures = Measures::new(&runtime.metrics)?;
+    let refresher = Refresher::new(
+        keeper.clone(),
+        parts.provider,
+        parts.limits.refresh_lease,
+        measures,
+    );
+    let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
+    let calls = Calls::new(door.callers, &runtime.metrics)?;
+    let router = grpc::routes(sessions, calls.clone(), &health, runtime.shutdown.clone())?;
+    let probing = tokio::spawn(probe(parts.store, condition, runtime.shutdown.clone()));
+    let telling = tokio::spawn(tell(
+        runtime.readiness.subscribe(),
+        health,
+        runtime.shutdown.clone(),
+    ));
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "answering gRPC");
     }
-    serve::serve(listener, router, tls, runtime.shutdown).await;
+    let told_to_stop = async {
+        runtime.shutdown.cancelled().await;
+        Instant::now()
+    };
+    let serving = serve::serve(
+        runtime.workers,
+        listener,
+        router,
+        door.tls,
+        runtime.shutdown.clone(),
+    );
+    let ((), since) = tokio::join!(serving, told_to_stop);
+    // Writes first: what they end is taken back at the provider.
+    calls
+        .drained(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
+        .await;
+    refresher
+        .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
+        .await;
     probing.abort();
+    telling.abort();
     Ok(())
 }
 
@@ -144,28 +216,35 @@ fn keys(settings: &Settings) -> Result<Reloading<KeyRing>, StartError> {
     Ok(keys)
 }
 
-/// Tells whether the store answers, until the service drains.
-async fn probe(
-    store: Arc<dyn SessionStore>,
-    condition: Condition,
-    health: Health,
-    shutdown: CancellationToken,
-) {
+/// Asks whether the store answers, until the service stops.
+async fn probe(store: Arc<dyn SessionStore>, condition: Condition, shutdown: CancellationToken) {
     loop {
         match tokio::time::timeout(PROBE_TIMEOUT, store.check()).await {
-            Ok(Ok(())) => {
-                condition.met();
-                health.serving(true).await;
-            }
-            Ok(Err(_)) | Err(_) => {
-                condition.unmet("the session store does not answer");
-                health.serving(false).await;
-            }
+            Ok(Ok(())) => condition.met(),
+            Ok(Err(_)) | Err(_) => condition.unmet("the session store does not answer"),
         }
         tokio::select! {
             () = tokio::time::sleep(PROBE_INTERVAL) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+}
+
+/// Tells gRPC's health service what readiness is, each change once: a drain at once, before connections are refused.
+async fn tell(mut ready: watch::Receiver<bool>, health: Health, shutdown: CancellationToken) {
+    let mut told = false;
+    loop {
+        let now = *ready.borrow_and_update();
+        if now != told {
+            health.serving(now).await;
+            told = now;
+        }
+        tokio::select! {
+            changed = ready.changed() => if changed.is_err() { return },
             () = shutdown.cancelled() => break,
         }
     }
-    health.serving(false).await;
+    if told {
+        health.serving(false).await;
+    }
 }

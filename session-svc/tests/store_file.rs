@@ -116,41 +116,55 @@ async fn another_files_position_is_told_as_missed() {
     );
 }
 
+/// Sessions of each round of the test below.
+const MANY: u64 = 3_000;
+
+/// How many are created at once: no more than may wait for the disk.
+const AT_ONCE: u64 = 1_000;
+
 #[tokio::test]
-async fn a_thousand_created_and_expired_leave_nothing_behind() {
+async fn round_after_round_of_created_and_expired_leaves_nothing_behind_and_the_file_stops_growing() {
     let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sessions");
     let clock = ManualClock::new(SOME_TIME_MS);
-    let store = Arc::new(opened(&directory.path().join("sessions"), &clock));
-    let writers = (0..1_000_u64).map(|number| {
-        let store = Arc::clone(&store);
-        tokio::spawn(async move {
-            let subject = format!("subject {}", number % 7);
-            let one = record(&*store, 1_000 + number, &[&subject, &fresh_name()]);
-            store.insert(one, Vec::new()).await.unwrap();
-            store
-                .remember(&fresh_name(), b"x", Duration::from_millis(1_000))
-                .await
-                .unwrap();
-        })
-    });
-    for writer in writers.collect::<Vec<_>>() {
-        writer.await.unwrap();
-    }
-    let held = store.holdings().await.unwrap();
-    assert_eq!(
-        (held.records, held.index_entries, held.remembered),
-        (1_000, 2_000, 1_000)
-    );
-    clock.advance_ms(2_000);
-    eventually("everything to be cleared away", || async {
-        store.holdings().await.unwrap()
-            == Holdings {
-                records: 0,
-                index_entries: 0,
-                remembered: 0,
+    let store = Arc::new(opened(&path, &clock));
+    let mut sizes = Vec::new();
+    for _ in 0..4 {
+        for wave in 0..MANY / AT_ONCE {
+            let writers = (wave * AT_ONCE..(wave + 1) * AT_ONCE).map(|number| {
+                let store = Arc::clone(&store);
+                tokio::spawn(async move {
+                    let person = format!("{:032x}", number % 700);
+                    let one = record(&*store, 1_000 + number, &[&person, &fresh_name()]);
+                    store.insert(one.clone(), vec![7; 100]).await.unwrap();
+                    if number % 6 == 0 {
+                        let ttl = Duration::from_millis(1_000);
+                        store.remember(&one.name, b"x", ttl).await.unwrap();
+                    }
+                })
+            });
+            for writer in writers.collect::<Vec<_>>() {
+                writer.await.unwrap();
             }
-    })
-    .await;
+        }
+        let held = store.holdings().await.unwrap();
+        assert_eq!(
+            (held.records, held.index_entries, held.remembered),
+            (MANY as usize, 2 * MANY as usize, MANY as usize / 6)
+        );
+        clock.advance_ms(10_000);
+        eventually("everything to be cleared away", || async {
+            store.holdings().await.unwrap()
+                == Holdings {
+                    records: 0,
+                    index_entries: 0,
+                    remembered: 0,
+                }
+        })
+        .await;
+        sizes.push(std::fs::metadata(&path).unwrap().len());
+    }
+    assert!(sizes[3] <= sizes[1], "room is used again: {sizes:?}");
 }
 
 #[tokio::test]

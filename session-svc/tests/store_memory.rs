@@ -49,11 +49,11 @@ async fn a_full_store_says_so_until_something_expires() {
 }
 
 #[tokio::test]
-async fn a_thousand_created_and_expired_leave_nothing_behind() {
+async fn fifty_thousand_created_and_expired_leave_nothing_behind() {
     let (store, clock) = memory(DEFAULT_CAPACITY);
-    for number in 0..1_000_u64 {
-        let subject = format!("subject {}", number % 7);
-        let one = record(&store, 1_000 + number, &[&subject, &fresh_name()]);
+    for number in 0..50_000_u64 {
+        let subject = format!("subject {}", number % 7_000);
+        let one = record(&store, 1_000 + number % 900, &[&subject, &fresh_name()]);
         store.insert(one, Vec::new()).await.unwrap();
         store
             .remember(&fresh_name(), b"x", Duration::from_millis(1_000))

@@ -16,6 +16,7 @@ use std::time::Duration;
 use chassis::clock::SystemClock;
 use cluster::Cluster;
 use contract::{Bench, eventually, fresh_name, next, record, said};
+use redis_server::{Engine, record_key};
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Published, Record, SessionStore, StoreError, open as open_store};
 
@@ -26,7 +27,7 @@ async fn connect(url: &str) -> Arc<dyn SessionStore> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_holds_on_a_cluster() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::start(Engine::Redis);
     let (store, other) = (connect(&cluster.url()).await, connect(&cluster.url()).await);
     let timed = Arc::clone(&store);
     let pass: contract::Pass = Box::new(move |ms| {
@@ -47,7 +48,7 @@ async fn the_contract_holds_on_a_cluster() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
     let writers = (0..1_000_u64).map(|number| {
         let store = Arc::clone(&store);
@@ -79,7 +80,7 @@ async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_is_back() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
     let events = cluster.owner("vestibule:e");
     let victim = (events + 1) % 3;
@@ -90,7 +91,7 @@ async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_i
             store.insert(one.clone(), b"created".to_vec()).await.unwrap(),
             Inserted::Done
         );
-        let owned = cluster.owner(&format!("vestibule:s:{}", one.name)) == victim;
+        let owned = cluster.owner(&record_key(&one.name)) == victim;
         if owned {
             its.push(one)
         } else {
@@ -128,14 +129,14 @@ async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_i
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_entry_whose_record_was_never_written_is_not_listed() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
     let kept = record(&*store, 60_000, &["subject"]);
     store.insert(kept.clone(), Vec::new()).await.unwrap();
     // What a crash between the two steps leaves: an entry, and no record.
     let lost = record(&*store, 60_000, &["subject"]);
     store.insert(lost.clone(), Vec::new()).await.unwrap();
-    let key = format!("vestibule:s:{}", lost.name);
+    let key = record_key(&lost.name);
     assert_eq!(
         cluster.nodes[cluster.owner(&key)].ask(&format!("DEL {key}")),
         ":1\r\n"
@@ -146,12 +147,12 @@ async fn an_entry_whose_record_was_never_written_is_not_listed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_answer_is_lost_tells_listeners_that_they_may_have_missed_something() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
     let events = cluster.owner("vestibule:e");
     let (one, owner) = loop {
         let one = record(&*store, 600_000, &[]);
-        let owner = cluster.owner(&format!("vestibule:s:{}", one.name));
+        let owner = cluster.owner(&record_key(&one.name));
         if owner != events {
             break (one, owner);
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use chassis::clock::SystemClock;
 use contract::{Bench, eventually, heard, next, record};
+use redis_server::Engine;
 use sentinels::Sentinels;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Replaced, SessionStore, open as open_store};
@@ -25,7 +26,7 @@ async fn connect(url: &str) -> Arc<dyn SessionStore> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_holds_behind_sentinels() {
-    let servers = Sentinels::start();
+    let servers = Sentinels::start(Engine::Redis);
     let (store, other) = (connect(&servers.url()).await, connect(&servers.url()).await);
     let timed = Arc::clone(&store);
     let pass: contract::Pass = Box::new(move |ms| {
@@ -46,7 +47,7 @@ async fn the_contract_holds_behind_sentinels() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen() {
-    let mut servers = Sentinels::start();
+    let mut servers = Sentinels::start(Engine::Redis);
     let store = connect(&servers.url()).await;
     let mut before = Vec::new();
     for _ in 0..50 {
@@ -57,11 +58,10 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
         );
         before.push(one);
     }
-    let written = servers.servers[0].ask("WAIT 1 5000");
-    assert_eq!(written, ":1\r\n", "the replica has everything");
+    servers.servers[0].wait_until_copied();
 
     servers.servers[0].kill();
-    servers.wait_for_master(servers.servers[1].port);
+    servers.wait_for_second();
     eventually("the store to work on the new master", || async {
         store.check().await.is_ok()
     })
@@ -100,7 +100,7 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sentinel_that_is_away_does_not_matter() {
-    let mut servers = Sentinels::start();
+    let mut servers = Sentinels::start(Engine::Redis);
     servers.sentinels[0].kill();
     let store = connect(&servers.url()).await;
     store.check().await.unwrap();

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { after, afterEach } from "node:test";
 import { chromium } from "playwright-core";
 import { startStack } from "../../dev/stack.mjs";
 
@@ -27,13 +28,54 @@ export async function startBrowser() {
 }
 
 /**
+ * What a file of browser tests works with: one browser, stacks started when first asked for, windows that are closed after
+ * each test. A console error or warning, an uncaught error or a request to a foreign origin fails the test it appeared in,
+ * but for what the test announced with `window.expects(pattern, …)`.
+ */
+export function browserTests() {
+  let browser;
+  const stacks = new Map();
+  const windows = [];
+
+  afterEach(async () => {
+    const closing = windows.splice(0);
+    const left = closing.flatMap(({ seen }) => unexpected(seen));
+    for (const { context } of closing) await context.close();
+    assert.deepEqual(left, [], "the console was quiet");
+  });
+  after(async () => {
+    await browser?.close();
+    for (const stack of stacks.values())
+      await stack.then(
+        (started) => started.stop(),
+        () => {},
+      );
+  });
+
+  const stackOf = (options) => {
+    const key = JSON.stringify(options);
+    if (!stacks.has(key)) stacks.set(key, startProduct(options));
+    return stacks.get(key);
+  };
+  return {
+    stack: (options = {}) => stackOf(options),
+    async window(stack, options) {
+      browser ??= await startBrowser();
+      const opened = await openWindow(browser, stack, options);
+      windows.push(opened);
+      return opened;
+    },
+  };
+}
+
+/**
  * A window of its own person (fresh cookies), with what it saw: `problems` are console errors and warnings, uncaught errors
  * and requests to other origins than the stack's; `bodies` is every text the edge sent.
  */
 export async function openWindow(browser, stack, options = {}) {
   const context = await browser.newContext({ baseURL: stack.edgeUrl, colorScheme: "light", ...options });
   context.setDefaultTimeout(STEP_MS);
-  const seen = { problems: [], bodies: [], pending: [] };
+  const seen = { problems: [], bodies: [], pending: [], expected: [] };
   const ours = [...stack.edgeUrls, stack.edgeUrl, stack.issuer].map((url) => new URL(url).origin);
   context.on("console", (message) => {
     if (["error", "warning"].includes(message.type()))
@@ -50,11 +92,12 @@ export async function openWindow(browser, stack, options = {}) {
     if (request.url().startsWith(stack.edgeUrl)) seen.pending.push(keepBody(request, seen.bodies));
   });
   const page = await context.newPage();
-  return { context, page, seen };
+  return { context, page, seen, expects: (...patterns) => seen.expected.push(...patterns) };
 }
 
 async function keepBody(request, bodies) {
-  const response = await request.response();
+  // A window that is closed meanwhile has nothing to keep.
+  const response = await request.response().catch(() => null);
   if (!response || (response.status() >= 300 && response.status() < 400)) return;
   const kept = await Promise.race([
     response.text().catch(() => null),
@@ -86,22 +129,19 @@ export async function signIn(page, stack, account) {
   await page.getByRole("heading", { name: "Profile", level: 1 }).waitFor();
 }
 
+const unexpected = (seen) =>
+  seen.problems.filter((problem) => !seen.expected.some((pattern) => pattern.test(problem)));
+
 /** Fails when the console had something to say, leaving out what a test provoked on purpose. */
-export function assertQuiet(seen, except = []) {
-  const left = seen.problems.filter((problem) => !except.some((pattern) => pattern.test(problem)));
-  assert.deepEqual(left, []);
+export function assertQuiet(seen, expected = []) {
+  seen.expected.push(...expected);
+  assert.deepEqual(unexpected(seen), []);
 }
 
 /** Runs axe over the page in one theme and fails with what it found. */
 export async function assertAccessible(page, where) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(await readAxe());
-  // Colours that are still on their way between two states are nobody's contrast.
-  await page.evaluate(() =>
-    Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => {}))).then(
-      () => {},
-      () => {},
-    ),
-  );
+  await atRest(page);
   const { violations } = await page.evaluate(() =>
     globalThis.axe.run(document, {
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -112,6 +152,17 @@ export async function assertAccessible(page, where) {
       `${where}: ${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).join("; ")}`,
   );
   assert.deepEqual(found, []);
+}
+
+/** Waits until fonts are there and whatever ends of itself has moved to its end: only then a page looks as it is meant to. */
+export async function atRest(page) {
+  await page.evaluate(async () => {
+    await document.fonts.ready;
+    const finite = document
+      .getAnimations()
+      .filter((animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime));
+    await Promise.all(finite.map((animation) => animation.finished.catch(() => {})));
+  });
 }
 
 let axe;

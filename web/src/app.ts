@@ -1,5 +1,6 @@
 /** The two things that live as long as the page: who is signed in, and what has been read. */
 import { QueryCache, QueryClient } from "@tanstack/react-query";
+import { heard } from "./analytics/project";
 import { createSessionStore, type SessionStore } from "./session";
 
 /** What a failed query tells about the session, if its error knows. */
@@ -32,5 +33,12 @@ export function createQueryClient(store: SessionStore): QueryClient {
   return client;
 }
 
-export const sessionStore: SessionStore = createSessionStore();
+/** Reads a profile, and on the way what its answer says about product analytics. */
+async function fetchProfile(...request: Parameters<typeof fetch>): Promise<Response> {
+  const response = await fetch(...request);
+  heard(response);
+  return response;
+}
+
+export const sessionStore: SessionStore = createSessionStore({ fetch: fetchProfile });
 export const queryClient: QueryClient = createQueryClient(sessionStore);

@@ -3,9 +3,8 @@ import "./ui/base.css";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { RouterProvider } from "react-router/dom";
 import { queryClient, sessionStore } from "./app";
-import { createRouter } from "./routes";
+import { App } from "./routes";
 import { SessionProvider } from "./session";
 
 const root = document.getElementById("root");
@@ -15,7 +14,7 @@ createRoot(root).render(
   <StrictMode>
     <SessionProvider store={sessionStore}>
       <QueryClientProvider client={queryClient}>
-        <RouterProvider router={createRouter()} />
+        <App />
       </QueryClientProvider>
     </SessionProvider>
   </StrictMode>,

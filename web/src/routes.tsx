@@ -1,5 +1,6 @@
 /** The map of the app. Pages behind the guard, and all they need to talk to the service, come in their own chunks. */
-import { createBrowserRouter, type RouteObject } from "react-router";
+import { lazy, Suspense } from "react";
+import { Route, Switch, useLocation } from "wouter";
 import { queryClient } from "./app";
 import { Home } from "./pages/home/Home";
 import { Crash } from "./pages/problems/Crash";
@@ -7,52 +8,83 @@ import { NotFound } from "./pages/problems/NotFound";
 import { SignInError } from "./pages/problems/SignInError";
 import { SignedOut } from "./pages/signed-out/SignedOut";
 import { paths } from "./paths";
+import { Boundary } from "./shell/Boundary";
 import { PageSkeleton } from "./shell/PageSkeleton";
 import { Shell } from "./shell/Shell";
 
-/** Starts reading the session while the page's code is still on its way; the page shows the answer or the failure. */
-async function prefetchCurrentSession(): Promise<null> {
-  const { currentSessionQuery } = await import("./api/queries");
-  void queryClient.prefetchQuery(currentSessionQuery);
-  return null;
+const load = {
+  [paths.account]: () => import("./pages/account/Account").then(({ Account }) => ({ default: Account })),
+  [paths.sessions]: () => import("./pages/sessions/Sessions").then(({ Sessions }) => ({ default: Sessions })),
+  [paths.session]: () =>
+    import("./pages/session/ThisSession").then(({ ThisSession }) => ({ default: ThisSession })),
+};
+const Account = lazy(load[paths.account]);
+const Sessions = lazy(load[paths.sessions]);
+const ThisSession = lazy(load[paths.session]);
+
+/** The guard. With it come, side by side and not one after the other, the session and the pages it stands before. */
+const Guarded = lazy(async () => {
+  for (const page of Object.values(load)) page().catch(() => {});
+  void import("./api/queries").then(({ currentSessionQuery }) =>
+    queryClient.prefetchQuery(currentSessionQuery),
+  );
+  return { default: (await import("./shell/Guarded")).Guarded };
+});
+
+/** What was read may be what broke the page: another visit of it starts from a new answer. */
+const readAnew = () => void queryClient.resetQueries();
+
+/** The pages, each within a boundary of its own: one that breaks leaves the shell, and the way out, standing. */
+function Pages() {
+  const [path] = useLocation();
+  return (
+    <Boundary key={path} fallback={<Crash />} onBroken={readAnew}>
+      <Suspense fallback={<PageSkeleton />}>
+        <Switch>
+          <Route path={paths.account} component={Account} />
+          <Route path={paths.sessions} component={Sessions} />
+          <Route path={paths.session} component={ThisSession} />
+        </Switch>
+      </Suspense>
+    </Boundary>
+  );
 }
 
-export const routes: RouteObject[] = [
-  {
-    element: <Shell />,
-    errorElement: <Crash />,
-    HydrateFallback: () => null,
-    children: [
-      {
-        errorElement: <Crash />,
-        HydrateFallback: PageSkeleton,
-        children: [
-          { path: paths.home, Component: Home },
-          { path: paths.signedOut, Component: SignedOut },
-          { path: paths.signInError, Component: SignInError },
-          {
-            lazy: async () => ({ Component: (await import("./shell/Guarded")).Guarded }),
-            loader: prefetchCurrentSession,
-            children: [
-              {
-                path: paths.account,
-                lazy: async () => ({ Component: (await import("./pages/account/Account")).Account }),
-              },
-              {
-                path: paths.sessions,
-                lazy: async () => ({ Component: (await import("./pages/sessions/Sessions")).Sessions }),
-              },
-              {
-                path: paths.session,
-                lazy: async () => ({ Component: (await import("./pages/session/ThisSession")).ThisSession }),
-              },
-            ],
-          },
-          { path: "*", Component: NotFound },
-        ],
-      },
-    ],
-  },
-];
+const isGuarded = new Set<string>([paths.account, paths.sessions, paths.session]);
+const withoutSlash = (path: string) => (path.length > 1 ? path.replace(/\/$/, "") : path);
 
-export const createRouter = () => createBrowserRouter(routes);
+function Content() {
+  const [path] = useLocation();
+  // The guard stays while one moves between the pages behind it: it holds the stream of events.
+  if (isGuarded.has(withoutSlash(path))) {
+    return (
+      <Boundary fallback={<Crash />}>
+        <Suspense fallback={<PageSkeleton />}>
+          <Guarded>
+            <Pages />
+          </Guarded>
+        </Suspense>
+      </Boundary>
+    );
+  }
+  return (
+    <Boundary key={path} fallback={<Crash />}>
+      <Switch>
+        <Route path={paths.home} component={Home} />
+        <Route path={paths.signedOut} component={SignedOut} />
+        <Route path={paths.signInError} component={SignInError} />
+        <Route component={NotFound} />
+      </Switch>
+    </Boundary>
+  );
+}
+
+export function App() {
+  return (
+    <Boundary fallback={<Crash />}>
+      <Shell>
+        <Content />
+      </Shell>
+    </Boundary>
+  );
+}

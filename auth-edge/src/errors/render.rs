@@ -44,18 +44,8 @@ pub async fn render(request: Request, next: Next) -> Response {
 fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Response) -> Response {
     let told = failure.told();
     let mut response = match failure {
-        Failure::NotAuthenticated => {
-            // Word for word, and in this order, which a JSON map would not keep.
-            let body = format!(
-                r#"{{"error":"not_authenticated","description":"{}"}}"#,
-                pages::NOT_AUTHENTICATED
-            );
-            (
-                [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))],
-                body,
-            )
-                .into_response()
-        }
+        Failure::NotAuthenticated => unauthorized(),
+        Failure::NotSent { .. } if !page => unauthorized(),
         Failure::LoginRequired { login_url } => {
             axum::Json(json!({"error": told.code, "error_description": told.words, "login_url": login_url}))
                 .into_response()
@@ -69,6 +59,7 @@ fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Respons
                 Failure::Callback { try_again, .. } | Failure::CallbackUnavailable { try_again } => {
                     pages::Action::TryAgain(try_again)
                 }
+                Failure::NotSent { login_url } => pages::Action::SignInElsewhere(login_url),
                 _ => pages::Action::Home,
             };
             pages::message(told.title, told.words, action, Some(request_id.as_str()))
@@ -98,6 +89,16 @@ fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Respons
         response.headers_mut().insert(name, value);
     }
     response
+}
+
+/// Word for word, and in this order, which a JSON map would not keep.
+fn unauthorized() -> Response {
+    let body = format!(
+        r#"{{"error":"not_authenticated","description":"{}"}}"#,
+        pages::NOT_AUTHENTICATED
+    );
+    let json = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, json)], body).into_response()
 }
 
 #[cfg(test)]

@@ -17,6 +17,10 @@ use crate::observe::Handle;
 use crate::request::{self, first_parameter, is_prefetch, is_script};
 use crate::sessions::CurrentSession;
 
+/// Request extension: the address the browser asked for, from a caller inside this process.
+#[derive(Clone, Debug)]
+pub struct Original(pub String);
+
 /// Answers a proxy that asks whether a request may pass.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
     let headers = request.headers();
@@ -65,7 +69,7 @@ async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<H
         return Ok(None);
     }
     match edge.sessions.access_token(&current.id, Vec::new()).await {
-        Ok(granted) => Ok(HeaderValue::try_from(format!("Bearer {}", granted.access_token)).ok()),
+        Ok(granted) => Ok(HeaderValue::try_from(format!("Bearer {}", granted.value.expose())).ok()),
         Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(Failure::Session {
             reason: error.reason,
             scopes: None,
@@ -94,6 +98,9 @@ fn refuse(edge: &Edge, request: &Request) -> Response {
 }
 
 fn original(edge: &Edge, request: &Request, headers: &HeaderMap) -> Option<String> {
+    if let Some(Original(url)) = request.extensions().get::<Original>() {
+        return Some(url.clone());
+    }
     edge.trusted_proxies
         .original_url(request::peer(request.extensions()), headers)
 }

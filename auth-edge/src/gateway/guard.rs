@@ -9,17 +9,18 @@ use axum::http::{HeaderMap, Method, header};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde_json::Value;
+use session_proto::timestamp;
 use session_proto::v1::session::State;
-use session_proto::v1::{ErrorReason, Session};
-use session_proto::{claims, timestamp};
+use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
+use super::challenge;
+use super::proxy::upgrade;
 use super::route_table::{Asks, Guard, Route};
-use super::upgrade;
 use crate::edge::Edge;
-use crate::errors::Failure;
+use crate::errors::{Failure, wants_page};
 use crate::protect::csrf::{Provenance, provenance};
 use crate::request::{self, is_prefetch, is_script};
-use crate::sessions::CurrentSession;
+use crate::sessions::{CurrentSession, Known, Token};
 
 /// What a request that may pass passes with.
 #[derive(Clone, Debug, Default)]
@@ -27,17 +28,56 @@ pub(super) struct Passed {
     /// The session, where the route is guarded.
     pub current: Option<CurrentSession>,
     /// The access token, where the route attaches it.
-    pub access_token: Option<String>,
+    pub access_token: Option<Granted>,
+}
+
+/// An access token for an upstream.
+#[derive(Clone)]
+pub(super) struct Granted {
+    /// The token.
+    pub token: String,
+    /// Whether it is worth nothing without a proof (RFC 9449).
+    pub bound: bool,
+    /// When it expires, in milliseconds since the Unix epoch.
+    pub expires_at_ms: u64,
+}
+
+impl From<&Token> for Granted {
+    fn from(token: &Token) -> Self {
+        Self {
+            bound: token.token_type.eq_ignore_ascii_case("DPoP"),
+            expires_at_ms: token.expires_at_ms,
+            token: token.value.expose().clone(),
+        }
+    }
+}
+
+impl From<GetAccessTokenResponse> for Granted {
+    fn from(granted: GetAccessTokenResponse) -> Self {
+        Self {
+            bound: granted.token_type.eq_ignore_ascii_case("DPoP"),
+            expires_at_ms: granted.expires_at.as_ref().map_or(u64::MAX, timestamp::to_ms),
+            token: granted.access_token,
+        }
+    }
+}
+
+impl std::fmt::Debug for Granted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Granted")
+            .field("expires_at_ms", &self.expires_at_ms)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What is missing.
 enum Missing {
     /// A session, or one that still does what is asked.
     Session,
-    /// A sign-in that is young enough.
-    FreshSignIn(u64),
-    /// A sign-in of one of these classes.
-    Class(String),
+    /// A sign-in that is young enough, or of one of the classes asked for.
+    StepUp,
+    /// A sign-in as member of the organization.
+    Organization,
     /// A usable access token, for this reason.
     Token(ErrorReason),
     /// Something signing in again does not bring.
@@ -49,17 +89,23 @@ impl Missing {
     /// circles.
     fn after_sign_in(self) -> Self {
         match self {
-            Self::FreshSignIn(_) | Self::Class(_) => {
+            Self::StepUp => {
                 let words = "Signing in did not give what this address asks for.";
                 Self::Right(Failure::Forbidden {
                     code: "insufficient_user_authentication",
                     words,
                 })
             }
+            Self::Organization => Self::Right(WRONG_ORGANIZATION),
             Self::Session | Self::Token(_) | Self::Right(_) => self,
         }
     }
 }
+
+const WRONG_ORGANIZATION: Failure = Failure::Forbidden {
+    code: "wrong_organization",
+    words: "This address is for members of another organization.",
+};
 
 /// A sign-in is fresh for so long: time for a redirect or two.
 const FRESH_MS: u64 = 15_000;
@@ -95,11 +141,10 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
     };
     let checked = check(&current.session, &route.asks, edge.clock.now_ms());
     checked.map_err(|missing| {
-        let missing = if is_fresh(&current.session, edge.clock.now_ms()) {
-            missing.after_sign_in()
-        } else {
-            missing
-        };
+        let again = route.guard == Guard::Page
+            && navigates(request)
+            && is_fresh(&current.session, edge.clock.now_ms());
+        let missing = if again { missing.after_sign_in() } else { missing };
         refuse(edge, route, request, missing)
     })?;
     let access_token = if route.asks.token() {
@@ -136,20 +181,20 @@ fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
 /// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
 /// by a WebSocket, which no other rule of browsers stops.
 fn changes_something(request: &Parts<'_>) -> bool {
-    !request.method.is_safe() || upgrade::wanted(request.headers).is_some()
+    !request.method.is_safe() || upgrade::is_wanted(request.headers)
 }
 
-fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
+fn check(session: &Known, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
     if let Some(max_age_secs) = asks.max_age_secs {
         let at_ms = session.authenticated_at.as_ref().map_or(0, timestamp::to_ms);
         if now_ms.saturating_sub(at_ms) > max_age_secs.saturating_mul(1000) {
-            return Err(Missing::FreshSignIn(max_age_secs));
+            return Err(Missing::StepUp);
         }
     }
-    let user = session.user.as_ref().map(claims::from_struct).unwrap_or_default();
+    let user = session.user();
     let text = |name: &str| user.get(name).and_then(Value::as_str);
     if !asks.acr.is_empty() && !text("acr").is_some_and(|acr| asks.acr.iter().any(|asked| asked == acr)) {
-        return Err(Missing::Class(asks.acr.join(" ")));
+        return Err(Missing::StepUp);
     }
     let in_organization = |asked: &String| {
         if asked.starts_with("org_") {
@@ -159,11 +204,7 @@ fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
         }
     };
     if !asks.organization.as_ref().is_none_or(in_organization) {
-        let words = "This address is for members of another organization.";
-        return Err(Missing::Right(Failure::Forbidden {
-            code: "wrong_organization",
-            words,
-        }));
+        return Err(Missing::Organization);
     }
     let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
     let holds = |(name, asked): (&String, &String)| match user.get(name) {
@@ -181,7 +222,7 @@ fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
     Ok(())
 }
 
-async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<String, Missing> {
+async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<Granted, Missing> {
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
     }
@@ -190,7 +231,7 @@ async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<S
         .access_token(&current.id, route.asks.scopes.clone())
         .await
     {
-        Ok(granted) => return Ok(granted.access_token),
+        Ok(granted) => return Ok(Granted::from(&*granted)),
         Err(error) => error,
     };
     if error.is_unavailable() {
@@ -225,14 +266,25 @@ async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<S
 /// Tells what is missing: people are sent to sign in where that helps, programs get an answer they can read.
 fn refuse(edge: &Edge, route: &Route, request: &Parts<'_>, missing: Missing) -> Response {
     if let Missing::Right(failure) = missing {
-        return failure.into_response();
+        let challenge = match &failure {
+            Failure::Session {
+                reason: ErrorReason::ErrInsufficientScope,
+                ..
+            } => challenge::scopes(&route.asks.scopes),
+            _ => None,
+        };
+        return challenged(failure.into_response(), challenge);
     }
     if route.guard == Guard::Page {
         if is_prefetch(request.headers) {
             return no_store(StatusCode::NO_CONTENT.into_response());
         }
         if navigates(request) {
-            return no_store(Redirect::temporary(&sign_in(edge, request.uri, &missing)).into_response());
+            return no_store(Redirect::temporary(&sign_in(edge, request.uri, &route.asks)).into_response());
+        }
+        if sends_form(request) {
+            let login_url = edge.settings.login_url(None);
+            return no_store(Failure::NotSent { login_url }.into_response());
         }
     }
     no_store(match missing {
@@ -242,31 +294,51 @@ fn refuse(edge: &Edge, route: &Route, request: &Parts<'_>, missing: Missing) -> 
             handler: None,
         }
         .into_response(),
-        Missing::Session | Missing::FreshSignIn(_) | Missing::Class(_) | Missing::Right(_) => {
-            Failure::NotAuthenticated.into_response()
-        }
+        Missing::Organization => WRONG_ORGANIZATION.into_response(),
+        Missing::StepUp => challenged(
+            Failure::NotAuthenticated.into_response(),
+            challenge::step_up(&route.asks),
+        ),
+        Missing::Session | Missing::Right(_) => Failure::NotAuthenticated.into_response(),
     })
+}
+
+fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Response {
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
 }
 
 /// Anything else than a navigation would lose what it carries, or could not follow to another origin.
 fn navigates(request: &Parts<'_>) -> bool {
-    let mode = request::text(request.headers, "sec-fetch-mode").is_none_or(|mode| mode == "navigate");
-    mode && matches!(*request.method, Method::GET | Method::HEAD) && !is_script(request.headers)
+    is_whole_page(request) && matches!(*request.method, Method::GET | Method::HEAD)
 }
 
-/// The login route, with the way back and what the sign-in has to bring.
-fn sign_in(edge: &Edge, uri: &Uri, missing: &Missing) -> String {
+/// A person has sent a form and looks at the window for an answer.
+fn sends_form(request: &Parts<'_>) -> bool {
+    is_whole_page(request) && wants_page(request.headers)
+}
+
+fn is_whole_page(request: &Parts<'_>) -> bool {
+    let mode = request::text(request.headers, "sec-fetch-mode").is_none_or(|mode| mode == "navigate");
+    mode && !is_script(request.headers)
+}
+
+/// The login route, with the way back and all the route asks of a sign-in: what one sign-in brought the next would
+/// lose again.
+fn sign_in(edge: &Edge, uri: &Uri, asks: &Asks) -> String {
     let back = uri.path_and_query().map_or("/", |target| target.as_str());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", back);
-    match missing {
-        Missing::FreshSignIn(max_age_secs) => {
-            query.append_pair("max_age", &max_age_secs.to_string());
-        }
-        Missing::Class(acr_values) => {
-            query.append_pair("acr_values", acr_values);
-        }
-        Missing::Session | Missing::Token(_) | Missing::Right(_) => {}
+    if let Some(max_age_secs) = asks.max_age_secs {
+        query.append_pair("max_age", &max_age_secs.to_string());
+    }
+    if !asks.acr.is_empty() {
+        query.append_pair("acr_values", &asks.acr.join(" "));
+    }
+    if let Some(organization) = &asks.organization {
+        query.append_pair("organization", organization);
     }
     format!("{}?{}", edge.settings.login_path, query.finish())
 }
@@ -279,81 +351,5 @@ fn no_store(mut response: Response) -> Response {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    const NOW_MS: u64 = 1_000_000;
-
-    fn session(user: Value) -> Session {
-        Session {
-            user: user.as_object().map(claims::to_struct),
-            authenticated_at: Some(timestamp::from_ms(NOW_MS - 60_000)),
-            ..Session::default()
-        }
-    }
-
-    fn passes(user: Value, asks: Asks) -> bool {
-        check(&session(user), &asks, NOW_MS).is_ok()
-    }
-
-    #[test]
-    fn a_sign_in_may_be_as_old_as_asked_and_no_older() {
-        assert!(passes(
-            json!({}),
-            Asks {
-                max_age_secs: Some(60),
-                ..Asks::default()
-            }
-        ));
-        assert!(!passes(
-            json!({}),
-            Asks {
-                max_age_secs: Some(59),
-                ..Asks::default()
-            }
-        ));
-    }
-
-    #[test]
-    fn one_of_the_classes_asked_for_is_enough() {
-        let asks = || Asks {
-            acr: vec!["gold".into(), "silver".into()],
-            ..Asks::default()
-        };
-        assert!(passes(json!({"acr": "silver"}), asks()));
-        assert!(!passes(json!({"acr": "bronze"}), asks()));
-        assert!(!passes(json!({}), asks()));
-    }
-
-    #[test]
-    fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
-        let asks = |organization: &str| Asks {
-            organization: Some(organization.to_owned()),
-            ..Asks::default()
-        };
-        assert!(passes(
-            json!({"org_id": "org_1", "org_name": "Acme"}),
-            asks("org_1")
-        ));
-        assert!(!passes(
-            json!({"org_id": "ORG_1", "org_name": "org_1"}),
-            asks("org_1")
-        ));
-        assert!(passes(json!({"org_name": "Acme"}), asks("acme")));
-        assert!(!passes(json!({}), asks("acme")));
-    }
-
-    #[test]
-    fn a_claim_has_the_value_or_lists_it() {
-        let asks = || Asks {
-            claims: [("groups".to_owned(), "admin".to_owned())].into(),
-            ..Asks::default()
-        };
-        assert!(passes(json!({"groups": "admin"}), asks()));
-        assert!(passes(json!({"groups": ["staff", "admin"]}), asks()));
-        assert!(!passes(json!({"groups": ["administrators"]}), asks()));
-        assert!(!passes(json!({}), asks()));
-    }
-}
+#[path = "guard_tests.rs"]
+mod tests;

@@ -43,6 +43,12 @@ const IDENTITY: [&str; 5] = [
     "x-forwarded-access-token",
 ];
 
+/// Whether a header says who somebody is, case and `_`/`-` folded.
+pub(crate) fn is_identity(name: &HeaderName) -> bool {
+    let folded = name.as_str().replace('_', "-");
+    folded.starts_with("x-auth-") || IDENTITY.contains(&folded.as_str())
+}
+
 /// Whether a client may not send a header of this name on, case and `_`/`-` folded.
 fn is_ours_to_tell(name: &HeaderName) -> bool {
     // Header names are lower case already.
@@ -85,8 +91,34 @@ pub(super) fn strip_request(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str
     }
 }
 
+/// Headers that mean something to whoever reads a message, and may not come after its body (RFC 9110, section 6.5.1).
+const NEVER_TRAILERS: [HeaderName; 6] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::SET_COOKIE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::HOST,
+];
+
+/// Makes trailers of either direction fit: they may not say what headers may not.
+pub(super) fn strip_trailers(trailers: &mut HeaderMap) {
+    strip_hop_by_hop(trailers);
+    let doomed: Vec<HeaderName> = trailers
+        .keys()
+        .filter(|name| is_ours_to_tell(name) || NEVER_TRAILERS.contains(name))
+        .cloned()
+        .collect();
+    for name in doomed {
+        trailers.remove(name);
+    }
+}
+
 /// All cookies but ours, in one line.
-fn other_cookies(headers: &HeaderMap, is_our_cookie: impl Fn(&str) -> bool) -> Option<HeaderValue> {
+pub(crate) fn other_cookies(
+    headers: &HeaderMap,
+    is_our_cookie: impl Fn(&str) -> bool,
+) -> Option<HeaderValue> {
     let mut kept: Vec<u8> = Vec::new();
     for line in headers.get_all(header::COOKIE) {
         for pair in line
@@ -133,6 +165,13 @@ pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed) {
             headers.insert(HeaderName::from_static(name), value);
         }
     }
+}
+
+/// Whether a request speaks gRPC, whose answers end with trailers.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// Makes an upstream's headers fit for the browser.

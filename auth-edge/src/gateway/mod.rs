@@ -3,16 +3,17 @@
 //! One road: normalise the path → find the route → guard → folder or server. Invariant: no other road leads to an
 //! upstream.
 
+pub mod assertion;
+mod challenge;
 pub mod check;
 mod directory;
+pub mod explain;
 mod guard;
-mod headers;
+pub(crate) mod headers;
 pub mod path;
 mod proxy;
 pub mod route_file;
 pub mod route_table;
-mod upgrade;
-mod upload;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::secret::Reloading;
 
+use self::assertion::Assertions;
 use self::guard::Passed;
 use self::path::RequestPath;
 use self::proxy::Proxy;
@@ -29,24 +31,61 @@ use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::observe::{Handle, RouteName};
 use crate::request;
+use crate::return_to::ReturnTo;
 use crate::routes::is_reserved;
+use crate::settings::UpstreamSettings;
+
+pub use self::proxy::{UpstreamTlsError, certificates};
 
 /// The gateway's own state.
 #[derive(Clone)]
 pub struct Gateway {
     routes: Reloading<RouteTable>,
     proxy: Proxy,
+    assertions: Option<Assertions>,
 }
 
 impl Gateway {
-    /// A gateway over a table that may be replaced while requests run. Does no IO.
-    #[must_use]
-    pub fn new(routes: Reloading<RouteTable>) -> Self {
-        Self {
+    /// A gateway over a table that may be replaced while requests run. Does no IO but reading authorities.
+    ///
+    /// # Errors
+    /// The authorities for upstreams cannot be used.
+    pub fn new(
+        routes: Reloading<RouteTable>,
+        upstreams: &UpstreamSettings,
+        assertions: Option<Assertions>,
+    ) -> Result<Self, UpstreamTlsError> {
+        Ok(Self {
             routes,
-            proxy: Proxy::new(),
+            proxy: Proxy::new(upstreams)?,
+            assertions,
+        })
+    }
+
+    /// The route a visitor lands on after sign-in.
+    #[must_use]
+    pub fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
+        let path = RequestPath::parse(return_to.url().path()).ok()?;
+        match self.routes.load().find(&path) {
+            Match::Route(route) => Some(route),
+            Match::Ambiguous | Match::Nothing => None,
         }
     }
+}
+
+/// The keys that verify assertions. They are for every upstream's eyes, and caches'.
+pub async fn jwks(State(edge): State<Edge>) -> Response {
+    let Some(assertions) = &edge.gateway.assertions else {
+        return Failure::NotFound.into_response();
+    };
+    let age = format!("public, max-age={}", assertion::JWKS_MAX_AGE_SECS);
+    let kind = HeaderValue::from_static("application/jwk-set+json");
+    (
+        [(header::CACHE_CONTROL, age)],
+        [(header::CONTENT_TYPE, kind)],
+        assertions.jwks(),
+    )
+        .into_response()
 }
 
 /// Answers what is none of the edge's own routes.
@@ -88,10 +127,14 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
     let response = match &route.upstream {
         Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
         Upstream::Http(server) => {
-            edge.gateway
-                .proxy
-                .forward(edge, server, route, path, &passed, request)
-                .await
+            let way = proxy::Way {
+                edge,
+                server,
+                route,
+                path,
+                passed: &passed,
+            };
+            edge.gateway.proxy.forward(&way, request).await
         }
     };
     with_session(response, passed)
@@ -112,6 +155,8 @@ fn with_session(mut response: Response, passed: Passed) -> Response {
     if let Some(cookie) = current.set_cookie {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
-    response.extensions_mut().insert(Handle(current.session.handle));
+    response
+        .extensions_mut()
+        .insert(Handle(current.session.handle.clone()));
     response
 }

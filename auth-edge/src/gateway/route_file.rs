@@ -11,8 +11,9 @@ use toml::de::{DeTable, DeValue};
 use url::Url;
 
 use super::path::RequestPath;
-use super::route_table::{Asks, Guard, Route, RouteTable, Upstream};
+use super::route_table::{Asks, Guard, Route, RouteTable, Server, Upstream};
 use crate::routes::is_reserved;
+use crate::sign_in::wishes::{self, ALLOWED_PARAMETERS};
 
 /// The most rules of one table: each request looks at all of them in the worst case.
 const MAX_ROUTES: usize = 1_000;
@@ -27,13 +28,14 @@ pub struct Mistake {
     pub text: String,
 }
 
-/// Reads a table.
+/// Reads a table; `signs` tells whether there are keys to sign assertions with.
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
-pub fn parse(text: &str) -> Result<RouteTable, Vec<Mistake>> {
+pub fn parse(text: &str, signs: bool) -> Result<RouteTable, Vec<Mistake>> {
     let mut reading = Reading {
         text,
+        signs,
         mistakes: Vec::new(),
     };
     let (document, syntax) = DeTable::parse_recoverable(text);
@@ -54,6 +56,7 @@ pub fn parse(text: &str) -> Result<RouteTable, Vec<Mistake>> {
 
 struct Reading<'t> {
     text: &'t str,
+    signs: bool,
     mistakes: Vec<Mistake>,
 }
 
@@ -114,11 +117,11 @@ impl Reading<'_> {
 
     fn route(&mut self, span: &Range<usize>, fields: &DeTable<'_>) -> Option<(Range<usize>, Route)> {
         let (mut path, mut guard, mut upstream) = (None, None, None);
-        let mut strip_prefix = false;
+        let (mut strip_prefix, mut upstream_jwt, mut max_body_bytes) = (false, false, None);
         let mut asks = Asks::default();
+        let mut sign_in = BTreeMap::new();
         let before = self.mistakes.len();
         for (key, value) in fields {
-            let key_span = key.span();
             match key.get_ref().as_ref() {
                 "path" => {
                     path = self
@@ -135,13 +138,15 @@ impl Reading<'_> {
                 "strip_prefix" => strip_prefix = self.boolean(value),
                 "access_token" => asks.access_token = self.boolean(value),
                 "require_token" => asks.require_token = self.boolean(value),
-                "scopes" => asks.scopes = self.strings(value),
-                "acr" => asks.acr = self.strings(value),
+                "scopes" => asks.scopes = self.tokens(value),
+                "acr" => asks.acr = self.tokens(value),
                 "max_age" => asks.max_age_secs = self.seconds(value),
                 "organization" => asks.organization = self.string(value),
                 "claims" => asks.claims = self.claims(value),
-                "upstream_jwt" => self.wrong(&key_span, "upstream_jwt is not supported yet: leave it out"),
-                other => self.wrong(&key_span, format!("unknown key {other:?}")),
+                "sign_in" => sign_in = self.sign_in(value),
+                "upstream_jwt" => upstream_jwt = self.boolean(value),
+                "max_body" => max_body_bytes = self.bytes(value),
+                other => self.wrong(&key.span(), format!("unknown key {other:?}")),
             }
         }
         for missing in ["path", "guard", "upstream"] {
@@ -152,8 +157,25 @@ impl Reading<'_> {
         if guard == Some(Guard::Open) && asks != Asks::default() {
             self.wrong(span, "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed");
         }
-        if asks.access_token && matches!(upstream, Some(Upstream::Directory(_))) {
-            self.wrong(span, "access_token needs an http upstream: files take no token");
+        if upstream_jwt && !self.signs {
+            self.wrong(span, "upstream_jwt needs keys: set EDGE_UPSTREAM_JWT_KEY_FILE");
+        }
+        if guard == Some(Guard::Open) && upstream_jwt {
+            self.wrong(
+                span,
+                "upstream_jwt needs guard = \"page\" or \"api\": without a session there is nobody to assert",
+            );
+        }
+        if matches!(upstream, Some(Upstream::Directory(_))) {
+            if asks.access_token {
+                self.wrong(span, "access_token needs an http upstream: files take no token");
+            }
+            if upstream_jwt {
+                self.wrong(
+                    span,
+                    "upstream_jwt needs an http upstream: files take no assertion",
+                );
+            }
         }
         if self.mistakes.len() > before {
             return None;
@@ -166,7 +188,10 @@ impl Reading<'_> {
             guard,
             upstream,
             strip_prefix,
+            upstream_jwt,
+            max_body_bytes,
             asks,
+            sign_in,
         };
         Some((span.clone(), route))
     }
@@ -226,7 +251,12 @@ impl Reading<'_> {
         {
             return Some(Upstream::Directory(PathBuf::from(directory)));
         }
-        let url = Url::parse(text)
+        // A scheme URL parsers do not know would be read by other rules.
+        let (text, prior_knowledge) = match text.strip_prefix("h2c://") {
+            Some(rest) => (format!("http://{rest}"), true),
+            None => (text.to_owned(), false),
+        };
+        let url = Url::parse(&text)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let plain = url.filter(|url| {
@@ -240,10 +270,10 @@ impl Reading<'_> {
             // The value is not repeated: it could hold a password.
             self.wrong(
                 span,
-                "upstream has to be \"dir:PATH\" or \"http(s)://host:port\" without anything behind",
+                "upstream has to be \"dir:PATH\", \"http(s)://host:port\" or \"h2c://host:port\" without anything behind",
             );
         }
-        plain.map(Upstream::Http)
+        plain.map(|url| Upstream::Http(Server { url, prior_knowledge }))
     }
 
     fn string(&mut self, value: &Value<'_>) -> Option<String> {
@@ -268,6 +298,30 @@ impl Reading<'_> {
         }
     }
 
+    /// Scopes and classes travel in headers and queries, separated by spaces (RFC 6749, section 3.3; RFC 9470, section 3).
+    fn tokens(&mut self, value: &Value<'_>) -> Vec<String> {
+        let tokens = self.strings(value);
+        let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+        if !tokens.iter().all(|token| token.bytes().all(plain)) {
+            self.wrong(
+                &value.span(),
+                "a scope or class holds visible ASCII characters, no space, quote or backslash",
+            );
+        }
+        tokens
+    }
+
+    fn bytes(&mut self, value: &Value<'_>) -> Option<u64> {
+        let bytes = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        if bytes.is_none() {
+            self.wrong(&value.span(), "expected whole bytes; 0 is no limit");
+        }
+        bytes
+    }
+
     fn boolean(&mut self, value: &Value<'_>) -> bool {
         match value.get_ref() {
             DeValue::Boolean(flag) => *flag,
@@ -287,6 +341,39 @@ impl Reading<'_> {
             self.wrong(&value.span(), "expected whole seconds, at least 1");
         }
         seconds
+    }
+
+    /// Parameters of the authorization request; `max_age` is a number, the others are texts.
+    fn sign_in(&mut self, value: &Value<'_>) -> BTreeMap<String, String> {
+        let DeValue::Table(parameters) = value.get_ref() else {
+            self.wrong(
+                &value.span(),
+                "expected a table of parameters: { acr_values = \"gold\" }",
+            );
+            return BTreeMap::new();
+        };
+        let mut read = BTreeMap::new();
+        for (name, value) in parameters {
+            let name = name.get_ref().clone().into_owned();
+            if !ALLOWED_PARAMETERS.contains(&name.as_str()) {
+                let text = format!("sign_in takes only {}", ALLOWED_PARAMETERS.join(", "));
+                self.wrong(&value.span(), text);
+                continue;
+            }
+            let text = match value.get_ref() {
+                DeValue::Integer(number) if name == "max_age" => {
+                    u64::from_str_radix(number.as_str(), number.radix())
+                        .map_or_else(|_| "-".to_owned(), |secs| secs.to_string())
+                }
+                _ => self.string(value).unwrap_or_default(),
+            };
+            if wishes::fits(&name, &text) {
+                read.insert(name, text);
+            } else if !text.is_empty() {
+                self.wrong(&value.span(), format!("{name} is too long, or no value of it"));
+            }
+        }
+        read
     }
 
     fn claims(&mut self, value: &Value<'_>) -> BTreeMap<String, String> {

@@ -1,8 +1,11 @@
 //! The route table's file: what is read, what wins, what is refused.
 
-use super::parse;
 use crate::gateway::path::RequestPath;
-use crate::gateway::route_table::{Guard, Match, RouteTable};
+use crate::gateway::route_table::{Guard, Match, RouteTable, Upstream};
+
+fn parse(text: &str) -> Result<RouteTable, Vec<super::Mistake>> {
+    super::parse(text, true)
+}
 
 const TABLE: &str = r#"
 [[route]]
@@ -138,7 +141,11 @@ fn wrong_values_are_refused() {
         "strip_prefix = 1",
         "claims = { a = 1 }",
         "organization = \"\"",
-        "upstream_jwt = true",
+        "upstream_jwt = 1",
+        "max_body = -1",
+        "max_body = \"1\"",
+        "acr = [\"a b\"]",
+        "acr = ['a\"b']",
         "path = \"/b\"",
         "x",
     ] {
@@ -157,6 +164,9 @@ fn wrong_values_are_refused() {
         ("/a", "http://u:p@a"),
         ("/a", "http://a?b"),
         ("/a", "dir:"),
+        ("/a", "h2c:a"),
+        ("/a", "h2c://u@a"),
+        ("/a", "h2c://a/b"),
         ("/a", "a"),
     ] {
         let table = format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = {upstream:?}");
@@ -172,4 +182,55 @@ fn the_same_path_twice_is_a_mistake() {
         assert!(parse(&(one(first) + &one(second))).is_err(), "{first} {second}");
     }
     assert!(parse(&(one("/a") + &one("/a/*"))).is_ok());
+}
+
+#[test]
+fn a_route_says_what_a_sign_in_needs_in_parameters_that_exist() {
+    let good = "[[route]]\npath = \"/v\"\nguard = \"page\"\nupstream = \"dir:.\"\n[route.sign_in]\nmax_age = 1_000\nacr_values = \"gold\"\n";
+    let table = parse(good).expect("a right table");
+    let sign_in = &table.routes()[0].sign_in;
+    assert_eq!(sign_in["max_age"], "1000");
+    assert_eq!(sign_in["acr_values"], "gold");
+    for bad in [
+        "redirect_uri = \"https://evil.example\"",
+        "scope = \"openid\"",
+        "max_age = \"soon\"",
+        "max_age = -1",
+        "prompt = 7",
+        "login_hint = \"\"",
+    ] {
+        let table = format!(
+            "[[route]]\npath = \"/v\"\nguard = \"page\"\nupstream = \"dir:.\"\nsign_in = {{ {bad} }}\n"
+        );
+        let mistakes = parse(&table).expect_err(bad);
+        assert_eq!((mistakes.len(), mistakes[0].line), (1, 5), "{bad}: {mistakes:?}");
+    }
+}
+
+#[test]
+fn an_upstream_is_told_from_another_by_what_it_speaks() {
+    let table = parse(
+        "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"h2c://orders:8080\"\nupstream_jwt = true\nmax_body = 1024",
+    )
+    .expect("a right table");
+    let route = &table.routes()[0];
+    let Upstream::Http(server) = &route.upstream else {
+        panic!("{route:?}");
+    };
+    assert!(server.prior_knowledge && route.upstream_jwt);
+    assert_eq!(server.origin(), "http://orders:8080");
+    assert_eq!(route.max_body_bytes, Some(1024));
+}
+
+#[test]
+fn an_assertion_needs_somebody_to_speak_of_and_somebody_to_speak_to() {
+    for (guard, upstream) in [("none", "http://a"), ("page", "dir:web")] {
+        let table = format!(
+            "[[route]]\npath = \"/a\"\nguard = {guard:?}\nupstream = {upstream:?}\nupstream_jwt = true"
+        );
+        assert!(parse(&table).is_err(), "{guard} {upstream}");
+    }
+    let right = "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\nupstream_jwt = true";
+    assert!(super::parse(right, true).is_ok());
+    assert!(super::parse(right, false).is_err(), "nothing signs without keys");
 }

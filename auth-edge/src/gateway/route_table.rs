@@ -28,8 +28,25 @@ pub enum Guard {
 pub enum Upstream {
     /// Files below a directory.
     Directory(PathBuf),
-    /// An HTTP server; only scheme, host and port are set.
-    Http(Url),
+    /// An HTTP server.
+    Http(Server),
+}
+
+/// A server requests are passed on to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Only scheme (http or https), host and port are set.
+    pub url: Url,
+    /// Whether it speaks HTTP/2 without TLS, as the scheme `h2c` says; over TLS both sides agree on a version.
+    pub prior_knowledge: bool,
+}
+
+impl Server {
+    /// Scheme, host and port, as assertions name the server they are for.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
 }
 
 /// What a guard asks of a session beyond its being there.
@@ -74,8 +91,14 @@ pub struct Route {
     pub upstream: Upstream,
     /// Whether the matched prefix is left out towards the upstream.
     pub strip_prefix: bool,
+    /// Whether a signed assertion of who it is goes to the upstream.
+    pub upstream_jwt: bool,
+    /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
+    pub max_body_bytes: Option<u64>,
     /// What the guard asks for.
     pub asks: Asks,
+    /// Parameters of the authorization request when a sign-in leads here, by name.
+    pub sign_in: BTreeMap<String, String>,
 }
 
 impl Route {
@@ -131,6 +154,12 @@ impl RouteTable {
     #[must_use]
     pub fn routes(&self) -> &[Arc<Route>] {
         &self.routes
+    }
+
+    /// The rules that match a path as it is, the most specific first.
+    pub(super) fn matching<'a>(&'a self, path: &'a RequestPath) -> impl Iterator<Item = &'a Arc<Route>> {
+        let matches = |route: &&Arc<Route>| route.matches(path.segments(), |rule, asked| rule == asked);
+        self.routes.iter().filter(matches)
     }
 
     /// The rule for a path.

@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status};
 use super::watch;
 use crate::edge::Edge;
 use crate::request;
-use crate::sessions::CurrentSession;
+use crate::sessions::{CurrentSession, SessionsUnavailable};
 
 /// Why a session that was ended from another device says it ended.
 const OTHER_DEVICE: &str = "other_device";
@@ -36,20 +36,22 @@ impl Browser {
         Self { edge }
     }
 
-    /// The session the call acts for; that the call comes from our own pages has been checked. With `roll` the call counts as use.
-    async fn current<Q>(&self, request: &Request<Q>, roll: bool) -> Result<CurrentSession, Status> {
+    /// The session the call acts for, only looked at; that the call comes from our own pages has been checked.
+    async fn current<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
+        there(
+            self.edge
+                .sessions
+                .current(request.metadata().as_ref(), None)
+                .await,
+        )
+    }
+
+    /// The same for a call that counts as use.
+    async fn rolled<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
         let peer: IpAddr = request::peer(request.extensions_as_http());
-        let device = roll.then(|| self.edge.device(headers, peer));
-        match self.edge.sessions.current(headers, device).await {
-            Ok(Some(current)) => Ok(current),
-            Ok(None) => Err(error::status(
-                ErrorReason::ErrMissingSession,
-                "there is no session",
-                [],
-            )),
-            Err(unavailable) => Err(failed(unavailable.0)),
-        }
+        let device = self.edge.device(headers, peer);
+        there(self.edge.sessions.rolled(headers, device).await)
     }
 
     fn server_time(&self) -> Option<prost_types::Timestamp> {
@@ -63,8 +65,8 @@ impl BrowserSessionService for Browser {
         &self,
         request: Request<GetCurrentSessionRequest>,
     ) -> Result<Response<GetCurrentSessionResponse>, Status> {
-        let current = self.current(&request, false).await?;
-        let session = Some(shown(current.session, None));
+        let current = self.current(&request).await?;
+        let session = Some(shown(Session::clone(&current.session), None));
         Ok(answer(
             GetCurrentSessionResponse {
                 session,
@@ -78,8 +80,8 @@ impl BrowserSessionService for Browser {
         &self,
         request: Request<RollCurrentSessionRequest>,
     ) -> Result<Response<RollCurrentSessionResponse>, Status> {
-        let current = self.current(&request, true).await?;
-        let session = Some(shown(current.session, None));
+        let current = self.rolled(&request).await?;
+        let session = Some(shown(Session::clone(&current.session), None));
         Ok(answer(
             RollCurrentSessionResponse {
                 session,
@@ -93,14 +95,14 @@ impl BrowserSessionService for Browser {
         &self,
         request: Request<ListMySessionsRequest>,
     ) -> Result<Response<ListMySessionsResponse>, Status> {
-        let mine = self.current(&request, false).await?.session;
+        let mine = self.current(&request).await?.session;
         let ListMySessionsRequest {
             page_size,
             page_token,
         } = request.into_inner();
         let list = ListSessionsRequest {
-            issuer: mine.issuer,
-            subject: mine.subject,
+            issuer: mine.issuer.clone(),
+            subject: mine.subject.clone(),
             page_size,
             page_token,
         };
@@ -131,7 +133,7 @@ impl BrowserSessionService for Browser {
         &self,
         request: Request<EndMySessionRequest>,
     ) -> Result<Response<EndMySessionResponse>, Status> {
-        let mine = self.current(&request, false).await?.session;
+        let mine = self.current(&request).await?.session;
         let handle = request.into_inner().handle;
         let client = self.edge.sessions.client();
         let by = Some(get_session_request::By::Handle(handle.clone()));
@@ -159,11 +161,11 @@ impl BrowserSessionService for Browser {
         &self,
         request: Request<EndMyOtherSessionsRequest>,
     ) -> Result<Response<EndMyOtherSessionsResponse>, Status> {
-        let mine = self.current(&request, false).await?.session;
+        let mine = self.current(&request).await?.session;
         let end = EndSessionsRequest {
-            issuer: mine.issuer,
-            subject: mine.subject,
-            except_handle: mine.handle,
+            issuer: mine.issuer.clone(),
+            subject: mine.subject.clone(),
+            except_handle: mine.handle.clone(),
             cause: OTHER_DEVICE.to_owned(),
             ..EndSessionsRequest::default()
         };
@@ -177,11 +179,24 @@ impl BrowserSessionService for Browser {
         &self,
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
-        let mine = self.current(&request, false).await?.session;
-        let stream = watch::stream(&self.edge, mine, request.into_inner().resume_token)
+        let mine = self.current(&request).await?.session;
+        let stream = watch::stream(&self.edge, &mine, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
         Ok(answer(stream, None))
+    }
+}
+
+/// The session, or the status that says why there is none.
+fn there(found: Result<Option<CurrentSession>, SessionsUnavailable>) -> Result<CurrentSession, Status> {
+    match found {
+        Ok(Some(current)) => Ok(current),
+        Ok(None) => Err(error::status(
+            ErrorReason::ErrMissingSession,
+            "there is no session",
+            [],
+        )),
+        Err(unavailable) => Err(failed(unavailable.0)),
     }
 }
 

@@ -34,10 +34,14 @@ struct Watch {
 }
 
 /// Opens the stream.
-pub(super) async fn stream(edge: &Edge, mine: Session, resume_token: String) -> Result<Events, SessionError> {
+pub(super) async fn stream(
+    edge: &Edge,
+    mine: &Session,
+    resume_token: String,
+) -> Result<Events, SessionError> {
     let request = WatchSessionsRequest {
-        issuer: mine.issuer,
-        subject: mine.subject,
+        issuer: mine.issuer.clone(),
+        subject: mine.subject.clone(),
         resume_token,
         ..Default::default()
     };
@@ -47,7 +51,7 @@ pub(super) async fn stream(edge: &Edge, mine: Session, resume_token: String) -> 
         events,
         beat,
         edge: edge.clone(),
-        own: mine.handle,
+        own: mine.handle.clone(),
         ended: false,
     };
     // The first beat at once: the page learns that it is connected before anything happens.

@@ -30,17 +30,20 @@ pub enum Action<'a> {
     Home,
     /// Sign-in again, at this URL.
     TryAgain(&'a str),
+    /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
+    SignInElsewhere(&'a str),
 }
 
 /// A page that says what happened.
 #[must_use]
 pub fn message(title: &str, words: &str, action: Action<'_>, request_id: Option<&str>) -> Response {
-    let (href, label) = match action {
-        Action::Home => ("/", "Go to the start page"),
-        Action::TryAgain(url) => (url, "Try again"),
+    let (href, label, target) = match action {
+        Action::Home => ("/", "Go to the start page", ""),
+        Action::TryAgain(url) => (url, "Try again", ""),
+        Action::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };
     let mut main = format!(
-        "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\">{label}</a></p>",
+        "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{label}</a></p>",
         escape(title),
         escape(words),
         escape(href)

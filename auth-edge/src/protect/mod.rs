@@ -2,5 +2,8 @@
 
 pub mod csrf;
 pub mod forwarded;
+pub mod host;
+pub mod load;
 pub mod rate_limit;
 pub mod security_headers;
+pub mod slow_client;

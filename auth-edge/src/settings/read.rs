@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
 use ipnet::IpNet;
@@ -11,14 +12,17 @@ use url::Url;
 
 use super::addresses::{allowed, base_url, is_localhost, is_web, post_logout_redirect};
 use super::cookies::{cookie, secrets};
+use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
-use crate::gateway::route_file;
-use crate::gateway::route_table::RouteTable;
+use crate::analytics;
 use crate::protect::forwarded::TrustedProxies;
-use crate::sign_in::login::ALLOWED_PARAMETERS;
+use crate::sign_in::wishes::ALLOWED_PARAMETERS;
 
 /// Longest transaction: the cookie's state must not become a way to keep something for long.
 const MAX_TRANSACTION_SECS: u64 = 86_400;
+
+/// Longest time a session is remembered: a session's use is written down no sooner.
+const MAX_SESSION_CACHE_SECS: u64 = 60;
 
 /// Reads all settings of the edge.
 pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
@@ -31,6 +35,15 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             "form_post needs an https EDGE_BASE_URL, or one on localhost",
         );
     }
+    // Such a token is of no use to whoever does not hold the key.
+    for name in ["EDGE_ACCESS_TOKEN_ENDPOINT", "EDGE_CHECK_AUTHORIZATION"] {
+        if provider.dpop_key.is_some() && reader.flag(name) {
+            reader.wrong(
+                name,
+                "cannot be on with OIDC_DPOP=on: the token is bound to a key that stays here",
+            );
+        }
+    }
     let login_path = auth_path(reader, "EDGE_LOGIN_PATH");
     let callback_path = auth_path(reader, "EDGE_CALLBACK_PATH");
     if login_path == callback_path {
@@ -38,14 +51,19 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     }
     EdgeSettings {
         listen: listen(reader),
+        ext_authz_listen: reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN"),
         tls: pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
         secrets: secrets(reader),
         secrets_file: reader.secret_file("EDGE_SECRET"),
         session_service: session_service(reader),
         session_service_ca: file(reader, "EDGE_SESSION_SVC_CA_FILE"),
         session_service_identity: pair(reader, "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"),
+        session_cache: session_cache(reader),
         routes_file: reader.path("EDGE_ROUTES"),
         routes: routes(reader),
+        assertions: assertions(reader),
+        upstreams: upstreams(reader),
+        protection: protection(reader),
         cookie: cookie(reader, secure),
         login_path,
         callback_path,
@@ -81,10 +99,22 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
         check_authorization: reader.flag("EDGE_CHECK_AUTHORIZATION"),
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
+        analytics: analytics::read(reader),
         credential_files: CredentialFiles::read(reader),
         provider,
         base_url,
     }
+}
+
+fn session_cache(reader: &mut Reader) -> Option<Duration> {
+    let secs = reader.secs("EDGE_SESSION_CACHE_SECS", Zero::Allowed);
+    if secs > MAX_SESSION_CACHE_SECS {
+        reader.wrong(
+            "EDGE_SESSION_CACHE_SECS",
+            "must be at most 60: use is noticed no sooner",
+        );
+    }
+    (secs > 0).then(|| Duration::from_secs(secs))
 }
 
 fn listen(reader: &mut Reader) -> SocketAddr {
@@ -177,7 +207,7 @@ fn session_service(reader: &mut Reader) -> Vec<String> {
     addresses
 }
 
-fn file(reader: &mut Reader, name: &str) -> Option<PathBuf> {
+pub(super) fn file(reader: &mut Reader, name: &str) -> Option<PathBuf> {
     let path = reader.path(name)?;
     if !path.is_file() {
         reader.wrong(name, "names a file that is not there");
@@ -208,29 +238,6 @@ pub(super) fn choice<T: Copy>(reader: &mut Reader, name: &str, choices: &[(&str,
     let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
     reader.wrong(name, format!("must be one of {}", words.join(", ")));
     otherwise
-}
-
-/// The route table; its mistakes are mistakes of the setting.
-fn routes(reader: &mut Reader<'_>) -> RouteTable {
-    let Some(path) = reader.path("EDGE_ROUTES") else {
-        return RouteTable::default();
-    };
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => {
-            reader.wrong(
-                "EDGE_ROUTES",
-                format!("the file {} cannot be read: {error}", path.display()),
-            );
-            return RouteTable::default();
-        }
-    };
-    route_file::parse(&text).unwrap_or_else(|mistakes| {
-        for mistake in mistakes {
-            reader.wrong("EDGE_ROUTES", format!("{}, {mistake}", path.display()));
-        }
-        RouteTable::default()
-    })
 }
 
 #[cfg(test)]

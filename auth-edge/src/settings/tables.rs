@@ -16,7 +16,9 @@ pub static SERVICE: Service = Service {
         &SIGN_IN,
         &SIGN_OUT,
         &GATEWAY,
+        &PROTECTION,
         &SESSION_SERVICE,
+        &ANALYTICS,
     ],
 };
 
@@ -206,6 +208,72 @@ static GATEWAY: Topic = Topic {
             "BOOL",
             "Whether forward auth (/api/auth/check) answers with the access token.",
         ),
+        setting(
+            "EDGE_EXT_AUTHZ_LISTEN",
+            "off",
+            "ADDRESS",
+            "Where Envoy's external authorization is answered by gRPC, with TLS if EDGE_TLS_CERT_FILE is set; off switches it off. Keep it inside.",
+        ),
+        setting(
+            "EDGE_UPSTREAM_JWT_KEY_FILE",
+            "",
+            "FILE",
+            "PEM P-256 keys (PKCS#8) that sign assertions for routes with upstream_jwt. The first signs, all are published at /.well-known/vestibule/jwks.json. Re-read when it changes.",
+        ),
+        setting(
+            "EDGE_UPSTREAM_JWT_CLAIMS",
+            "acr,amr,name,email,email_verified,org_id,org_name,roles,groups",
+            "LIST",
+            "Claims of the person that assertions carry, where the session has them.",
+        ),
+        setting(
+            "EDGE_UPSTREAM_CA_FILE",
+            "",
+            "FILE",
+            "PEM authorities that certificates of https upstreams may come from, besides the public ones.",
+        ),
+        setting(
+            "EDGE_UPSTREAM_CONNECT_TIMEOUT_MS",
+            "3000",
+            "MILLISECONDS",
+            "Time until a connection to an upstream stands.",
+        ),
+        setting(
+            "EDGE_UPSTREAM_TIMEOUT",
+            "60",
+            "SECONDS",
+            "Time until an upstream's answer begins, counted from the last byte of the request.",
+        ),
+        setting(
+            "EDGE_UPSTREAM_IDLE_TIMEOUT",
+            "300",
+            "SECONDS",
+            "The longest silence within an upstream's answer; event streams, gRPC and WebSockets may be silent for ever. 0 is no limit.",
+        ),
+    ],
+};
+
+static PROTECTION: Topic = Topic {
+    title: "Protection",
+    settings: &[
+        setting(
+            "EDGE_MAX_CONCURRENT_REQUESTS",
+            "4096",
+            "COUNT",
+            "Requests worked on at once, each until its answer begins; more are told 503 with Retry-After. 0 is no limit.",
+        ),
+        setting(
+            "EDGE_MAX_BODY_BYTES",
+            "1073741824",
+            "BYTES",
+            "The largest request body passed on, where a route has no max_body of its own. 0 is no limit.",
+        ),
+        setting(
+            "EDGE_BODY_TIMEOUT",
+            "30",
+            "SECONDS",
+            "The longest silence within a request's body, gRPC streams excepted.",
+        ),
     ],
 };
 
@@ -235,6 +303,30 @@ static SESSION_SERVICE: Topic = Topic {
             "",
             "FILE",
             "PEM private key belonging to EDGE_SESSION_SVC_CERT_FILE.",
+        ),
+        setting(
+            "EDGE_SESSION_CACHE_SECS",
+            "5",
+            "SECONDS",
+            "How long a session is remembered, at most 60. It is used only while every replica of the session service is heard, which tells at once when a session ends or changes. 0 asks each time.",
+        ),
+    ],
+};
+
+static ANALYTICS: Topic = Topic {
+    title: "Product analytics",
+    settings: &[
+        setting(
+            "EDGE_ANALYTICS_HOST",
+            "",
+            "URL",
+            "Scheme and host of a PostHog-compatible server. With it the web app asks people whether it may record how its pages are used, and sends that through /ingest. Off without it: no request, no code.",
+        ),
+        setting(
+            "EDGE_ANALYTICS_TOKEN",
+            "",
+            "TOKEN",
+            "The project's token there, which browsers see. Required with EDGE_ANALYTICS_HOST.",
         ),
     ],
 };

@@ -1,18 +1,19 @@
 //! Back-channel logout: the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
 //!
-//! Invariants: 200 only once the sessions are gone; a token is good once; what fails for a reason of ours can be sent
-//! again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
+//! Invariants: 200 only once the sessions are gone; a token is good once, at whichever replica it arrives, since the session
+//! service remembers it; what fails for a reason of ours can be sent again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{LogoutToken, LogoutTokenError};
+use session_proto::timestamp;
 use session_proto::v1::{EndSessionsRequest, ErrorReason};
 
 use crate::edge::Edge;
 use crate::errors::{Failure, Handler};
 use crate::request;
-use crate::sign_in::replay_guard::Refused;
+use crate::sign_in::new_session::request_id;
 
 /// Largest body, in bytes: one signed token.
 const MAX_FORM_BYTES: usize = 64 * 1024;
@@ -47,36 +48,30 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .validate_logout_token(&raw, now)
         .await
         .map_err(refused)?;
-    edge.replay_guard
-        .reserve(&token.jti, token.exp.max(now + MEMORY_SECS), now)
-        .map_err(|refused| match refused {
-            Refused::Replayed => Failure::LogoutToken("The logout token was used before."),
-            Refused::Full => Failure::SessionServiceDown,
-        })?;
-    match end(&edge, &token).await {
-        Ok(()) => {
-            const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
-            Ok((StatusCode::OK, NO_STORE).into_response())
-        }
-        Err(failure) => {
-            edge.replay_guard.release(&token.jti);
-            Err(failure)
-        }
-    }
+    end(&edge, &token, token.exp.max(now + MEMORY_SECS)).await?;
+    const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
+    Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
-async fn end(edge: &Edge, token: &LogoutToken) -> Result<(), Failure> {
+/// Ends the sessions, unless the token was used before; it may be forgotten at `until` (seconds since the Unix epoch).
+async fn end(edge: &Edge, token: &LogoutToken, until: u64) -> Result<(), Failure> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
         provider_sid: token.sid.clone().unwrap_or_default(),
         except_handle: String::new(),
         cause: "back_channel_logout".to_owned(),
+        once_id: token.jti.clone(),
+        once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
+        request_id: request_id()?,
     };
     match edge.sessions.end_all(request).await {
         Ok(count) => {
             tracing::info!(count, "sessions ended by the provider");
             Ok(())
+        }
+        Err(error) if error.reason == ErrorReason::ErrRequestIdReused => {
+            Err(Failure::LogoutToken("The logout token was used before."))
         }
         Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Err(Failure::LogoutToken(
             "The logout token's sub and sid do not belong together.",

@@ -4,41 +4,23 @@
 //! provider; only the transaction that the state names is used up; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{Expected, IdToken, check_issuer_parameter};
-use session_proto::v1::{CreateSessionRequest, TokenSet};
-use session_proto::{claims, timestamp};
+use oidc::{Expected, check_issuer_parameter};
 
 use crate::edge::Edge;
 use crate::errors::Failure;
-use crate::keys;
 use crate::observe::Handle;
 use crate::request;
 use crate::return_to::ReturnTo;
-use crate::sign_in::login::internal;
+use crate::sign_in::answer::{Answer, read_answer};
+use crate::sign_in::landing;
+use crate::sign_in::new_session::create_request;
 use crate::sign_in::pending::NotPending;
 use crate::sign_in::rejected::{Reason, Rejected};
 use crate::sign_in::transaction::Transaction;
-use crate::sign_in::user::user;
-
-/// Largest posted answer, in bytes: a code, a state and an issuer are far smaller.
-const MAX_FORM_BYTES: usize = 64 * 1024;
-
-/// What the provider sent.
-#[derive(Debug, Default)]
-struct Answer {
-    state: Values,
-    code: Values,
-    iss: Values,
-    error: Values,
-}
-
-/// The values of one parameter.
-type Values = Vec<String>;
 
 /// What a refusal is: of the provider's answer, or because our own session service is down.
 enum Ended {
@@ -69,10 +51,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         Err(reason) => return Ok(refuse(&edge, None, &reason.into())),
     };
     match finish(&edge, &head, &answer).await {
-        Ok(response) => {
-            edge.metrics.login("success");
-            Ok(response)
-        }
+        Ok(response) => Ok(response),
         Err(Ended::Rejected(rejected)) => {
             Ok(refuse(&edge, answer.state.first().map(String::as_str), &rejected))
         }
@@ -94,7 +73,14 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         consumed: true,
     };
 
-    let code = check_message(edge, answer).await.map_err(rejected)?;
+    let code = match check_message(edge, answer).await {
+        Ok(code) => code,
+        Err(Reason::InteractionNeeded) if transaction.silent => {
+            check_promised_issuer(edge, answer).await.map_err(rejected)?;
+            return Ok(anonymous(edge, head, &transaction));
+        }
+        Err(reason) => return Err(rejected(reason).into()),
+    };
     let now_ms = edge.clock.now_ms();
     let tokens = edge
         .provider
@@ -110,7 +96,7 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         nonce: &transaction.nonce,
         access_token: Some(&tokens.access_token),
         max_age: transaction.max_age,
-        acr_values: None,
+        acr_values: transaction.acr_values.as_deref(),
         organization: transaction.organization.as_deref(),
     };
     let id_token = edge
@@ -119,7 +105,11 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         .await
         .map_err(|error| rejected(Reason::IdToken(error)))?;
     let userinfo = if edge.settings.userinfo_at_login {
-        let userinfo = edge.provider.userinfo(&tokens.access_token, &id_token.sub).await;
+        let now = edge.clock.now_ms() / 1000;
+        let userinfo = edge
+            .provider
+            .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
+            .await;
         Some(userinfo.map_err(|error| rejected(Reason::Userinfo(error)))?)
     } else {
         None
@@ -141,29 +131,12 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         }
     })?;
 
-    let target = return_to.unwrap_or_else(|| ReturnTo::base(&edge.settings.base_url));
-    let status = if head.method == Method::POST {
-        StatusCode::SEE_OTHER
-    } else {
-        StatusCode::FOUND
-    };
-    let mut response = status.into_response();
-    if let Ok(location) = HeaderValue::try_from(target.as_str()) {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
     let cookies = [
         edge.sessions.cookie_for(&id, &session),
         edge.pending.clear(&transaction.state),
     ];
-    for cookie in cookies.into_iter().flatten() {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
-    response
-        .headers_mut()
-        .insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut response = landing(edge, &head.method, return_to.as_ref(), cookies);
+    edge.metrics.login("success");
     response.extensions_mut().insert(Handle(session.handle));
     Ok(response)
 }
@@ -198,11 +171,11 @@ fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result
 
 /// `iss`, then `error`, then exactly one `code`. The provider's metadata is asked for only if all else is well.
 async fn check_message<'a>(edge: &Edge, answer: &'a Answer) -> Result<&'a str, Reason> {
-    let iss = match answer.iss.as_slice() {
-        [] => None,
-        [iss] if *iss == edge.settings.provider.issuer => Some(iss.as_str()),
+    match answer.iss.as_slice() {
+        [] => {}
+        [iss] if *iss == edge.settings.provider.issuer => {}
         _ => return Err(Reason::Issuer),
-    };
+    }
     if let Some(error) = answer.error.first() {
         return Err(match error.as_str() {
             "access_denied" => Reason::Denied,
@@ -218,97 +191,24 @@ async fn check_message<'a>(edge: &Edge, answer: &'a Answer) -> Result<&'a str, R
     if code.is_empty() {
         return Err(Reason::Code);
     }
-    let metadata = edge.provider.metadata().await.map_err(Reason::Metadata)?;
-    check_issuer_parameter(&metadata, iss).map_err(|_wrong| Reason::Issuer)?;
+    check_promised_issuer(edge, answer).await?;
     Ok(code)
 }
 
-fn create_request(
-    edge: &Edge,
-    head: &Parts,
-    tokens: oidc::TokenSet,
-    id_token: IdToken,
-    userinfo: Option<serde_json::Map<String, serde_json::Value>>,
-) -> Result<CreateSessionRequest, Failure> {
-    let request_id = uuid(keys::random::<16>().map_err(internal)?);
-    let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
-    let replaces_session_id = edge
-        .cookies
-        .read(&head.headers)
-        .map(|id| id.expose().to_owned())
-        .unwrap_or_default();
-    Ok(CreateSessionRequest {
-        issuer: id_token.iss,
-        user: Some(claims::to_struct(&user(
-            id_token.claims,
-            userinfo,
-            &edge.settings.claim_filter,
-        ))),
-        tokens: Some(TokenSet {
-            access_token: tokens.access_token,
-            token_type: tokens.token_type,
-            scope: tokens.scope,
-            expires_at: Some(seconds(tokens.expires_at)),
-            refresh_token: tokens.refresh_token.unwrap_or_default(),
-            id_token: if edge.settings.store_id_token {
-                tokens.id_token
-            } else {
-                String::new()
-            },
-        }),
-        provider_sid: id_token.sid.unwrap_or_default(),
-        authenticated_at: id_token.auth_time.map(seconds),
-        device: Some(edge.device(&head.headers, request::peer(&head.extensions))),
-        replaces_session_id,
-        request_id,
-        not_after: id_token.session_expiry.map(seconds),
-    })
+/// Whether `iss` is there if the provider promises it (RFC 9207, section 2.4).
+async fn check_promised_issuer(edge: &Edge, answer: &Answer) -> Result<(), Reason> {
+    let metadata = edge.provider.metadata().await.map_err(Reason::Metadata)?;
+    let iss = answer.iss.first().map(String::as_str);
+    check_issuer_parameter(&metadata, iss).map_err(|_wrong| Reason::Issuer)
 }
 
-/// A random UUID (RFC 9562, version 4) of these bytes.
-fn uuid(mut bytes: [u8; 16]) -> String {
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
-}
-
-async fn read_answer(head: &Parts, body: Body) -> Result<Answer, Reason> {
-    if head.method != Method::POST {
-        return Ok(parse(head.uri.query().unwrap_or_default()));
-    }
-    if !super::is_form(&head.headers) {
-        return Err(Reason::Body);
-    }
-    let form = super::form(body, MAX_FORM_BYTES)
-        .await
-        .map_err(|_unreadable| Reason::Body)?;
-    Ok(parse(&form))
-}
-
-fn parse(encoded: &str) -> Answer {
-    let mut answer = Answer::default();
-    for (name, value) in url::form_urlencoded::parse(encoded.as_bytes()) {
-        let values = match &*name {
-            "state" => &mut answer.state,
-            "code" => &mut answer.code,
-            "iss" => &mut answer.iss,
-            "error" => &mut answer.error,
-            _ => continue,
-        };
-        // Two are enough to know that there is more than one.
-        if values.len() < 2 {
-            values.push(value.into_owned());
-        }
-    }
-    answer
+/// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round
+/// in circles.
+fn anonymous(edge: &Edge, head: &Parts, transaction: &Transaction) -> Response {
+    tracing::info!("a silent sign-in found nobody");
+    edge.metrics.login("anonymous");
+    let cookies = [edge.pending.clear(&transaction.state), edge.pending.mark_silent()];
+    landing(edge, &head.method, transaction.return_to.as_ref(), cookies)
 }
 
 fn refuse(edge: &Edge, state: Option<&str>, rejected: &Rejected) -> Response {
@@ -334,28 +234,4 @@ fn refuse(edge: &Edge, state: Option<&str>, rejected: &Rejected) -> Response {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repeated_parameters_are_seen_as_repeated() {
-        let answer = parse("code=a&code=b&code=c&state=s&iss=i&other=x");
-        assert_eq!(
-            (
-                answer.code.len(),
-                answer.state.len(),
-                answer.iss.len(),
-                answer.error.len()
-            ),
-            (2, 1, 1, 0)
-        );
-    }
-
-    #[test]
-    fn a_uuid_has_version_and_variant() {
-        assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-    }
 }

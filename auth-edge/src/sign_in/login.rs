@@ -1,10 +1,11 @@
 //! The login route: begins a transaction and sends the browser to the provider.
 //!
-//! Invariants: of the query only `returnTo` and the allow-list are read; the cookie is set only when the provider's
-//! address is known. Deliberately absent: any state on the server.
+//! Invariants: of the query only `returnTo`, the allow-list and what a third party may say are read; the cookie is set only
+//! when the provider's address is known. A third party (OpenID Connect Core, section 4) names the issuer, which has to
+//! be ours, and where to land, which is judged as any `returnTo`. Deliberately absent: any state on the server.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::AuthorizationRequest;
 
@@ -12,29 +13,9 @@ use crate::edge::Edge;
 use crate::errors::{Failure, Handler};
 use crate::request;
 use crate::return_to::ReturnTo;
-use crate::sign_in::transaction::{MAX_ORGANIZATION_BYTES, Transaction};
-
-/// Query parameters that may reach the provider; configuration can narrow them.
-pub const ALLOWED_PARAMETERS: [&str; 8] = [
-    "organization",
-    "invitation",
-    "login_hint",
-    "prompt",
-    "ui_locales",
-    "acr_values",
-    "max_age",
-    "screen_hint",
-];
-/// Longest value passed on, in bytes: more than any of these parameters holds in earnest.
-const MAX_VALUE_BYTES: usize = 512;
-
-/// What this login adds to the authorization request.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Wishes {
-    extra: Vec<(String, String)>,
-    max_age: Option<u64>,
-    organization: Option<String>,
-}
+use crate::sign_in::landing;
+use crate::sign_in::transaction::Transaction;
+use crate::sign_in::wishes::Wishes;
 
 /// GET starts a sign-in; HEAD and prefetches start nothing.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
@@ -43,7 +24,11 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         return Ok(no_content());
     }
     let query = head.uri.query().unwrap_or_default();
+    if let Some(iss) = request::first_parameter(query, "iss") {
+        check_third_party(&edge, &head.headers, &iss)?;
+    }
     let return_to = request::first_parameter(query, "returnTo")
+        .or_else(|| request::first_parameter(query, "target_link_uri"))
         .and_then(|raw| ReturnTo::parse(&edge.settings.base_url, &raw));
     if request::is_script(&head.headers) {
         let login_url = edge.settings.login_url(return_to.as_ref().map(ReturnTo::as_str));
@@ -59,14 +44,27 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             retry_after_secs: too_many.retry_after_secs,
         })?;
 
-    let wishes = wishes(
+    let mut wishes = Wishes::of(
         query,
         &edge.settings.login_parameters,
+        return_to
+            .as_ref()
+            .and_then(|to| edge.gateway.route_of(to))
+            .as_deref(),
         edge.settings.provider.organization.is_some(),
     );
+    if wishes.silent() && edge.pending.was_silent(&head.headers) {
+        if wishes.silent_by_visitor {
+            // It found nobody a moment ago: asking again would go round in circles.
+            return Ok(landing(&edge, &Method::GET, return_to.as_ref(), []));
+        }
+        wishes.ask_after_all();
+    }
     let mut transaction = Transaction::begin(now_ms).map_err(internal)?;
     transaction.return_to = return_to;
     transaction.max_age = wishes.max_age.or(edge.settings.provider.configured_max_age());
+    transaction.acr_values = wishes.acr_values().map(str::to_owned);
+    transaction.silent = wishes.silent();
     transaction.organization.clone_from(&wishes.organization);
 
     let redirect_uri = edge.settings.redirect_uri();
@@ -107,6 +105,20 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     Ok(response)
 }
 
+/// Somebody else's site sent the visitor here: for our provider, as a whole page (OpenID Connect Core, section 4).
+fn check_third_party(edge: &Edge, headers: &HeaderMap, iss: &str) -> Result<(), Failure> {
+    if iss != edge.settings.provider.issuer {
+        return Err(Failure::BadRequest(
+            "This sign-in was started for another provider than ours.",
+        ));
+    }
+    if request::is_navigation(headers) {
+        Ok(())
+    } else {
+        Err(Failure::BadRequest("A sign-in cannot be started inside a frame."))
+    }
+}
+
 /// The answer to who only looks ahead: nothing, and nothing to keep.
 pub(crate) fn no_content() -> Response {
     const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
@@ -117,99 +129,4 @@ pub(crate) fn no_content() -> Response {
 pub(super) fn internal(error: impl std::error::Error + 'static) -> Failure {
     tracing::error!(error = &error as &dyn std::error::Error, "fault in the sign-in");
     Failure::Internal
-}
-
-/// Reads the allow-listed parameters; the first of repeated ones wins, what does not fit is left out.
-fn wishes(query: &str, allowed: &[String], organization_is_configured: bool) -> Wishes {
-    let mut wishes = Wishes::default();
-    for name in ALLOWED_PARAMETERS
-        .into_iter()
-        .filter(|name| allowed.iter().any(|allowed| allowed == name))
-    {
-        let Some(value) = request::first_parameter(query, name) else {
-            continue;
-        };
-        if value.is_empty() || value.len() > MAX_VALUE_BYTES || value.chars().any(char::is_control) {
-            continue;
-        }
-        match name {
-            "max_age" => wishes.max_age = value.parse().ok(),
-            // Somebody else's organization must not get around the configured one.
-            "organization" if organization_is_configured || value.len() > MAX_ORGANIZATION_BYTES => {}
-            "organization" => {
-                wishes.organization = Some(value.clone());
-                wishes.extra.push((name.to_owned(), value));
-            }
-            _ => wishes.extra.push((name.to_owned(), value)),
-        }
-    }
-    let silent = wishes
-        .extra
-        .iter()
-        .any(|(name, value)| name == "prompt" && value.split(' ').any(|p| p == "none"));
-    if silent && wishes.max_age == Some(0) {
-        // "Do not ask" and "ask anew" contradict each other (OpenID Connect Core, section 3.1.2.3).
-        wishes.max_age = None;
-    }
-    wishes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all() -> Vec<String> {
-        ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    #[test]
-    fn no_query_parameter_can_set_a_protocol_parameter() {
-        let hostile = "client_id=x&redirect_uri=x&state=x&nonce=x&code_challenge=x&response_type=token&scope=x\
-                       &response_mode=x&request=x&request_uri=x&audience=x&code_challenge_method=plain&resource=x";
-        assert_eq!(wishes(hostile, &all(), false), Wishes::default());
-    }
-
-    #[test]
-    fn the_first_of_repeated_parameters_wins() {
-        let wishes = wishes("login_hint=a&login_hint=b", &all(), false);
-        assert_eq!(wishes.extra, [("login_hint".to_owned(), "a".to_owned())]);
-    }
-
-    #[test]
-    fn configuration_narrows_or_switches_off_the_list() {
-        assert_eq!(
-            wishes("login_hint=a&prompt=login", &["prompt".to_owned()], false)
-                .extra
-                .len(),
-            1
-        );
-        assert_eq!(wishes("login_hint=a&prompt=login", &[], false), Wishes::default());
-    }
-
-    #[test]
-    fn a_configured_organization_cannot_be_got_around() {
-        assert_eq!(wishes("organization=org_evil", &all(), true), Wishes::default());
-        assert_eq!(
-            wishes("organization=org_a", &all(), false)
-                .organization
-                .as_deref(),
-            Some("org_a")
-        );
-    }
-
-    #[test]
-    fn values_that_do_not_fit_are_left_out() {
-        let long = format!("login_hint={}", "a".repeat(513));
-        for query in [
-            &long,
-            "login_hint=a%0d%0ab",
-            "login_hint=",
-            "max_age=-1",
-            "max_age=soon",
-        ] {
-            assert_eq!(wishes(query, &all(), false), Wishes::default(), "{query}");
-        }
-        assert_eq!(wishes("max_age=0", &all(), false).max_age, Some(0));
-        assert_eq!(wishes("max_age=0&prompt=none", &all(), false).max_age, None);
-    }
 }

@@ -2,24 +2,29 @@
 //!
 //! Deliberately absent: routing (`routes.rs`) and everything about requests of people who are already signed in.
 
+mod answer;
 pub mod back_channel;
 pub mod callback;
 pub mod front_channel;
 pub mod login;
 pub mod logout;
+mod new_session;
 pub mod pending;
 pub mod redeemed;
 pub mod rejected;
-pub mod replay_guard;
 pub mod transaction;
 pub mod user;
+pub mod wishes;
 
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 
+use crate::edge::Edge;
 use crate::errors::Failure;
+use crate::return_to::ReturnTo;
 
 /// How long a form may take to arrive: a few kilobytes over the slowest link.
 const FORM_PATIENCE: Duration = Duration::from_secs(10);
@@ -40,4 +45,31 @@ async fn form(body: Body, limit: usize) -> Result<String, Failure> {
     let bytes = read.map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?;
     let bytes = bytes.map_err(|_too_large_or_broken| Failure::TooLarge)?;
     String::from_utf8(bytes.to_vec()).map_err(|_| Failure::BadRequest("The request's body is not UTF-8."))
+}
+
+/// The redirect to where a visitor wanted to go, with cookies. After a POST it is 303, so that nothing is posted again
+/// (RFC 9700, section 4.12).
+fn landing<const N: usize>(
+    edge: &Edge,
+    method: &Method,
+    return_to: Option<&ReturnTo>,
+    cookies: [Option<HeaderValue>; N],
+) -> Response {
+    let base = ReturnTo::base(&edge.settings.base_url);
+    let status = if method == Method::POST {
+        StatusCode::SEE_OTHER
+    } else {
+        StatusCode::FOUND
+    };
+    let mut response = status.into_response();
+    let headers = response.headers_mut();
+    if let Ok(location) = HeaderValue::try_from(return_to.unwrap_or(&base).as_str()) {
+        headers.insert(header::LOCATION, location);
+    }
+    for cookie in cookies.into_iter().flatten() {
+        headers.append(header::SET_COOKIE, cookie);
+    }
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariants: together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
 //! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
-//! callback finds exactly the one its state names. Deliberately absent: touching any other transaction at the callback.
+//! callback finds exactly the one its state names. Beside them lies the mark of a silent sign-in that found nobody, which
+//! the next sign-in takes away. Deliberately absent: touching any other transaction at the callback.
 
 use axum::http::{HeaderMap, HeaderValue};
 use url::Url;
@@ -15,6 +16,11 @@ use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
 const MAX_TOTAL_BYTES: usize = 4000;
 /// Most cookies cleared in one answer, so that a hostile request cannot blow up the answer's headers.
 const MAX_CLEARED: usize = 64;
+/// Last part of the mark's name: no ID of a state is that short.
+const MARK: &str = "silent";
+/// How long a silent sign-in that found nobody is remembered, in seconds: longer than a page and its redirects take to load,
+/// shorter than somebody needs to sign in elsewhere and come back.
+const MARK_SECS: u64 = 60;
 
 /// Writes and reads transaction cookies.
 #[derive(Clone, Debug)]
@@ -126,6 +132,19 @@ impl PendingSignIns {
         self.clear_named(&self.name_of(state))
     }
 
+    /// The `Set-Cookie` value that remembers for a minute that a silent sign-in found nobody.
+    #[must_use]
+    pub fn mark_silent(&self) -> Option<HeaderValue> {
+        let mark = format!("{}{MARK}=1{}; Max-Age={MARK_SECS}", self.prefix, self.attributes);
+        HeaderValue::try_from(mark).ok()
+    }
+
+    /// Whether a silent sign-in of this browser found nobody a moment ago.
+    #[must_use]
+    pub fn was_silent(&self, headers: &HeaderMap) -> bool {
+        cookies::only_value(headers, &format!("{}{MARK}", self.prefix)).is_some()
+    }
+
     fn name_of(&self, state: &str) -> String {
         format!("{}{}", self.prefix, id_of_state(state))
     }
@@ -149,6 +168,7 @@ mod tests {
 
     use super::*;
     use crate::return_to::ReturnTo;
+    use crate::sign_in::transaction::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 
     fn base() -> Url {
         Url::parse("https://app.example/").unwrap()
@@ -205,6 +225,7 @@ mod tests {
         transaction
     }
 
+    // conformance: B-011
     #[test]
     fn a_hundred_abandoned_sign_ins_stay_under_the_limit_and_the_oldest_goes_first() {
         let (pending, mut jar) = (pending("secret"), Jar::default());
@@ -227,7 +248,8 @@ mod tests {
         let mut add = |now_ms: u64| {
             let mut transaction = Transaction::begin(now_ms).unwrap();
             transaction.max_age = Some(u64::MAX - 1);
-            transaction.organization = Some("o".repeat(255));
+            transaction.organization = Some("o".repeat(MAX_ORGANIZATION_BYTES));
+            transaction.acr_values = Some("a".repeat(MAX_ACR_VALUES_BYTES));
             transaction.return_to = Some(ReturnTo::parse(&base(), &path).unwrap());
             jar.take(&pending.add(&jar.headers(), &transaction, now_ms).unwrap());
             transaction.state
@@ -283,6 +305,16 @@ mod tests {
         ));
         let late = pending.find(&jar.headers(), &transaction.state, 1_000 + 3_600_000);
         assert!(matches!(late, Err(NotPending::Expired(_))));
+    }
+
+    #[test]
+    fn the_mark_of_a_silent_sign_in_lasts_until_the_next_sign_in_begins() {
+        let (pending, mut jar) = (pending("secret"), Jar::default());
+        assert!(!pending.was_silent(&jar.headers()));
+        jar.take(&[pending.mark_silent().unwrap()]);
+        assert!(pending.was_silent(&jar.headers()));
+        start(&pending, &mut jar, "/a", 1_000);
+        assert!(!pending.was_silent(&jar.headers()));
     }
 
     #[test]

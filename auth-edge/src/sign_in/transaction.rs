@@ -22,8 +22,13 @@ const ID_BYTES: usize = 9;
 const CLOCK_LEAD_MS: u64 = 60_000;
 /// Separates this AAD from any other use of the seal.
 const AAD_LABEL: &[u8] = b"vestibule transaction v1";
-/// Longest organization kept with a transaction, in bytes.
-pub const MAX_ORGANIZATION_BYTES: usize = 255;
+/// Longest organization kept with a transaction, in bytes: with everything else at its longest, two still fit.
+pub const MAX_ORGANIZATION_BYTES: usize = 96;
+/// Longest `acr_values` kept with a transaction, in bytes: room for three or four of the usual names.
+pub const MAX_ACR_VALUES_BYTES: usize = 200;
+/// Bits of the flags.
+const SILENT: u8 = 1;
+const HAS_MAX_AGE: u8 = 2;
 
 /// One pending sign-in.
 #[derive(Clone)]
@@ -38,6 +43,10 @@ pub struct Transaction {
     pub started_at_ms: u64,
     /// The `max_age` asked for, in seconds: the ID token then has to tell `auth_time`.
     pub max_age: Option<u64>,
+    /// The authentication context classes asked for, separated by spaces: the ID token then has to name one of them.
+    pub acr_values: Option<String>,
+    /// Whether the provider was told to ask nothing (`prompt=none`).
+    pub silent: bool,
     /// The organization asked for by this login alone.
     pub organization: Option<String>,
     /// Where the visitor wanted to go; `None` is the base URL.
@@ -61,6 +70,8 @@ impl Transaction {
             verifier: URL_SAFE_NO_PAD.encode(random::<VERIFIER_BYTES>()?),
             started_at_ms: now_ms,
             max_age: None,
+            acr_values: None,
+            silent: false,
             organization: None,
             return_to: None,
         })
@@ -96,11 +107,25 @@ impl Transaction {
             bytes.extend(URL_SAFE_NO_PAD.decode(text).unwrap_or_default());
         }
         bytes.extend(self.started_at_ms.to_be_bytes());
-        // 0 is "not asked"; a max_age of 0 is legal and is kept as 1.
-        bytes.extend(self.max_age.map_or(0, |age| age.saturating_add(1)).to_be_bytes());
-        let organization = self.organization.as_deref().unwrap_or_default();
-        bytes.push(u8::try_from(organization.len()).unwrap_or(0));
-        bytes.extend(organization.as_bytes().iter().take(MAX_ORGANIZATION_BYTES));
+        let has_max_age = if self.max_age.is_some() { HAS_MAX_AGE } else { 0 };
+        bytes.push(has_max_age | if self.silent { SILENT } else { 0 });
+        // Longer than a century is no limit any more.
+        bytes.extend(
+            u32::try_from(self.max_age.unwrap_or(0))
+                .unwrap_or(u32::MAX)
+                .to_be_bytes(),
+        );
+        for (text, most) in [
+            (&self.organization, MAX_ORGANIZATION_BYTES),
+            (&self.acr_values, MAX_ACR_VALUES_BYTES),
+        ] {
+            let text = text
+                .as_deref()
+                .filter(|text| text.len() <= most)
+                .unwrap_or_default();
+            bytes.push(u8::try_from(text.len()).unwrap_or(0));
+            bytes.extend(text.as_bytes());
+        }
         bytes.extend(self.return_to.as_ref().map_or("", ReturnTo::as_str).as_bytes());
         bytes
     }
@@ -110,18 +135,20 @@ impl Transaction {
         let (nonce, rest) = rest.split_at_checked(STATE_BYTES)?;
         let (verifier, rest) = rest.split_at_checked(VERIFIER_BYTES)?;
         let (started, rest) = rest.split_first_chunk::<8>()?;
-        let (max_age, rest) = rest.split_first_chunk::<8>()?;
-        let (length, rest) = rest.split_first()?;
-        let (organization, rest) = rest.split_at_checked(usize::from(*length))?;
-        let organization = std::str::from_utf8(organization).ok()?;
+        let (flags, rest) = rest.split_first()?;
+        let (max_age, rest) = rest.split_first_chunk::<4>()?;
+        let (organization, rest) = short_text(rest)?;
+        let (acr_values, rest) = short_text(rest)?;
         let return_to = std::str::from_utf8(rest).ok()?;
         Some(Self {
             state: URL_SAFE_NO_PAD.encode(state),
             nonce: URL_SAFE_NO_PAD.encode(nonce),
             verifier: URL_SAFE_NO_PAD.encode(verifier),
             started_at_ms: u64::from_be_bytes(*started),
-            max_age: u64::from_be_bytes(*max_age).checked_sub(1),
-            organization: (!organization.is_empty()).then(|| organization.to_owned()),
+            max_age: (flags & HAS_MAX_AGE != 0).then(|| u64::from(u32::from_be_bytes(*max_age))),
+            acr_values,
+            silent: flags & SILENT != 0,
+            organization,
             return_to: if return_to.is_empty() {
                 None
             } else {
@@ -129,6 +156,14 @@ impl Transaction {
             },
         })
     }
+}
+
+/// A text behind its length; empty is none.
+fn short_text(bytes: &[u8]) -> Option<(Option<String>, &[u8])> {
+    let (length, rest) = bytes.split_first()?;
+    let (text, rest) = rest.split_at_checked(usize::from(*length))?;
+    let text = std::str::from_utf8(text).ok()?;
+    Some(((!text.is_empty()).then(|| text.to_owned()), rest))
 }
 
 /// The ID that a transaction's cookie name carries: derived one-way from the state.
@@ -164,6 +199,8 @@ mod tests {
         let mut sent = Transaction::begin(1_700_000_000_000).unwrap();
         sent.max_age = Some(0);
         sent.organization = Some("org_1".to_owned());
+        sent.acr_values = Some("gold silver".to_owned());
+        sent.silent = true;
         sent.return_to = ReturnTo::parse(&base(), "/a?b=c#d");
         let value = sent.seal(&keys(), "tx").unwrap();
         let back = Transaction::open(&keys(), &base(), "tx", &value).unwrap();
@@ -174,6 +211,7 @@ mod tests {
                 back.verifier,
                 back.started_at_ms,
                 back.max_age,
+                (back.acr_values, back.silent),
                 back.organization,
                 back.return_to
             ),
@@ -183,24 +221,33 @@ mod tests {
                 sent.verifier,
                 sent.started_at_ms,
                 sent.max_age,
+                (sent.acr_values, sent.silent),
                 sent.organization,
                 sent.return_to
             )
         );
     }
 
+    // conformance: B-069
     #[test]
     fn a_transaction_opens_only_under_its_own_cookie_name() {
         let value = Transaction::begin(0).unwrap().seal(&keys(), "tx_a").unwrap();
         assert!(Transaction::open(&keys(), &base(), "tx_b", &value).is_none());
     }
 
+    // conformance: B-010 B-066
     #[test]
-    fn state_nonce_and_verifier_are_long_enough_and_always_fresh() {
-        let (a, b) = (Transaction::begin(0).unwrap(), Transaction::begin(0).unwrap());
-        assert!(a.state.len() >= 22 && a.nonce.len() >= 22 && a.verifier.len() >= 43);
-        assert!(a.state != b.state && a.nonce != b.nonce && a.verifier != b.verifier);
-        assert!(a.state != a.nonce);
+    fn of_ten_thousand_sign_ins_no_two_share_a_value_and_each_is_long_enough() {
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..10_000 {
+            let begun = Transaction::begin(0).unwrap();
+            assert!(begun.state.len() >= 22 && begun.nonce.len() >= 22);
+            let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            assert!((43..=128).contains(&begun.verifier.len()) && begun.verifier.bytes().all(unreserved));
+            for value in [begun.state, begun.nonce, begun.verifier] {
+                assert!(seen.insert(value));
+            }
+        }
     }
 
     #[test]
@@ -212,6 +259,7 @@ mod tests {
         assert!(transaction.expired(1_000_000 - CLOCK_LEAD_MS - 1, 60));
     }
 
+    // conformance: B-069
     #[test]
     fn nothing_of_a_transaction_is_shown() {
         let transaction = Transaction::begin(0).unwrap();

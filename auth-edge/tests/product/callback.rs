@@ -1,4 +1,4 @@
-//! Behaviour, section 3, and the cookie of section 8.
+//! The callback: what it takes, what it refuses, and the cookie it sets.
 
 use scripted_provider::{Answer as Script, Endpoint, IdTokenShape};
 use serde_json::json;
@@ -16,6 +16,7 @@ fn refused(answer: &Answer) {
     assert!(answer.set_cookie("session").is_none(), "{answer:?}");
 }
 
+// conformance: A-009 B-050
 #[tokio::test]
 async fn a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token() {
     let stack = Stack::start().await;
@@ -55,6 +56,7 @@ async fn a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token() {
     assert_eq!(stack.counter("logins_total", "success"), 1);
 }
 
+// conformance: B-042
 #[tokio::test]
 async fn on_https_the_cookie_has_the_host_prefix() {
     let stack = Stack::with(&[("EDGE_BASE_URL", "https://app.example")]).await;
@@ -66,6 +68,7 @@ async fn on_https_the_cookie_has_the_host_prefix() {
     assert!(answer.header("strict-transport-security").contains("max-age="));
 }
 
+// conformance: A-079 B-007 B-017
 #[tokio::test]
 async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
     let stack = Stack::start().await;
@@ -130,6 +133,7 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
     );
 }
 
+// conformance: B-036
 #[tokio::test]
 async fn an_error_of_the_provider_offers_to_try_again_with_the_same_return_to() {
     let stack = Stack::start().await;
@@ -166,6 +170,7 @@ async fn an_error_of_the_provider_offers_to_try_again_with_the_same_return_to() 
     );
 }
 
+// conformance: A-002 B-012
 #[tokio::test]
 async fn a_replay_is_refused_and_the_session_stays() {
     let stack = Stack::start().await;
@@ -179,6 +184,7 @@ async fn a_replay_is_refused_and_the_session_stays() {
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
 }
 
+// conformance: A-002
 #[tokio::test]
 async fn the_same_callback_many_times_at_once_redeems_the_code_once() {
     let stack = Stack::start().await;
@@ -202,6 +208,7 @@ async fn the_same_callback_many_times_at_once_redeems_the_code_once() {
     assert_eq!(stack.provider.calls(Endpoint::Token), 1);
 }
 
+// conformance: B-007
 #[tokio::test]
 async fn another_browser_cannot_finish_a_sign_in() {
     let stack = Stack::start().await;
@@ -217,6 +224,7 @@ async fn another_browser_cannot_finish_a_sign_in() {
     );
 }
 
+// conformance: B-016
 #[tokio::test]
 async fn a_transaction_expires_on_our_side_too() {
     let stack = Stack::with(&[("EDGE_TRANSACTION_DURATION", "60")]).await;
@@ -233,6 +241,7 @@ async fn a_transaction_expires_on_our_side_too() {
     assert!(browser.jar.is_empty());
 }
 
+// conformance: A-008 B-101
 #[tokio::test]
 async fn whatever_the_provider_does_wrong_is_400_and_changes_no_existing_session() {
     let stack = Stack::with(&[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
@@ -301,6 +310,7 @@ async fn whatever_the_provider_does_wrong_is_400_and_changes_no_existing_session
     }
 }
 
+// conformance: B-145
 #[tokio::test]
 async fn a_fresh_sign_in_gets_a_new_session_and_ends_the_one_brought_along() {
     let stack = Stack::start().await;
@@ -317,6 +327,7 @@ async fn a_fresh_sign_in_gets_a_new_session_and_ends_the_one_brought_along() {
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
 }
 
+// conformance: B-145
 #[tokio::test]
 async fn a_forged_cookie_brought_along_is_ignored() {
     let stack = Stack::start().await;
@@ -329,6 +340,7 @@ async fn a_forged_cookie_brought_along_is_ignored() {
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
 }
 
+// conformance: B-096
 #[tokio::test]
 async fn an_organization_that_does_not_match_is_refused() {
     let stack = Stack::with(&[("OIDC_ORGANIZATION", "org_a")]).await;
@@ -344,6 +356,7 @@ async fn an_organization_that_does_not_match_is_refused() {
     browser.sign_in().await;
 }
 
+// conformance: B-101
 #[tokio::test]
 async fn legal_but_odd_token_responses_are_accepted() {
     let stack = Stack::start().await;

@@ -18,6 +18,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
+    /// `{upstream}` in further rules is the upstream's address.
     pub(crate) async fn start(more: &str, settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let mut table = NamedTempFile::new().unwrap();
@@ -29,7 +30,8 @@ impl Gateway {
              [[route]]\npath = \"/token/*\"\nguard = \"api\"\nupstream = \"{url}\"\naccess_token = true\nstrip_prefix = true\n\
              [[route]]\npath = \"/scope/*\"\nguard = \"api\"\nupstream = \"{url}\"\nscopes = [\"launch:missiles\"]\n\
              [[route]]\npath = \"/fresh/*\"\nguard = \"page\"\nupstream = \"{url}\"\nmax_age = 900\n\
-             [[route]]\npath = \"/gone/*\"\nguard = \"none\"\nupstream = \"http://127.0.0.1:1\"\n{more}"
+             [[route]]\npath = \"/gone/*\"\nguard = \"none\"\nupstream = \"http://127.0.0.1:1\"\n{}",
+            more.replace("{upstream}", &url)
         );
         table.write_all(rules.as_bytes()).unwrap();
         let path = table.path().to_str().unwrap().to_owned();
@@ -43,6 +45,14 @@ impl Gateway {
         }
     }
 
+    /// A browser with a session of this person, made at the session service.
+    pub(crate) async fn signed_in_as(&self, user: serde_json::Value, scope: &str) -> Browser {
+        let mut browser = self.stack.browser();
+        let (name, value) = self.stack.session_of(user, scope).await;
+        browser.jar.insert(name, value);
+        browser
+    }
+
     /// A browser with a session made at the session service: guards do not care how it came to be.
     pub(crate) async fn signed_in(&self) -> Browser {
         let mut browser = self.stack.browser();
@@ -52,6 +62,7 @@ impl Gateway {
     }
 }
 
+// conformance: B-051
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_guard_tells_a_stranger_so_word_for_word_and_asks_nobody() {
     let gateway = Gateway::start("", &[]).await;
@@ -185,6 +196,7 @@ async fn an_old_sign_in_is_asked_for_again_where_a_young_one_is_needed() {
     );
 }
 
+// conformance: B-049
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_another_origin_cannot_act_with_the_session() {
     let gateway = Gateway::start("", &[]).await;
@@ -223,6 +235,7 @@ async fn a_page_of_another_origin_cannot_act_with_the_session() {
     );
 }
 
+// conformance: B-038
 #[tokio::test(flavor = "multi_thread")]
 async fn ambiguous_paths_are_400_and_reach_nobody() {
     let gateway = Gateway::start("", &[]).await;

@@ -25,6 +25,7 @@ async fn signed_in(stack: &Stack) -> Browser {
     browser
 }
 
+// conformance: B-041
 #[tokio::test(flavor = "multi_thread")]
 async fn the_current_session_is_told_without_rolling_and_without_a_token() {
     let stack = Stack::start().await;
@@ -46,6 +47,7 @@ async fn the_current_session_is_told_without_rolling_and_without_a_token() {
     );
 }
 
+// conformance: B-046 B-049
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_from_elsewhere_is_403_and_touches_nothing() {
     let stack = Stack::start().await;

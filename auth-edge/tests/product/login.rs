@@ -1,4 +1,4 @@
-//! Behaviour, section 2.
+//! The login route: what it sends to the provider, and what it reads of the query.
 
 use scripted_provider::Answer as Script;
 use scripted_provider::Endpoint;
@@ -14,6 +14,7 @@ fn param(url: &str, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
+// conformance: A-001 B-001 B-065
 #[tokio::test]
 async fn login_redirects_with_everything_the_protocol_needs_each_fresh() {
     let stack = Stack::start().await;
@@ -51,6 +52,7 @@ async fn login_redirects_with_everything_the_protocol_needs_each_fresh() {
     assert_eq!(browser.jar.len(), 2, "one transaction cookie per pending sign-in");
 }
 
+// conformance: B-001
 #[tokio::test]
 async fn query_parameters_outside_the_list_change_nothing() {
     let stack = Stack::start().await;
@@ -96,6 +98,7 @@ async fn who_only_looks_ahead_starts_nothing() {
     assert_eq!((head.status, head.set_cookies().len()), (204, 0));
 }
 
+// conformance: B-051
 #[tokio::test]
 async fn a_script_gets_json_with_the_login_url_and_no_redirect() {
     let stack = Stack::start().await;
@@ -114,6 +117,7 @@ async fn a_script_gets_json_with_the_login_url_and_no_redirect() {
     }
 }
 
+// conformance: B-003
 #[tokio::test]
 async fn a_return_to_elsewhere_lands_on_the_base_url_and_one_of_ours_survives_whole() {
     let stack = Stack::start().await;
@@ -138,6 +142,7 @@ async fn a_return_to_elsewhere_lands_on_the_base_url_and_one_of_ours_survives_wh
     }
 }
 
+// conformance: B-010
 #[tokio::test]
 async fn two_tabs_finish_in_either_order_and_each_lands_on_its_own_page() {
     let stack = Stack::start().await;
@@ -154,6 +159,7 @@ async fn two_tabs_finish_in_either_order_and_each_lands_on_its_own_page() {
     );
 }
 
+// conformance: B-011
 #[tokio::test]
 async fn a_hundred_abandoned_sign_ins_do_not_block_the_next() {
     let stack = Stack::start().await;
@@ -173,6 +179,7 @@ async fn a_hundred_abandoned_sign_ins_do_not_block_the_next() {
     browser.sign_in().await;
 }
 
+// conformance: A-008 B-034
 #[tokio::test]
 async fn a_provider_that_is_down_gives_a_5xx_page_without_cookie_and_recovers_by_itself() {
     let stack = Stack::start().await;
@@ -209,6 +216,7 @@ async fn eventually(browser: &mut crate::support::Browser, status: u16) -> crate
     }
 }
 
+// conformance: A-023 A-025 B-019
 #[tokio::test]
 async fn form_post_sets_none_and_secure_and_finishes_by_post() {
     let stack = Stack::with(&[
@@ -287,6 +295,7 @@ async fn logins_are_limited_per_address() {
     assert_eq!(browser.visit("/api/auth/login").await.status, 302);
 }
 
+// conformance: A-031 A-070
 #[tokio::test]
 async fn an_issuer_other_than_the_configured_one_never_gets_a_visitor() {
     let stack = Stack::start().await;

@@ -1,4 +1,4 @@
-//! Behaviour, section 4: signing out by the browser.
+//! Signing out by the browser.
 
 use scripted_provider::Endpoint;
 use serde_json::json;
@@ -23,6 +23,7 @@ fn clears(answer: &Answer) -> bool {
         .is_some_and(|line| line.starts_with("session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"))
 }
 
+// conformance: A-055 B-131 B-132
 #[tokio::test]
 async fn signing_out_ends_the_session_here_and_then_at_the_provider() {
     let stack = Stack::start().await;
@@ -56,6 +57,7 @@ async fn signing_out_ends_the_session_here_and_then_at_the_provider() {
     );
 }
 
+// conformance: B-135
 #[tokio::test]
 async fn without_a_session_the_answer_is_the_target_and_the_same_clearing() {
     let stack = Stack::start().await;
@@ -72,6 +74,7 @@ async fn without_a_session_the_answer_is_the_target_and_the_same_clearing() {
     assert_eq!(answer.location(), format!("{}/", stack.base()));
 }
 
+// conformance: B-006
 #[tokio::test]
 async fn the_list_of_further_places_is_honoured_exactly() {
     let stack = Stack::with(&[
@@ -95,6 +98,7 @@ async fn the_list_of_further_places_is_honoured_exactly() {
     }
 }
 
+// conformance: B-053
 #[tokio::test]
 async fn navigations_of_our_own_sign_out_and_everything_cross_site_does_not() {
     let stack = Stack::start().await;
@@ -124,6 +128,7 @@ async fn navigations_of_our_own_sign_out_and_everything_cross_site_does_not() {
     );
 }
 
+// conformance: B-053 B-034 B-019
 #[tokio::test]
 async fn a_link_on_another_site_gets_a_page_that_asks_and_its_button_signs_out() {
     let stack = Stack::start().await;
@@ -166,6 +171,7 @@ async fn a_link_on_another_site_gets_a_page_that_asks_and_its_button_signs_out()
     assert!(clears(&answer));
 }
 
+// conformance: B-046 B-053
 #[tokio::test]
 async fn a_post_needs_the_proof() {
     let stack = Stack::start().await;
@@ -195,6 +201,7 @@ async fn a_post_needs_the_proof() {
     assert_eq!(browser.get("/api/auth/me").await.status, 204);
 }
 
+// conformance: B-131 B-134
 #[tokio::test]
 async fn a_provider_without_the_endpoint_or_down_still_means_signed_out() {
     let stack = Stack::start().await;
@@ -212,6 +219,7 @@ async fn a_provider_without_the_endpoint_or_down_still_means_signed_out() {
     assert_eq!(browser.get("/api/auth/me").await.status, 204);
 }
 
+// conformance: B-138
 #[tokio::test]
 async fn auth0_style_logout_is_there_by_configuration() {
     let stack = Stack::with(&[("EDGE_IDP_LOGOUT", "auth0")]).await;

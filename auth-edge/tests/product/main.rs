@@ -6,16 +6,30 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod analytics;
+mod asks;
+mod assertions;
 mod callback;
+mod demands;
+mod desync;
+mod ext_authz;
 mod forward_auth;
 mod gateway;
 mod grpc_web;
+mod limits;
 mod login;
 mod logout;
+mod many_people;
+mod modules;
 mod outages;
 mod profile;
 mod provider_logout;
 mod proxying;
 mod real_provider;
+mod reload;
 mod routes;
+mod session_cache;
+mod spoofing;
+mod streaming;
 mod support;
+mod upstream_tokens;

@@ -1,4 +1,4 @@
-//! Behaviour, section 5: a backend that is down signs nobody out.
+//! A backend that is down signs nobody out.
 
 use crate::support::Stack;
 
@@ -52,6 +52,7 @@ async fn signing_out_while_the_session_service_is_down_ends_the_session_later() 
     }
 }
 
+// conformance: B-097
 #[tokio::test]
 async fn the_provider_being_down_does_not_touch_signed_in_people() {
     let stack = Stack::start().await;

@@ -1,4 +1,4 @@
-//! Behaviour, section 5: profile, status, unauthorized; and cookies that prove nothing.
+//! Profile, status and the unauthorized answer; and cookies that prove nothing.
 
 use reqwest::Method;
 use scripted_provider::{Answer as Script, Endpoint};
@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::support::Stack;
 
+// conformance: B-050
 #[tokio::test]
 async fn without_a_session_the_profile_is_204_and_empty() {
     let stack = Stack::start().await;
@@ -142,6 +143,7 @@ async fn a_refetch_merges_userinfo_and_saves_it() {
     );
 }
 
+// conformance: B-104
 #[tokio::test]
 async fn a_refetch_that_fails_says_so_and_changes_nothing() {
     let stack = Stack::start().await;
@@ -171,6 +173,7 @@ async fn a_refetch_that_fails_says_so_and_changes_nothing() {
     assert_eq!(browser.get("/api/auth/me").await.json(), before);
 }
 
+// conformance: B-041 B-046
 #[tokio::test]
 async fn the_access_token_route_is_off_unless_asked_for_and_then_needs_the_proof() {
     let off = Stack::start().await;

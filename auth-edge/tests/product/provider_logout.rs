@@ -1,4 +1,4 @@
-//! Behaviour, section 4: signing out by the provider, on the back channel and on the front channel.
+//! Signing out by the provider, on the back channel and on the front channel.
 
 use reqwest::Method;
 use serde_json::json;
@@ -29,6 +29,7 @@ async fn signed_in(stack: &Stack, sub: &str, sid: &str) -> Browser {
     browser
 }
 
+// conformance: A-060 B-114 B-121 B-124
 #[tokio::test]
 async fn a_sid_ends_its_sessions_and_a_subject_ends_all_of_a_person() {
     let stack = Stack::start().await;
@@ -82,6 +83,7 @@ async fn a_sid_ends_its_sessions_and_a_subject_ends_all_of_a_person() {
     );
 }
 
+// conformance: A-062 A-064 A-066 B-117 B-130
 #[tokio::test]
 async fn a_replay_or_a_bad_token_is_400_and_ends_nothing() {
     let stack = Stack::start().await;
@@ -132,6 +134,7 @@ async fn a_sid_and_a_subject_that_do_not_belong_together_end_nothing() {
     assert_eq!(bob.get("/api/auth/me").await.status, 204);
 }
 
+// conformance: B-113
 #[tokio::test]
 async fn a_wrong_body_is_415_413_or_400() {
     let stack = Stack::start().await;
@@ -158,6 +161,7 @@ async fn a_wrong_body_is_415_413_or_400() {
     assert_eq!(machine.send(Method::GET, PATH, &[], None).await.status, 405);
 }
 
+// conformance: B-128
 #[tokio::test]
 async fn while_the_store_is_down_the_provider_is_told_to_come_again_and_may() {
     let stack = Stack::start().await;
@@ -174,6 +178,7 @@ async fn while_the_store_is_down_the_provider_is_told_to_come_again_and_may() {
     assert_eq!(bob.get("/api/auth/me").await.status, 204);
 }
 
+// conformance: A-067 B-139 B-141
 #[tokio::test]
 async fn the_front_channel_needs_issuer_and_sid_and_may_be_framed_by_the_provider_alone() {
     let stack = Stack::with(&[("EDGE_FRONTCHANNEL_LOGOUT", "true")]).await;

@@ -2,6 +2,7 @@
 
 use crate::gateway::Gateway;
 
+// conformance: B-023 B-056 B-058
 #[tokio::test(flavor = "multi_thread")]
 async fn the_upstream_learns_who_it_is_from_us_alone() {
     let gateway = Gateway::start("", &[]).await;
@@ -49,6 +50,7 @@ async fn the_upstream_learns_who_it_is_from_us_alone() {
     );
 }
 
+// conformance: B-023 B-027
 #[tokio::test(flavor = "multi_thread")]
 async fn the_access_token_takes_the_place_of_whatever_the_client_sent() {
     let gateway = Gateway::start("", &[]).await;
@@ -69,6 +71,7 @@ async fn the_access_token_takes_the_place_of_whatever_the_client_sent() {
     );
 }
 
+// conformance: B-056
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstream_cannot_set_our_cookies_but_its_own() {
     let gateway = Gateway::start("", &[]).await;

@@ -1,4 +1,4 @@
-//! Behaviour, section 1.
+//! Which routes there are, and which methods they take.
 
 use reqwest::Method;
 

@@ -19,4 +19,5 @@ pub mod serve;
 pub mod service;
 pub mod settings;
 pub mod tls;
+pub mod tool;
 pub mod traces;

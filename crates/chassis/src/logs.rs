@@ -5,6 +5,8 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
@@ -63,6 +65,7 @@ pub fn init(settings: &LogSettings, traces: Option<&Traces>) {
             .flatten_event(true)
             .with_current_span(false)
             .with_span_list(false)
+            .fmt_fields(Unwritten)
             .boxed(),
         Format::Pretty => fmt::layer()
             .with_target(false)
@@ -78,6 +81,15 @@ pub fn init(settings: &LogSettings, traces: Option<&Traces>) {
         .with(records)
         .with(spans)
         .try_init();
+}
+
+/// Writes nothing of spans: a JSON record holds none, and writing their fields down would cost more than the record.
+struct Unwritten;
+
+impl<'writer> FormatFields<'writer> for Unwritten {
+    fn format_fields<R: RecordFields>(&self, _: fmt::format::Writer<'writer>, _: R) -> std::fmt::Result {
+        Ok(())
+    }
 }
 
 /// Writes each record, which arrives in one piece, as one line.

@@ -4,6 +4,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::propagation::{Extractor, Injector};
+use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{Context, global};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -61,6 +62,24 @@ pub fn extract(headers: &HeaderMap) -> Context {
         return Context::new();
     }
     global::get_text_map_propagator(|propagator| propagator.extract(&Read(headers)))
+}
+
+/// Makes a span continue the trace a peer sent, if it sent one.
+pub fn continue_from(span: &tracing::Span, headers: &HeaderMap) {
+    if headers.contains_key(TRACEPARENT) {
+        // A context that cannot be taken over only means a trace of its own.
+        let _ = span.set_parent(extract(headers));
+    }
+}
+
+/// The trace a span belongs to (32 hexadecimal digits), if there are traces.
+#[must_use]
+pub fn trace_id(span: &tracing::Span) -> Option<String> {
+    let context = span.context();
+    let span_context = context.span().span_context().clone();
+    span_context
+        .is_valid()
+        .then(|| span_context.trace_id().to_string())
 }
 
 /// What to send with a call so that it continues the current span: nothing when there are no traces.

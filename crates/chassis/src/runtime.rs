@@ -1,13 +1,24 @@
-//! The asynchronous runtime, and what a running service gets from the process around it.
+//! The asynchronous runtimes, and what a running service gets from the process around it.
+//!
+//! The one place that decides how work is spread over cores: a scheduler for background work, and for each core one that
+//! serves connections. A connection stays on its core, so that a request wakes no other thread; on a few cores this costs
+//! less than one scheduler over all of them (docs/decisions/schedulers.md).
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use prometheus::Registry;
+use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::readiness::Readiness;
+
+/// Work on blocking threads is not waited for longer than this at the end.
+const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 
 /// What a service gets to run with.
 #[derive(Clone)]
@@ -20,12 +31,122 @@ pub struct Runtime {
     pub readiness: Readiness,
     /// Where metrics are registered.
     pub metrics: Registry,
+    /// Who serves connections.
+    pub workers: Workers,
 }
 
-/// Builds the runtime. The one place that decides how work is spread over cores.
-///
-/// # Errors
-/// The operating system gives no threads.
-pub fn build() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+/// The schedulers that serve connections, taking turns. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    handles: Arc<[Handle]>,
+    turn: Arc<AtomicUsize>,
+}
+
+impl Workers {
+    /// The scheduler this is called on, and no other. Panics outside a tokio runtime.
+    #[must_use]
+    pub fn here() -> Self {
+        Self::of([Handle::current()].into())
+    }
+
+    fn of(handles: Arc<[Handle]>) -> Self {
+        Self {
+            handles,
+            turn: Arc::default(),
+        }
+    }
+
+    /// The scheduler whose turn it is.
+    pub(crate) fn next(&self) -> Option<&Handle> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.handles.get(turn.checked_rem(self.handles.len())?)
+    }
+}
+
+/// The scheduler of a command, which works alone and ends with it.
+pub(crate) fn alone() -> io::Result<tokio::runtime::Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// The schedulers of a process.
+pub(crate) struct Schedulers {
+    main: tokio::runtime::Runtime,
+    workers: Workers,
+    threads: Vec<JoinHandle<()>>,
+    over: CancellationToken,
+}
+
+impl Schedulers {
+    /// Starts one worker for each core this process may use.
+    pub(crate) fn start() -> io::Result<Self> {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        let over = CancellationToken::new();
+        let mut handles = Vec::with_capacity(count);
+        let mut threads = Vec::with_capacity(count);
+        for number in 1..=count {
+            let worker = Builder::new_current_thread().enable_all().build()?;
+            handles.push(worker.handle().clone());
+            let over = over.clone();
+            let thread = std::thread::Builder::new().name(format!("worker-{number}"));
+            threads.push(thread.spawn(move || {
+                worker.block_on(over.cancelled());
+                worker.shutdown_timeout(BLOCKING_GRACE);
+            })?);
+        }
+        Ok(Self {
+            main: Builder::new_current_thread().enable_all().build()?,
+            workers: Workers::of(handles.into()),
+            threads,
+            over,
+        })
+    }
+
+    /// Who serves connections.
+    pub(crate) fn workers(&self) -> Workers {
+        self.workers.clone()
+    }
+
+    /// Runs a program on the scheduler for background work.
+    pub(crate) fn block_on<T>(&self, program: impl Future<Output = T>) -> T {
+        self.main.block_on(program)
+    }
+
+    /// Drops what still runs.
+    pub(crate) fn stop(self) {
+        self.over.cancel();
+        self.main.shutdown_timeout(BLOCKING_GRACE);
+        for thread in self.threads {
+            // A worker that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_take_turns_and_each_stays_on_its_own_thread() {
+        let schedulers = Schedulers::start().unwrap();
+        let workers = schedulers.workers();
+        let threads = || async { std::thread::current().id() };
+        let round = |count: usize| {
+            schedulers.block_on(async {
+                let mut seen = Vec::new();
+                for _ in 0..count {
+                    seen.push(workers.next().unwrap().spawn(threads()).await.unwrap());
+                }
+                seen
+            })
+        };
+        let count = workers.handles.len();
+        let (first, second) = (round(count), round(count));
+        assert_eq!(first, second);
+        let mut distinct = first.clone();
+        distinct.dedup();
+        assert_eq!(distinct.len(), count);
+        assert!(!first.contains(&std::thread::current().id()));
+        schedulers.stop();
+    }
 }

@@ -6,14 +6,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ArgMatches;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::SystemClock;
 use crate::logs::{self, LogSettings};
 use crate::readiness::Readiness;
-use crate::runtime::{self, Runtime};
-use crate::settings::{Action, Reader, Service, Source, Zero, given, markdown};
+use crate::runtime::{self, Runtime, Schedulers, Workers};
+use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, given, markdown};
+use crate::tool::Tool;
 use crate::traces::Traces;
 use crate::{admin, metrics, serve};
 
@@ -26,9 +28,6 @@ const EXIT_FAILURE: u8 = 1;
 /// What a service may take after its listeners have drained, still below the 30 s Kubernetes grants by default.
 const DRAIN_MARGIN: Duration = Duration::from_secs(2);
 
-/// Work on blocking threads is not waited for longer than this at the end.
-const BLOCKING_GRACE: Duration = Duration::from_secs(1);
-
 /// The settings every program has.
 struct Process {
     logs: LogSettings,
@@ -38,10 +37,7 @@ struct Process {
     drain_delay: Duration,
 }
 
-/// Runs a program: settings, logs, traces, the admin listener, then `run` until it returns or a signal drains it.
-///
-/// Exit codes: 0 after `--help`, `--version`, a valid `--check-config` or a drained shutdown; 1 when running failed; 2 for an unknown
-/// flag; 78 for wrong settings, all of which are named.
+/// Runs a program that does nothing but serve; see [`main_with`].
 pub fn main<S, E, F>(
     service: &'static Service,
     read: impl FnOnce(&mut Reader<'_>) -> S,
@@ -51,7 +47,25 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
-    let given = match given(service, std::env::args_os()) {
+    main_with(service, &[], read, run)
+}
+
+/// Runs a program: settings, logs, traces, the admin listener, then `run` until it returns or a signal drains it.
+///
+/// Exit codes: 0 after `--help`, `--version`, a valid `--check-config` or a drained shutdown; 1 when running failed; 2 for an unknown
+/// flag or command; 78 for wrong settings, all of which are named. A command of `tools` has its own exit codes besides.
+pub fn main_with<S, E, F>(
+    service: &'static Service,
+    tools: &[&dyn Tool],
+    read: impl FnOnce(&mut Reader<'_>) -> S,
+    run: impl FnOnce(S, Runtime) -> F,
+) -> ExitCode
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<(), E>>,
+{
+    let commands = tools.iter().map(|tool| tool.command());
+    let given = match given(service, commands, std::env::args_os()) {
         Ok(given) => given,
         Err(told) => {
             let _ = told.print();
@@ -63,19 +77,17 @@ where
         return ExitCode::SUCCESS;
     }
     let source = Source::gather(service, &given, std::env::vars_os());
+    if let (Action::Command, Some((name, matches))) = (given.action, &given.command)
+        && let Some(tool) = tools.iter().find(|tool| tool.command().get_name() == name)
+    {
+        return use_tool(service, *tool, matches, Reader::new(&source));
+    }
     let mut reader = Reader::new(&source);
     let process = read_process(service, &mut reader);
     let settings = read(&mut reader);
     let (settings, warnings) = match reader.finish(settings) {
         Ok(read) => read,
-        Err(wrong) => {
-            wrong
-                .warnings
-                .iter()
-                .for_each(|warning| eprintln!("warning: {warning}"));
-            eprint!("{}: {wrong}", service.name);
-            return ExitCode::from(EXIT_CONFIG);
-        }
+        Err(wrong) => return told_wrong(service, &wrong),
     };
     if given.action == Action::CheckConfig {
         warnings
@@ -86,11 +98,11 @@ where
     }
     // Nothing secret stays in memory twice.
     drop(source);
-    let runtime = match runtime::build() {
-        Ok(runtime) => runtime,
+    let schedulers = match Schedulers::start() {
+        Ok(schedulers) => schedulers,
         Err(error) => return failed(service, &error),
     };
-    let exit = runtime.block_on(async {
+    let exit = schedulers.block_on(async {
         let traces = process
             .traces
             .as_deref()
@@ -99,19 +111,44 @@ where
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
-        let outcome = Box::pin(supervise(service, process, settings, run)).await;
+        let outcome = Box::pin(supervise(service, process, schedulers.workers(), settings, run)).await;
         if let Some(traces) = traces {
             let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
         }
         outcome
     });
-    runtime.shutdown_timeout(BLOCKING_GRACE);
+    schedulers.stop();
     exit
+}
+
+/// Does what a command asks. Log records are left out: what there is to say is the command's own answer.
+fn use_tool(service: &Service, tool: &dyn Tool, given: &ArgMatches, reader: Reader<'_>) -> ExitCode {
+    let (work, warnings) = match tool.prepare(given, reader) {
+        Ok(prepared) => prepared,
+        Err(wrong) => return told_wrong(service, &wrong),
+    };
+    warnings
+        .iter()
+        .for_each(|warning| eprintln!("warning: {warning}"));
+    match runtime::alone() {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => failed(service, &error),
+    }
+}
+
+fn told_wrong(service: &Service, wrong: &Wrong) -> ExitCode {
+    wrong
+        .warnings
+        .iter()
+        .for_each(|warning| eprintln!("warning: {warning}"));
+    eprint!("{}: {wrong}", service.name);
+    ExitCode::from(EXIT_CONFIG)
 }
 
 async fn supervise<S, E, F>(
     service: &'static Service,
     process: Process,
+    workers: Workers,
     settings: S,
     run: impl FnOnce(S, Runtime) -> F,
 ) -> ExitCode
@@ -128,6 +165,7 @@ where
         shutdown: CancellationToken::new(),
         readiness: Readiness::new(),
         metrics: registry,
+        workers,
     };
     // The admin listener answers until the very end, so that draining can be watched.
     let admin_ends = CancellationToken::new();
@@ -137,7 +175,13 @@ where
             Err(error) => return failed(service, &error),
         };
         let router = admin::router(runtime.readiness.clone(), runtime.metrics.clone());
-        tokio::spawn(serve::serve(listener, router, None, admin_ends.clone()));
+        tokio::spawn(serve::serve(
+            Workers::here(),
+            listener,
+            router,
+            None,
+            admin_ends.clone(),
+        ));
     }
     if let Err(error) = drain_on_signal(&runtime, process.drain_delay) {
         return failed(service, &error);

@@ -1,17 +1,30 @@
 //! TLS for our own listeners: PEM files, read again when they change.
 //!
-//! A new certificate is used from the next connection on; files that cannot be used keep the old one in use.
+//! A new certificate is used from the next connection on; files that cannot be used keep the old one in use. Who was
+//! let in by a client certificate stays in only while that certificate would be let in again: connections are judged
+//! anew when the files change, and now and then because certificates expire.
+
+mod peer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use tokio::sync::watch;
+
+pub use peer::PeerCertificate;
 
 use crate::files;
 use crate::secret::Reloading;
+
+/// How often the certificate a connection was opened with is judged again: an expired one is believed so much longer.
+/// One judgement costs about a tenth of a millisecond.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The files of a TLS listener.
 #[derive(Clone, Debug)]
@@ -46,7 +59,17 @@ pub enum TlsError {
 
 /// A TLS configuration that follows its files.
 #[derive(Clone, Debug)]
-pub struct ServerTls(Reloading<Arc<ServerConfig>>);
+pub struct ServerTls {
+    current: Reloading<Loaded>,
+    changes: watch::Sender<()>,
+    recheck: Duration,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    config: Arc<ServerConfig>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+}
 
 impl ServerTls {
     /// Reads the files.
@@ -54,56 +77,107 @@ impl ServerTls {
     /// # Errors
     /// A file that cannot be used.
     pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
-        Ok(Self(Reloading::new(Arc::new(config(files)?))))
+        Ok(Self {
+            current: Reloading::new(load(files)?),
+            changes: watch::Sender::new(()),
+            recheck: RECHECK_INTERVAL,
+        })
+    }
+
+    /// Judges the certificates of open connections at an interval of one's own.
+    #[must_use]
+    pub fn recheck_every(mut self, interval: Duration) -> Self {
+        self.recheck = interval;
+        self
     }
 
     /// Reads the files again whenever one changes. Needs a tokio runtime; ends with it.
     pub fn follow(&self, tls_files: TlsFiles) {
+        self.follow_every(files::POLL_INTERVAL, tls_files);
+    }
+
+    /// As [`Self::follow`], with an interval of one's own.
+    pub fn follow_every(&self, every: Duration, tls_files: TlsFiles) {
         let paths = [
             Some(&tls_files.certificate),
             Some(&tls_files.key),
             tls_files.client_ca.as_ref(),
         ];
         let paths: Vec<PathBuf> = paths.into_iter().flatten().cloned().collect();
-        let current = self.0.clone();
-        files::watch_from(None, files::POLL_INTERVAL, paths, move |_| {
-            match config(&tls_files) {
-                Ok(config) => current.store(Arc::new(config)),
-                Err(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "the changed certificate is refused: the old one stays in use"
-                    );
-                }
+        let (current, changes) = (self.current.clone(), self.changes.clone());
+        files::watch_from(None, every, paths, move |_| match load(&tls_files) {
+            Ok(loaded) => {
+                current.store(loaded);
+                changes.send_replace(());
+                tracing::info!(certificate = %tls_files.certificate.display(), "certificates read from their files");
+            }
+            Err(error) => {
+                tracing::warn!(
+                    certificate = %tls_files.certificate.display(),
+                    error = &error as &dyn std::error::Error,
+                    "the changed certificate is refused: the old one stays in use"
+                );
             }
         });
     }
 
     /// The configuration for the next connection.
     pub fn current(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0.load())
+        Arc::clone(&self.current.load().config)
+    }
+
+    /// Whether a client showing this chain, its own certificate first, would be let in now.
+    pub(crate) fn believes(&self, chain: &[CertificateDer<'static>]) -> bool {
+        match (&self.current.load().clients, chain) {
+            (None, _) => true,
+            (Some(_), []) => false,
+            (Some(clients), [own, others @ ..]) => {
+                clients.verify_client_cert(own, others, UnixTime::now()).is_ok()
+            }
+        }
+    }
+
+    /// Resolves once a client showing this chain would not be let in any more.
+    pub(crate) async fn disbelieves(&self, chain: &[CertificateDer<'static>]) {
+        let mut changes = self.changes.subscribe();
+        while self.believes(chain) {
+            // An error means that nothing changes any more; time still passes.
+            let changed = async {
+                if changes.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let _ = tokio::time::timeout(self.recheck, changed).await;
+        }
     }
 }
 
-fn config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
+fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
     let chain = certificates(&files.certificate)?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| of_file(&files.key, source))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let clients = files.client_ca.as_ref().map(clients).transpose()?;
+    let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(TlsError::Pair)?;
-    let builder = match &files.client_ca {
+    let builder = match &clients {
         None => builder.with_no_client_auth(),
-        Some(path) => {
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(certificates(path)?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder.with_client_cert_verifier(verifier.map_err(TlsError::ClientCa)?)
-        }
+        Some(clients) => builder.with_client_cert_verifier(Arc::clone(clients)),
     };
     let mut config = builder.with_single_cert(chain, key).map_err(TlsError::Pair)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+    Ok(Loaded {
+        config: Arc::new(config),
+        clients,
+    })
+}
+
+fn clients(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates(path)?);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(TlsError::ClientCa)
 }
 
 fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {

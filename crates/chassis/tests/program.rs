@@ -139,6 +139,65 @@ fn an_unknown_flag_exits_with_2() {
 }
 
 #[test]
+fn a_command_has_its_own_arguments_and_exit_code_and_takes_every_setting() {
+    for arguments in [
+        &["say", "word", "hello", "--loud", "--url", "http://here/"][..],
+        &["--url", "http://here/", "say", "word", "hello", "--loud"],
+        &[
+            "--url",
+            "http://there/",
+            "say",
+            "word",
+            "--url=http://here/",
+            "hello",
+            "--loud",
+        ],
+    ] {
+        let (code, out, err) = run(arguments, &[("PROBE_URL", "http://elsewhere/")]);
+        assert_eq!((code, out.as_str()), (7, "HELLO at http://here/\n"), "{err}");
+    }
+    let (_, out, _) = run(&["say", "word", "hello"], &[("PROBE_URL", "http://here/")]);
+    assert_eq!(out, "hello at http://here/\n");
+}
+
+#[test]
+fn a_command_judges_the_settings_it_reads_and_no_others() {
+    let wrong = [("PROBE_SECRET", "hunter2"), ("PROBE_SLOW_MS", "0")];
+    assert_eq!(run(&["say", "word", "hello"], &wrong).0, 7);
+    let (code, _, err) = run(&["say", "word", "hello"], &[("PROBE_URL", "nowhere")]);
+    assert_eq!(code, 78);
+    assert!(err.contains("PROBE_URL (--url)"), "{err}");
+}
+
+#[test]
+fn an_unknown_or_incomplete_command_exits_with_2_and_says_what_was_meant() {
+    let (code, _, err) = run(&["sayy", "word", "hello"], &[]);
+    assert_eq!(code, 2);
+    assert!(err.contains("'say'"), "{err}");
+    assert_eq!(run(&["say"], &[]).0, 2);
+    assert_eq!(run(&["say", "word"], &[]).0, 2);
+    assert_eq!(run(&["say", "word", "hello", "--bogus"], &[]).0, 2);
+}
+
+#[test]
+fn the_manual_names_the_commands_and_theirs_names_the_services() {
+    let (code, out, _) = run(&["--help"], &[]);
+    assert_eq!(code, 0);
+    assert!(out.contains("Says something"), "{out}");
+    let (code, out, _) = run(&["say", "word", "--help"], &[]);
+    assert_eq!(code, 0);
+    assert!(
+        out.contains("Words are cheap.") && out.contains("`chassis-probe --help`"),
+        "{out}"
+    );
+    assert!(!out.contains("PROBE_SLOW_MS"), "{out}");
+    assert_eq!(
+        run(&["--check-config", "say", "word", "hello"], &[]).1,
+        "configuration ok\n"
+    );
+}
+
+#[test]
 fn every_wrong_setting_is_named_at_once_and_no_secret_is_shown() {
     let (code, out, err) = run(
         &["--slow-ms=0"],

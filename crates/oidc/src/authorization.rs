@@ -2,6 +2,7 @@
 
 use openidconnect::{PkceCodeChallenge, PkceCodeVerifier};
 
+use crate::dpop::DpopKey;
 use crate::{ProviderSettings, ResponseMode};
 
 /// What one login adds to the configured authorization request.
@@ -25,7 +26,7 @@ pub struct AuthorizationRequest<'a> {
 }
 
 /// Parameters only the protocol sets; neither configuration nor a login can.
-const PROTOCOL_PARAMETERS: [&str; 11] = [
+pub const PROTOCOL_PARAMETERS: [&str; 14] = [
     "client_id",
     "response_type",
     "response_mode",
@@ -37,12 +38,16 @@ const PROTOCOL_PARAMETERS: [&str; 11] = [
     "code_challenge_method",
     "request",
     "request_uri",
+    "resource",
+    "dpop_jkt",
+    "client_secret",
 ];
 
-/// All parameters of the request, in a stable order, each name once.
+/// All parameters of the request, in a stable order, each name but `resource` once.
 pub(crate) fn parameters(
     settings: &ProviderSettings,
     request: &AuthorizationRequest<'_>,
+    dpop_key: Option<&DpopKey>,
 ) -> Vec<(String, String)> {
     let verifier = PkceCodeVerifier::new(request.verifier.to_owned());
     let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
@@ -68,6 +73,8 @@ pub(crate) fn parameters(
         ("audience", settings.audience.as_deref()),
         ("organization", settings.organization.as_deref()),
         ("max_age", max_age.as_deref()),
+        // binds the code to the key, whoever intercepts it (RFC 9449, section 10)
+        ("dpop_jkt", dpop_key.map(DpopKey::thumbprint)),
     ];
     for (name, value) in own {
         add(&mut parameters, name, value);
@@ -78,6 +85,8 @@ pub(crate) fn parameters(
             add(&mut parameters, name, Some(value));
         }
     }
+    let resources = settings.resources.iter();
+    parameters.extend(resources.map(|resource| ("resource".to_owned(), resource.clone())));
     // contradictory: nobody can prove who they are anew without being asked
     let is = |parameters: &[(String, String)], name: &str, value: &str| {
         parameters.iter().any(|(n, v)| n == name && v == value)

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use url::form_urlencoded;
 
-use crate::client_key::{ClientKey, SigningFailed};
+use crate::client_key::{ClientKeys, SigningFailed};
 
 /// A client secret; its text is in no `Debug` output.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum ClientAuth {
     /// `client_secret_post`: in the body.
     SecretPost(ClientSecret),
     /// `private_key_jwt`: a signed assertion.
-    PrivateKeyJwt(ClientKey),
+    PrivateKeyJwt(ClientKeys),
     /// `tls_client_auth`: the TLS client certificate.
     TlsClientAuth {
         /// PEM certificate chain.
@@ -83,7 +83,7 @@ impl ClientAuth {
                 authorization: None,
                 fields: vec![id(), ("client_secret", secret.expose().to_owned())],
             },
-            Self::PrivateKeyJwt(key) => Proof {
+            Self::PrivateKeyJwt(keys) => Proof {
                 authorization: None,
                 fields: vec![
                     id(),
@@ -93,7 +93,7 @@ impl ClientAuth {
                     ),
                     (
                         "client_assertion",
-                        key.assertion(client_id, issuer, token_id, now)?,
+                        keys.signing().assertion(client_id, issuer, token_id, now)?,
                     ),
                 ],
             },

@@ -1,4 +1,4 @@
-//! The private key of `private_key_jwt` and the assertions it signs (RFC 7523, OpenID Connect Core 9).
+//! Private keys of this client, and the assertions of `private_key_jwt` they sign (RFC 7523, OpenID Connect Core 9).
 //!
 //! The key comes as PKCS#8 PEM; its algorithm follows from its kind: RSA signs RS256, P-256 signs ES256,
 //! Ed25519 signs EdDSA.
@@ -66,13 +66,23 @@ impl ClientKey {
         })
     }
 
-    /// The public half as a JSON Web Key Set, to be registered with the provider.
-    pub fn public_jwks(&self) -> Value {
-        let mut key = public_members(&self.pair);
+    /// The public half as a JSON Web Key.
+    fn public_jwk(&self) -> Value {
+        let mut key = self.public_members();
         key["use"] = json!("sig");
         key["alg"] = json!(self.algorithm());
         key["kid"] = json!(self.key_id);
-        json!({ "keys": [key] })
+        key
+    }
+
+    /// The members that make the public key, and nothing else.
+    pub(crate) fn public_members(&self) -> Value {
+        public_members(&self.pair)
+    }
+
+    /// The key's thumbprint (RFC 7638), which is its `kid` too.
+    pub(crate) fn thumbprint(&self) -> &str {
+        &self.key_id
     }
 
     /// Signs an assertion that this client speaks to `audience`; `token_id` is used once.
@@ -83,18 +93,21 @@ impl ClientKey {
         token_id: &str,
         now: u64,
     ) -> Result<String, SigningFailed> {
-        self.sign(&json!({
+        let header = json!({ "typ": "JWT", "kid": self.key_id });
+        let claims = json!({
             "iss": client_id,
             "sub": client_id,
             "aud": audience,
             "jti": token_id,
             "iat": now,
             "exp": now.saturating_add(ASSERTION_LIFETIME_SECS),
-        }))
+        });
+        self.sign(header, &claims)
     }
 
-    fn sign(&self, claims: &Value) -> Result<String, SigningFailed> {
-        let header = json!({ "alg": self.algorithm(), "typ": "JWT", "kid": self.key_id });
+    /// A compact JWS; `alg` is added to the header.
+    pub(crate) fn sign(&self, mut header: Value, claims: &Value) -> Result<String, SigningFailed> {
+        header["alg"] = json!(self.algorithm());
         let mut token = URL_SAFE_NO_PAD.encode(header.to_string());
         token.push('.');
         token.push_str(&URL_SAFE_NO_PAD.encode(claims.to_string()));
@@ -137,6 +150,30 @@ impl fmt::Debug for ClientKey {
         f.debug_struct("ClientKey")
             .field("key_id", &self.key_id)
             .finish_non_exhaustive()
+    }
+}
+
+/// Keys that overlap while one takes the place of another: the first signs, all are published.
+#[derive(Clone, Debug)]
+pub struct ClientKeys {
+    first: ClientKey,
+    others: Vec<ClientKey>,
+}
+
+impl ClientKeys {
+    /// The first one signs.
+    pub fn new(first: ClientKey, others: Vec<ClientKey>) -> Self {
+        Self { first, others }
+    }
+
+    pub(crate) fn signing(&self) -> &ClientKey {
+        &self.first
+    }
+
+    /// The public halves as a JSON Web Key Set, to be registered with the provider.
+    pub fn public_jwks(&self) -> Value {
+        let all = std::iter::once(&self.first).chain(&self.others);
+        json!({ "keys": all.map(ClientKey::public_jwk).collect::<Vec<_>>() })
     }
 }
 

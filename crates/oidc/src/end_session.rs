@@ -78,6 +78,7 @@ mod tests {
         value("id_token_hint")
     }
 
+    // conformance: B-133
     #[test]
     fn a_hint_that_would_make_the_address_too_long_is_left_out() {
         assert_eq!(hint_in_address("short").as_deref(), Some("short"));

@@ -119,8 +119,8 @@ pub enum ProviderError {
         /// The OAuth error.
         refusal: Refusal,
     },
-    /// The client assertion could not be signed.
-    #[error("the client assertion can not be signed")]
+    /// A client assertion, a request object or a proof could not be signed.
+    #[error("what proves who we are can not be signed")]
     ClientAssertion,
     /// The same fetch failed a moment ago and is not repeated yet.
     #[error("{0}")]
@@ -197,8 +197,8 @@ pub enum TokenError {
     /// The answer has no ID token.
     #[error("the token response has no ID token")]
     MissingIdToken,
-    /// The answer's token type is not `Bearer`.
-    #[error("the token response has a token type other than Bearer")]
+    /// The answer's token type is not the one asked for, `Bearer` or `DPoP`.
+    #[error("the token response has another token type than the one asked for")]
     TokenType,
 }
 

@@ -31,12 +31,10 @@ pub(crate) fn code_answer(
     }
     let document = answer.json()?;
     let access_token = text(&document, "access_token").ok_or(TokenError::MissingAccessToken)?;
-    if !is_bearer(&document) {
-        return Err(TokenError::TokenType);
-    }
+    let token_type = token_type(&document, settings).ok_or(TokenError::TokenType)?;
     Ok(TokenSet {
         access_token,
-        token_type: "Bearer".to_owned(),
+        token_type: token_type.to_owned(),
         scope: text(&document, "scope").unwrap_or_else(|| settings.scope.clone()),
         expires_at: expires_at(&document, settings, now),
         refresh_token: text(&document, "refresh_token"),
@@ -58,12 +56,12 @@ pub(crate) fn refresh_answer(
     }
     let document = answer.json().map_err(RefreshError::Transient)?;
     let access_token = text(&document, "access_token").ok_or(RefreshError::Unusable("no access token"))?;
-    if !is_bearer(&document) {
-        return Err(RefreshError::Unusable("a token type other than Bearer"));
-    }
+    let token_type = token_type(&document, settings).ok_or(RefreshError::Unusable(
+        "another token type than the one asked for",
+    ))?;
     Ok(RefreshedTokens {
         access_token,
-        token_type: "Bearer".to_owned(),
+        token_type: token_type.to_owned(),
         scope: text(&document, "scope"),
         expires_at: expires_at(&document, settings, now),
         refresh_token: text(&document, "refresh_token"),
@@ -97,11 +95,15 @@ fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn is_bearer(document: &Map<String, Value>) -> bool {
-    document
-        .get("token_type")
-        .and_then(Value::as_str)
-        .is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"))
+/// The one token type that was asked for: a bearer token in the place of a bound one would be worth more to a thief.
+fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Option<&'static str> {
+    let wanted = if settings.dpop_key.is_some() {
+        "DPoP"
+    } else {
+        "Bearer"
+    };
+    let kind = document.get("token_type").and_then(Value::as_str)?;
+    kind.eq_ignore_ascii_case(wanted).then_some(wanted)
 }
 
 /// `expires_in` as a number or in quotes; negative is 0, unreadable is the default, absurd is a year.

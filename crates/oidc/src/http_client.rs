@@ -1,8 +1,9 @@
 //! The bounded HTTP client: deadline, no redirects, a size limit, strict content types.
 
 use std::path::Path;
+use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Identity, RequestBuilder};
 use serde_json::{Map, Value};
@@ -14,13 +15,19 @@ use crate::{BuildError, ClientAuth, ProviderError, ProviderSettings};
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Idle connections are dropped before a provider's usual keep-alive ends, so that no request meets a closed one.
-const POOL_IDLE: std::time::Duration = std::time::Duration::from_secs(15);
+const POOL_IDLE: Duration = Duration::from_secs(15);
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// A complete answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) max_age_secs: Option<u64>,
+    /// `DPoP-Nonce`: what the next proof for this server has to repeat (RFC 9449, section 8).
+    pub(crate) dpop_nonce: Option<String>,
+    challenge: String,
     pub(crate) body: Vec<u8>,
     endpoint: &'static str,
 }
@@ -43,6 +50,16 @@ impl Answer {
             self.content_type.as_str(),
             "application/json" | "application/jwk-set+json"
         )
+    }
+
+    /// Whether the server only wants its nonce repeated: as an OAuth error, or as a resource's challenge.
+    pub(crate) fn wants_nonce(&self) -> bool {
+        const ERROR: &str = "use_dpop_nonce";
+        let refused = matches!(self.status, 400 | 401)
+            && self
+                .json()
+                .is_ok_and(|document| document.get("error").and_then(Value::as_str) == Some(ERROR));
+        refused || (self.status == 401 && self.challenge.contains(ERROR))
     }
 
     pub(crate) fn status_error(&self) -> ProviderError {
@@ -95,18 +112,25 @@ impl HttpClient {
         .await
     }
 
-    /// The access token travels in the header and nowhere else (RFC 6750 section 2).
+    /// The access token travels in the header and nowhere else (RFC 6750 section 2, RFC 9449 section 7.1).
     pub(crate) async fn get_with_token(
         &self,
         endpoint: &'static str,
         url: &Url,
         access_token: &str,
+        dpop: Option<&str>,
     ) -> Result<Answer, ProviderError> {
         let request = self
             .client
             .get(url.clone())
             .header(ACCEPT, "application/json, application/jwt");
-        send(endpoint, request.bearer_auth(access_token)).await
+        let request = match dpop {
+            None => request.bearer_auth(access_token),
+            Some(proof) => request
+                .header(AUTHORIZATION, format!("DPoP {access_token}"))
+                .header(DPOP, proof),
+        };
+        send(endpoint, request).await
     }
 
     pub(crate) async fn post_form(
@@ -115,6 +139,8 @@ impl HttpClient {
         url: &Url,
         proof: Proof,
         fields: &[(&str, &str)],
+        timeout: Duration,
+        dpop: Option<&str>,
     ) -> Result<Answer, ProviderError> {
         let mine = fields
             .iter()
@@ -131,9 +157,13 @@ impl HttpClient {
             .post(url.clone())
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .timeout(timeout)
             .body(form);
         if let Some(authorization) = proof.authorization {
             request = request.header(AUTHORIZATION, authorization);
+        }
+        if let Some(dpop) = dpop {
+            request = request.header(DPOP, dpop);
         }
         send(endpoint, request).await
     }
@@ -171,6 +201,8 @@ async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<Answer,
         status: response.status().as_u16(),
         content_type: essence(header(CONTENT_TYPE)),
         max_age_secs: max_age(header(CACHE_CONTROL)),
+        dpop_nonce: Some(header(DPOP_NONCE).to_owned()).filter(|nonce| !nonce.is_empty()),
+        challenge: header(WWW_AUTHENTICATE).to_owned(),
         body: Vec::new(),
         endpoint,
     };

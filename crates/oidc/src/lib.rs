@@ -10,15 +10,19 @@
 //! Keys and signatures are those of the `openidconnect` crate (`JsonWebKey::verify_signature`); the claim
 //! checks, clock tolerance, key rotation, PAR, RFC 9207 and logout tokens it leaves out are here.
 
+mod access;
 pub mod algorithm;
 pub mod authorization;
 mod cached;
 pub mod claims;
 pub mod client_auth;
 pub mod client_key;
+pub mod dpop;
 pub mod end_session;
 mod endpoint;
 pub mod error;
+#[cfg(test)]
+mod fuzz_tests;
 mod grant;
 mod http_client;
 pub mod id_token;
@@ -32,16 +36,18 @@ pub mod metadata;
 mod provider_cache;
 pub mod random;
 mod relying_party;
+mod request_object;
 mod revocation;
 pub mod settings;
 pub mod token_set;
 mod userinfo;
 
 pub use algorithm::SigningAlgorithm;
-pub use authorization::AuthorizationRequest;
+pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::PROTOCOL_CLAIMS;
 pub use client_auth::{ClientAuth, ClientSecret};
-pub use client_key::ClientKey;
+pub use client_key::{ClientKey, ClientKeys};
+pub use dpop::DpopKey;
 pub use end_session::EndSessionRequest;
 pub use endpoint::{endpoint_is_secure, is_loopback};
 pub use error::{
@@ -54,5 +60,5 @@ pub use logout_token::LogoutToken;
 pub use metadata::Metadata;
 pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};
-pub use settings::{Par, ProviderSettings, ResponseMode};
+pub use settings::{Credentials, Par, ProviderSettings, ResponseMode};
 pub use token_set::{RefreshedTokens, TokenSet};

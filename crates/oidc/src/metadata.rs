@@ -35,13 +35,22 @@ pub struct Metadata {
 
 impl Metadata {
     /// Judges a discovery document: byte-exact issuer, every endpoint under the https rule.
-    pub(crate) fn from_document(document: &Map<String, Value>, issuer: &str) -> Result<Self, ProviderError> {
+    /// With `mutual_tls` the endpoints are those for clients with a certificate, where there are any (RFC 8705 section 5).
+    pub(crate) fn from_document(
+        document: &Map<String, Value>,
+        issuer: &str,
+        mutual_tls: bool,
+    ) -> Result<Self, ProviderError> {
         if document.get("issuer").and_then(Value::as_str) != Some(issuer) {
             return Err(ProviderError::IssuerMismatch);
         }
         let on_loopback = Url::parse(issuer).is_ok_and(|url| is_loopback(&url));
         let optional = |endpoint: &'static str| -> Result<Option<Url>, ProviderError> {
-            let Some(value) = document.get(endpoint).filter(|value| !value.is_null()) else {
+            let alias = document
+                .get("mtls_endpoint_aliases")
+                .and_then(|aliases| aliases.get(endpoint));
+            let value = alias.filter(|_| mutual_tls).or_else(|| document.get(endpoint));
+            let Some(value) = value.filter(|value| !value.is_null()) else {
                 return Ok(None);
             };
             let url = value.as_str().and_then(|text| Url::parse(text).ok());
@@ -81,5 +90,51 @@ impl Metadata {
             issuer.trim_end_matches('/')
         ))
         .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // conformance: B-082
+    #[test]
+    fn the_document_lies_below_the_issuers_path_and_a_closing_slash_counts_in_comparisons_alone() {
+        for (issuer, address) in [
+            (
+                "https://op.example",
+                "https://op.example/.well-known/openid-configuration",
+            ),
+            (
+                "https://op.example/",
+                "https://op.example/.well-known/openid-configuration",
+            ),
+            (
+                "https://op.example/tenant1",
+                "https://op.example/tenant1/.well-known/openid-configuration",
+            ),
+            (
+                "https://op.example/tenant1/",
+                "https://op.example/tenant1/.well-known/openid-configuration",
+            ),
+        ] {
+            assert_eq!(
+                Metadata::address(issuer).map(String::from).as_deref(),
+                Some(address)
+            );
+        }
+        for (said, configured) in [
+            ("https://op.example", "https://op.example/"),
+            ("https://op.example/", "https://op.example"),
+            ("https://op.example/Tenant1", "https://op.example/tenant1"),
+        ] {
+            let document = serde_json::json!({ "issuer": said });
+            let document = document.as_object().cloned().unwrap_or_default();
+            let judged = Metadata::from_document(&document, configured, false);
+            assert!(
+                matches!(judged, Err(ProviderError::IssuerMismatch)),
+                "{said} {configured}"
+            );
+        }
     }
 }

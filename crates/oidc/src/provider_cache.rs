@@ -7,7 +7,7 @@ use crate::http_client::HttpClient;
 use crate::jws::Unverified;
 use crate::key_set::{KeySet, Verdict};
 use crate::key_source::Refetches;
-use crate::{IdTokenError, Metadata, ProviderError, ProviderSettings};
+use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
 #[derive(Default)]
@@ -112,8 +112,9 @@ async fn fetch_metadata(
     if answer.status != 200 {
         return Err(answer.status_error());
     }
+    let mutual_tls = matches!(settings.client_auth, ClientAuth::TlsClientAuth { .. });
     Ok((
-        Metadata::from_document(&answer.json()?, &settings.issuer)?,
+        Metadata::from_document(&answer.json()?, &settings.issuer, mutual_tls)?,
         answer.max_age_secs,
     ))
 }

@@ -1,32 +1,33 @@
 //! The relying party: one provider, one client registration.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value};
 use url::Url;
 
+use crate::access::{Access, TOKEN_ENDPOINT};
 use crate::claims::Judge;
+use crate::dpop::Nonces;
 use crate::endpoint::endpoint_is_secure;
-use crate::http_client::{Answer, HttpClient};
+use crate::http_client::Answer;
 use crate::json::strict_object;
 use crate::jws::Unverified;
 use crate::key_set::{KeySet, Verdict};
 use crate::key_source::Refetches;
 use crate::provider_cache::ProviderCache;
 use crate::{
-    AuthorizationRequest, BuildError, ClientAuth, ClientSecret, EndSessionRequest, Expected, IdToken,
+    AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected, IdToken,
     IdTokenError, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
     RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError, authorization,
-    end_session, grant, random, userinfo,
+    end_session, grant, request_object, userinfo,
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
 const ID_TOKEN_TYPES: [&str; 1] = ["jwt"];
 /// `typ` of signed userinfo, when there is one.
 const USERINFO_TYPES: [&str; 2] = ["jwt", "userinfo+jwt"];
-/// A key as long as the hash (RFC 7518 section 3.2).
-const LEAST_SYMMETRIC_SECRET_BYTES: usize = 32;
 
 /// Speaks to one provider as one client. Clones are cheap and share caches.
 #[derive(Clone)]
@@ -34,12 +35,7 @@ pub struct RelyingParty {
     settings: Arc<ProviderSettings>,
     access: Arc<ArcSwap<Access>>,
     cache: Arc<ProviderCache>,
-}
-
-/// What is replaced as a whole when credentials change.
-struct Access {
-    http: HttpClient,
-    auth: ClientAuth,
+    nonces: Arc<Nonces>,
 }
 
 impl RelyingParty {
@@ -53,11 +49,13 @@ impl RelyingParty {
         if !endpoint_is_secure(&issuer) {
             return Err(BuildError::InsecureIssuer);
         }
-        let access = Access::new(&settings, settings.client_auth.clone())?;
+        let settings = Arc::new(settings);
+        let access = Access::new(&settings, settings.credentials())?;
         Ok(Self {
-            settings: Arc::new(settings),
+            settings,
             access: Arc::new(ArcSwap::from_pointee(access)),
             cache: Arc::default(),
+            nonces: Arc::default(),
         })
     }
 
@@ -67,15 +65,45 @@ impl RelyingParty {
     }
 
     /// The client credentials in use.
-    pub fn client_auth(&self) -> ClientAuth {
-        self.access.load().auth.clone()
+    pub fn credentials(&self) -> Credentials {
+        self.access.load().credentials.clone()
     }
 
     /// Takes over changed client credentials and re-reads certificate files; requests under way go on.
-    pub fn reload(&self, client_auth: ClientAuth) -> Result<(), BuildError> {
+    pub fn reload(&self, credentials: Credentials) -> Result<(), BuildError> {
         self.access
-            .store(Arc::new(Access::new(&self.settings, client_auth)?));
+            .store(Arc::new(Access::new(&self.settings, credentials)?));
         Ok(())
+    }
+
+    /// The public keys of this client, to be registered with the provider; `None` when it signs nothing.
+    pub fn client_jwks(&self) -> Option<Value> {
+        let credentials = self.credentials();
+        match credentials.auth {
+            ClientAuth::PrivateKeyJwt(keys) => Some(keys.public_jwks()),
+            ClientAuth::SecretBasic(_)
+            | ClientAuth::SecretPost(_)
+            | ClientAuth::TlsClientAuth { .. }
+            | ClientAuth::None => credentials.request_keys.map(|keys| keys.public_jwks()),
+        }
+    }
+
+    /// A proof that we hold the key a token is bound to, for one request to a resource (RFC 9449 section 7); `None` when
+    /// tokens are not bound.
+    pub fn dpop_proof(
+        &self,
+        method: &str,
+        url: &Url,
+        access_token: &str,
+        now: u64,
+    ) -> Result<Option<String>, ProviderError> {
+        let access = self.access.load_full();
+        access.dpop_proof(&self.nonces, method, url, Some(access_token), now)
+    }
+
+    /// Keeps the nonce a resource gave for the next proof (RFC 9449 section 9); tells whether it can be used.
+    pub fn learn_dpop_nonce(&self, url: &Url, nonce: &str) -> bool {
+        self.nonces.learn(url, nonce)
     }
 
     /// The provider's metadata, from the cache when fresh, stale when the provider is down.
@@ -90,24 +118,55 @@ impl RelyingParty {
         if !metadata.supports_s256 {
             return Err(ProviderError::NoS256);
         }
-        let parameters = authorization::parameters(&self.settings, request);
+        let access = self.access.load_full();
+        let dpop_key = access.credentials.dpop_key.as_ref();
+        let parameters = authorization::parameters(&self.settings, request, dpop_key);
         let mut url = metadata.authorization_endpoint.clone();
         let pushed = match (&metadata.pushed_authorization_request_endpoint, self.settings.par) {
             (None, Par::Auto | Par::Off) if !metadata.requires_pushed_requests => None,
             (Some(_), Par::Off) if !metadata.requires_pushed_requests => None,
             (None, _) | (Some(_), Par::Off) => return Err(ProviderError::PushedRequests),
-            (Some(endpoint), Par::Auto | Par::Require) => {
-                Some(self.push(endpoint, &parameters, request.now).await?)
+            (Some(endpoint), Par::Auto | Par::Require) => Some(endpoint),
+        };
+        let object = self.request_object(&access, &parameters, request.now)?;
+        match (pushed, object) {
+            (Some(endpoint), object) => {
+                let parameters = object.map_or(parameters, |object| {
+                    let client_id = self.settings.client_id.clone();
+                    vec![
+                        ("client_id".to_owned(), client_id),
+                        ("request".to_owned(), object),
+                    ]
+                });
+                let request_uri = self.push(endpoint, &parameters, request.now).await?;
+                url.query_pairs_mut()
+                    .append_pair("client_id", &self.settings.client_id)
+                    .append_pair("request_uri", &request_uri);
             }
-        };
-        match pushed {
-            Some(request_uri) => url
-                .query_pairs_mut()
-                .append_pair("client_id", &self.settings.client_id)
-                .append_pair("request_uri", &request_uri),
-            None => url.query_pairs_mut().extend_pairs(parameters),
-        };
+            (None, Some(object)) => {
+                let outside = request_object::outside(&parameters, object);
+                url.query_pairs_mut().extend_pairs(outside);
+            }
+            (None, None) => {
+                url.query_pairs_mut().extend_pairs(parameters);
+            }
+        }
         Ok(url)
+    }
+
+    fn request_object(
+        &self,
+        access: &Access,
+        parameters: &[(String, String)],
+        now: u64,
+    ) -> Result<Option<String>, ProviderError> {
+        let Some(keys) = &access.credentials.request_keys else {
+            return Ok(None);
+        };
+        let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
+        request_object::sign(keys.signing(), client, issuer, parameters, now)
+            .map(Some)
+            .map_err(|_| ProviderError::ClientAssertion)
     }
 
     async fn push(
@@ -140,7 +199,12 @@ impl RelyingParty {
             ("code_verifier", verifier),
         ];
         let answer = self
-            .post("token_endpoint", &metadata.token_endpoint, &fields, now)
+            .post(
+                TOKEN_ENDPOINT,
+                &metadata.token_endpoint,
+                &self.with_resources(&fields),
+                now,
+            )
             .await?;
         grant::code_answer(&answer, &self.settings, now)
     }
@@ -168,11 +232,14 @@ impl RelyingParty {
         IdToken::of_refresh(claims, &self.settings, iss, sub, now)
     }
 
-    /// Reads userinfo about `expected_sub`, without claims only the ID token may make (OpenID Connect Core 5.3).
+    /// Reads userinfo about `expected_sub`, without claims only the ID token may make (OpenID Connect Core 5.3). The token
+    /// is shown as its type demands.
     pub async fn userinfo(
         &self,
+        token_type: &str,
         access_token: &str,
         expected_sub: &str,
+        now: u64,
     ) -> Result<Map<String, Value>, UserinfoError> {
         let endpoint = "userinfo_endpoint";
         let metadata = self.metadata().await?;
@@ -183,8 +250,7 @@ impl RelyingParty {
         let answer = self
             .access
             .load_full()
-            .http
-            .get_with_token(endpoint, url, access_token)
+            .get_with_token(&self.nonces, endpoint, url, (token_type, access_token), now)
             .await?;
         match answer.status {
             200 => {}
@@ -219,8 +285,15 @@ impl RelyingParty {
     pub async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
+        let timeout = self.settings.refresh_timeout.max(self.settings.http_timeout);
         let answer = self
-            .post("token_endpoint", &metadata.token_endpoint, &fields, now)
+            .post_within(
+                timeout,
+                TOKEN_ENDPOINT,
+                &metadata.token_endpoint,
+                &self.with_resources(&fields),
+                now,
+            )
             .await;
         grant::refresh_answer(&answer.map_err(RefreshError::Transient)?, &self.settings, now)
     }
@@ -285,7 +358,7 @@ impl RelyingParty {
                 .verify(&access.http, &self.settings, token, refetches)
                 .await;
         }
-        let secret = access.auth.secret().ok_or(IdTokenError::UnknownKey)?;
+        let secret = access.auth().secret().ok_or(IdTokenError::UnknownKey)?;
         match KeySet::symmetric(secret.expose().as_bytes()).verify(token, self.settings.id_token_alg) {
             Verdict::Verified => Ok(()),
             Verdict::NoSuchKey | Verdict::BadSignature => Err(IdTokenError::Signature),
@@ -299,25 +372,28 @@ impl RelyingParty {
         fields: &[(&str, &str)],
         now: u64,
     ) -> Result<Answer, ProviderError> {
-        let access = self.access.load_full();
-        let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;
-        let proof = access
-            .auth
-            .prove(&self.settings.client_id, &self.settings.issuer, &token_id, now)
-            .map_err(|_| ProviderError::ClientAssertion)?;
-        access.http.post_form(endpoint, url, proof, fields).await
+        self.post_within(self.settings.http_timeout, endpoint, url, fields, now)
+            .await
     }
-}
 
-impl Access {
-    fn new(settings: &ProviderSettings, auth: ClientAuth) -> Result<Self, BuildError> {
-        let strong = |secret: &ClientSecret| secret.expose().len() >= LEAST_SYMMETRIC_SECRET_BYTES;
-        if settings.id_token_alg.is_symmetric() && !auth.secret().is_some_and(strong) {
-            return Err(BuildError::SymmetricSecret);
-        }
-        Ok(Self {
-            http: HttpClient::new(settings, &auth)?,
-            auth,
-        })
+    async fn post_within(
+        &self,
+        timeout: Duration,
+        endpoint: &'static str,
+        url: &Url,
+        fields: &[(&str, &str)],
+        now: u64,
+    ) -> Result<Answer, ProviderError> {
+        let access = self.access.load_full();
+        access
+            .post(&self.nonces, endpoint, url, fields, now, timeout)
+            .await
+    }
+
+    /// The resources tokens are for, as fields of a token request (RFC 8707 section 2.2).
+    fn with_resources<'a>(&'a self, fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let resources = self.settings.resources.iter();
+        let resources = resources.map(|resource| ("resource", resource.as_str()));
+        fields.iter().copied().chain(resources).collect()
     }
 }

@@ -5,6 +5,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::client_key::ClientKeys;
+use crate::dpop::DpopKey;
 use crate::{ClientAuth, SigningAlgorithm};
 
 /// Everything configured about the provider and this client's registration with it.
@@ -16,10 +18,16 @@ pub struct ProviderSettings {
     pub client_id: String,
     /// How this client proves who it is.
     pub client_auth: ClientAuth,
+    /// Keys that sign authorization requests (RFC 9101); `None` leaves them unsigned.
+    pub request_keys: Option<ClientKeys>,
+    /// Key that tokens are bound to (RFC 9449); `None` asks for bearer tokens.
+    pub dpop_key: Option<DpopKey>,
     /// Scope asked for, space-separated; contains `openid`.
     pub scope: String,
     /// `audience` parameter of the authorization request.
     pub audience: Option<String>,
+    /// Resources the access token is for (RFC 8707).
+    pub resources: Vec<String>,
     /// Organization every login must belong to: `org_…` is an id, anything else a name.
     pub organization: Option<String>,
     /// How the provider hands the answer back.
@@ -32,6 +40,9 @@ pub struct ProviderSettings {
     pub par: Par,
     /// Bound on each HTTP exchange with the provider, body included.
     pub http_timeout: Duration,
+    /// Bound on a refresh grant, if it is more than `http_timeout`: an answer that comes after it was given up holds
+    /// a rotated token nobody will have.
+    pub refresh_timeout: Duration,
     /// Tolerance for clocks that differ, in seconds.
     pub clock_tolerance_secs: u64,
     /// Lifetime in seconds of an access token whose response names none.
@@ -47,17 +58,30 @@ impl ProviderSettings {
             issuer: issuer.into(),
             client_id: client_id.into(),
             client_auth: ClientAuth::None,
+            request_keys: None,
+            dpop_key: None,
             scope: "openid profile email".to_owned(),
             audience: None,
+            resources: Vec::new(),
             organization: None,
             response_mode: ResponseMode::Query,
             id_token_alg: SigningAlgorithm::Rs256,
             authorization_params: Vec::new(),
             par: Par::Auto,
             http_timeout: Duration::from_millis(5_000),
+            refresh_timeout: Duration::from_millis(15_000),
             clock_tolerance_secs: 60,
             default_token_lifetime_secs: 300,
             ca_file: None,
+        }
+    }
+
+    /// Everything that proves who this client is.
+    pub fn credentials(&self) -> Credentials {
+        Credentials {
+            auth: self.client_auth.clone(),
+            request_keys: self.request_keys.clone(),
+            dpop_key: self.dpop_key.clone(),
         }
     }
 
@@ -77,6 +101,17 @@ impl ProviderSettings {
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
     }
+}
+
+/// What proves who this client is; replaced as a whole when files change.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// Client authentication.
+    pub auth: ClientAuth,
+    /// Keys that sign authorization requests.
+    pub request_keys: Option<ClientKeys>,
+    /// Key that tokens are bound to.
+    pub dpop_key: Option<DpopKey>,
 }
 
 /// How the provider returns the authorization response.

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct TokenSet {
     /// Access token.
     pub access_token: String,
-    /// Token type, always `Bearer`.
+    /// Token type: `Bearer`, or `DPoP` where tokens are bound to a key.
     pub token_type: String,
     /// Granted scope; as requested when the response names none.
     pub scope: String,
@@ -24,7 +24,7 @@ pub struct TokenSet {
 pub struct RefreshedTokens {
     /// Access token.
     pub access_token: String,
-    /// Token type, always `Bearer`.
+    /// Token type: `Bearer`, or `DPoP` where tokens are bound to a key.
     pub token_type: String,
     /// Granted scope, when the response names it.
     pub scope: Option<String>,

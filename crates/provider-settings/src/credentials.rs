@@ -1,9 +1,9 @@
 //! The client's credentials: which method, and whether it has all it needs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chassis::settings::Reader;
-use oidc::{ClientAuth, ClientKey, ClientSecret};
+use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, DpopKey};
 
 /// Shorter secrets can be guessed.
 const LEAST_SECRET_CHARS: usize = 8;
@@ -16,10 +16,10 @@ pub(crate) fn client_auth(reader: &mut Reader<'_>) -> Option<ClientAuth> {
     match method.as_str() {
         "client_secret_basic" => secret(reader, &method).map(ClientAuth::SecretBasic),
         "client_secret_post" => secret(reader, &method).map(ClientAuth::SecretPost),
-        "private_key_jwt" => key(reader).map(ClientAuth::PrivateKeyJwt),
+        "private_key_jwt" => keys(reader, "private_key_jwt").map(ClientAuth::PrivateKeyJwt),
         "tls_client_auth" => {
             let cert_file = reader.path("OIDC_CLIENT_CERT_FILE");
-            let key_file = reader.path("OIDC_CLIENT_KEY_FILE");
+            let key_file = key_files(reader).into_iter().next();
             for (name, given) in [
                 ("OIDC_CLIENT_CERT_FILE", cert_file.is_some()),
                 ("OIDC_CLIENT_KEY_FILE", key_file.is_some()),
@@ -76,23 +76,69 @@ fn secret(reader: &mut Reader<'_>, method: &str) -> Option<ClientSecret> {
     Some(ClientSecret::new(secret.into_inner()))
 }
 
-fn key(reader: &mut Reader<'_>) -> Option<ClientKey> {
-    let Some(path) = reader.path("OIDC_CLIENT_KEY_FILE") else {
-        reader.wrong("OIDC_CLIENT_KEY_FILE", "is required by private_key_jwt");
+/// Keys for authorization requests, when they are signed.
+pub(crate) fn request_keys(reader: &mut Reader<'_>) -> Option<ClientKeys> {
+    if !reader.flag("OIDC_SIGNED_REQUESTS") {
+        return None;
+    }
+    keys(reader, "OIDC_SIGNED_REQUESTS")
+}
+
+/// The key tokens are bound to, when they are.
+pub(crate) fn dpop_key(reader: &mut Reader<'_>) -> Option<DpopKey> {
+    match reader.text("OIDC_DPOP").as_str() {
+        "off" => return None,
+        "on" => {}
+        _ => {
+            reader.wrong("OIDC_DPOP", "must be on or off");
+            return None;
+        }
+    }
+    let Some(path) = reader.path("OIDC_DPOP_KEY_FILE") else {
+        reader.wrong("OIDC_DPOP_KEY_FILE", "is required by OIDC_DPOP=on");
         return None;
     };
-    let key = key_from(&path);
+    let key = dpop_key_from(&path);
     if key.is_none() {
-        reader.wrong(
-            "OIDC_CLIENT_KEY_FILE",
-            "must name a readable PEM private key in PKCS#8 (RSA of at least 2048 bits, P-256 or Ed25519)",
-        );
+        reader.wrong("OIDC_DPOP_KEY_FILE", UNUSABLE);
     }
     key
 }
 
-/// The key in a file, if there is a usable one.
-pub(crate) fn key_from(path: &Path) -> Option<ClientKey> {
-    let bytes = chassis::files::read_bounded(path).ok()?;
-    ClientKey::from_pem(std::str::from_utf8(&bytes).ok()?).ok()
+/// The files of the client's keys, the one that signs first.
+pub(crate) fn key_files(reader: &mut Reader<'_>) -> Vec<PathBuf> {
+    let files = reader.list("OIDC_CLIENT_KEY_FILE");
+    files.into_iter().map(PathBuf::from).collect()
+}
+
+const UNUSABLE: &str =
+    "must name readable PEM private keys in PKCS#8 (RSA of at least 2048 bits, P-256 or Ed25519)";
+
+fn keys(reader: &mut Reader<'_>, needed_by: &str) -> Option<ClientKeys> {
+    let files = key_files(reader);
+    if files.is_empty() {
+        reader.wrong("OIDC_CLIENT_KEY_FILE", format!("is required by {needed_by}"));
+        return None;
+    }
+    let keys = keys_from(&files);
+    if keys.is_none() {
+        reader.wrong("OIDC_CLIENT_KEY_FILE", UNUSABLE);
+    }
+    keys
+}
+
+/// The keys in files, if every one of them is usable.
+pub(crate) fn keys_from(files: &[PathBuf]) -> Option<ClientKeys> {
+    let key = |path: &PathBuf| ClientKey::from_pem(&text(path)?).ok();
+    let mut keys = files.iter().map(key).collect::<Option<Vec<_>>>()?.into_iter();
+    Some(ClientKeys::new(keys.next()?, keys.collect()))
+}
+
+/// The key in a file, if it is usable.
+pub(crate) fn dpop_key_from(path: &Path) -> Option<DpopKey> {
+    DpopKey::from_pem(&text(path)?).ok()
+}
+
+fn text(path: &Path) -> Option<String> {
+    String::from_utf8(chassis::files::read_bounded(path).ok()?).ok()
 }

@@ -3,29 +3,15 @@
 use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
-use oidc::{BuildError, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm};
+use oidc::{
+    BuildError, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
+};
 use url::Url;
 
-use crate::credentials::client_auth;
+use crate::credentials::{client_auth, dpop_key, request_keys};
 
 /// More tolerance than this would make expiry meaningless.
 const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
-
-/// Parameters that only the protocol sets.
-const PROTOCOL_PARAMETERS: [&str; 12] = [
-    "client_id",
-    "response_type",
-    "response_mode",
-    "redirect_uri",
-    "scope",
-    "state",
-    "nonce",
-    "code_challenge",
-    "code_challenge_method",
-    "request",
-    "request_uri",
-    "client_secret",
-];
 
 /// Reads all `OIDC_…` settings; mistakes are recorded with the reader and a harmless value stands in.
 pub fn read(reader: &mut Reader<'_>) -> ProviderSettings {
@@ -36,8 +22,11 @@ pub fn read(reader: &mut Reader<'_>) -> ProviderSettings {
     if let Some(auth) = auth {
         settings.client_auth = auth;
     }
+    settings.request_keys = request_keys(reader);
+    settings.dpop_key = dpop_key(reader);
     settings.scope = scope(reader);
     settings.audience = reader.optional_text("OIDC_AUDIENCE");
+    settings.resources = resources(reader);
     settings.organization = reader.optional_text("OIDC_ORGANIZATION");
     settings.response_mode = match reader.text("OIDC_RESPONSE_MODE").as_str() {
         "query" => ResponseMode::Query,
@@ -58,7 +47,6 @@ pub fn read(reader: &mut Reader<'_>) -> ProviderSettings {
             Par::Auto
         }
     };
-    dpop(reader);
     settings.http_timeout = Duration::from_millis(reader.millis("OIDC_HTTP_TIMEOUT_MS", Zero::Refused));
     settings.clock_tolerance_secs = reader.secs("OIDC_CLOCK_TOLERANCE", Zero::Allowed);
     if settings.clock_tolerance_secs > MAX_CLOCK_TOLERANCE_SECS {
@@ -155,12 +143,14 @@ fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
     params
 }
 
-fn dpop(reader: &mut Reader<'_>) {
-    match reader.text("OIDC_DPOP").as_str() {
-        "off" => {}
-        "on" => reader.wrong("OIDC_DPOP", "is not supported yet; leave it off"),
-        _ => reader.wrong("OIDC_DPOP", "must be off"),
+fn resources(reader: &mut Reader<'_>) -> Vec<String> {
+    let resources = reader.list("OIDC_RESOURCE");
+    // RFC 8707, section 2: absolute, and without a fragment.
+    let fits = |text: &String| Url::parse(text).is_ok_and(|url| url.fragment().is_none());
+    if !resources.iter().all(fits) {
+        reader.wrong("OIDC_RESOURCE", "must hold absolute URLs without a fragment");
     }
+    resources
 }
 
 /// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.

@@ -34,14 +34,20 @@ pub static TOPIC: Topic = Topic {
         setting(
             "OIDC_CLIENT_KEY_FILE",
             "",
-            "FILE",
-            "PEM private key (PKCS#8) for private_key_jwt (RSA, P-256 or Ed25519) and tls_client_auth.",
+            "LIST",
+            "PEM private keys (PKCS#8: RSA, P-256 or Ed25519) for private_key_jwt, signed requests and tls_client_auth. The first signs; the public halves of all are published at /.well-known/vestibule/client-jwks.json, so that a new key can be known before it is used.",
         ),
         setting(
             "OIDC_CLIENT_CERT_FILE",
             "",
             "FILE",
             "PEM certificate chain for tls_client_auth.",
+        ),
+        setting(
+            "OIDC_SIGNED_REQUESTS",
+            "false",
+            "BOOL",
+            "Whether authorization requests are signed (RFC 9101), by the first key of OIDC_CLIENT_KEY_FILE.",
         ),
         setting(
             "OIDC_SCOPE",
@@ -54,6 +60,12 @@ pub static TOPIC: Topic = Topic {
             "",
             "TEXT",
             "The audience parameter of authorization requests.",
+        ),
+        setting(
+            "OIDC_RESOURCE",
+            "",
+            "LIST",
+            "Resources access tokens are asked for (RFC 8707), absolute URLs without a fragment.",
         ),
         setting(
             "OIDC_ORGANIZATION",
@@ -88,8 +100,14 @@ pub static TOPIC: Topic = Topic {
         setting(
             "OIDC_DPOP",
             "off",
-            "off",
-            "Sender-constrained tokens (RFC 9449). Not supported yet: only off is accepted.",
+            "on|off",
+            "Sender-constrained tokens (RFC 9449): tokens are bound to OIDC_DPOP_KEY_FILE, and worth nothing without it.",
+        ),
+        setting(
+            "OIDC_DPOP_KEY_FILE",
+            "",
+            "FILE",
+            "PEM private key (PKCS#8, P-256) tokens are bound to. Required by OIDC_DPOP=on; the same file for every replica of both services.",
         ),
         setting(
             "OIDC_CLOCK_TOLERANCE",

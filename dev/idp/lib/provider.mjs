@@ -1,4 +1,5 @@
 // The configuration of oidc-provider: what a well-behaved commercial provider offers, for one confidential client.
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 import { Provider } from 'oidc-provider';
@@ -34,6 +35,7 @@ function clientOf(options) {
   if (options.clientAuth === 'private_key_jwt') {
     if (!options.clientJwksFile) throw new Error('--client-auth private_key_jwt needs --client-jwks');
     client.jwks = JSON.parse(readFileSync(options.clientJwksFile, 'utf8'));
+    client.token_endpoint_auth_signing_alg = client.jwks.keys[0].alg;
   } else {
     client.client_secret = options.clientSecret;
   }
@@ -90,9 +92,10 @@ export function createProvider(options) {
       devInteractions: { enabled: false },
       backchannelLogout: { enabled: true },
       claimsParameter: { enabled: true },
-      dPoP: { enabled: true },
+      dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => options.requireDpopNonce === true },
       introspection: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
+      requestObjects: { enabled: true },
       resourceIndicators: { enabled: false },
       revocation: { enabled: true },
       rpInitiatedLogout: {

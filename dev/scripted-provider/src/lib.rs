@@ -5,6 +5,7 @@
 //! # async fn example() {
 //! use scripted_provider::{Answer, Endpoint, IdTokenShape, ScriptedProvider};
 //! use serde_json::json;
+//! use std::time::Duration;
 //!
 //! let provider = ScriptedProvider::start();              // own thread, http://127.0.0.1:<port>
 //! provider.issuer();                                     // OIDC_ISSUER_URL
@@ -27,12 +28,18 @@
 //!     script.callback_iss = Some("https://evil.example".into());          // default: the issuer
 //!     script.answers.insert(Endpoint::Token, Answer::status(500));        // replaces the whole answer
 //!     script.answers.insert(Endpoint::Token, Answer::Hang);               // never answers
+//!     script.delays.insert(Endpoint::Token, Duration::from_secs(8));      // answers late
 //! });
 //! provider.rotate_keys();                                // new key, new kid; the old one is gone from the JWKS
 //! provider.publish_key();                                // the JWKS carries the next key before it is used
 //! let gate = provider.hold(Endpoint::Token);             // answers wait until `gate` is released or dropped
 //! provider.wait_for_calls(Endpoint::Token, 1).await;     // until a call has arrived (held or not)
 //! gate.release();
+//! let gate = provider.hold_answers(Endpoint::Token);     // done, rotated, and the answer waits
+//! provider.wait_for_held(Endpoint::Token, 0).await;      // until nobody waits for an answer any more
+//! drop(gate);
+//! let tokens = provider.sign_in("openid email");     // tokens without a browser
+//! (provider.rotations(), provider.reuses());             // refresh tokens exchanged, and used again
 //! provider.calls(Endpoint::Token);                       // how many calls came
 //! provider.grants("refresh_token");                      // token calls of that grant type
 //! provider.requests(Endpoint::Token);                    // the last 100: method, query, form, headers
@@ -46,7 +53,7 @@
 //! once with `code`, `state`, `iss`; an auto-submitting form for `response_mode=form_post`), `token` (client
 //! authentication, PKCE S256, codes used once, refresh tokens rotated with reuse detection), `userinfo`,
 //! `end_session`, revocation, PAR (not advertised by default: `script.offer_par`). It signs RS256 by default;
-//! `script.algorithm` knows ES256, PS256, EdDSA and HS256 too.
+//! `script.algorithm` knows ES256, PS256, EdDSA and HS256 too. `script.dpop` binds tokens to a key (RFC 9449).
 //!
 //! It runs on a thread and runtime of its own, so that a test may pause tokio's clock. Deliberately absent: a user
 //! interface, sessions, registration, and any claim to be a secure provider. The keys in its folder are public.
@@ -57,6 +64,7 @@
 )]
 
 mod authorize;
+mod dpop;
 mod provider;
 mod recorded;
 mod script;

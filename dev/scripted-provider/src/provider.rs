@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::script::{Claims, Script, patch};
 use crate::signing::Keys;
-use crate::state::State;
-use crate::{CLIENT_ID, Endpoint, Recorded, server};
+use crate::state::{Held, State};
+use crate::{CLIENT_ID, Endpoint, Recorded, server, token};
 
 /// How long a test waits for a call before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -43,7 +43,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        self.state.held[&self.endpoint].send_replace(false);
+        self.state.held[&self.endpoint].send_replace(Held::No);
     }
 }
 
@@ -124,13 +124,56 @@ impl ScriptedProvider {
         );
     }
 
-    /// Holds an endpoint's answers back; calls are counted when they arrive.
+    /// Holds requests to an endpoint back before anything is done; calls are counted when they arrive.
     pub fn hold(&self, endpoint: Endpoint) -> Gate {
-        self.state.held[&endpoint].send_replace(true);
+        self.hold_at(endpoint, Held::Requests)
+    }
+
+    /// Holds an endpoint's answers back when everything is done: codes are used up, tokens are rotated.
+    pub fn hold_answers(&self, endpoint: Endpoint) -> Gate {
+        self.hold_at(endpoint, Held::Answers)
+    }
+
+    fn hold_at(&self, endpoint: Endpoint, held: Held) -> Gate {
+        self.state.held[&endpoint].send_replace(held);
         Gate {
             state: self.state.clone(),
             endpoint,
         }
+    }
+
+    /// Waits until exactly that many calls are held at an endpoint; one whose caller hung up is not. Panics after 20
+    /// seconds.
+    pub async fn wait_for_held(&self, endpoint: Endpoint, calls: usize) {
+        let mut holding = self.state.holding[&endpoint].subscribe();
+        let reached = tokio::time::timeout(PATIENCE, holding.wait_for(|count| *count == calls))
+            .await
+            .is_ok();
+        assert!(
+            reached,
+            "{endpoint:?} holds {} calls, not {calls}",
+            *holding.borrow()
+        );
+    }
+
+    /// The tokens of somebody who signs in now, without a browser: the members of a token response, and `sid`.
+    pub fn sign_in(&self, scope: &str) -> Claims {
+        token::sign_in(&self.state, scope)
+    }
+
+    /// How many refresh tokens were exchanged for new ones.
+    pub fn rotations(&self) -> usize {
+        self.state.lock().rotations
+    }
+
+    /// How often a refresh token came again that had been exchanged before; each kills the tokens of its sign-in.
+    pub fn reuses(&self) -> usize {
+        self.state.lock().reuses
+    }
+
+    /// Whether an access token would be taken.
+    pub fn knows_access_token(&self, token: &str) -> bool {
+        self.state.lock().access_tokens.contains_key(token)
     }
 
     /// Signs with a new key from now on; only it is in the JWKS.

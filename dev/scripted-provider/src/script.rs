@@ -1,6 +1,7 @@
 //! The script: what the provider says and how it misbehaves.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -128,8 +129,14 @@ pub struct Script {
     pub userinfo: Claims,
     /// Whether userinfo is a signed JWT.
     pub userinfo_jwt: bool,
+    /// Whether tokens are bound to a key (RFC 9449): token requests and userinfo need a proof.
+    pub dpop: bool,
+    /// The nonce proofs have to repeat; `None` asks for none.
+    pub dpop_nonce: Option<String>,
     /// Whole answers by endpoint.
     pub answers: HashMap<Endpoint, Answer>,
+    /// How long an endpoint thinks before it does anything.
+    pub delays: HashMap<Endpoint, Duration>,
 }
 
 impl Default for Script {
@@ -160,7 +167,10 @@ impl Default for Script {
             rotate_refresh_tokens: true,
             userinfo: Claims::new(),
             userinfo_jwt: false,
+            dpop: false,
+            dpop_nonce: None,
             answers: HashMap::new(),
+            delays: HashMap::new(),
         }
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use crate::script::{Answer, patch};
-use crate::state::State;
-use crate::{Endpoint, Recorded, authorize, token, userinfo};
+use crate::state::{Held, State};
+use crate::{Endpoint, Recorded, authorize, dpop, token, userinfo};
 
 /// All endpoints.
 pub(crate) fn router(state: Arc<State>) -> Router {
@@ -34,10 +34,17 @@ pub(crate) fn router(state: Arc<State>) -> Router {
 
 async fn answer(state: &State, endpoint: Endpoint, request: Recorded) -> Response {
     state.record(endpoint, request.clone());
-    let mut held = state.held[&endpoint].subscribe();
-    if held.wait_for(|held| !held).await.is_err() {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    state.pass(endpoint, Held::Requests).await;
+    let delay = state.lock().script.delays.get(&endpoint).copied();
+    if let Some(delay) = delay {
+        tokio::time::sleep(delay).await;
     }
+    let response = respond(state, endpoint, &request).await;
+    state.pass(endpoint, Held::Answers).await;
+    response
+}
+
+async fn respond(state: &State, endpoint: Endpoint, request: &Recorded) -> Response {
     let scripted = state.lock().script.answers.get(&endpoint).cloned();
     match scripted {
         Some(Answer::Hang) => std::future::pending().await,
@@ -54,11 +61,14 @@ async fn answer(state: &State, endpoint: Endpoint, request: Recorded) -> Respons
                 .body(Body::from(body))
                 .expect("a scripted answer is legal HTTP")
         }
-        None => well_behaved(state, endpoint, &request),
+        None => well_behaved(state, endpoint, request),
     }
 }
 
 fn well_behaved(state: &State, endpoint: Endpoint, request: &Recorded) -> Response {
+    if let Some(refusal) = dpop::refusal(state, endpoint, request) {
+        return refusal;
+    }
     match endpoint {
         Endpoint::Discovery => Json(metadata(state)).into_response(),
         Endpoint::Jwks => Json(jwks(state)).into_response(),

@@ -1,6 +1,6 @@
 //! What the provider remembers: script, keys, codes, tokens and calls.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,13 +40,29 @@ pub(crate) struct Memory {
     pub(crate) pushed: HashMap<String, Vec<(String, String)>>,
     pub(crate) requests: HashMap<Endpoint, VecDeque<Recorded>>,
     pub(crate) grants: HashMap<String, usize>,
+    pub(crate) proofs: HashSet<String>,
+    pub(crate) rotations: usize,
+    pub(crate) reuses: usize,
+}
+
+/// Where the requests to one endpoint are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Nowhere.
+    #[default]
+    No,
+    /// Before anything is done.
+    Requests,
+    /// When everything is done.
+    Answers,
 }
 
 pub(crate) struct State {
     pub(crate) issuer: String,
     memory: Mutex<Memory>,
     pub(crate) calls: HashMap<Endpoint, watch::Sender<usize>>,
-    pub(crate) held: HashMap<Endpoint, watch::Sender<bool>>,
+    pub(crate) held: HashMap<Endpoint, watch::Sender<Held>>,
+    pub(crate) holding: HashMap<Endpoint, watch::Sender<usize>>,
 }
 
 impl State {
@@ -64,6 +80,9 @@ impl State {
             pushed: HashMap::new(),
             requests: HashMap::new(),
             grants: HashMap::new(),
+            proofs: HashSet::new(),
+            rotations: 0,
+            reuses: 0,
         };
         Self {
             issuer,
@@ -74,13 +93,28 @@ impl State {
                 .collect(),
             held: Endpoint::ALL
                 .into_iter()
-                .map(|endpoint| (endpoint, watch::Sender::new(false)))
+                .map(|endpoint| (endpoint, watch::Sender::new(Held::No)))
+                .collect(),
+            holding: Endpoint::ALL
+                .into_iter()
+                .map(|endpoint| (endpoint, watch::Sender::new(0)))
                 .collect(),
         }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while the endpoint is held at that point. Counted for as long as the caller stays on the line.
+    pub(crate) async fn pass(&self, endpoint: Endpoint, point: Held) {
+        let mut held = self.held[&endpoint].subscribe();
+        if *held.borrow() != point {
+            return;
+        }
+        let _holding = Holding::begin(&self.holding[&endpoint]);
+        // The sender lives as long as this.
+        let _ = held.wait_for(|held| *held != point).await;
     }
 
     pub(crate) fn record(&self, endpoint: Endpoint, request: Recorded) {
@@ -92,6 +126,22 @@ impl State {
         }
         drop(memory);
         self.calls[&endpoint].send_modify(|calls| *calls += 1);
+    }
+}
+
+/// One request that is held.
+struct Holding<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Holding<'a> {
+    fn begin(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
     }
 }
 

@@ -51,6 +51,7 @@ fn refresh_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Resp
     }
     let token = request.param("refresh_token").unwrap_or_default();
     if let Some(login) = memory.used_refresh_tokens.get(token).cloned() {
+        memory.reuses += 1;
         memory.refresh_tokens.retain(|_, other| other.sid != login.sid);
         return oauth_error("invalid_grant");
     }
@@ -59,6 +60,7 @@ fn refresh_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Resp
     };
     let mut kept = Some(token.to_owned());
     if memory.script.rotate_refresh_tokens {
+        memory.rotations += 1;
         memory.refresh_tokens.remove(token);
         memory.used_refresh_tokens.insert(token.to_owned(), login.clone());
         kept = None;
@@ -66,6 +68,24 @@ fn refresh_grant(state: &State, memory: &mut Memory, request: &Recorded) -> Resp
     let with_id_token = memory.script.refresh_id_token;
     let body = issue(state, memory, &login, None, with_id_token, kept);
     respond(body, &memory.script.refresh)
+}
+
+/// The tokens a person gets who has just signed in, without a browser.
+pub(crate) fn sign_in(state: &State, scope: &str) -> Claims {
+    let mut memory = state.lock();
+    let login = Login {
+        redirect_uri: String::new(),
+        nonce: None,
+        challenge: None,
+        scope: scope.to_owned(),
+        sub: memory.script.sub.clone(),
+        sid: memory.fresh("sid"),
+        user: memory.script.user.clone(),
+        auth_time: memory.now(),
+    };
+    let mut tokens = issue(state, &mut memory, &login, None, true, None);
+    tokens.insert("sid".to_owned(), json!(login.sid));
+    tokens
 }
 
 fn issue(
@@ -89,7 +109,8 @@ fn issue(
     }
     body.insert("access_token".to_owned(), json!(access_token));
     body.insert("refresh_token".to_owned(), json!(refresh_token));
-    body.insert("token_type".to_owned(), json!("Bearer"));
+    let token_type = if memory.script.dpop { "DPoP" } else { "Bearer" };
+    body.insert("token_type".to_owned(), json!(token_type));
     body.insert("expires_in".to_owned(), json!(3600));
     body.insert("scope".to_owned(), json!(login.scope));
     body

@@ -16,7 +16,7 @@ pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
     let memory = state.lock();
     let token = request
         .header("authorization")
-        .and_then(|value| value.strip_prefix("Bearer "));
+        .and_then(|value| value.strip_prefix(if memory.script.dpop { "DPoP " } else { "Bearer " }));
     let Some(login) = token.and_then(|token| memory.access_tokens.get(token)) else {
         return (
             StatusCode::UNAUTHORIZED,

@@ -298,7 +298,21 @@ class Manifests(unittest.TestCase):
             services = {item["metadata"]["name"]: item["spec"] for item in of_kind(name, "Service")}
             self.assertEqual(services["session-svc-headless"]["clusterIP"], "None")
             self.assertNotIn("clusterIP", services["session-svc"])
-            self.assertEqual(self.settings(name, "edge")["EDGE_SESSION_SVC_URL"], "http://session-svc-headless:50051")
+            scheme = "https" if name == "prod" else "http"
+            self.assertEqual(self.settings(name, "edge")["EDGE_SESSION_SVC_URL"], f"{scheme}://session-svc-headless:50051")
+
+    def test_in_production_edge_and_session_service_know_each_other_by_certificate(self):
+        service, edge = self.settings("prod", "session-svc"), self.settings("prod", "edge")
+        self.assertEqual(service["SESSION_INSECURE"], "false")
+        for key in ("SESSION_TLS_CERT_FILE", "SESSION_TLS_KEY_FILE", "SESSION_CLIENT_CA_FILE", "SESSION_CALLERS"):
+            self.assertTrue(service[key])
+        for key in ("EDGE_SESSION_SVC_CA_FILE", "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"):
+            self.assertTrue(edge[key])
+        (callers,) = [item["data"]["callers.toml"] for item in of_kind("prod", "ConfigMap") if item["metadata"]["name"].startswith("session-svc-callers-")]
+        self.assertIn('identity = "dns:edge.vestibule.svc"', callers)
+        for service in of_kind("prod", "Service"):
+            if service["metadata"]["name"].startswith("session-svc"):
+                self.assertEqual([port["appProtocol"] for port in service["spec"]["ports"]], ["https"])
 
     def test_services_select_pods_and_ports_that_exist(self):
         for name in RENDERED:

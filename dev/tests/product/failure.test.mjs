@@ -155,6 +155,7 @@ test('SIGTERM ends either service with 0', async () => {
   }
 });
 
+// conformance: B-020 B-069
 test('no log holds a cookie, a token, a code or a secret', async () => {
   const person = new Client();
   const callback = await person.authorize(stack);

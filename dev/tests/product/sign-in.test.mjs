@@ -196,6 +196,7 @@ test('a page guard sends people to sign in and back, and programs get the unauth
   assert.equal(program.text, UNAUTHORIZED);
 });
 
+// conformance: B-053
 test('another site can not sign a person out', async () => {
   const person = new Client();
   await person.signIn(stack);
@@ -219,6 +220,7 @@ test('another site can not sign a person out', async () => {
   assert.equal((await person.me(stack)).status, 204);
 });
 
+// conformance: B-041 B-020
 test('the browser never sees a token', async () => {
   const person = new Client();
   await person.signIn(stack);

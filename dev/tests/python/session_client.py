@@ -15,7 +15,7 @@ from grpc_tools import protoc
 from google.protobuf import struct_pb2, timestamp_pb2
 
 PROTO = pathlib.Path(__file__).resolve().parents[3] / "proto"
-DEADLINE = 5  # seconds; every call has one
+DEADLINE = 20  # seconds; every call has one
 
 
 def make_stubs():
@@ -75,6 +75,18 @@ class Sessions:
 
     def end(self, session_id):
         return self.stub.EndSession(service_pb2.EndSessionRequest(session_id=session_id), timeout=DEADLINE)
+
+    def list(self, issuer, subject, page_size=0, page_token=""):
+        request = service_pb2.ListSessionsRequest(issuer=issuer, subject=subject, page_size=page_size, page_token=page_token)
+        return self.stub.ListSessions(request, timeout=DEADLINE)
+
+    def update(self, session_id, version=0, **attributes):
+        request = service_pb2.UpdateSessionRequest(session_id=session_id, attributes=claims(**attributes), version=version)
+        return self.stub.UpdateSession(request, timeout=DEADLINE).session
+
+    def watch(self, **request):
+        """A stream of events; it has no deadline, and whoever reads it hangs up."""
+        return self.stub.WatchSessions(service_pb2.WatchSessionsRequest(**request))
 
     def close(self):
         self.channel.close()

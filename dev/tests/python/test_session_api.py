@@ -1,82 +1,14 @@
 """The session API called from another language, against a real session service with its embedded store."""
 
-import os
-import pathlib
-import secrets
-import signal
-import socket
-import subprocess
-import tempfile
 import time
 import unittest
-import urllib.error
-import urllib.request
 
 import grpc
 from google.rpc import error_details_pb2
-from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from grpc_status import rpc_status
 
+from service import ISSUER, Service
 from session_client import Sessions
-
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-PROGRAM = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug" / "session-svc"
-ISSUER = "https://idp.example.test"
-READY_SECONDS = 20
-
-
-def free_port():
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
-class Service:
-    """One session service with a file store; `restart` kills it outright and starts it again."""
-
-    def __init__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="vestibule-python-")
-        self.address = f"127.0.0.1:{free_port()}"
-        self.admin = f"127.0.0.1:{free_port()}"
-        self.settings = {
-            "SESSION_LISTEN": self.address,
-            "SESSION_ADMIN_LISTEN": self.admin,
-            "SESSION_STORE": f"file:{self.folder.name}/sessions.redb",
-            "SESSION_ENCRYPTION_KEY": secrets.token_hex(32),
-            "OIDC_ISSUER_URL": ISSUER,
-            "OIDC_CLIENT_ID": "vestibule",
-            "OIDC_CLIENT_SECRET": secrets.token_hex(16),
-        }
-        self.start()
-
-    def start(self):
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SESSION_", "EDGE_", "OIDC_"))}
-        self.log = open(f"{self.folder.name}/log", "ab")
-        self.process = subprocess.Popen([PROGRAM], env=inherited | self.settings, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            try:
-                with urllib.request.urlopen(f"http://{self.admin}/readyz", timeout=1) as answer:
-                    if answer.status == 200:
-                        return
-            except (urllib.error.URLError, OSError):
-                pass
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(pathlib.Path(f"{self.folder.name}/log").read_text())
-            time.sleep(0.02)
-
-    def restart(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.log.close()
-        self.start()
-
-    def stop(self):
-        self.process.terminate()
-        code = self.process.wait(timeout=30)
-        self.log.close()
-        self.folder.cleanup()
-        return code
 
 
 class SessionApi(unittest.TestCase):
@@ -152,11 +84,6 @@ class SessionApi(unittest.TestCase):
         again = Sessions(self.service.address)
         self.addCleanup(again.close)
         self.assertEqual(again.by_id(created.session_id).subject, "ada")
-
-    def test_reflection_names_the_services(self):
-        names = ProtoReflectionDescriptorDatabase(self.sessions.channel).get_services()
-        self.assertIn("session.v1.SessionService", names)
-        self.assertIn("grpc.health.v1.Health", names)
 
 
 class Stopping(unittest.TestCase):

@@ -5,16 +5,22 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use prost::Message;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 
 use super::SessionError;
+use super::endpoint::Peer;
 use super::pool::Pool;
 use crate::error;
+use crate::v1::ErrorReason;
 
 /// First try included. Three reach every replica of a usual deployment without multiplying the load of an outage.
 const ATTEMPTS_MAX: u32 = 3;
+
+/// Requests larger than this are not sent: the service reads no larger ones.
+const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
 /// Pause before the second attempt; the third waits twice as long. Half of it is random.
 const BACKOFF: Duration = Duration::from_millis(20);
@@ -42,70 +48,117 @@ pub(super) async fn unary<Q, R, F>(
     send: impl Fn(Channel, Request<Q>) -> F,
 ) -> Result<R, SessionError>
 where
-    Q: Clone,
+    Q: Clone + Message,
     F: Future<Output = Result<Response<R>, Status>>,
 {
+    if request.encoded_len() > REQUEST_BYTES_MAX {
+        return Err(SessionError::too_large());
+    }
     let until = Instant::now() + deadline;
     let mut attempt = 1;
     loop {
-        let outcome = timeout_at(until, async {
-            let peer = pool.pick().await?;
-            let answer = send(peer.channel(), pool.request(request.clone(), until)).await;
-            Ok::<_, Status>((peer, answer))
-        })
-        .await;
-        let status = match outcome {
-            Err(_elapsed) => return Err(SessionError::late()),
-            Ok(Err(unresolved)) => unresolved,
-            Ok(Ok((_, Ok(response)))) => return Ok(response.into_inner()),
-            Ok(Ok((peer, Err(status)))) => {
-                if is_transport(&status) {
-                    peer.failed();
+        let peer = timeout_at(until, pool.pick())
+            .await
+            .map_err(|_elapsed| SessionError::late())?;
+        let failure = match peer {
+            Err(unresolved) => Failure::Said(unresolved),
+            Ok(peer) => {
+                // A replica that hangs costs a call that may be repeated only its share of the time.
+                let alone = repeat == Repeat::OnlyUnsent || pool.size() == 1;
+                let share = if alone { until } else { share_of(until, attempt) };
+                let sent = send(peer.channel(), pool.request(request.clone(), share));
+                match outcome(&peer, timeout_at(share, sent).await) {
+                    Ok(response) => return Ok(response.into_inner()),
+                    Err(failure) => failure,
                 }
-                status
             }
         };
-        let may_repeat = is_transport(&status) && (repeat == Repeat::Safe || was_never_sent(&status));
-        if !may_repeat || attempt == ATTEMPTS_MAX {
-            return Err(status.into());
+        let over = attempt == ATTEMPTS_MAX || Instant::now() >= until;
+        if over || !failure.may_repeat(repeat) {
+            return Err(failure.into());
         }
-        sleep_until((Instant::now() + backoff(attempt)).min(until)).await;
+        sleep_until((Instant::now() + backoff(BACKOFF * attempt)).min(until)).await;
         attempt += 1;
     }
 }
 
+/// Opens a stream on `peer`. The deadline covers opening it, not the stream.
 pub(super) async fn stream<Q, R, F>(
-    pool: &Arc<Pool>,
-    deadline: Duration,
+    pool: &Pool,
+    peer: &Peer,
+    until: Instant,
     request: Q,
     open: impl FnOnce(Channel, Request<Q>) -> F,
 ) -> Result<Streaming<R>, SessionError>
 where
     F: Future<Output = Result<Response<Streaming<R>>, Status>>,
 {
-    let until = Instant::now() + deadline;
-    timeout_at(until, async {
-        let peer = pool.pick().await?;
-        let mut request = Request::new(request);
-        pool.annotate(request.metadata_mut());
-        open(peer.channel(), request).await.inspect_err(|status| {
-            if is_transport(status) {
-                peer.failed();
-            }
-        })
-    })
-    .await
-    .map_err(|_elapsed| SessionError::late())?
-    .map(Response::into_inner)
-    .map_err(SessionError::from)
+    let mut request = Request::new(request);
+    pool.annotate(request.metadata_mut());
+    let opened = timeout_at(until, open(peer.channel(), request)).await;
+    Ok(outcome(peer, opened)?.into_inner())
+}
+
+/// Why an attempt failed.
+enum Failure {
+    /// This was said, by the service or by the transport.
+    Said(Status),
+    /// Nothing was said in time.
+    Silence,
+}
+
+fn outcome<R, E>(peer: &Peer, outcome: Result<Result<R, Status>, E>) -> Result<R, Failure> {
+    match outcome {
+        Ok(Ok(response)) => {
+            peer.answered();
+            Ok(response)
+        }
+        Ok(Err(status)) if is_transport(&status) => {
+            peer.failed();
+            Err(Failure::Said(status))
+        }
+        Ok(Err(status)) => {
+            peer.answered();
+            Err(Failure::Said(status))
+        }
+        Err(_elapsed) => {
+            peer.failed();
+            Err(Failure::Silence)
+        }
+    }
+}
+
+impl Failure {
+    fn may_repeat(&self, repeat: Repeat) -> bool {
+        match (self, repeat) {
+            (Self::Silence, Repeat::Safe) => true,
+            (Self::Silence, Repeat::OnlyUnsent) => false,
+            (Self::Said(status), Repeat::Safe) => is_transport(status) || ran_out_of_time(status),
+            (Self::Said(status), Repeat::OnlyUnsent) => is_transport(status) && was_never_sent(status),
+        }
+    }
+}
+
+impl From<Failure> for SessionError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Said(status) => status.into(),
+            Failure::Silence => Self::late(),
+        }
+    }
 }
 
 /// The service did not say this: the connection did (refused, reset, closed, or gone away in mid-call).
-fn is_transport(status: &Status) -> bool {
+pub(super) fn is_transport(status: &Status) -> bool {
     matches!(
         status.code(),
         Code::Unavailable | Code::Cancelled | Code::Internal | Code::Unknown
     ) && error::reason_of(status).is_none()
+}
+
+/// The service gave up when the time this attempt had was over.
+fn ran_out_of_time(status: &Status) -> bool {
+    error::reason_of(status) == Some(ErrorReason::ErrDeadlineExceeded)
 }
 
 /// No connection was made, so no server has seen the call.
@@ -120,9 +173,15 @@ fn was_never_sent(status: &Status) -> bool {
     false
 }
 
-fn backoff(attempt: u32) -> Duration {
-    let full = BACKOFF * attempt;
+/// When attempt number `attempt` has to be answered: it has an equal share of the time that is left.
+fn share_of(until: Instant, attempt: u32) -> Instant {
+    let now = Instant::now();
+    now + until.saturating_duration_since(now) / (ATTEMPTS_MAX + 1 - attempt)
+}
+
+/// A pause of `full`, half of it random.
+pub(super) fn backoff(full: Duration) -> Duration {
     // RandomState is seeded at random by the standard library: enough to keep callers from retrying in step.
-    let jitter = RandomState::new().hash_one(attempt) % 1000;
+    let jitter = RandomState::new().hash_one(full) % 1000;
     full / 2 + full * u32::try_from(jitter).unwrap_or(0) / 2000
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::error;
 use crate::v1::ErrorReason;
@@ -19,11 +19,26 @@ pub struct SessionError {
     pub metadata: HashMap<String, String>,
 }
 
+/// What a caller can do about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Make the same call again a little later, if it may be repeated: something behind it is down, nothing was lost, and
+    /// nothing is known about the session. Never take it for "signed out".
+    TryAgain,
+    /// Read the session, apply the change to what it is now, and send that.
+    ReadAgain,
+    /// The person has to sign in (again): there is no session, or none that has a working token.
+    SignIn,
+    /// The person has to grant more: metadata "scopes" names what is missing.
+    GrantScopes,
+    /// Change the program, or what it is configured to be allowed: the same call fails the same way.
+    Mistake,
+}
+
 impl SessionError {
-    /// Whether the same call may succeed a moment later: something behind the call is down, nothing was lost, and
-    /// nothing is known about the session.
+    /// What to do about it.
     #[must_use]
-    pub fn is_unavailable(&self) -> bool {
+    pub fn advice(&self) -> Advice {
         match self.reason {
             ErrorReason::ErrStoreUnavailable
             | ErrorReason::ErrProviderUnavailable
@@ -31,21 +46,30 @@ impl SessionError {
             | ErrorReason::ErrDeadlineExceeded
             | ErrorReason::ErrOverloaded
             | ErrorReason::ErrInternal
-            | ErrorReason::ErrUnspecified => true,
+            | ErrorReason::ErrUnspecified => Advice::TryAgain,
+            ErrorReason::ErrStaleVersion => Advice::ReadAgain,
             ErrorReason::ErrMissingSession
             | ErrorReason::ErrMissingAccessToken
-            | ErrorReason::ErrInsufficientScope
             | ErrorReason::ErrMissingRefreshToken
             | ErrorReason::ErrExpiredAccessToken
-            | ErrorReason::ErrFailedRefreshGrant
-            | ErrorReason::ErrInvalidArgument
-            | ErrorReason::ErrStaleVersion
+            | ErrorReason::ErrFailedRefreshGrant => Advice::SignIn,
+            ErrorReason::ErrInsufficientScope => Advice::GrantScopes,
+            ErrorReason::ErrInvalidArgument
             | ErrorReason::ErrRequestIdReused
             | ErrorReason::ErrSessionTooLarge
             | ErrorReason::ErrUnknownCaller
             | ErrorReason::ErrCallerNotAllowed
-            | ErrorReason::ErrCsrf => false,
+            | ErrorReason::ErrCsrf
+            | ErrorReason::ErrMalformedRequest
+            | ErrorReason::ErrRequestTooLarge
+            | ErrorReason::ErrUnimplemented => Advice::Mistake,
         }
+    }
+
+    /// Whether the advice is to try again.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        self.advice() == Advice::TryAgain
     }
 
     pub(super) fn unreachable() -> Self {
@@ -59,6 +83,20 @@ impl SessionError {
         Self::of(
             ErrorReason::ErrSessionServiceUnavailable,
             "the session service did not answer in time",
+        )
+    }
+
+    pub(super) fn too_large() -> Self {
+        Self::of(
+            ErrorReason::ErrRequestTooLarge,
+            "the message is larger than the session service reads",
+        )
+    }
+
+    pub(super) fn silent() -> Self {
+        Self::of(
+            ErrorReason::ErrSessionServiceUnavailable,
+            "the session service's heartbeat is missing",
         )
     }
 
@@ -81,6 +119,11 @@ impl From<Status> for SessionError {
                 message: status.message().to_owned(),
                 metadata: error::metadata_of(&status),
             },
+            // The one thing tonic itself says with this code: an answer beyond the limit.
+            None if status.code() == Code::OutOfRange => Self::of(
+                ErrorReason::ErrInternal,
+                "the answer is larger than this client reads",
+            ),
             None => Self::unreachable(),
         }
     }

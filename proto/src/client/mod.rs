@@ -5,23 +5,52 @@
 //! - Every call ends within its deadline, also when no address is known or no connection can be made.
 //! - A call is repeated only where repeating is safe: it never reached a server, or its method may be repeated.
 //! - Every name is resolved again and again, and all its addresses take turns; one that cannot be reached is left
-//!   out for a moment.
+//!   out for a moment, and one the name does not lead to any more is dropped.
+//!
+//! # What is repeated
+//! At most three attempts, all within the one deadline, with a pause of 10 to 40 ms between them. What the service says
+//! is never repeated; what the connection says (refused, reset, gone away) and silence are, like this:
+//!
+//! | Call | Repeated | Because |
+//! |---|---|---|
+//! | `get_session`, `list_sessions` | yes | they change nothing |
+//! | `roll_session` | yes | rolling twice is rolling once |
+//! | `get_access_token` | yes, unless `force_refresh` | callers share one refresh; a forced one would be a second |
+//! | `create_session` | with a `request_id` | the service remembers it for ten minutes and answers with the same session |
+//! | `update_session` | no | a change somebody made in between would be undone |
+//! | `end_session` | yes | ended stays ended; after a lost answer `ended` is false and the sign-out hint is gone |
+//! | `end_sessions` | yes | likewise; `ended_count` is what the last attempt ended |
+//! | any | if it was never sent | no connection, no effect |
+//!
+//! With several replicas, a call that may be repeated gives each attempt an equal share of the time, so that a replica
+//! that accepts and never answers costs a share and not the call.
 //!
 //! Deliberately absent: caching. What a session says is true at the moment of the answer and not later.
 
 mod call;
+mod channels;
+mod endpoint;
 mod failure;
 mod pool;
+mod resolve;
 mod settings;
+mod tls;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::Stream;
+use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Request, Streaming};
 
-pub use self::failure::SessionError;
-pub use self::settings::{Annotate, ClientSettings, ClientTls, InvalidSettings};
+pub use self::endpoint::EndpointId;
+pub use self::failure::{Advice, SessionError};
+pub use self::resolve::{Resolve, Resolved, SystemResolver};
+pub use self::settings::{Annotate, ClientSettings, InvalidSettings};
+pub use self::tls::ClientTls;
+pub use self::watch::WatchItem;
 
 use self::call::Repeat;
 use self::pool::Pool;
@@ -39,11 +68,18 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// A refresh may have to wait for a slow provider, so a token has more time than the other calls.
 const TOKEN_DEADLINE_FACTOR: u32 = 4;
 
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    deadline: Duration,
+    watch_silence: Duration,
+}
+
 /// Calls the session service. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SessionClient {
     pool: Arc<Pool>,
-    deadline: Duration,
+    terms: Terms,
 }
 
 fn service(channel: Channel) -> SessionServiceClient<Channel> {
@@ -58,7 +94,7 @@ macro_rules! unary {
         /// # Errors
         /// The reason the service gave, or that it could not be reached within the deadline.
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
-            let deadline = self.deadline * $factor;
+            let deadline = self.terms.deadline * $factor;
             call::unary(&self.pool, deadline, $repeat(&request), request, |channel, request: Request<$request>| async move {
                 service(channel).$method(request).await
             })
@@ -73,10 +109,13 @@ impl SessionClient {
     /// # Errors
     /// An address that is not an `http` or `https` URL with a host, or TLS material that cannot be read.
     pub fn new(settings: ClientSettings) -> Result<Self, InvalidSettings> {
-        let deadline = settings.deadline;
+        let terms = Terms {
+            deadline: settings.deadline,
+            watch_silence: settings.watch_silence,
+        };
         Ok(Self {
             pool: Arc::new(Pool::new(settings)?),
-            deadline,
+            terms,
         })
     }
 
@@ -115,8 +154,9 @@ impl SessionClient {
         list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Safe, 1
     );
 
-    /// Watches sessions on one replica, which tells of all replicas. The deadline covers opening the stream, not the
-    /// stream: a stream without a heartbeat for a few intervals is dead, and the caller opens another.
+    /// One watch on one replica, which tells of all replicas, as the service sends it. The deadline covers opening the
+    /// stream, not the stream: a stream without a heartbeat for a few intervals is dead, and the caller opens another.
+    /// [`SessionClient::watch`] does all that.
     ///
     /// # Errors
     /// As for every call.
@@ -124,12 +164,40 @@ impl SessionClient {
         &self,
         request: WatchSessionsRequest,
     ) -> Result<Streaming<SessionEvent>, SessionError> {
-        call::stream(
-            &self.pool,
-            self.deadline,
-            request,
-            |channel, request| async move { service(channel).watch_sessions(request).await },
-        )
+        let until = Instant::now() + self.terms.deadline;
+        let peer = tokio::time::timeout_at(until, self.pool.pick())
+            .await
+            .map_err(|_elapsed| SessionError::late())??;
+        call::stream(&self.pool, &peer, until, request, |channel, request| async move {
+            service(channel).watch_sessions(request).await
+        })
         .await
+    }
+
+    /// Watches sessions for as long as the stream is read: opened again after the last event whenever it ends, on
+    /// whichever replica can be reached. A consumer that reads its sessions again at every [`WatchItem::Missed`], and
+    /// believes what it remembers only between [`WatchItem::Connected`] and [`WatchItem::Lost`], never misses an ending.
+    ///
+    /// The stream ends by itself only when the service calls the request malformed.
+    pub fn watch(
+        &self,
+        request: WatchSessionsRequest,
+    ) -> impl Stream<Item = WatchItem> + Send + Unpin + use<> {
+        watch::any(Arc::clone(&self.pool), self.terms, request)
+    }
+
+    /// Watches on every replica at once, each by a stream of its own that is opened again whenever it ends. Begins with
+    /// [`WatchItem::Found`] for every replica known and goes on with those that come and go.
+    pub fn watch_each(
+        &self,
+        request: WatchSessionsRequest,
+    ) -> impl Stream<Item = (EndpointId, WatchItem)> + Send + Unpin + use<> {
+        watch::each(Arc::clone(&self.pool), self.terms, request)
+    }
+
+    /// The addresses known, and every change of them. Empty before the first call.
+    #[must_use]
+    pub fn endpoints(&self) -> tokio::sync::watch::Receiver<Vec<EndpointId>> {
+        self.pool.endpoints()
     }
 }

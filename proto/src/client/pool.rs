@@ -1,90 +1,47 @@
 //! The replicas of the session service: found by name, taking turns, left out for a moment when they cannot be reached.
 //!
 //! tonic's own balancer keeps endpoints that are gone and never resolves a name twice, so the choice is made here, over
-//! plain lazy channels, one for each address.
+//! plain lazy channels, one for each address and scheduler.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Mutex, Notify};
+use futures_util::future::join_all;
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Uri};
 use tonic::{Request, Status};
 
-use super::settings::{Annotate, ClientSettings, ClientTls, InvalidSettings};
+use super::endpoint::{EndpointId, Peer, Target};
+use super::resolve::Resolve;
+use super::settings::{Annotate, ClientSettings, InvalidSettings};
+use super::tls::ClientTls;
 
 /// After a failure names are resolved sooner than usual, but not more often than this.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(250);
 
-/// A replica on the same network answers a connection in a millisecond; a second means it is gone.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often names are resolved while no address is known at all.
+const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 
-/// How long an address that failed is left out while others are there.
-const LEFT_OUT: Duration = Duration::from_secs(1);
-
-/// Ping an idle connection no more often than gRPC servers tolerate by default.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
-
-/// A ping unanswered for so long means the connection is dead.
-const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// One address of the service.
-#[derive(Debug)]
-pub(super) struct Peer {
-    channel: Channel,
-    epoch: Instant,
-    resolve_soon: Arc<Notify>,
-    /// Milliseconds after `epoch` until which the peer is left out.
-    left_out_until_ms: AtomicU64,
+/// What is known after a resolution.
+#[derive(Default)]
+struct Known {
+    order: Vec<Arc<Peer>>,
+    by_id: HashMap<EndpointId, Arc<Peer>>,
 }
-
-impl Peer {
-    pub(super) fn channel(&self) -> Channel {
-        self.channel.clone()
-    }
-
-    pub(super) fn failed(&self) {
-        self.left_out_until_ms
-            .store(self.elapsed_ms() + ms(LEFT_OUT), Ordering::Relaxed);
-        self.resolve_soon.notify_one();
-    }
-
-    fn is_left_out(&self) -> bool {
-        let until = self.left_out_until_ms.load(Ordering::Relaxed);
-        until != 0 && self.elapsed_ms() < until
-    }
-
-    fn elapsed_ms(&self) -> u64 {
-        ms(self.epoch.elapsed())
-    }
-}
-
-fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A name to resolve and what every endpoint behind it shares.
-#[derive(Debug)]
-struct Target {
-    host: String,
-    port: u16,
-    origin: Uri,
-    tls: Option<ClientTlsConfig>,
-}
-
-type Peers = HashMap<(usize, SocketAddr), Arc<Peer>>;
 
 /// All replicas.
 pub(super) struct Pool {
     targets: Vec<Target>,
-    peers: ArcSwap<(Vec<Arc<Peer>>, Peers)>,
+    known: ArcSwap<Known>,
+    endpoints: watch::Sender<Vec<EndpointId>>,
     turn: AtomicUsize,
-    resolving: Mutex<()>,
+    /// Held while resolving; the certificates connections are made with.
+    resolving: Mutex<Option<ClientTls>>,
+    resolver: Arc<dyn Resolve>,
     resolver_runs: AtomicBool,
     resolve_soon: Arc<Notify>,
     resolve_interval: Duration,
@@ -95,7 +52,7 @@ impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool")
             .field("targets", &self.targets.len())
-            .field("peers", &self.peers.load().0.len())
+            .field("peers", &self.size())
             .finish()
     }
 }
@@ -105,22 +62,21 @@ impl Pool {
         if settings.addresses.is_empty() {
             return Err(InvalidSettings::NoAddress);
         }
-        let tls = settings.tls.as_ref().map(tls_config);
         let targets = settings
             .addresses
             .iter()
-            .map(|address| target(address, tls.as_ref()))
+            .map(|address| Target::parse(address))
             .collect::<Result<Vec<_>, _>>()?;
         for target in &targets {
-            // Certificates that cannot be used are told now, not at the first call.
-            endpoint(target, SocketAddr::from(([127, 0, 0, 1], target.port)))
-                .map_err(InvalidSettings::Tls)?;
+            target.check(settings.tls.as_ref())?;
         }
         Ok(Self {
             targets,
-            peers: ArcSwap::default(),
+            known: ArcSwap::default(),
+            endpoints: watch::Sender::default(),
             turn: AtomicUsize::new(0),
-            resolving: Mutex::new(()),
+            resolving: Mutex::new(settings.tls),
+            resolver: settings.resolver,
             resolver_runs: AtomicBool::new(false),
             resolve_soon: Arc::default(),
             resolve_interval: settings.resolve_interval,
@@ -128,15 +84,31 @@ impl Pool {
         })
     }
 
+    /// How many addresses are known.
+    pub(super) fn size(&self) -> usize {
+        self.known.load().order.len()
+    }
+
+    /// The addresses known, and every change of them.
+    pub(super) fn endpoints(&self) -> watch::Receiver<Vec<EndpointId>> {
+        self.endpoints.subscribe()
+    }
+
+    /// An address, if it is still known.
+    pub(super) fn peer(&self, id: &EndpointId) -> Option<Arc<Peer>> {
+        self.known.load().by_id.get(id).cloned()
+    }
+
     /// The next replica in turn that is not left out; if all are, the next in turn.
     pub(super) async fn pick(self: &Arc<Self>) -> Result<Arc<Peer>, Status> {
-        if self.peers.load().0.is_empty() {
+        if self.size() == 0 {
             self.resolve_first().await;
         }
-        let known = self.peers.load();
-        let peers = &known.0;
+        let known = self.known.load();
+        let peers = &known.order;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let in_turn = (0..peers.len()).filter_map(|step| peers.get((turn + step) % peers.len()));
+        let in_turn =
+            (0..peers.len()).filter_map(|step| peers.get((turn % peers.len() + step) % peers.len()));
         in_turn
             .clone()
             .find(|peer| !peer.is_left_out())
@@ -160,10 +132,10 @@ impl Pool {
     }
 
     /// Resolves while nothing is known: one caller does, the others wait for it. Starts the resolver the first time.
-    async fn resolve_first(self: &Arc<Self>) {
-        let _alone = self.resolving.lock().await;
-        if self.peers.load().0.is_empty() {
-            self.resolve().await;
+    pub(super) async fn resolve_first(self: &Arc<Self>) {
+        let mut tls = self.resolving.lock().await;
+        if self.size() == 0 {
+            self.resolve(&mut tls).await;
         }
         if !self.resolver_runs.swap(true, Ordering::Relaxed) {
             tokio::spawn(keep_resolving(
@@ -174,124 +146,77 @@ impl Pool {
         }
     }
 
-    /// Resolves all names now and keeps what is still there, connections included. A name that cannot be resolved
-    /// keeps its last addresses.
-    async fn resolve(&self) {
-        let before = self.peers.load_full();
-        let mut after = Peers::new();
-        for (index, target) in self.targets.iter().enumerate() {
-            match tokio::net::lookup_host((target.host.as_str(), target.port)).await {
-                Ok(addresses) => {
-                    for address in addresses {
-                        let key = (index, address);
-                        let peer = before
-                            .1
-                            .get(&key)
-                            .cloned()
-                            .or_else(|| connect(target, address, &self.resolve_soon));
-                        after.extend(peer.map(|peer| (key, peer)));
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(host = target.host, %error, "the session service's name cannot be resolved");
-                    after.extend(
-                        before
-                            .1
-                            .iter()
-                            .filter(|((of, _), _)| *of == index)
-                            .map(|(k, p)| (*k, p.clone())),
-                    );
-                }
+    /// Resolves all names now and keeps what is still there, connections included, unless the certificates are new. A
+    /// name that cannot be resolved keeps its last addresses.
+    async fn resolve(&self, tls: &mut Option<ClientTls>) {
+        let same_certificates = !self.renew(tls).await;
+        let before = self.known.load_full();
+        let lookups = self.targets.iter().map(|target| target.lookup(&*self.resolver));
+        let mut by_id = HashMap::new();
+        for (target, found) in self.targets.iter().zip(join_all(lookups).await) {
+            let addresses = found.unwrap_or_else(|error| {
+                tracing::warn!(host = target.host(), %error, "the session service's name cannot be resolved");
+                let last = before.by_id.keys().filter(|id| target.owns(id));
+                last.map(EndpointId::address).collect()
+            });
+            for address in addresses {
+                let id = target.id(address);
+                let kept = before.by_id.get(&id).filter(|_| same_certificates).cloned();
+                let peer = kept.or_else(|| Peer::new(target, address, tls.as_ref(), &self.resolve_soon));
+                by_id.extend(peer.map(|peer| (id, peer)));
             }
         }
-        let mut order: Vec<_> = after.iter().collect();
-        order.sort_by_key(|(key, _)| **key);
-        let order = order.into_iter().map(|(_, peer)| peer.clone()).collect();
-        self.peers.store(Arc::new((order, after)));
+        let mut order: Vec<_> = by_id.values().cloned().collect();
+        order.sort_by(|one, other| one.id.cmp(&other.id));
+        let ids: Vec<_> = order.iter().map(|peer| peer.id.clone()).collect();
+        self.known.store(Arc::new(Known { order, by_id }));
+        self.endpoints.send_if_modified(|told| {
+            let changed = *told != ids;
+            *told = ids;
+            changed
+        });
+    }
+
+    /// Takes up certificates that changed in their files; true if they did and can be used.
+    async fn renew(&self, tls: &mut Option<ClientTls>) -> bool {
+        let Some(new) = (match tls {
+            Some(current) => current.renewed().await,
+            None => None,
+        }) else {
+            return false;
+        };
+        let usable = self
+            .targets
+            .iter()
+            .try_for_each(|target| target.check(Some(&new)));
+        match usable {
+            Ok(()) => {
+                tracing::info!("certificates for the session service were renewed");
+                *tls = Some(new);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "changed certificates for the session service are passed over");
+                false
+            }
+        }
     }
 }
 
 /// Resolves every `interval`, and soon after a failure, until the pool is dropped.
 async fn keep_resolving(pool: Weak<Pool>, soon: Arc<Notify>, interval: Duration) {
     loop {
-        tokio::time::sleep(RESOLVE_PAUSE.min(interval)).await;
+        let known = pool.upgrade().is_some_and(|pool| pool.size() > 0);
+        let wait = if known {
+            interval
+        } else {
+            interval.min(RESOLVE_UNKNOWN)
+        };
+        tokio::time::sleep(RESOLVE_PAUSE.min(wait)).await;
         // Whether it was nudged or the interval passed makes no difference.
-        let _ = tokio::time::timeout(interval.saturating_sub(RESOLVE_PAUSE), soon.notified()).await;
+        let _ = tokio::time::timeout(wait.saturating_sub(RESOLVE_PAUSE), soon.notified()).await;
         let Some(pool) = pool.upgrade() else { return };
-        pool.resolve().await;
-    }
-}
-
-fn target(address: &str, tls: Option<&ClientTlsConfig>) -> Result<Target, InvalidSettings> {
-    let invalid = || InvalidSettings::Address(address.to_owned());
-    let origin: Uri = address.parse().map_err(|_| invalid())?;
-    let secure = match origin.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        _ => return Err(invalid()),
-    };
-    if origin.path() != "/"
-        || origin.query().is_some()
-        || origin.authority().is_some_and(|a| a.as_str().contains('@'))
-    {
-        return Err(invalid());
-    }
-    let host = origin
-        .host()
-        .filter(|host| !host.is_empty())
-        .ok_or_else(invalid)?;
-    // The brackets of an IPv6 literal belong to the URL, not to the name.
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let port = origin.port_u16().unwrap_or(if secure { 443 } else { 80 });
-    let tls = secure.then(|| {
-        tls.cloned()
-            .unwrap_or_else(ClientTlsConfig::new)
-            .domain_name(host.clone())
-    });
-    Ok(Target {
-        host,
-        port,
-        origin,
-        tls,
-    })
-}
-
-fn tls_config(tls: &ClientTls) -> ClientTlsConfig {
-    let config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.ca_pem));
-    match &tls.identity_pem {
-        Some((certificate, key)) => config.identity(Identity::from_pem(certificate, key)),
-        None => config,
-    }
-}
-
-fn endpoint(target: &Target, address: SocketAddr) -> Result<Endpoint, tonic::transport::Error> {
-    let scheme = if target.tls.is_some() { "https" } else { "http" };
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))?
-        .origin(target.origin.clone())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
-        .keep_alive_timeout(KEEPALIVE_TIMEOUT);
-    match &target.tls {
-        Some(tls) => endpoint.tls_config(tls.clone()),
-        None => Ok(endpoint),
-    }
-}
-
-fn connect(target: &Target, address: SocketAddr, resolve_soon: &Arc<Notify>) -> Option<Arc<Peer>> {
-    match endpoint(target, address) {
-        Ok(endpoint) => {
-            let channel = endpoint.connect_lazy();
-            Some(Arc::new(Peer {
-                channel,
-                epoch: Instant::now(),
-                resolve_soon: resolve_soon.clone(),
-                left_out_until_ms: AtomicU64::new(0),
-            }))
-        }
-        Err(error) => {
-            tracing::warn!(%address, %error, "an address of the session service cannot be used");
-            None
-        }
+        let mut tls = pool.resolving.lock().await;
+        pool.resolve(&mut tls).await;
     }
 }

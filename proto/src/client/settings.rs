@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use tonic::metadata::MetadataMap;
 
-/// Adds metadata to every call, for example the trace context.
+use super::resolve::{Resolve, SystemResolver};
+use super::tls::ClientTls;
+
+/// Adds metadata to every call: the place for the trace context (`traceparent`, `tracestate`; W3C Trace Context).
 pub type Annotate = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
 
 /// Where the session service is and how to speak to it.
@@ -16,25 +19,22 @@ pub struct ClientSettings {
     pub addresses: Vec<String>,
     /// How long a call may take, retries included. Asking for a token may take four times as long.
     pub deadline: Duration,
-    /// How often names are resolved again.
+    /// How often names are resolved, and certificate files read, again.
     pub resolve_interval: Duration,
     /// Certificates, for `https` addresses.
     pub tls: Option<ClientTls>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
-}
-
-/// Certificates in PEM form.
-#[derive(Clone)]
-pub struct ClientTls {
-    /// Whom to trust.
-    pub ca_pem: Vec<u8>,
-    /// Who we are: certificate chain and private key, for mutual TLS.
-    pub identity_pem: Option<(Vec<u8>, Vec<u8>)>,
+    /// How long a watch may be silent before it counts as lost: three of the service's heartbeats
+    /// (`SESSION_WATCH_HEARTBEAT_MS`) and a little.
+    pub watch_silence: Duration,
+    /// Turns names into addresses.
+    pub resolver: Arc<dyn Resolve>,
 }
 
 impl ClientSettings {
-    /// Settings for a service at `addresses` with the defaults: 5 s a call, names resolved every 5 s, no TLS material.
+    /// Settings for a service at `addresses` with the defaults: 5 s a call, names resolved every 5 s by the operating
+    /// system, a watch lost after 1 s of silence, no TLS material.
     #[must_use]
     pub fn new(addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
@@ -43,6 +43,8 @@ impl ClientSettings {
             resolve_interval: Duration::from_secs(5),
             tls: None,
             annotate: None,
+            watch_silence: Duration::from_secs(1),
+            resolver: Arc::new(SystemResolver),
         }
     }
 }
@@ -52,15 +54,7 @@ impl Debug for ClientSettings {
         f.debug_struct("ClientSettings")
             .field("addresses", &self.addresses)
             .field("deadline", &self.deadline)
-            .field("tls", &self.tls.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
-impl Debug for ClientTls {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClientTls")
-            .field("identity", &self.identity_pem.is_some())
+            .field("tls", &self.tls)
             .finish_non_exhaustive()
     }
 }
@@ -74,6 +68,9 @@ pub enum InvalidSettings {
     /// An address is not a URL of the right form.
     #[error("{0:?} is not an address of the form http://host:port or https://host:port")]
     Address(String),
+    /// An `https` address without anybody to trust.
+    #[error("{0:?} needs the certificates of an authority to trust")]
+    NobodyToTrust(String),
     /// The certificates cannot be used.
     #[error("the certificates for the session service cannot be used")]
     Tls(#[source] tonic::transport::Error),

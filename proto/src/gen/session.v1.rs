@@ -44,6 +44,12 @@ pub enum ErrorReason {
     ErrCsrf = 18,
     /// The session service cannot be reached from the edge. Nothing was lost; retry. UNAVAILABLE.
     ErrSessionServiceUnavailable = 19,
+    /// What was sent is no message of the method: it cannot be decoded. INVALID_ARGUMENT.
+    ErrMalformedRequest = 20,
+    /// The message sent is larger than the service reads. RESOURCE_EXHAUSTED; sending it again does not help.
+    ErrRequestTooLarge = 21,
+    /// There is no such method, or the message is compressed in a way the service does not read. UNIMPLEMENTED.
+    ErrUnimplemented = 22,
 }
 impl ErrorReason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -72,6 +78,9 @@ impl ErrorReason {
             Self::ErrInternal => "ERR_INTERNAL",
             Self::ErrCsrf => "ERR_CSRF",
             Self::ErrSessionServiceUnavailable => "ERR_SESSION_SERVICE_UNAVAILABLE",
+            Self::ErrMalformedRequest => "ERR_MALFORMED_REQUEST",
+            Self::ErrRequestTooLarge => "ERR_REQUEST_TOO_LARGE",
+            Self::ErrUnimplemented => "ERR_UNIMPLEMENTED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -97,6 +106,9 @@ impl ErrorReason {
             "ERR_INTERNAL" => Some(Self::ErrInternal),
             "ERR_CSRF" => Some(Self::ErrCsrf),
             "ERR_SESSION_SERVICE_UNAVAILABLE" => Some(Self::ErrSessionServiceUnavailable),
+            "ERR_MALFORMED_REQUEST" => Some(Self::ErrMalformedRequest),
+            "ERR_REQUEST_TOO_LARGE" => Some(Self::ErrRequestTooLarge),
+            "ERR_UNIMPLEMENTED" => Some(Self::ErrUnimplemented),
             _ => None,
         }
     }
@@ -545,6 +557,16 @@ pub struct EndSessionsRequest {
     /// Why, as in EndSessionRequest; empty means "operator".
     #[prost(string, tag = "5")]
     pub cause: ::prost::alloc::string::String,
+    /// What is good for one such call at that issuer, the jti of a logout token for one; at most 512 bytes. Once a call with it has
+    /// done its work, another one is refused with ERR_REQUEST_ID_REUSED, at every replica; a call that failed can be repeated.
+    #[prost(string, tag = "6")]
+    pub once_id: ::prost::alloc::string::String,
+    /// When once_id may be forgotten; at most a day ahead. Required with once_id.
+    #[prost(message, optional, tag = "7")]
+    pub once_until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Names this very call, as a UUID: repeated with it, a call that has done its work succeeds and ends nothing more.
+    #[prost(string, tag = "8")]
+    pub request_id: ::prost::alloc::string::String,
 }
 /// How many ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -562,7 +584,7 @@ pub struct ListSessionsRequest {
     /// The person at that issuer. Required.
     #[prost(string, tag = "2")]
     pub subject: ::prost::alloc::string::String,
-    /// How many at most: 0 means 50, more than 200 means 200.
+    /// How many at most: 0 means 50, more than 200 means 200. A page of large sessions holds fewer.
     #[prost(int32, tag = "3")]
     pub page_size: i32,
     /// next_page_token of the page before; empty for the first.

@@ -1,19 +1,26 @@
 //! The gRPC side: `session.v1.SessionService`, health and reflection.
 //!
-//! Invariants: every call has a deadline, a size limit and one line in the log; every failure carries one
-//! `ErrorInfo`; a session appears in logs as its handle alone.
+//! Invariants: every call has a caller who may make it, a deadline, a size limit and one audit record; every failure
+//! carries one `ErrorInfo`; a session appears in logs as its handle alone.
 //!
 //! Deliberately absent: rules about sessions, and the transport (TLS, draining), which is chassis'.
 
 mod arguments;
+mod call;
 mod calls;
+mod deadline;
+mod front;
 mod health;
+mod method;
 mod new_session;
+mod record;
 mod resource;
 mod service;
 mod status;
+mod watching;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -27,7 +34,7 @@ use crate::sessions::Sessions;
 /// Most bytes of a request: a session's bound and the protocol around it; no other request comes near.
 const MAX_REQUEST_BYTES: usize = 256 * 1024;
 
-/// Most bytes of an answer: 200 sessions of the usual size, and more than any watch sends at once.
+/// Most bytes of an answer: a page of sessions or the largest single one, and more than any watch sends at once.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Descriptors that reflection could not read: only a broken build.
@@ -42,7 +49,7 @@ pub fn routes(
     health: &Health,
     shutdown: CancellationToken,
 ) -> Result<Router, BrokenDescriptors> {
-    let api = SessionServiceServer::new(Api::new(sessions, calls, shutdown))
+    let api = SessionServiceServer::new(Api::new(sessions, calls.clone(), shutdown))
         .max_decoding_message_size(MAX_REQUEST_BYTES)
         .max_encoding_message_size(MAX_RESPONSE_BYTES);
     let descriptors = || {
@@ -57,5 +64,8 @@ pub fn routes(
         .add_service(health.service())
         .add_service(reflection)
         .add_service(reflection_alpha);
-    Ok(routes.prepare().into_axum_router())
+    Ok(routes
+        .prepare()
+        .into_axum_router()
+        .layer(from_fn_with_state(calls, front::layer)))
 }

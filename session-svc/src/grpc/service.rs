@@ -1,33 +1,20 @@
 //! The methods of `session.v1.SessionService`: read the request, do the one thing, write the answer.
 
-use std::time::Duration;
-
-use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
+use prost::Message as _;
 use session_proto::v1::session_service_server::SessionService;
 use session_proto::{claims, timestamp, v1};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::calls::{Calls, Method};
-use super::{arguments, new_session, resource, status};
-use crate::session::{Handle, Session, SessionId};
-use crate::sessions::{EndAll, Ended, Sessions, SessionsError, Update, WatchScope};
+use super::call::Call;
+use super::calls::Calls;
+use super::{arguments, new_session, resource, watching};
+use crate::callers::Rpc;
+use crate::session::{Handle, Session};
+use crate::sessions::{EndAll, Ended, Once, Page, Sessions, SessionsError, Update, WatchScope};
 
-/// Reads and single writes: a few round trips to the store.
-const SHORT: Duration = Duration::from_secs(5);
-
-/// Calls that may wait for the provider or touch many sessions.
-const LONG: Duration = Duration::from_secs(30);
-
-macro_rules! method {
-    ($name:literal, $deadline:expr) => {
-        Method {
-            name: concat!("session.v1.SessionService/", $name),
-            deadline: $deadline,
-        }
-    };
-}
+/// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
+const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
 
 /// The service.
 #[derive(Clone)]
@@ -47,114 +34,131 @@ impl Api {
         }
     }
 
+    /// A page as a message; one that would be too large ends early, and the next begins where it ended.
+    fn page(&self, page: Page) -> Result<v1::ListSessionsResponse, SessionsError> {
+        let mut answer = v1::ListSessionsResponse {
+            sessions: Vec::with_capacity(page.sessions.len()),
+            next_page_token: page.next_page_token,
+        };
+        let mut bytes = 0;
+        let mut last: Option<&Session> = None;
+        for session in &page.sessions {
+            let message = resource::session(session, self.sessions.lifetime());
+            bytes += message.encoded_len();
+            if let Some(last) = last.filter(|_| bytes > MAX_PAGE_BYTES) {
+                answer.next_page_token = self.sessions.page_token_behind(last)?;
+                break;
+            }
+            answer.sessions.push(message);
+            last = Some(session);
+        }
+        Ok(answer)
+    }
+
     fn resource(&self, session: &Session) -> Option<v1::Session> {
         Some(resource::session(session, self.sessions.lifetime()))
     }
 }
 
-fn handle_of(id: &Result<SessionId, SessionsError>) -> Option<Handle> {
-    id.as_ref().ok().map(SessionId::handle)
+/// The session a well-formed request is about, noted for the record of the call.
+fn noted(call: &Call, handle: Result<Handle, SessionsError>) -> Result<Handle, SessionsError> {
+    if let Ok(handle) = &handle {
+        call.is_about(*handle);
+    }
+    handle
+}
+
+fn by_id(call: &Call, session_id: &str) -> Result<Handle, SessionsError> {
+    noted(
+        call,
+        arguments::session_id("session_id", session_id).map(|id| id.handle()),
+    )
 }
 
 #[tonic::async_trait]
 impl SessionService for Api {
-    type WatchSessionsStream = BoxStream<'static, Result<v1::SessionEvent, Status>>;
+    type WatchSessionsStream = watching::Events;
 
     async fn create_session(
         &self,
         request: Request<v1::CreateSessionRequest>,
     ) -> Result<Response<v1::CreateSessionResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let work = async {
-            let created = self.sessions.create(new_session::read(&request)?).await?;
-            tracing::info!(session = %created.session.handle, "a session began");
+        let (call, request) = Call::with_message(request);
+        let (api, noting) = (self.clone(), call.clone());
+        let work = async move {
+            let created = api.sessions.create(new_session::read(&request)?).await?;
+            noting.is_about(created.session.handle);
             Ok(v1::CreateSessionResponse {
                 session_id: created.id.reveal(),
-                session: self.resource(&created.session),
+                session: api.resource(&created.session),
             })
         };
-        self.calls
-            .answer(method!("CreateSession", SHORT), &metadata, None, work)
-            .await
+        self.calls.complete(Rpc::CreateSession, &call, work).await
     }
 
     async fn get_session(
         &self,
         request: Request<v1::GetSessionRequest>,
     ) -> Result<Response<v1::GetSessionResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
+        use v1::get_session_request::By;
+        let (call, request) = Call::with_message(request);
         let handle = match &request.by {
-            Some(v1::get_session_request::By::SessionId(id)) => {
-                arguments::session_id("session_id", id).map(|id| id.handle())
-            }
-            Some(v1::get_session_request::By::Handle(handle)) => arguments::handle("handle", handle),
+            Some(By::SessionId(id)) => by_id(&call, id),
+            Some(By::Handle(handle)) => noted(&call, arguments::handle("handle", handle)),
             None => arguments::wrong("session_id", "either session_id or handle is required"),
         };
-        let session = handle.as_ref().ok().copied();
         let work = async {
             let session = self.sessions.get(handle?).await?;
             Ok(v1::GetSessionResponse {
                 session: self.resource(&session),
             })
         };
-        self.calls
-            .answer(method!("GetSession", SHORT), &metadata, session, work)
-            .await
+        self.calls.answer(Rpc::GetSession, &call, work).await
     }
 
     async fn roll_session(
         &self,
         request: Request<v1::RollSessionRequest>,
     ) -> Result<Response<v1::RollSessionResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let id = arguments::session_id("session_id", &request.session_id);
-        let session = handle_of(&id);
+        let (call, request) = Call::with_message(request);
+        let handle = by_id(&call, &request.session_id);
         let work = async {
-            let handle = id?.handle();
             let device = arguments::device(request.device.as_ref())?;
-            let (session, rolled) = self.sessions.roll(handle, device).await?;
+            let (session, rolled) = self.sessions.roll(handle?, device).await?;
             Ok(v1::RollSessionResponse {
                 session: self.resource(&session),
                 rolled,
             })
         };
-        self.calls
-            .answer(method!("RollSession", SHORT), &metadata, session, work)
-            .await
+        self.calls.answer(Rpc::RollSession, &call, work).await
     }
 
     async fn update_session(
         &self,
         request: Request<v1::UpdateSessionRequest>,
     ) -> Result<Response<v1::UpdateSessionResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let id = arguments::session_id("session_id", &request.session_id);
-        let session = handle_of(&id);
+        let (call, request) = Call::with_message(request);
+        let handle = by_id(&call, &request.session_id);
         let work = async {
-            let handle = id?.handle();
-            let session = self.sessions.update(handle, update(&request)?).await?;
+            let session = self.sessions.update(handle?, update(&request)?).await?;
             Ok(v1::UpdateSessionResponse {
                 session: self.resource(&session),
             })
         };
-        self.calls
-            .answer(method!("UpdateSession", SHORT), &metadata, session, work)
-            .await
+        self.calls.answer(Rpc::UpdateSession, &call, work).await
     }
 
     async fn get_access_token(
         &self,
         request: Request<v1::GetAccessTokenRequest>,
     ) -> Result<Response<v1::GetAccessTokenResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let id = arguments::session_id("session_id", &request.session_id);
-        let session = handle_of(&id);
+        let (call, request) = Call::with_message(request);
+        let handle = by_id(&call, &request.session_id);
         let work = async {
-            let handle = id?.handle();
             let scopes = arguments::scopes(&request.scopes)?;
             let granted = self
                 .sessions
-                .access_token(handle, scopes, request.force_refresh)
+                .access_token(handle?, scopes, request.force_refresh)
                 .await?;
             Ok(v1::GetAccessTokenResponse {
                 access_token: granted.access.value.into_inner(),
@@ -163,9 +167,7 @@ impl SessionService for Api {
                 expires_at: Some(timestamp::from_ms(granted.access.expires_at_ms)),
             })
         };
-        self.calls
-            .answer(method!("GetAccessToken", LONG), &metadata, session, work)
-            .await
+        self.calls.answer(Rpc::GetAccessToken, &call, work).await
     }
 
     async fn end_session(
@@ -173,96 +175,78 @@ impl SessionService for Api {
         request: Request<v1::EndSessionRequest>,
     ) -> Result<Response<v1::EndSessionResponse>, Status> {
         use v1::end_session_request::By;
-        let (metadata, _, request) = request.into_parts();
+        let (call, request) = Call::with_message(request);
         let handle = match &request.by {
-            Some(By::SessionId(id)) => arguments::session_id("session_id", id).map(|id| id.handle()),
-            Some(By::Handle(handle)) => arguments::handle("handle", handle),
+            Some(By::SessionId(id)) => by_id(&call, id),
+            Some(By::Handle(handle)) => noted(&call, arguments::handle("handle", handle)),
             None => arguments::wrong("session_id", "either session_id or handle is required"),
         };
-        let session = handle.as_ref().ok().copied();
-        let work = async {
+        let (api, noting) = (self.clone(), call.clone());
+        let work = async move {
             let handle = handle?;
             let cause = arguments::cause(&request.cause, "logout")?;
             let Ended { ended, id_token_hint } = match &request.by {
                 // The hint is for the holder of the secret alone.
-                Some(By::SessionId(_)) => self.sessions.end_for_holder(handle, &cause).await?,
-                Some(By::Handle(_)) | None => self.sessions.end_by_handle(handle, &cause).await?,
+                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, &cause).await?,
+                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause).await?,
             };
-            if ended {
-                tracing::info!(session = %handle, cause, "a session ended");
-            }
+            noting.ended(&cause, u32::from(ended));
             let id_token_hint = id_token_hint
                 .map(chassis::secret::Secret::into_inner)
                 .unwrap_or_default();
             Ok(v1::EndSessionResponse { ended, id_token_hint })
         };
-        self.calls
-            .answer(method!("EndSession", SHORT), &metadata, session, work)
-            .await
+        self.calls.complete(Rpc::EndSession, &call, work).await
     }
 
     async fn end_sessions(
         &self,
         request: Request<v1::EndSessionsRequest>,
     ) -> Result<Response<v1::EndSessionsResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
-        let work = async {
+        let (call, request) = Call::with_message(request);
+        let (api, noting) = (self.clone(), call.clone());
+        let work = async move {
             let all = end_all(&request)?;
-            let ended_count = self.sessions.end_all(&all).await?;
-            tracing::info!(ended_count, cause = all.cause, "sessions ended");
+            let ended_count = api.sessions.end_all(&all).await?;
+            noting.ended(&all.cause, ended_count);
             Ok(v1::EndSessionsResponse { ended_count })
         };
-        self.calls
-            .answer(method!("EndSessions", LONG), &metadata, None, work)
-            .await
+        self.calls.complete(Rpc::EndSessions, &call, work).await
     }
 
     async fn list_sessions(
         &self,
         request: Request<v1::ListSessionsRequest>,
     ) -> Result<Response<v1::ListSessionsResponse>, Status> {
-        let (metadata, _, request) = request.into_parts();
+        let (call, request) = Call::with_message(request);
         let work = async {
             let issuer = arguments::issuer(&request.issuer)?;
             let subject = arguments::required_name("subject", &request.subject)?;
             let size = arguments::page_size(request.page_size)?;
             let token = arguments::token("page_token", &request.page_token)?;
             let page = self.sessions.list(issuer, subject, size, token).await?;
-            let sessions = page
-                .sessions
-                .iter()
-                .filter_map(|session| self.resource(session))
-                .collect();
-            Ok(v1::ListSessionsResponse {
-                sessions,
-                next_page_token: page.next_page_token,
-            })
+            self.page(page)
         };
-        self.calls
-            .answer(method!("ListSessions", SHORT), &metadata, None, work)
-            .await
+        self.calls.answer(Rpc::ListSessions, &call, work).await
     }
 
     async fn watch_sessions(
         &self,
         request: Request<v1::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        let (metadata, _, request) = request.into_parts();
+        let (call, request) = Call::with_message(request);
         let work = async {
             let scope = watch_scope(&request)?;
+            if let WatchScope::Session(handle) = &scope {
+                call.is_about(*handle);
+            }
             let resume = Some(arguments::token("resume_token", &request.resume_token)?)
                 .filter(|token| !token.is_empty());
             let watching = self.sessions.watch(scope, resume.map(str::to_owned)).await?;
-            let events = watching.map(|told| match told {
-                Ok((told, at_ms, resume_token)) => Ok(resource::event(told, at_ms, resume_token)),
-                Err(error) => Err(status::of(&error)),
-            });
-            // A draining process ends its watches; whoever watches goes on at another replica.
-            Ok(events.take_until(self.shutdown.clone().cancelled_owned()).boxed())
+            let (callers, draining) = (self.calls.callers().clone(), self.shutdown.clone());
+            Ok(watching::events(watching, call.clone(), callers, draining))
         };
-        self.calls
-            .answer(method!("WatchSessions", SHORT), &metadata, None, work)
-            .await
+        self.calls.answer(Rpc::WatchSessions, &call, work).await
     }
 }
 
@@ -325,7 +309,22 @@ fn end_all(request: &v1::EndSessionsRequest) -> Result<EndAll, SessionsError> {
         provider_sid,
         except,
         cause: arguments::cause(&request.cause, "operator")?,
+        once: once(request)?,
     })
+}
+
+fn once(request: &v1::EndSessionsRequest) -> Result<Option<Once>, SessionsError> {
+    let Some(id) = arguments::once_id(&request.once_id)? else {
+        return Ok(None);
+    };
+    let Some(until_ms) = arguments::time_ms("once_until", request.once_until.as_ref())? else {
+        return arguments::wrong("once_until", "is required with once_id");
+    };
+    Ok(Some(Once {
+        id: id.to_owned(),
+        until_ms,
+        request_id: arguments::request_id(&request.request_id)?.map(str::to_owned),
+    }))
 }
 
 fn watch_scope(request: &v1::WatchSessionsRequest) -> Result<WatchScope, SessionsError> {

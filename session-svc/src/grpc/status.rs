@@ -4,6 +4,7 @@ use session_proto::error::status;
 use session_proto::v1::ErrorReason;
 use tonic::Status;
 
+use crate::callers::TurnedAway;
 use crate::session::access::Refusal;
 use crate::sessions::SessionsError;
 
@@ -63,6 +64,31 @@ pub(super) fn too_late() -> Status {
         "the deadline passed before the answer was there",
         None,
     )
+}
+
+/// The caller may not call.
+pub(super) fn turned_away(why: TurnedAway) -> Status {
+    match why {
+        TurnedAway::Unknown => status(
+            ErrorReason::ErrUnknownCaller,
+            "the call came without an identity this service knows",
+            None,
+        ),
+        TurnedAway::NotAllowed => status(
+            ErrorReason::ErrCallerNotAllowed,
+            "this caller may not call this method",
+            None,
+        ),
+    }
+}
+
+/// A request that never reached a method, in the framework's words if it has any.
+pub(super) fn of_framework(reason: ErrorReason, words: &str) -> Status {
+    let words = match words {
+        "" => "there is no such method",
+        words => words,
+    };
+    status(reason, words, None)
 }
 
 fn message(error: &SessionsError) -> String {

@@ -7,7 +7,8 @@ use oidc::{IdToken, IdTokenError, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens
 use tokio::time::{Instant, sleep};
 
 use super::Refresher;
-use super::flight::renew_error;
+use super::flight::{Flown, Held, renew_error, settled};
+use super::measures::FlightOutcome;
 use crate::session::change::Kind;
 use crate::session::{AccessToken, Claims, Scope, Session, State};
 use crate::sessions::claims_of;
@@ -25,35 +26,61 @@ const SAVE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Refresher {
     /// Asks the provider for new tokens and saves them before anyone sees them.
-    pub(super) async fn grant(&self, session: Session) -> Result<Session, RenewError> {
+    pub(super) async fn grant(&self, session: Session, held: &Held) -> Flown {
         let Some(refresh_token) = session.tokens.refresh.clone() else {
-            return Err(RenewError::Refused);
+            return Some(Err(RenewError::Refused));
         };
-        let handle = session.handle;
-        match self
+        // A process that stood still must not use a refresh token that somebody else may be using.
+        if !held.is_certain() {
+            tracing::warn!(session = %session.handle, "the lease of a refresh ran out before the provider was asked");
+            return None;
+        }
+        let asked = Instant::now();
+        let answer = self
             .provider
             .refresh(refresh_token.expose(), self.now_secs())
-            .await
-        {
+            .await;
+        self.measures.provider_took(asked.elapsed());
+        Some(match answer {
             Ok(tokens) => self.accept(session, tokens).await,
-            Err(RefreshError::Refused(refusal)) if refusal.is_final() => {
+            Err(error) => self.refused(session, error).await,
+        })
+    }
+
+    async fn refused(&self, session: Session, error: RefreshError) -> Result<Session, RenewError> {
+        let handle = session.handle;
+        let (outcome, meaning) = match error {
+            RefreshError::Refused(refusal) if refusal.is_final() => {
                 tracing::info!(session = %handle, refusal = refusal.error(), "the provider refused the refresh token");
-                self.save(session, Kind::Changed, refused).await?;
-                Err(RenewError::Refused)
+                return self.give_up(session).await;
             }
-            Err(RefreshError::Refused(refusal)) => {
+            RefreshError::Refused(refusal) => {
                 tracing::warn!(session = %handle, refusal = refusal.error(), "the provider refused this client");
-                Err(RenewError::Refused)
+                (FlightOutcome::Rejected, RenewError::Refused)
             }
-            Err(error @ RefreshError::Unusable(_)) => {
+            RefreshError::Unusable(_) => {
                 tracing::warn!(session = %handle, %error, "the refresh response is of no use");
-                Err(RenewError::Refused)
+                (FlightOutcome::Unusable, RenewError::Refused)
             }
-            Err(RefreshError::Transient(error)) => {
+            RefreshError::Transient(error) => {
                 tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "the provider could not be asked");
-                Err(RenewError::ProviderUnavailable)
+                (FlightOutcome::Transient, RenewError::ProviderUnavailable)
             }
-        }
+        };
+        self.measures.flight(outcome);
+        Err(meaning)
+    }
+
+    /// Writes down that the refresh token is worth nothing, unless somebody had more luck with it meanwhile.
+    async fn give_up(&self, session: Session) -> Result<Session, RenewError> {
+        let generation = session.tokens.generation;
+        let (session, written) = self.save(session, Kind::Changed, needs_sign_in).await?;
+        self.measures.flight(if written {
+            FlightOutcome::Refused
+        } else {
+            FlightOutcome::Superseded
+        });
+        settled(session, generation).unwrap_or(Err(RenewError::Refused))
     }
 
     async fn accept(&self, session: Session, tokens: RefreshedTokens) -> Result<Session, RenewError> {
@@ -73,22 +100,47 @@ impl Refresher {
                     }
                     Err(error) => {
                         tracing::error!(session = %handle, %error, "a refreshed ID token is not this session's");
+                        self.measures.flight(FlightOutcome::Mismatched);
                         return self.end_mismatched(session, &tokens).await;
                     }
                 }
             }
         };
-        let rotated = tokens.refresh_token.clone();
+        self.keep(session, &tokens, id_token.as_ref()).await
+    }
+
+    /// Saves what the provider gave. Whoever comes late lets go of it: another outcome was seen already.
+    async fn keep(
+        &self,
+        session: Session,
+        tokens: &RefreshedTokens,
+        id_token: Option<&IdToken>,
+    ) -> Result<Session, RenewError> {
+        let (handle, generation) = (session.handle, session.tokens.generation);
         let saved = self
             .save(session, Kind::Refreshed, |session| {
-                apply(session, &tokens, id_token.as_ref())
+                apply(session, tokens, id_token);
             })
             .await;
-        if let (Err(RenewError::Missing), Some(rotated)) = (&saved, rotated) {
-            // The session ended meanwhile: nobody will use what the provider just gave.
-            self.revoke_in_background(Secret::new(rotated));
+        match saved {
+            Ok((session, true)) => {
+                self.measures.flight(FlightOutcome::Refreshed);
+                Ok(session)
+            }
+            Ok((session, false)) => {
+                // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
+                tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
+                self.measures.flight(FlightOutcome::Superseded);
+                settled(session, generation).unwrap_or(Err(RenewError::Internal))
+            }
+            Err(error) => {
+                if let (RenewError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
+                    // The session ended meanwhile: nobody will use what the provider just gave.
+                    self.revoke_in_background(Secret::new(rotated.clone()));
+                }
+                Err(error)
+            }
         }
-        saved
     }
 
     async fn end_mismatched(
@@ -96,37 +148,64 @@ impl Refresher {
         session: Session,
         tokens: &RefreshedTokens,
     ) -> Result<Session, RenewError> {
-        let removed = self.keeper.remove(session.handle, MISMATCH).await;
         let last = tokens
             .refresh_token
             .clone()
             .map(Secret::new)
-            .or(session.tokens.refresh);
+            .or_else(|| session.tokens.refresh.clone());
+        let removed = self.remove(&session).await;
         if let Some(token) = last {
             self.revoke_in_background(token);
         }
-        removed.map_err(renew_error)?;
+        removed?;
         Err(RenewError::Refused)
     }
 
-    /// Writes an edit unless the tokens have moved on, for as long as the store may need to come back.
-    async fn save<F>(&self, session: Session, kind: Kind, edit: F) -> Result<Session, RenewError>
+    /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
+    async fn remove(&self, session: &Session) -> Result<(), RenewError> {
+        let deadline = Instant::now() + MAX_SAVE;
+        loop {
+            let removed = async {
+                self.keeper.mark_young(session).await?;
+                self.keeper.remove(session.handle, MISMATCH).await
+            };
+            match removed.await.map_err(renew_error) {
+                Ok(_) => return Ok(()),
+                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(SAVE_PAUSE).await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Writes an edit unless the tokens have moved on, for as long as the store may need to come back. Tells whether
+    /// the session as it is now has this edit.
+    async fn save<F>(&self, session: Session, kind: Kind, edit: F) -> Result<(Session, bool), RenewError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
         let generation = session.tokens.generation;
         let deadline = Instant::now() + MAX_SAVE;
+        // A write whose answer was lost may have been done: then the tokens found are the ones to be saved.
+        let mut unanswered = None;
         loop {
+            let mut edited = None;
             let written = self.keeper.edit(session.clone(), kind, None, |session| {
                 if session.tokens.generation != generation {
                     return Ok(Edit::Leave);
                 }
                 edit(session);
+                edited = Some(session.tokens.clone());
                 Ok(Edit::Write)
             });
             match written.await.map_err(renew_error) {
-                Ok((session, _)) => return Ok(session),
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(SAVE_PAUSE).await,
+                Ok((session, written)) => {
+                    let ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
+                    return Ok((session, ours));
+                }
+                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => {
+                    unanswered = edited.or(unanswered);
+                    sleep(SAVE_PAUSE).await;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -137,10 +216,12 @@ impl Refresher {
     }
 }
 
-/// The provider refused the refresh token for good: it is not kept, and not tried again.
-fn refused(session: &mut Session) {
+/// The provider refused the refresh token for good: it is not kept, and not tried again. The generation moves on, so
+/// that tokens which come late from somebody who used the token as well do not undo what was said.
+fn needs_sign_in(session: &mut Session) {
     session.state = State::NeedsSignIn;
     session.tokens.refresh = None;
+    session.tokens.generation = session.tokens.generation.saturating_add(1);
 }
 
 /// Takes over what the answer says; what it does not say stays.

@@ -1,34 +1,44 @@
 //! Renewing tokens at the provider: one grant per expiry per session, across all replicas.
 //!
 //! In this process all who ask for a session share one flight, which runs in a task of its own: a caller that hangs
-//! up changes nothing. Between replicas a lease of the store decides who asks the provider; the others look at the
-//! session until its tokens have moved on or the lease has run out.
+//! up changes nothing, and a process that is told to stop waits for it. Between replicas a lease of the store decides
+//! who asks the provider; the others are woken by the event of its write, or take over when the lease has run out.
 //!
 //! Invariants
 //! - Whoever holds the lease reads the session again before asking: someone may just have refreshed.
+//! - Whoever may have lost the lease does not begin to ask.
 //! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
-//!   lease may be prolonged: a lost one cannot be had again.
-//! - A write that comes late loses: against an ended session by its absence, against newer tokens by their generation.
+//!   store may need to come back: a lost one cannot be had again.
+//! - A write that comes late loses: against an ended session by its absence, against an outcome that was written
+//!   meanwhile, good or bad, by the generation of the tokens.
 //!
-//! What cannot be closed: if the process dies between the provider's rotation and the save (one write of the store,
-//! about a millisecond), the next refresh is refused and the session says that it needs a sign-in.
+//! What cannot be closed: if the process dies between the provider's rotation and the save, the next refresh is
+//! refused and the session says that it needs a sign-in (see `docs/architecture.md`).
 
+mod ahead;
+mod awaiting;
 mod flight;
 mod grant;
+mod measures;
 mod provider;
 mod revocation;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::secret::Secret;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 
+pub use measures::Measures;
 pub use provider::Provider;
 
+use self::ahead::Ahead;
+use self::awaiting::Wakes;
 use crate::session::{Handle, Session};
 use crate::sessions::keeper::Keeper;
 use crate::sessions::ports::{Renew, RenewError};
@@ -36,28 +46,50 @@ use crate::sessions::ports::{Renew, RenewError};
 /// Revocations under way at once: more are given up, since a provider that slow would only be drowned.
 const MAX_REVOCATIONS: usize = 64;
 
+/// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its
+/// holder dies. A holder prolongs it three times within its life.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);
+
 type Outcome = Result<Arc<Session>, RenewError>;
 type Flights = Mutex<HashMap<(Handle, u64), Shared<BoxFuture<'static, Outcome>>>>;
 
-/// Renews tokens at a provider.
+/// Renews tokens at a provider. Clones share everything.
 #[derive(Clone)]
 pub struct Refresher {
     keeper: Keeper,
     provider: Arc<dyn Provider>,
+    lease: Duration,
     flights: Arc<Flights>,
+    wakes: Arc<Wakes>,
+    ahead: Arc<Ahead>,
     revocations: Arc<Semaphore>,
+    work: TaskTracker,
+    measures: Measures,
 }
 
 impl Refresher {
-    /// A refresher of the sessions kept by `keeper`, at the provider given.
-    pub fn new(keeper: Keeper, provider: impl Provider) -> Self {
-        let provider = Arc::new(provider);
-        let revocations = Arc::new(Semaphore::new(MAX_REVOCATIONS));
+    /// A refresher of the sessions kept by `keeper`, at the provider given; `lease` is what other replicas wait when
+    /// this one dies in the middle of a refresh.
+    pub fn new(keeper: Keeper, provider: impl Provider, lease: Duration, measures: Measures) -> Self {
         Self {
+            wakes: Arc::new(Wakes::new(keeper.clone())),
             keeper,
-            provider,
+            provider: Arc::new(provider),
+            lease,
             flights: Arc::default(),
-            revocations,
+            ahead: Arc::default(),
+            revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
+            work: TaskTracker::new(),
+            measures,
+        }
+    }
+
+    /// Waits until what was begun is finished, at most `limit`: a grant that is cut off loses the rotated token.
+    /// Nothing new may be asked for meanwhile.
+    pub async fn finish(&self, limit: Duration) {
+        self.work.close();
+        if tokio::time::timeout(limit, self.work.wait()).await.is_err() {
+            tracing::warn!("refreshes and revocations under way did not finish in time and are cut off");
         }
     }
 
@@ -69,7 +101,7 @@ impl Refresher {
             return flight.clone();
         }
         let refresher = self.clone();
-        let task = tokio::spawn(async move {
+        let task = self.work.spawn(async move {
             let outcome = refresher.fly(key.0, key.1).await;
             refresher
                 .flights
@@ -98,8 +130,13 @@ impl Refresher {
 #[async_trait]
 impl Renew for Refresher {
     async fn refreshed(&self, seen: Session) -> Result<Session, RenewError> {
+        let _waiting = self.measures.waiting();
         let flight = self.flight(&seen);
         flight.await.map(|session| Session::clone(&session))
+    }
+
+    fn refresh_later(&self, seen: Session) {
+        self.refresh_ahead(seen);
     }
 
     fn revoke_later(&self, refresh_token: Secret<String>) {

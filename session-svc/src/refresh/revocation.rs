@@ -6,26 +6,35 @@ use chassis::secret::Secret;
 use oidc::Revoked;
 
 use super::Refresher;
+use super::measures::RevocationOutcome;
 
 impl Refresher {
     /// Revokes a refresh token in a task of its own; the provider's HTTP timeout bounds it.
     pub(super) fn revoke_in_background(&self, refresh_token: Secret<String>) {
         let Ok(permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
             tracing::warn!("too many revocations are under way: a refresh token is left to expire");
+            self.measures.revocation(RevocationOutcome::GivenUp);
             return;
         };
-        let provider = Arc::clone(&self.provider);
+        let (provider, measures) = (Arc::clone(&self.provider), self.measures.clone());
         let now_secs = self.keeper.now_ms() / 1_000;
-        tokio::spawn(async move {
-            match provider.revoke(refresh_token.expose(), now_secs).await {
-                Ok(Revoked::Done | Revoked::NotOffered) => {}
-                Err(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "a refresh token could not be revoked"
-                    );
+        self.work.spawn(async move {
+            let outcome = match provider.revoke(refresh_token.expose(), now_secs).await {
+                Ok(Revoked::Done) => {
+                    tracing::debug!("a refresh token was revoked");
+                    RevocationOutcome::Done
                 }
-            }
+                Ok(Revoked::NotOffered) => {
+                    tracing::debug!("the provider revokes no tokens: a refresh token is left to expire");
+                    RevocationOutcome::NotOffered
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "a refresh token could not be revoked");
+                    RevocationOutcome::Failed
+                }
+            };
+            measures.revocation(outcome);
             drop(permit);
         });
     }

@@ -73,6 +73,19 @@ pub fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
     access.expires_at_ms.saturating_sub(margin_ms) < now_ms
 }
 
+/// Whether a token that is still valid is worth refreshing already: it will count as expired within `ahead_ms`, which
+/// is 0 for never.
+pub fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u64) -> bool {
+    let tokens = &session.tokens;
+    session.state == State::Active
+        && ahead_ms > 0
+        && tokens.refresh.is_some()
+        && tokens.access.as_ref().is_some_and(|access| {
+            !is_expired(access, margin_ms, now_ms)
+                && is_expired(access, margin_ms.saturating_add(ahead_ms), now_ms)
+        })
+}
+
 /// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.
 pub fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
     session

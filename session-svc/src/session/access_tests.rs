@@ -37,6 +37,7 @@ fn session(access: bool, refresh: bool, state: State) -> Session {
         last_seen_on: Device::default(),
         state,
         version: 1,
+        carried: Default::default(),
     }
 }
 
@@ -90,6 +91,7 @@ fn a_forced_refresh_needs_a_refresh_token_even_if_the_token_is_good() {
     );
 }
 
+// conformance: B-111
 #[test]
 fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
     let session = session(true, false, State::Active);

@@ -34,6 +34,7 @@ pub(crate) fn hashed(parts: &[&[u8]]) -> String {
 mod tests {
     use super::*;
 
+    // conformance: B-095
     #[test]
     fn moving_a_letter_between_issuer_and_subject_makes_another_name() {
         assert_ne!(by_subject("https://a", "bc"), by_subject("https://ab", "c"));

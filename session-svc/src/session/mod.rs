@@ -8,6 +8,7 @@
 //! Deliberately absent: a list of versions a session has had, and anything about browsers but what they told.
 
 pub mod access;
+pub mod carried;
 pub mod change;
 pub mod device;
 pub mod id;
@@ -17,6 +18,7 @@ pub mod tokens;
 
 use serde_json::{Map, Value};
 
+pub use carried::Carried;
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
@@ -67,6 +69,8 @@ pub struct Session {
     pub state: State,
     /// Grows by one with every write; the first is 1.
     pub version: u64,
+    /// What a newer release wrote with it.
+    pub carried: Carried,
 }
 
 impl Session {

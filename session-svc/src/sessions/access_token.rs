@@ -2,7 +2,7 @@
 
 use super::ports::RenewError;
 use super::{Sessions, SessionsError};
-use crate::session::access::{Ask, Decision, Refusal, decide, still_good};
+use crate::session::access::{Ask, Decision, Refusal, decide, is_due_ahead, still_good};
 use crate::session::{AccessToken, Handle, Scope, Session};
 
 /// A token that was handed out.
@@ -29,12 +29,23 @@ impl Sessions {
             margin_ms: self.limits.token_expiry_margin_ms,
         };
         match decide(&session, ask, self.keeper.now_ms()) {
-            Decision::Serve(access) => Ok(Granted {
-                access,
-                scope: session.tokens.scope,
-            }),
+            Decision::Serve(access) => {
+                self.refresh_ahead(&session);
+                Ok(Granted {
+                    access,
+                    scope: session.tokens.scope,
+                })
+            }
             Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
             Decision::Refresh => self.renewed(session, scopes, force_refresh).await,
+        }
+    }
+
+    /// Has tokens refreshed in the background that will soon count as expired.
+    pub(super) fn refresh_ahead(&self, session: &Session) {
+        let (margin_ms, ahead_ms) = (self.limits.token_expiry_margin_ms, self.limits.refresh_ahead_ms);
+        if is_due_ahead(session, margin_ms, ahead_ms, self.keeper.now_ms()) {
+            self.renew.refresh_later(session.clone());
         }
     }
 

@@ -20,7 +20,8 @@ const ID_ATTEMPTS: usize = 3;
 /// Bytes of the hash of a request.
 pub const FINGERPRINT_BYTES: usize = 32;
 
-const REQUEST: &str = "request";
+/// Keeps requests apart from whatever else is sealed.
+pub(super) const REQUEST: &str = "request";
 
 /// Reads of the list of a person's sessions when the limit is kept.
 const LIMIT_PAGE: usize = 100;
@@ -80,7 +81,8 @@ impl Sessions {
             });
         }
         let (before, reserved) = tokio::try_join!(
-            self.marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
+            self.keeper
+                .marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
             self.reserved(new.request.as_ref())
         )?;
         let (id, session) = match reserved {
@@ -88,6 +90,7 @@ impl Sessions {
             None => self.insert_random(&new).await?,
         };
         let after = self
+            .keeper
             .marks(&new.issuer, &new.subject, new.provider_sid.as_deref())
             .await?;
         let issued_at = new.id_token.as_ref().and_then(issued_at_secs);
@@ -143,8 +146,9 @@ impl Sessions {
         let session = self.begin(&id, new);
         match self.keeper.insert(&session, self.limits.max_bytes).await? {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
-            Inserted::Done if self.ended_young(session.handle).await? => {
-                self.keeper.remove(session.handle, "replaced").await?;
+            Inserted::Done if self.keeper.ended_young(session.handle).await? => {
+                // Ended and not just removed: whoever ended it may find nothing any more whose token to take back.
+                self.end_handle(session.handle, "replaced").await?;
                 Err(SessionsError::Missing)
             }
             Inserted::Done => Ok((id, session)),
@@ -200,6 +204,7 @@ impl Sessions {
             last_seen_on: device,
             state: State::Active,
             version: 1,
+            carried: Default::default(),
         }
     }
 

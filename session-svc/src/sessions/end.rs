@@ -5,6 +5,7 @@
 
 use chassis::secret::Secret;
 
+use super::endings::Use;
 use super::keeper::Removed;
 use super::{Sessions, SessionsError};
 use crate::session::{Handle, Session, index};
@@ -34,7 +35,23 @@ pub struct EndAll {
     pub except: Option<Handle>,
     /// Why.
     pub cause: String,
+    /// What is good for one such ending.
+    pub once: Option<Once>,
 }
+
+/// Something that ends sessions once: what proves it is worth nothing afterwards.
+#[derive(Clone, Debug)]
+pub struct Once {
+    /// Its name at the issuer.
+    pub id: String,
+    /// When it may be forgotten, in milliseconds since the Unix epoch.
+    pub until_ms: u64,
+    /// The call it came with: the same one again is no second use.
+    pub request_id: Option<String>,
+}
+
+/// Cause of endings a provider told about.
+const BACK_CHANNEL: &str = "back_channel_logout";
 
 impl Sessions {
     /// Ends a session for whoever holds its secret ID; gives the hint for the provider's own sign-out.
@@ -59,7 +76,24 @@ impl Sessions {
 
     /// Ends all sessions asked for; tells how many. A provider session of somebody else than the person named is a
     /// malformed wish that ends nothing (Back-Channel Logout, section 2.6: both have to identify the same session).
+    ///
+    /// What is good once counts as used when the work is done: a call that failed on the way can be repeated, and one whose
+    /// use could not be noted has failed.
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
+        let Some(once) = &all.once else {
+            return self.end_each(all).await;
+        };
+        match self.keeper.used(&all.issuer, once).await? {
+            Use::Never => {}
+            Use::ByThisCall => return Ok(0),
+            Use::Before => return Err(SessionsError::RequestIdReused),
+        }
+        let count = self.end_each(all).await?;
+        self.keeper.note_use(&all.issuer, once).await?;
+        Ok(count)
+    }
+
+    async fn end_each(&self, all: &EndAll) -> Result<u32, SessionsError> {
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
         let index = match (sid, subject) {
             (Some(sid), _) => index::by_provider_sid(&all.issuer, sid),
@@ -75,7 +109,7 @@ impl Sessions {
                 });
             }
         }
-        self.mark_ended(&all.issuer, subject, sid).await?;
+        self.keeper.mark_ended(&all.issuer, subject, sid).await?;
         let concerned = |session: &Session| {
             Some(session.handle) != all.except && subject.is_none_or(|subject| subject == session.subject)
         };
@@ -102,14 +136,22 @@ impl Sessions {
         cause: &str,
     ) -> Result<Option<Session>, SessionsError> {
         match self.keeper.load(handle).await {
-            Ok(session) => self.mark_young(&session).await?,
+            Ok(session) => self.keeper.mark_young(&session).await?,
             // Removed below all the same: an unreadable record must not outlive the wish to end it.
             Err(SessionsError::Missing | SessionsError::Unreadable(_)) => {}
             Err(error) => return Err(error),
         }
         match self.keeper.remove(handle, cause).await? {
             Removed::Session(session) => {
-                if let Some(refresh_token) = session.tokens.refresh.clone() {
+                // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
+                let outlives = cause == BACK_CHANNEL
+                    && session
+                        .tokens
+                        .scope
+                        .text()
+                        .split(' ')
+                        .any(|scope| scope == "offline_access");
+                if let Some(refresh_token) = session.tokens.refresh.clone().filter(|_| !outlives) {
                     self.renew.revoke_later(refresh_token);
                 }
                 Ok(Some(*session))

@@ -11,7 +11,9 @@
 
 use chassis::secret::Secret;
 
-use super::{Sessions, SessionsError};
+use super::SessionsError;
+use super::end::Once;
+use super::keeper::Keeper;
 use crate::session::{Handle, Session, index};
 use crate::store::{Inserted, Record, Replaced};
 
@@ -21,10 +23,14 @@ const MARK_KEPT_MS: u64 = 120_000;
 /// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
 pub(super) const REQUEST_KEPT_MS: u64 = 600_000;
 
+/// How long what is good once is remembered at most: a day, more than any logout token lives.
+const ONCE_KEPT_MS: u64 = 86_400_000;
+
 /// Writes of one mark; losing more often means that as many younger marks are there.
 const MARK_ATTEMPTS: usize = 5;
 
-const MARK: &str = "mark";
+/// Keeps marks apart from whatever else is sealed.
+pub(super) const MARK: &str = "mark";
 
 /// Resolution of a time in an ID token.
 const SECOND_MS: u64 = 1_000;
@@ -44,7 +50,7 @@ struct Mark {
     subject: String,
 }
 
-impl Sessions {
+impl Keeper {
     /// Leaves a mark for sessions of a person or a provider session that are just being created.
     pub(super) async fn mark_ended(
         &self,
@@ -58,14 +64,14 @@ impl Sessions {
             (None, None) => return Ok(()),
         };
         let name = mark_name(&index);
-        let mut note = self.keeper.now_ms().to_be_bytes().to_vec();
+        let mut note = self.now_ms().to_be_bytes().to_vec();
         note.extend_from_slice(subject.unwrap_or_default().as_bytes());
         self.write_mark(&name, &note, MARK_KEPT_MS).await
     }
 
     /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated.
-    pub(super) async fn mark_young(&self, session: &Session) -> Result<(), SessionsError> {
-        let now_ms = self.keeper.now_ms();
+    pub(crate) async fn mark_young(&self, session: &Session) -> Result<(), SessionsError> {
+        let now_ms = self.now_ms();
         if now_ms.saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
             return Ok(());
         }
@@ -79,7 +85,7 @@ impl Sessions {
 
     /// Whether a session of this name ended while it was young.
     pub(super) async fn ended_young(&self, handle: Handle) -> Result<bool, SessionsError> {
-        Ok(self.keeper.store().load(&young_name(handle)).await?.is_some())
+        Ok(self.store().load(&young_name(handle)).await?.is_some())
     }
 
     /// The marks that concern a session.
@@ -102,10 +108,10 @@ impl Sessions {
     }
 
     async fn read_mark(&self, name: &str) -> Result<Option<Mark>, SessionsError> {
-        let Some(record) = self.keeper.store().load(name).await? else {
+        let Some(record) = self.store().load(name).await? else {
             return Ok(None);
         };
-        let note = self.keeper.seal().open_note(MARK, name, &record.payload)?;
+        let note = self.seal().open_note(MARK, name, &record.payload)?;
         let (time, subject) = note.split_first_chunk().ok_or(SessionsError::Internal)?;
         Ok(Some(Mark {
             version: record.version,
@@ -114,9 +120,31 @@ impl Sessions {
         }))
     }
 
+    /// Whether what is good for one ending has been used.
+    pub(super) async fn used(&self, issuer: &str, once: &Once) -> Result<Use, SessionsError> {
+        let name = once_name(issuer, once);
+        let Some(record) = self.store().load(&name).await? else {
+            return Ok(Use::Never);
+        };
+        let by = self.seal().open_note(MARK, &name, &record.payload)?;
+        let same_call = once.request_id.as_ref().is_some_and(|id| id.as_bytes() == by);
+        Ok(if same_call { Use::ByThisCall } else { Use::Before })
+    }
+
+    /// Notes that it has been used, by which call.
+    pub(super) async fn note_use(&self, issuer: &str, once: &Once) -> Result<(), SessionsError> {
+        let by = once.request_id.as_deref().unwrap_or_default();
+        let kept_ms = once
+            .until_ms
+            .saturating_sub(self.now_ms())
+            .clamp(MARK_KEPT_MS, ONCE_KEPT_MS);
+        self.write_mark(&once_name(issuer, once), by.as_bytes(), kept_ms)
+            .await
+    }
+
     async fn write_mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<(), SessionsError> {
-        let now_ms = self.keeper.now_ms();
-        let payload = self.keeper.seal().seal_note(MARK, name, note)?;
+        let now_ms = self.now_ms();
+        let payload = self.seal().seal_note(MARK, name, note)?;
         let mut record = Record {
             name: name.to_owned(),
             version: 1,
@@ -128,21 +156,15 @@ impl Sessions {
         for _ in 0..MARK_ATTEMPTS {
             // An empty event: watchers pass it over.
             record.version = 1;
-            if self.keeper.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
+            if self.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
                 return Ok(());
             }
-            let Some(there) = self.keeper.store().load(name).await? else {
+            let Some(there) = self.store().load(name).await? else {
                 continue;
             };
             record.version = there.version.saturating_add(1);
             record.created_at_ms = there.created_at_ms;
-            if self
-                .keeper
-                .store()
-                .replace(record.clone(), there.version, None)
-                .await?
-                == Replaced::Done
-            {
+            if self.store().replace(record.clone(), there.version, None).await? == Replaced::Done {
                 return Ok(());
             }
         }
@@ -170,6 +192,21 @@ impl Marks {
         };
         ends(&self.subject, &after.subject) || ends(&self.sid, &after.sid)
     }
+}
+
+/// Whether what is good once has been used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Not yet.
+    Never,
+    /// By the very call that asks again.
+    ByThisCall,
+    /// By another one.
+    Before,
+}
+
+fn once_name(issuer: &str, once: &Once) -> String {
+    index::hashed(&[b"once", issuer.as_bytes(), once.id.as_bytes()])
 }
 
 fn mark_name(index: &str) -> String {

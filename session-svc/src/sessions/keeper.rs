@@ -10,7 +10,7 @@ use super::SessionsError;
 use super::ports::{Seal, SealError};
 use crate::session::change::{Change, Kind};
 use crate::session::{Handle, Lifetime, Session, index};
-use crate::store::{Cursor, Inserted, Record, Replaced, SessionStore};
+use crate::store::{Cursor, Inserted, Record, Replaced, SessionStore, StoreError};
 
 /// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
 const WRITE_ATTEMPTS: usize = 8;
@@ -123,10 +123,12 @@ impl Keeper {
     /// A record that cannot be read is removed all the same.
     pub async fn remove(&self, handle: Handle, cause: &str) -> Result<Removed, SessionsError> {
         let name = handle.to_string();
-        let Some(record) = self.store.load(&name).await? else {
-            return Ok(Removed::Nothing);
+        let seen = match self.store.load(&name).await {
+            Ok(Some(record)) => self.open(&record).ok(),
+            Ok(None) => return Ok(Removed::Nothing),
+            Err(StoreError::Corrupt) => None,
+            Err(error) => return Err(error.into()),
         };
-        let seen = self.open(&record).ok();
         let now_ms = self.now_ms();
         let change = Change {
             kind: Kind::Ended,
@@ -142,10 +144,13 @@ impl Keeper {
             at_ms: now_ms,
             cause: cause.to_owned(),
         };
-        let Some(removed) = self.store.remove(&name, self.seal.seal_change(&change)?).await? else {
-            return Ok(Removed::Nothing);
+        let removed = match self.store.remove(&name, self.seal.seal_change(&change)?).await {
+            Ok(Some(removed)) => self.open(&removed).map_err(SessionsError::from),
+            Ok(None) => return Ok(Removed::Nothing),
+            Err(error @ StoreError::Corrupt) => Err(error.into()),
+            Err(error) => return Err(error.into()),
         };
-        match self.open(&removed) {
+        match removed {
             Ok(session) if session.is_valid(&self.lifetime, now_ms) => {
                 Ok(Removed::Session(Box::new(session)))
             }

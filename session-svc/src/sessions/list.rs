@@ -65,6 +65,16 @@ impl Sessions {
         })
     }
 
+    /// The token of the page that begins behind a session of a person's list.
+    pub fn page_token_behind(&self, session: &Session) -> Result<String, SessionsError> {
+        let index = index::by_subject(&session.issuer, &session.subject);
+        let cursor = Cursor {
+            created_at_ms: session.created_at_ms,
+            name: session.handle.to_string(),
+        };
+        self.write_token(&index, &cursor)
+    }
+
     fn write_token(&self, index: &str, cursor: &Cursor) -> Result<String, SessionsError> {
         let mut note = cursor.created_at_ms.to_be_bytes().to_vec();
         note.extend_from_slice(cursor.name.as_bytes());

@@ -16,6 +16,7 @@ pub mod keeper;
 mod list;
 pub mod ports;
 mod read;
+pub mod sealed_notes;
 mod update;
 mod watch;
 
@@ -26,7 +27,7 @@ use ring::rand::SystemRandom;
 
 pub use access_token::Granted;
 pub use create::{Created, FINGERPRINT_BYTES, NewSession};
-pub use end::{EndAll, Ended};
+pub use end::{EndAll, Ended, Once};
 pub(crate) use endings::claims_of;
 pub use error::SessionsError;
 pub use list::Page;
@@ -41,6 +42,11 @@ use ports::Renew;
 pub struct Limits {
     /// A token counts as expired when less than this is left, in milliseconds.
     pub token_expiry_margin_ms: u64,
+    /// A valid token is refreshed in the background when it will count as expired within this time, in milliseconds;
+    /// 0 for never.
+    pub refresh_ahead_ms: u64,
+    /// What other replicas wait when the one that refreshes dies.
+    pub refresh_lease: Duration,
     /// How long an access token lives whose provider did not say, in milliseconds.
     pub default_token_lifetime_ms: u64,
     /// Most bytes a sealed session may take.

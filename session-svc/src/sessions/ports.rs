@@ -58,6 +58,9 @@ pub trait Renew: Send + Sync + 'static {
     /// Gives the session after a refresh that is newer than the one `seen`; however many ask, one grant is made.
     async fn refreshed(&self, seen: Session) -> Result<Session, RenewError>;
 
+    /// Renews tokens that are still good, later and without telling anybody; however many ask, one grant is made.
+    fn refresh_later(&self, seen: Session);
+
     /// Revokes the refresh token of a session that ended, later and without telling anybody (RFC 7009).
     fn revoke_later(&self, refresh_token: Secret<String>);
 }

@@ -19,6 +19,7 @@ impl Sessions {
         device: Option<Device>,
     ) -> Result<(Session, bool), SessionsError> {
         let session = self.keeper.load(handle).await?;
+        self.refresh_ahead(&session);
         let lifetime = *self.keeper.lifetime();
         let now_ms = self.keeper.now_ms();
         if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {

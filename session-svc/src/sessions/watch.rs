@@ -61,7 +61,12 @@ struct Watch {
 impl Sessions {
     /// Watches sessions; goes on after `resume` if that position is still known.
     pub async fn watch(&self, scope: Scope, resume: Option<String>) -> Result<Watching, SessionsError> {
-        let published = self.keeper.store().published(resume.clone()).await?;
+        // A watch that has told nothing yet can be resumed as well: nothing is lost between two of them.
+        let position = match resume {
+            Some(position) => position,
+            None => self.keeper.store().position().await?,
+        };
+        let published = self.keeper.store().published(Some(position.clone())).await?;
         // The first beat comes at once: it tells the consumer that it is listening.
         let mut beat = interval_at(Instant::now(), self.limits.watch_heartbeat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -69,7 +74,7 @@ impl Sessions {
             published,
             seal: self.keeper.shared_seal(),
             scope,
-            position: resume.unwrap_or_default(),
+            position,
             beat,
             sessions: self.clone(),
             over: false,

@@ -1,6 +1,7 @@
 //! How the adapters that write bytes write a record.
 //!
-//! Layout, big-endian; scripts compare the version and the expiry as bytes at these places:
+//! Layout, big-endian; scripts compare the version and the expiry as bytes at these places, and find a removed
+//! record's indexes by it:
 //! ```text
 //! offset 0   format (1)
 //!        1   version            u64
@@ -31,16 +32,33 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
     let indexes = &record.indexes[..record.indexes.len().min(usize::from(u8::MAX))];
     bytes.push(indexes.len() as u8);
     for index in indexes {
-        let (packed, flag) = match pack(index) {
-            Some(packed) => (packed, PACKED),
-            None => (index.as_bytes().to_vec(), 0),
-        };
-        let packed = &packed[..packed.len().min(usize::from(PACKED - 1))];
-        bytes.extend((packed.len() as u16 | flag).to_be_bytes());
-        bytes.extend(packed);
+        bytes.extend(index_name(index));
     }
     bytes.extend(&record.payload);
     bytes
+}
+
+/// The name of an index as a record holds it: its length, then its bytes.
+pub(super) fn index_name(index: &str) -> Vec<u8> {
+    let (bytes, flag) = match pack(index) {
+        Some(packed) => (packed, PACKED),
+        None => (index.as_bytes().to_vec(), 0),
+    };
+    let bytes = &bytes[..bytes.len().min(usize::from(PACKED - 1))];
+    [&(bytes.len() as u16 | flag).to_be_bytes()[..], bytes].concat()
+}
+
+/// The name of an index that stands at the beginning, and what follows it.
+pub(super) fn read_index_name(bytes: &[u8]) -> Option<(String, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let length = u16::from_be_bytes(*length);
+    let (index, rest) = rest.split_at_checked(usize::from(length & !PACKED))?;
+    let index = if length & PACKED == 0 {
+        String::from_utf8(index.to_vec()).ok()?
+    } else {
+        unpack(index)
+    };
+    Some((index, rest))
 }
 
 /// The record of `name` from its bytes; `Corrupt` if they are not what `encode` writes.
@@ -59,14 +77,8 @@ fn parse(name: &str, bytes: &[u8]) -> Option<Record> {
     let (&count, mut rest) = rest.split_first()?;
     let mut indexes = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
-        let (length, after) = rest.split_first_chunk::<2>()?;
-        let length = u16::from_be_bytes(*length);
-        let (index, after) = after.split_at_checked(usize::from(length & !PACKED))?;
-        indexes.push(if length & PACKED == 0 {
-            String::from_utf8(index.to_vec()).ok()?
-        } else {
-            unpack(index)
-        });
+        let (index, after) = read_index_name(rest)?;
+        indexes.push(index);
         rest = after;
     }
     let payload = rest.to_vec();
@@ -135,6 +147,24 @@ mod tests {
                     payload,
                 },
             )
+    }
+
+    #[test]
+    fn what_format_1_wrote_is_read() {
+        let written = b"\x01\0\0\0\0\0\0\0\x07\0\0\x01\x8b\xcf\xe5\x68\0\0\0\x01\x8b\xcf\xe5\x67\xff\x02\
+            \x80\x02\xab\xcd\0\x04XY-1sealed";
+        let expected = Record {
+            name: "name".to_owned(),
+            version: 7,
+            expires_at_ms: 1_700_000_000_000,
+            created_at_ms: 1_699_999_999_999,
+            indexes: vec!["abcd".to_owned(), "XY-1".to_owned()],
+            payload: b"sealed".to_vec(),
+        };
+        assert_eq!(decode("name", written).unwrap(), expected);
+        assert_eq!(encode(&expected), written);
+        let newer = [&[FORMAT + 1], &written[1..]].concat();
+        assert!(matches!(decode("name", &newer), Err(StoreError::Corrupt)));
     }
 
     proptest! {

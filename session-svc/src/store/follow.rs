@@ -67,6 +67,11 @@ pub(super) fn follow<L: EventLog>(
     .boxed()
 }
 
+/// The position of event `number`.
+pub(super) fn position(origin: &str, number: u64) -> String {
+    format!("{origin}-{number}")
+}
+
 fn parse(position: &str, origin: &str) -> Option<u64> {
     let (from, number) = position.rsplit_once('-')?;
     if from == origin { number.parse().ok() } else { None }
@@ -94,7 +99,7 @@ impl<L: EventLog> Follower<L> {
                 self.pending.push_back(Published::Missed);
             }
             self.after = number;
-            let position = format!("{}-{number}", self.origin);
+            let position = position(&self.origin, number);
             self.pending.push_back(Published::Event { position, payload });
         }
     }

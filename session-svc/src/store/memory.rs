@@ -10,6 +10,8 @@
 //!
 //! Deliberately absent: anything that survives the process.
 
+mod inspect;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -305,6 +307,10 @@ impl SessionStore for MemoryStore {
             latest,
             after.as_deref(),
         ))
+    }
+
+    async fn position(&self) -> Result<String, StoreError> {
+        Ok(follow::position(&self.origin, *self.kept.latest.borrow()))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -12,6 +12,7 @@
 mod codec;
 pub mod file;
 mod follow;
+pub mod inspect;
 mod leases;
 pub mod memory;
 mod open;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
-pub use self::open::{OpenError, open};
+pub use self::open::{OpenError, open, open_from, open_inspected};
 
 /// Name of a record: the session's handle, a one-way hash of its secret ID (32 hexadecimal digits).
 pub type RecordName = String;
@@ -137,10 +138,12 @@ pub trait SessionStore: Send + Sync + 'static {
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError>;
 
-    /// Removes a record and its index entries and publishes `event`; `None` if there was none.
+    /// Removes a record and its index entries and publishes `event`; `None` if there was none. One that cannot be
+    /// read is removed as well, and told as `Corrupt`.
     async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
-    /// Records of an index, the newest first, at most `limit`, after `after`.
+    /// Records of an index, the newest first, at most `limit`, after `after`. Those that cannot be read are passed over
+    /// and logged.
     async fn list(
         &self,
         index: &str,
@@ -172,6 +175,9 @@ pub trait SessionStore: Send + Sync + 'static {
         &self,
         after: Option<String>,
     ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError>;
+
+    /// The newest position: `published` after it tells everything that is written from now on.
+    async fn position(&self) -> Result<String, StoreError>;
 
     /// Answers if the store can do its work now.
     async fn check(&self) -> Result<(), StoreError>;

@@ -1,11 +1,13 @@
 //! From settings to a store.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use chassis::clock::Clock;
 
 use super::SessionStore;
 use super::file::{FileError, FileStore};
+use super::inspect::InspectedStore;
 use super::memory::{DEFAULT_CAPACITY, MemoryStore};
 use super::redis::{RedisStore, SetupError};
 use super::url::StoreSettings;
@@ -28,9 +30,42 @@ pub async fn open(
     settings: &StoreSettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn SessionStore>, OpenError> {
+    open_from(settings, None, clock).await
+}
+
+/// As [`open`], with the file the settings came from: a shared store whose password or servers change there goes
+/// over to them.
+///
+/// # Errors
+/// As for [`open`].
+pub async fn open_from(
+    settings: &StoreSettings,
+    came_from: Option<&Path>,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn SessionStore>, OpenError> {
+    let opened: Arc<dyn SessionStore> = Box::pin(opened(settings, came_from, clock)).await?;
+    Ok(opened)
+}
+
+/// As [`open`], for an operator, who may look into it.
+///
+/// # Errors
+/// As for [`open`].
+pub async fn open_inspected(
+    settings: &StoreSettings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn InspectedStore>, OpenError> {
+    opened(settings, None, clock).await
+}
+
+async fn opened(
+    settings: &StoreSettings,
+    came_from: Option<&Path>,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn InspectedStore>, OpenError> {
     Ok(match settings {
         StoreSettings::Memory => Arc::new(MemoryStore::new(clock, DEFAULT_CAPACITY)),
         StoreSettings::File(path) => Arc::new(FileStore::open(path, clock)?),
-        StoreSettings::Redis(settings) => Arc::new(RedisStore::open(settings, clock).await?),
+        StoreSettings::Redis(settings) => Arc::new(RedisStore::open(settings, came_from, clock).await?),
     })
 }

@@ -77,6 +77,11 @@ impl KeyRing {
         Ok(Self(vec![Key::new(&key)]))
     }
 
+    /// Ids of the keys, the one in use first.
+    pub(super) fn ids(&self) -> impl Iterator<Item = [u8; KEY_ID_BYTES]> {
+        self.0.iter().map(|key| key.id)
+    }
+
     /// The id of the key that seals, and its key for the record named.
     pub(super) fn sealing_key(&self, name: &str) -> Option<([u8; KEY_ID_BYTES], LessSafeKey)> {
         let key = self.0.first()?;

@@ -9,12 +9,15 @@
 //! - What a text is for, its name and its version are authenticated, each with its length: a record that was
 //!   swapped, rolled back or moved does not open.
 //! - The first key of the ring seals, every key opens.
-//! - The format byte names how a text is sealed; what is inside is [`wire`]'s business.
+//! - The format byte names how a text is sealed; what is inside is [`wire`]'s business. A text of another format is
+//!   refused as such, and left alone (docs/decisions/stored-format.md).
 //!
 //! Deliberately absent: compression, which would tell a listener on the store how alike two claims are.
 
 mod jwt;
 pub mod keys;
+mod reseal;
+mod unknown;
 mod wire;
 
 use chassis::secret::Reloading;
@@ -22,6 +25,7 @@ use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 use ring::rand::{SecureRandom, SystemRandom};
 
 pub use keys::{KeyRing, MalformedKey};
+pub use reseal::{KeyId, Use};
 
 use crate::session::Session;
 use crate::session::change::Change;
@@ -164,3 +168,6 @@ impl Seal for Vault {
 #[cfg(test)]
 #[path = "vault_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod format_tests;

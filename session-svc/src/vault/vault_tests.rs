@@ -7,8 +7,8 @@ use super::*;
 use crate::session::change::Kind;
 use crate::session::{AccessToken, Claims, Device, Scope, SessionId, State, TokenSet};
 
-const OLD: &str = "00";
-const NEW: &str = "ff";
+pub(super) const OLD: &str = "00";
+pub(super) const NEW: &str = "ff";
 
 fn ring(keys: &[&str]) -> KeyRing {
     KeyRing::parse(
@@ -20,12 +20,12 @@ fn ring(keys: &[&str]) -> KeyRing {
     .unwrap()
 }
 
-fn vault(keys: &[&str]) -> Vault {
+pub(super) fn vault(keys: &[&str]) -> Vault {
     Vault::new(Reloading::new(ring(keys)))
 }
 
 /// A session of the usual size: an opaque access and refresh token, an ID token with five claims.
-fn session() -> Session {
+pub(super) fn session() -> Session {
     let serde_json::Value::Object(user) = serde_json::json!({
         "sub": "auth0|5f7c8ec7c33c6c004bbafe82", "name": "Ada Lovelace", "email": "ada@example.com",
         "email_verified": true, "picture": "https://cdn.example.com/avatars/ada.png",
@@ -76,6 +76,7 @@ fn session() -> Session {
         },
         state: State::NeedsSignIn,
         version: 7,
+        carried: Default::default(),
     }
 }
 
@@ -91,6 +92,7 @@ fn a_session_comes_back_as_it_was() {
     );
 }
 
+// conformance: B-028
 #[test]
 fn nothing_readable_is_in_a_sealed_session() {
     let session = session();

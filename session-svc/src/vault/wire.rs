@@ -1,8 +1,9 @@
 //! How a session is written down inside its sealed text: protobuf messages of our own, never sent anywhere.
 //!
 //! Invariants
-//! - Field numbers are never used for something else; a field that is new is optional, so that replicas of two
-//!   releases read each other's sessions during a rollout.
+//! - Field numbers are never used for something else; a field that is new is optional, and belongs to the session's own
+//!   message with the next number, so that replicas of two releases read each other's sessions during a rollout.
+//! - What a newer release added is carried along and written back as it came; the messages inside are closed.
 //! - Times near the session's beginning are written as the distance to it, which takes fewer bytes.
 //!
 //! Deliberately absent: the handle and the version, which the record's name and version say already.
@@ -13,9 +14,13 @@ use chassis::secret::Secret;
 use prost::Message;
 
 use super::jwt::KeptToken;
+use super::unknown::fields_above;
 use crate::session::change::{Change, Kind};
-use crate::session::{AccessToken, Claims, Device, Handle, Scope, Session, State, TokenSet};
+use crate::session::{AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, TokenSet};
 use crate::sessions::ports::SealError;
+
+/// The last field of [`KeptSession`] this release knows.
+const LAST_FIELD: u64 = 19;
 
 /// The usual token type, written as nothing.
 const BEARER: &str = "Bearer";
@@ -137,11 +142,14 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
         last_seen_on: Some(last_seen_on),
         needs_sign_in: session.state == State::NeedsSignIn,
     };
-    Ok(kept.encode_to_vec())
+    let mut bytes = kept.encode_to_vec();
+    bytes.extend_from_slice(session.carried.bytes());
+    Ok(bytes)
 }
 
 pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Result<Session, SealError> {
     let kept = KeptSession::decode(bytes).map_err(malformed)?;
+    let carried = fields_above(LAST_FIELD, bytes).ok_or(SealError::NotReadable)?;
     let created_at_ms = kept.created_at_ms;
     let at = |after_ms: i64| created_at_ms.saturating_add_signed(after_ms);
     let access = kept.access_token.map(|token| AccessToken {
@@ -189,6 +197,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Resu
             State::Active
         },
         version,
+        carried: Carried::new(carried),
     })
 }
 

@@ -143,3 +143,16 @@ pub(crate) async fn a_stream_tells_only_what_comes_after_it_began(bench: &Bench)
     publish(&bench.store, b"after").await;
     assert_eq!(heard(&mut stream).await.0, b"after");
 }
+
+pub(crate) async fn the_newest_position_is_one_to_go_on_from(bench: &Bench) {
+    // Also in a store nothing was ever written to.
+    let first = bench.store.position().await.unwrap();
+    publish(&bench.store, b"one").await;
+    let second = bench.other.position().await.unwrap();
+    publish(&bench.other, b"two").await;
+    let mut stream = bench.store.published(Some(first)).await.unwrap();
+    assert_eq!(heard(&mut stream).await.0, b"one");
+    assert_eq!(heard(&mut stream).await.0, b"two");
+    let mut stream = bench.other.published(Some(second)).await.unwrap();
+    assert_eq!(heard(&mut stream).await.0, b"two");
+}

@@ -150,6 +150,7 @@ macro_rules! cases {
             events: a_foreign_position_is_told_as_missed,
             events: a_position_that_was_dropped_is_told_as_missed,
             events: a_stream_tells_only_what_comes_after_it_began,
+            events: the_newest_position_is_one_to_go_on_from,
         }
     };
 }

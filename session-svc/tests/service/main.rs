@@ -7,6 +7,14 @@
 )]
 
 mod access_tokens;
-mod lifecycle;
+mod creating;
+mod ending;
+mod listing;
+mod malformed;
+mod reading;
+mod requests;
 mod support;
+mod token_races;
+mod token_refresh;
+mod updating;
 mod watching;

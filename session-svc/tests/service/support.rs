@@ -8,13 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chassis::clock::ManualClock;
 use chassis::readiness::Readiness;
-use chassis::runtime::Runtime;
+use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked};
 use prometheus::Registry;
-use session_proto::error::{metadata_of, reason_of};
+use session_proto::v1;
 use session_proto::v1::session_service_client::SessionServiceClient;
-use session_proto::v1::{self, ErrorReason};
 use session_svc::refresh::Provider;
 use session_svc::session::Lifetime;
 use session_svc::sessions::Limits;
@@ -25,8 +24,9 @@ use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 use tonic::transport::Channel;
+
+pub(crate) use crate::requests::*;
 
 pub(crate) const ISSUER: &str = "https://issuer.example";
 pub(crate) const START_MS: u64 = 1_700_000_000_000;
@@ -93,6 +93,10 @@ impl TestProvider {
     pub(crate) async fn wait_for_grants(&self, count: usize) {
         let mut grants = self.0.grants.subscribe();
         within(grants.wait_for(|grants| *grants >= count)).await.unwrap();
+    }
+
+    pub(crate) fn has_revoked(&self, token: &str) -> bool {
+        self.0.revoked.borrow().iter().any(|other| other == token)
     }
 
     pub(crate) async fn wait_for_revoked(&self, token: &str) {
@@ -195,6 +199,8 @@ pub(crate) fn lifetime() -> Lifetime {
 pub(crate) fn limits() -> Limits {
     Limits {
         token_expiry_margin_ms: 60_000,
+        refresh_ahead_ms: 0,
+        refresh_lease: session_svc::refresh::DEFAULT_LEASE,
         default_token_lifetime_ms: 300_000,
         max_bytes: 4_096,
         max_per_subject: 0,
@@ -266,67 +272,10 @@ async fn service(
         shutdown: shutdown.clone(),
         readiness: Readiness::new(),
         metrics: Registry::new(),
+        workers: Workers::here(),
     };
     tokio::spawn(async move { serve(parts, listener, None, runtime).await.unwrap() });
     SessionServiceClient::connect(address).await.unwrap()
-}
-
-/// Alice, just signed in, with an access token for five minutes and a refresh token.
-pub(crate) fn alice() -> v1::CreateSessionRequest {
-    v1::CreateSessionRequest {
-        issuer: ISSUER.to_owned(),
-        user: Some(claims(serde_json::json!({"sub": "alice", "name": "Alice"}))),
-        tokens: Some(v1::TokenSet {
-            access_token: "access-0".to_owned(),
-            scope: "openid email".to_owned(),
-            refresh_token: "refresh-0".to_owned(),
-            id_token: "hint".to_owned(),
-            ..Default::default()
-        }),
-        provider_sid: "sid-1".to_owned(),
-        ..Default::default()
-    }
-}
-
-pub(crate) fn claims(json: serde_json::Value) -> prost_types::Struct {
-    session_proto::claims::to_struct(json.as_object().unwrap())
-}
-
-pub(crate) fn by_id(id: &str) -> v1::GetSessionRequest {
-    v1::GetSessionRequest {
-        by: Some(v1::get_session_request::By::SessionId(id.to_owned())),
-    }
-}
-
-pub(crate) fn end(id: &str) -> v1::EndSessionRequest {
-    v1::EndSessionRequest {
-        by: Some(v1::end_session_request::By::SessionId(id.to_owned())),
-        cause: String::new(),
-    }
-}
-
-pub(crate) fn token(id: &str) -> v1::GetAccessTokenRequest {
-    v1::GetAccessTokenRequest {
-        session_id: id.to_owned(),
-        ..Default::default()
-    }
-}
-
-pub(crate) fn forced(id: &str) -> v1::GetAccessTokenRequest {
-    v1::GetAccessTokenRequest {
-        force_refresh: true,
-        ..token(id)
-    }
-}
-
-pub(crate) fn reason<T: std::fmt::Debug>(answer: Result<T, Status>) -> ErrorReason {
-    reason_of(&answer.unwrap_err()).unwrap()
-}
-
-pub(crate) fn field<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
-    let status = answer.unwrap_err();
-    assert_eq!(reason_of(&status), Some(ErrorReason::ErrInvalidArgument));
-    metadata_of(&status).remove("field").unwrap()
 }
 
 /// Nothing in these tests takes this long.

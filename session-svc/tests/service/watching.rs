@@ -110,3 +110,26 @@ async fn a_watch_that_mixes_a_handle_with_a_person_is_refused() {
         "handle"
     );
 }
+
+#[tokio::test]
+async fn a_watch_that_was_told_nothing_can_be_resumed() {
+    let mut world = world().await;
+    let mut stream = world
+        .one
+        .watch_sessions(v1::WatchSessionsRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    let beat = within(stream.message()).await.unwrap().unwrap();
+    assert_eq!(beat.kind(), Kind::Heartbeat);
+    drop(stream);
+    let created = world.create(alice()).await;
+    let request = v1::WatchSessionsRequest {
+        resume_token: beat.resume_token,
+        ..Default::default()
+    };
+    let mut stream = world.two.watch_sessions(request).await.unwrap().into_inner();
+    let event = next(&mut stream).await;
+    assert_eq!(event.kind(), Kind::Created);
+    assert_eq!(event.handle, created.session.unwrap().handle);
+}

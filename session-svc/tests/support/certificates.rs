@@ -12,58 +12,63 @@ pub(crate) struct Certificates {
     directory: TempDir,
 }
 
+/// A key and a certificate in one step.
+const NEW: [&str; 9] = [
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-days",
+    "2",
+];
+
 impl Certificates {
     /// Makes all of them.
     pub(crate) fn make() -> Self {
         let made = Self {
             directory: tempfile::tempdir().unwrap(),
         };
-        let (key, cert) = (made.path("ca.key"), made.path("ca.pem"));
-        let new = [
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
-        ];
-        openssl(
-            &new,
-            &[("-keyout", &key), ("-out", &cert)],
-            &["-subj", "/CN=test authority"],
-        );
-        for (name, extension) in [
-            ("server", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
-            ("client", "extendedKeyUsage=clientAuth"),
-        ] {
-            let (leaf_key, leaf) = (
-                made.path(&format!("{name}.key")),
-                made.path(&format!("{name}.pem")),
-            );
-            let subject = format!("/CN={name}");
-            let options = [
-                "-addext",
-                extension,
-                "-addext",
-                "basicConstraints=critical,CA:FALSE",
-                "-subj",
-                &subject,
-            ];
-            let files = [
-                ("-CA", &cert),
-                ("-CAkey", &key),
-                ("-keyout", &leaf_key),
-                ("-out", &leaf),
-            ];
-            openssl(&new, &files, &options);
-        }
+        made.authority("ca");
+        made.issue("ca", "server", "subjectAltName=IP:127.0.0.1,DNS:localhost");
+        made.issue("ca", "client", "extendedKeyUsage=clientAuth");
         made
     }
 
-    /// One of `ca`, `server`, `client`, with `.pem` or `.key`.
+    /// Makes an authority: `NAME.pem` and `NAME.key`.
+    pub(crate) fn authority(&self, name: &str) {
+        let (key, cert) = (
+            self.path(&format!("{name}.key")),
+            self.path(&format!("{name}.pem")),
+        );
+        let subject = format!("/CN=test authority {name}");
+        openssl(&NEW, &[("-keyout", &key), ("-out", &cert)], &["-subj", &subject]);
+    }
+
+    /// Makes a certificate of an authority, with one extension: `NAME.pem` and `NAME.key`.
+    pub(crate) fn issue(&self, authority: &str, name: &str, extension: &str) {
+        let file = |name: &str, kind: &str| self.path(&format!("{name}.{kind}"));
+        let subject = format!("/CN={name}");
+        let options = [
+            "-addext",
+            extension,
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-subj",
+            &subject,
+        ];
+        let files = [
+            ("-CA", &file(authority, "pem")),
+            ("-CAkey", &file(authority, "key")),
+            ("-keyout", &file(name, "key")),
+            ("-out", &file(name, "pem")),
+        ];
+        openssl(&NEW, &files, &options);
+    }
+
+    /// A file: `ca`, `server`, `client` or what was made since, with `.pem` or `.key`.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

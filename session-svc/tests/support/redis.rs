@@ -1,5 +1,5 @@
-//! Real Redis servers for tests: each on a free port of loopback, in a directory of its own, killed when
-//! dropped.
+//! Real Redis and Valkey servers for tests: each on a free port of loopback, in a directory of its own, killed
+//! when dropped.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 #![expect(dead_code, reason = "each test uses its part of it")]
@@ -18,12 +18,31 @@ const START: Duration = Duration::from_secs(20);
 /// Attempts to start on a free port: another process may take it first.
 const ATTEMPTS: usize = 5;
 
-/// A running `redis-server`.
+/// Which program serves.
+#[derive(Clone, Copy)]
+pub(crate) enum Engine {
+    Redis,
+    Valkey,
+}
+
+impl Engine {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Redis => "redis-server",
+            Self::Valkey => "valkey-server",
+        }
+    }
+}
+
+/// A running server.
 pub(crate) struct RedisServer {
+    engine: Engine,
     child: Option<Child>,
     directory: TempDir,
     /// Its port on 127.0.0.1 (TLS if it was started with `--tls-port PORT`).
     pub(crate) port: u16,
+    /// A second port, for TLS, if its arguments name `TLSPORT`.
+    pub(crate) tls_port: u16,
     arguments: Vec<String>,
     /// Configuration file's content; Sentinels need one.
     configuration: Option<String>,
@@ -39,40 +58,49 @@ pub(crate) fn free_port() -> u16 {
 }
 
 impl RedisServer {
-    /// Starts one without persistence, with further arguments; `PORT` in them becomes its port.
+    /// Starts one without persistence, with further arguments; `PORT` in them becomes its port, `TLSPORT` another.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        Self::start_with(arguments, None)
+        Self::start_on(Engine::Redis, arguments)
     }
 
-    /// Starts a Sentinel with this configuration.
-    pub(crate) fn start_sentinel(configuration: &str) -> Self {
-        Self::start_with(&["--sentinel"], Some(configuration.to_owned()))
+    /// The same, saying which program.
+    pub(crate) fn start_on(engine: Engine, arguments: &[&str]) -> Self {
+        Self::start_with(engine, arguments, None)
     }
 
-    fn start_with(arguments: &[&str], configuration: Option<String>) -> Self {
+    /// Starts a Sentinel with this configuration and further arguments.
+    pub(crate) fn start_sentinel(engine: Engine, configuration: &str, arguments: &[&str]) -> Self {
+        let arguments = [&["--sentinel"], arguments].concat();
+        Self::start_with(engine, &arguments, Some(configuration.to_owned()))
+    }
+
+    fn start_with(engine: Engine, arguments: &[&str], configuration: Option<String>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let mut server = Self {
+            engine,
             child: None,
             directory,
             port: 0,
+            tls_port: 0,
             arguments,
             configuration,
         };
         for _ in 0..ATTEMPTS {
-            server.port = free_port();
+            (server.port, server.tls_port) = (free_port(), free_port());
             server.launch();
             if server.answers() {
                 return server;
             }
             server.kill();
         }
-        panic!("redis-server does not start: {}", server.log());
+        panic!("{} does not start: {}", engine.program(), server.log());
     }
 
     fn launch(&mut self) {
         let port = self.port.to_string();
-        let mut command = Command::new("redis-server");
+        let program = self.engine.program();
+        let mut command = Command::new(program);
         if let Some(configuration) = &self.configuration {
             std::fs::write(self.file("conf"), configuration).unwrap();
             command.arg(self.file("conf")).args(["--bind", "127.0.0.1"]);
@@ -89,14 +117,12 @@ impl RedisServer {
                 "no",
             ]);
         }
-        if !self.arguments.iter().any(|argument| argument == "--tls-port") {
+        if !self.arguments.iter().any(|argument| argument == "--port") {
             command.args(["--port", &port]);
         }
-        command.args(
-            self.arguments
-                .iter()
-                .map(|argument| argument.replace("PORT", &port)),
-        );
+        let tls_port = self.tls_port.to_string();
+        let ports = |argument: &String| argument.replace("TLSPORT", &tls_port).replace("PORT", &port);
+        command.args(self.arguments.iter().map(ports));
         command.arg("--dir").arg(self.directory.path());
         let log = std::fs::File::create(self.directory.path().join("log")).unwrap();
         command
@@ -105,7 +131,7 @@ impl RedisServer {
             .stdout(log);
         let started = command.spawn();
         self.child = Some(started.unwrap_or_else(|error| {
-            panic!("redis-server cannot be started ({error}): install it with `apt-get install redis-server`")
+            panic!("{program} cannot be started ({error}): install it with `apt-get install {program}`")
         }));
     }
 
@@ -132,6 +158,11 @@ impl RedisServer {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
+    /// Changes the arguments it is started again with.
+    pub(crate) fn set_arguments(&mut self, arguments: &[&str]) {
+        self.arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    }
+
     /// Kills it at once.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -144,11 +175,7 @@ impl RedisServer {
     pub(crate) fn start_again(&mut self) {
         self.kill();
         self.launch();
-        assert!(
-            self.answers(),
-            "redis-server does not start again: {}",
-            self.log()
-        );
+        assert!(self.answers(), "the server does not start again: {}", self.log());
     }
 
     /// Stops (`STOP`) or continues (`CONT`) the process, as a frozen machine would.
@@ -169,6 +196,25 @@ impl RedisServer {
         ask(self.port, command)
     }
 
+    /// Waits until the replicas have everything this master has now.
+    pub(crate) fn wait_until_copied(&self) {
+        let started = Instant::now();
+        let written = number(&self.ask("INFO replication"), "master_repl_offset:").unwrap();
+        loop {
+            let facts = self.ask("INFO replication");
+            let replicas: Vec<&str> = facts
+                .lines()
+                .filter(|line| line.contains("state=online"))
+                .collect();
+            let copied = |replica: &&str| number(replica, "offset=").is_some_and(|offset| offset >= written);
+            if !replicas.is_empty() && replicas.iter().all(copied) {
+                return;
+            }
+            assert!(started.elapsed() < START, "the replica does not follow: {facts}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// A file in the server's directory.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         Path::new(self.directory.path()).join(name)
@@ -178,6 +224,68 @@ impl RedisServer {
 impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// The number behind a name in what a server says of itself.
+fn number(facts: &str, name: &str) -> Option<u64> {
+    let digits = facts.split_once(name)?.1;
+    let end = digits.find(|character: char| !character.is_ascii_digit());
+    digits[..end.unwrap_or(digits.len())].parse().ok()
+}
+
+/// Hears every command clients send to a server, scripts' own excluded.
+pub(crate) struct Monitor {
+    lines: tokio::sync::Mutex<tokio::io::Lines<tokio::io::BufReader<tokio::net::TcpStream>>>,
+    port: u16,
+}
+
+impl RedisServer {
+    /// Begins to hear the commands.
+    pub(crate) async fn monitor(&self) -> Monitor {
+        use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", self.port))
+            .await
+            .unwrap();
+        stream.write_all(b"MONITOR\r\n").await.unwrap();
+        let mut lines = tokio::io::BufReader::new(stream).lines();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("+OK"));
+        Monitor {
+            lines: lines.into(),
+            port: self.port,
+        }
+    }
+}
+
+impl Monitor {
+    /// Names of the commands sent since the last time, the store's looks at the clock left out.
+    pub(crate) async fn heard(&self) -> Vec<String> {
+        let lines = self.lines().await;
+        let names = lines.iter().filter(|line| !line.contains(" lua] "));
+        let names = names.map(|line| {
+            line.split_once("] ")
+                .unwrap()
+                .1
+                .split('"')
+                .nth(1)
+                .unwrap()
+                .to_uppercase()
+        });
+        names.filter(|name| name != "TIME").collect()
+    }
+
+    /// All that was sent since the last time, as the server shows it.
+    pub(crate) async fn lines(&self) -> Vec<String> {
+        // The server reports in order, so all that came before this mark has been heard when it is.
+        ask(self.port, "ECHO mark");
+        let mut heard = Vec::new();
+        loop {
+            let line = self.lines.lock().await.next_line().await.unwrap().unwrap();
+            if line.contains("\"mark\"") {
+                return heard;
+            }
+            heard.push(line);
+        }
     }
 }
 
@@ -191,4 +299,22 @@ pub(crate) fn ask(port: u16, command: &str) -> String {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The key of a record, for `ask`: names are written as the bytes their digits stand for.
+pub(crate) fn record_key(name: &str) -> String {
+    quoted("s", name, name.len())
+}
+
+/// The key of the sorted set an index is in, for `ask`.
+pub(crate) fn index_key(index: &str) -> String {
+    quoted("i", index, 4)
+}
+
+fn quoted(letter: &str, name: &str, digits: usize) -> String {
+    let pairs = name.as_bytes()[..digits].chunks(2);
+    let bytes: String = pairs
+        .map(|pair| format!("\\x{}", std::str::from_utf8(pair).unwrap()))
+        .collect();
+    format!("\"vestibule:{letter}{bytes}\"")
 }

@@ -1,8 +1,10 @@
 //! A master, a replica and three Sentinels on loopback.
 
+#![expect(dead_code, reason = "each test uses its part of it")]
+
 use std::time::{Duration, Instant};
 
-use crate::redis_server::{RedisServer, ask};
+use crate::redis_server::{Engine, RedisServer, ask};
 
 /// What the Sentinels call the master.
 pub(crate) const MASTER: &str = "sessions";
@@ -20,11 +22,24 @@ pub(crate) struct Sentinels {
 
 impl Sentinels {
     /// Starts them and waits until a failover would work.
-    pub(crate) fn start() -> Self {
-        let master = RedisServer::start(&[]);
-        let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &master.port.to_string()]);
+    pub(crate) fn start(engine: Engine) -> Self {
+        Self::start_with(engine, &[], &[])
+    }
+
+    /// The same with further arguments; those for TLS name `TLSPORT`, and then it is used among the servers too.
+    /// `servers_only` are for the servers, not the Sentinels.
+    pub(crate) fn start_with(engine: Engine, arguments: &[&str], servers_only: &[&str]) -> Self {
+        let of_server = [arguments, servers_only].concat();
+        let master = RedisServer::start_on(engine, &of_server);
+        let port = if arguments.contains(&"TLSPORT") {
+            master.tls_port
+        } else {
+            master.port
+        };
+        let replica_of = ["--replicaof", "127.0.0.1", &port.to_string()];
+        let replica = RedisServer::start_on(engine, &[&of_server[..], &replica_of].concat());
         let sentinels = (0..3)
-            .map(|_| RedisServer::start_sentinel(&configuration(master.port)))
+            .map(|_| RedisServer::start_sentinel(engine, &configuration(port), arguments))
             .collect();
         let started = Self {
             servers: [master, replica],
@@ -43,22 +58,32 @@ impl Sentinels {
 
     /// The store's address.
     pub(crate) fn url(&self) -> String {
-        let hosts: Vec<String> = self
-            .sentinels
-            .iter()
-            .map(|one| format!("127.0.0.1:{}", one.port))
-            .collect();
-        format!("redis-sentinel://{}/{MASTER}", hosts.join(","))
+        format!("redis-sentinel://{}/{MASTER}", self.hosts(|one| one.port))
     }
 
-    /// Waits until all Sentinels name `port` as the master.
-    pub(crate) fn wait_for_master(&self, port: u16) {
+    /// The store's address over TLS, for a user of the servers.
+    pub(crate) fn tls_url(&self, login: &str, ca: &str) -> String {
+        let hosts = self.hosts(|one| one.tls_port);
+        format!("rediss-sentinel://{login}@{hosts}/{MASTER}?ca_file={ca}")
+    }
+
+    fn hosts(&self, port: impl Fn(&RedisServer) -> u16) -> String {
+        let hosts = self
+            .sentinels
+            .iter()
+            .map(|one| format!("127.0.0.1:{}", port(one)));
+        hosts.collect::<Vec<_>>().join(",")
+    }
+
+    /// Waits until all Sentinels name the second server as the master.
+    pub(crate) fn wait_for_second(&self) {
+        let RedisServer { port, tls_port, .. } = self.servers[1];
         self.wait_until("a new master", || {
-            let named = format!("\r\n{port}\r\n");
+            let ports = [port, tls_port].map(|port| format!("\r\n{port}\r\n"));
             let question = format!("SENTINEL GET-MASTER-ADDR-BY-NAME {MASTER}");
             self.sentinels
                 .iter()
-                .all(|sentinel| sentinel.ask(&question).contains(&named))
+                .all(|sentinel| ports.iter().any(|port| sentinel.ask(&question).contains(port)))
                 && ask(port, "ROLE").contains("master")
         });
     }

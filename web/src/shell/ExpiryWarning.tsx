@@ -1,14 +1,13 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { rollCurrentSession } from "../api/browser-session";
 import { currentSessionQuery, msOf, skewOf } from "../api/queries";
 import { useServerNow } from "../clock";
-import { useSessionStore } from "../session";
+import { useSessionStore, useSignOut } from "../session";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
 import { countdown } from "../words/times";
-import { useSignOut } from "./SignOutButton";
 
 const say = words.expiry;
 /** How long before its end a session is announced to end. */
@@ -44,6 +43,8 @@ function Countdown({ expiresAt, skewMs }: { expiresAt: number; skewMs: number })
   const [checked, setChecked] = useState(false);
   const roll = useRoll();
   const signOut = useSignOut();
+  // A key pressed while the dialog comes up must not sign anybody out.
+  const stay = useRef<HTMLButtonElement>(null);
   const left = expiresAt - now;
   if (left > WARN_MS) return null;
   if (left <= 0) {
@@ -56,13 +57,14 @@ function Countdown({ expiresAt, skewMs }: { expiresAt: number; skewMs: number })
   return (
     <Dialog
       title={say.title}
+      initialFocus={stay}
       detail={<span role="timer">{say.detail(countdown(left))}</span>}
       actions={
         <>
           <Button look="quiet" onClick={signOut}>
             {say.signOut}
           </Button>
-          <Button look="primary" busy={roll.isPending} onClick={() => roll.mutate()}>
+          <Button ref={stay} look="primary" busy={roll.isPending} onClick={() => roll.mutate()}>
             {say.stay}
           </Button>
         </>

@@ -1,10 +1,11 @@
 /** What stands around every page that needs somebody signed in. */
-import { Navigate, Outlet } from "react-router";
+import type { ReactNode } from "react";
+import { Redirect } from "wouter";
 import { paths } from "../paths";
 import { RequireSession } from "../session";
 import { Button, LinkButton } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
-import { words } from "../words";
+import { wordFor, words } from "../words";
 import { ExpiryWarning } from "./ExpiryWarning";
 import { Message } from "./Message";
 import { PageSkeleton } from "./PageSkeleton";
@@ -12,7 +13,7 @@ import { useWatch } from "./useWatch";
 
 const say = words.ended;
 
-export function Guarded() {
+export function Guarded({ children }: { children: ReactNode }) {
   const cause = useWatch();
   return (
     <RequireSession
@@ -31,7 +32,7 @@ export function Guarded() {
         />
       )}
       signedOut={(how, signIn) => {
-        if (how === "signed-out") return <Navigate to={paths.signedOut} replace />;
+        if (how === "signed-out") return <Redirect to={paths.signedOut} replace />;
         const stuck = how === "not-signed-in";
         return (
           <>
@@ -39,7 +40,9 @@ export function Guarded() {
             <Dialog
               title={stuck ? say.notSignedIn : say.title}
               detail={
-                stuck ? say.notSignedInDetail : [say.causes[cause], say.detail].filter(Boolean).join(" ")
+                stuck
+                  ? say.notSignedInDetail
+                  : [wordFor(say.causes, cause), say.detail].filter(Boolean).join(" ")
               }
               actions={
                 <>
@@ -56,7 +59,7 @@ export function Guarded() {
         );
       }}
     >
-      <Outlet />
+      {children}
       <ExpiryWarning />
     </RequireSession>
   );

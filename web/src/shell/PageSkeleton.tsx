@@ -1,4 +1,5 @@
 import { ArchSkeleton, Bar, Loading } from "../ui/Skeleton";
+import hidden from "../ui/visually-hidden.module.css";
 import { words } from "../words";
 import styles from "./PageSkeleton.module.css";
 
@@ -26,6 +27,7 @@ export function PageSkeleton({ still = false }: { still?: boolean }) {
   return (
     <>
       <title>{words.title(words.nav.label)}</title>
+      <h1 className={hidden.hidden}>{words.nav.label}</h1>
       {body}
     </>
   );

@@ -1,19 +1,30 @@
 /** What every page stands in: brand, navigation, the connection banner, the colour switch. */
-import { Link, NavLink, Outlet, ScrollRestoration, useLocation } from "react-router";
+import { lazy, type ReactNode, Suspense } from "react";
+import { Link, useLocation, useRoute } from "wouter";
+import { useProject } from "../analytics/project";
 import { paths } from "../paths";
 import { here, loginUrl, useSession } from "../session";
 import { Avatar } from "../ui/Avatar";
 import { LinkButton } from "../ui/Button";
+import { LanguageSwitch } from "../ui/LanguageSwitch";
 import { ThemeSwitch } from "../ui/ThemeSwitch";
 import { displayName, pictureOf } from "../user";
 import { words } from "../words";
+import { chooseLanguage, LANGUAGES } from "../words/language";
+import { Boundary } from "./Boundary";
 import { ConnectionBanner } from "./ConnectionBanner";
 import styles from "./Shell.module.css";
 import { SignOutButton } from "./SignOutButton";
+import { useScroll } from "./useScroll";
 
-export function Shell() {
+const Analytics = lazy(() => import("../analytics/Analytics"));
+
+export function Shell({ children }: { children: ReactNode }) {
   const { user, isLoading } = useSession();
+  const project = useProject();
+  // Where "Sign in" leads back to changes with the page.
   useLocation();
+  useScroll();
   return (
     <div className={styles.shell}>
       <header className={styles.header}>
@@ -47,15 +58,30 @@ export function Shell() {
         <ConnectionBanner className={styles.banner} />
       </header>
       <main id="content" className={`${styles.inner} ${styles.main}`}>
-        <Outlet />
+        {children}
+        {project && user && (
+          // Whatever goes wrong with it is not worth a word on the page.
+          <Boundary key={project.person} fallback={null}>
+            <Suspense fallback={null}>
+              <Analytics project={project} />
+            </Suspense>
+          </Boundary>
+        )}
       </main>
       <footer className={styles.footer}>
         <div className={`${styles.inner} ${styles.foot}`}>
           <span dir="ltr">{words.product}</span>
-          <ThemeSwitch label={words.theme.label} names={words.theme.names} />
+          <div className={styles.switches}>
+            <LanguageSwitch
+              label={words.languages}
+              languages={LANGUAGES}
+              current={words.language}
+              choose={chooseLanguage}
+            />
+            <ThemeSwitch label={words.theme.label} names={words.theme.names} />
+          </div>
         </div>
       </footer>
-      <ScrollRestoration />
     </div>
   );
 }
@@ -66,11 +92,12 @@ function returnToFromHere(): string {
 }
 
 function Tab({ to, children }: { to: string; children: string }) {
+  const [here] = useRoute(to);
   return (
     <li>
-      <NavLink to={to} end>
+      <Link to={to} aria-current={here ? "page" : undefined}>
         {children}
-      </NavLink>
+      </Link>
     </li>
   );
 }

@@ -1,4 +1,4 @@
-import { LOGOUT_PATH, useSessionStore } from "../session";
+import { useSignOut } from "../session";
 import { Button, type Look } from "../ui/Button";
 import { words } from "../words";
 
@@ -10,13 +10,4 @@ export function SignOutButton(look: Look) {
       {words.signOut}
     </Button>
   );
-}
-
-/** What signing out does, for other things to press. */
-export function useSignOut(): () => void {
-  const store = useSessionStore();
-  return () => {
-    store.signingOut();
-    window.location.assign(LOGOUT_PATH);
-  };
 }

@@ -1,3 +1,5 @@
+import styles from "./Icon.module.css";
+
 /** The icons, drawn for this app on a 20 by 20 grid with one stroke. They say nothing to a screen reader. */
 
 const DRAWINGS = {
@@ -21,6 +23,9 @@ const DRAWINGS = {
 
 export type IconName = keyof typeof DRAWINGS;
 
+// What points somewhere points the way one reads.
+const POINTING: ReadonlySet<IconName> = new Set(["signOut", "arrow", "terminal"]);
+
 export function Icon({ name, size = 20 }: { name: IconName; size?: number }) {
   return (
     <svg
@@ -32,6 +37,7 @@ export function Icon({ name, size = 20 }: { name: IconName; size?: number }) {
       strokeWidth="1.6"
       strokeLinecap="round"
       strokeLinejoin="round"
+      className={POINTING.has(name) ? styles.pointing : undefined}
       aria-hidden="true"
       focusable="false"
     >

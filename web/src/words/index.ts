@@ -1,9 +1,24 @@
-/** The language the app speaks. */
+/**
+ * The words of the language the app speaks. English is part of the app; another language is fetched before anything
+ * that says a word runs, which is why this module waits. One that does not come leaves English.
+ */
 import { en, type Words } from "./en";
+import { currentLanguage } from "./language";
 
 export type { Words } from "./en";
 
-export const words: Words = en;
+export const words: Words =
+  currentLanguage() === "ar"
+    ? await import("./ar").then(
+        ({ ar }) => ar,
+        () => en,
+      )
+    : en;
 
 document.documentElement.lang = words.language;
 document.documentElement.dir = words.direction;
+
+/** The text for a code that came from outside; undefined for one that is not known. */
+export function wordFor<T extends Record<string, string>>(texts: T, code: string): string | undefined {
+  return Object.hasOwn(texts, code) ? texts[code] : undefined;
+}

@@ -3,6 +3,8 @@ import { words } from "./index";
 
 const relative = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
 const exact = new Intl.DateTimeFormat(words.language, { dateStyle: "full", timeStyle: "medium" });
+const whole = new Intl.NumberFormat(words.language, { useGrouping: false });
+const twoDigits = new Intl.NumberFormat(words.language, { minimumIntegerDigits: 2 });
 const brief = new Intl.DateTimeFormat(words.language, { dateStyle: "medium", timeStyle: "short" });
 
 const SECOND_MS = 1_000;
@@ -32,5 +34,5 @@ export const briefly = (ms: number): string => brief.format(ms);
 /** A countdown, "1:05"; never below zero. */
 export function countdown(leftMs: number): string {
   const seconds = Math.max(0, Math.ceil(leftMs / SECOND_MS));
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  return `${whole.format(Math.floor(seconds / 60))}:${twoDigits.format(seconds % 60)}`;
 }

@@ -49,9 +49,12 @@ fn the_defaults_are_those_of_the_manual() {
     assert_eq!(settings.claim_filter, PROTOCOL_CLAIMS);
 }
 
+// conformance: B-040 B-043
 #[test]
 fn each_wrong_setting_is_named() {
     for (name, value) in [
+        ("EDGE_ANALYTICS_TOKEN", "phc_without_host"),
+        ("EDGE_ANALYTICS_HOST", "https://eu.i.posthog.com/path"),
         ("EDGE_BASE_URL", ""),
         ("EDGE_BASE_URL", "/relative"),
         ("EDGE_BASE_URL", "ftp://app.example"),
@@ -81,10 +84,75 @@ fn each_wrong_setting_is_named() {
         ("OIDC_ISSUER_URL", "http://op.example"),
         ("OIDC_SCOPE", "profile openidx"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "none"),
+        ("OIDC_PAR", "sometimes"),
+        ("OIDC_DPOP", "maybe"),
+        ("OIDC_RESOURCE", "orders"),
+        ("OIDC_RESOURCE", "https://api.example/#orders"),
+        ("OIDC_AUTHORIZATION_PARAMS", "response_type=token"),
+        ("OIDC_AUTHORIZATION_PARAMS", "grant_type=password,scope=x"),
     ] {
         let wrong = result(&[(name, value)]).map(|_| ()).unwrap_err();
         assert!(wrong.contains(name), "{name}={value}: {wrong}");
     }
+}
+
+#[test]
+fn keys_that_are_missing_or_unusable_are_named_and_a_bound_token_is_handed_to_nobody() {
+    let key = {
+        use base64::Engine as _;
+        let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        let random = ring::rand::SystemRandom::new();
+        let der = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+        let text = base64::engine::general_purpose::STANDARD.encode(der.as_ref());
+        format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")
+    };
+    let (good, bad) = (
+        tempfile::NamedTempFile::new().unwrap(),
+        tempfile::NamedTempFile::new().unwrap(),
+    );
+    std::fs::write(good.path(), key).unwrap();
+    std::fs::write(bad.path(), "no key").unwrap();
+    let (good, bad) = (good.path().to_str().unwrap(), bad.path().to_str().unwrap());
+    let both = format!("{good},{bad}");
+    for (settings, named) in [
+        (vec![("OIDC_DPOP", "on")], "OIDC_DPOP_KEY_FILE"),
+        (
+            vec![("OIDC_DPOP", "on"), ("OIDC_DPOP_KEY_FILE", bad)],
+            "OIDC_DPOP_KEY_FILE",
+        ),
+        (vec![("OIDC_SIGNED_REQUESTS", "true")], "OIDC_CLIENT_KEY_FILE"),
+        (
+            vec![("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt")],
+            "OIDC_CLIENT_KEY_FILE",
+        ),
+        (
+            vec![
+                ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
+                ("OIDC_CLIENT_KEY_FILE", &both),
+            ],
+            "OIDC_CLIENT_KEY_FILE",
+        ),
+        (
+            vec![
+                ("OIDC_DPOP", "on"),
+                ("OIDC_DPOP_KEY_FILE", good),
+                ("EDGE_ACCESS_TOKEN_ENDPOINT", "true"),
+            ],
+            "EDGE_ACCESS_TOKEN_ENDPOINT",
+        ),
+        (
+            vec![
+                ("OIDC_DPOP", "on"),
+                ("OIDC_DPOP_KEY_FILE", good),
+                ("EDGE_CHECK_AUTHORIZATION", "true"),
+            ],
+            "EDGE_CHECK_AUTHORIZATION",
+        ),
+    ] {
+        let wrong = result(&settings).map(|_| ()).unwrap_err();
+        assert!(wrong.contains(named), "{settings:?}: {wrong}");
+    }
+    result(&[("OIDC_DPOP", "on"), ("OIDC_DPOP_KEY_FILE", good)]).unwrap();
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The stack under test and a browser for it. Everything listens on free loopback ports and ends when dropped.
 
 mod browser;
+#[path = "../../../../session-svc/tests/support/certificates.rs"]
+mod certificates;
 mod session_service;
 mod upstream;
 
@@ -10,8 +12,10 @@ use auth_edge::keys::Keys;
 use auth_edge::settings::{SERVICE, read};
 use auth_edge::{routes, start};
 use chassis::clock::{Clock, ManualClock, SystemClock};
+use chassis::runtime::Workers;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
+use oidc::DpopKey;
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::{CreateSessionRequest, TokenSet};
@@ -20,11 +24,34 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use browser::{Answer, Browser};
+pub(crate) use certificates::Certificates;
 use session_service::SessionService;
 pub(crate) use upstream::Upstream;
 
 /// The secret of every edge under test, unless a test sets another.
 pub(crate) const SECRET: &str = "a secret for tests that is long enough";
+
+/// A fresh P-256 key as a PEM file, for a client or for bound tokens.
+pub(crate) fn key_file() -> tempfile::NamedTempFile {
+    use base64::Engine as _;
+    use std::io::Write as _;
+    let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+    let random = ring::rand::SystemRandom::new();
+    let der = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+    let text = base64::engine::general_purpose::STANDARD.encode(der.as_ref());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(
+        file,
+        "-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n"
+    )
+    .unwrap();
+    file
+}
+
+fn dpop_key(path: &str) -> Option<DpopKey> {
+    let pem = std::fs::read_to_string(path).ok()?;
+    Some(DpopKey::from_pem(&pem).unwrap())
+}
 
 /// Provider, session service and edge.
 pub(crate) struct Stack {
@@ -32,6 +59,7 @@ pub(crate) struct Stack {
     pub(crate) clock: ManualClock,
     pub(crate) sessions: SessionService,
     pub(crate) metrics: prometheus::Registry,
+    pub(crate) edge: auth_edge::edge::Edge,
     address: String,
     base: String,
     stop: CancellationToken,
@@ -66,6 +94,7 @@ impl Stack {
             &given("OIDC_ISSUER_URL", provider.issuer()),
             &given("OIDC_CLIENT_ID", CLIENT_ID),
             &given("OIDC_CLIENT_SECRET", CLIENT_SECRET),
+            dpop_key(&given("OIDC_DPOP_KEY_FILE", "")),
             &clock,
         )
         .await;
@@ -74,6 +103,8 @@ impl Stack {
             ("EDGE_BASE_URL", format!("http://{address}")),
             ("EDGE_SECRET", SECRET.to_owned()),
             ("EDGE_RATE_LIMIT_LOGIN", "0".to_owned()),
+            // The test's clock moves by hours at once, and calls are counted: what is remembered has tests of its own.
+            ("EDGE_SESSION_CACHE_SECS", "0".to_owned()),
             ("EDGE_SESSION_SVC_URL", sessions.url()),
             ("OIDC_ISSUER_URL", provider.issuer().to_owned()),
             ("OIDC_CLIENT_ID", CLIENT_ID.to_owned()),
@@ -102,8 +133,9 @@ impl Stack {
         let edge = start::build(settings, Arc::new(clock.clone()), &metrics).unwrap();
         let stop = CancellationToken::new();
         tokio::spawn(chassis::serve::serve(
+            Workers::here(),
             listener,
-            routes::router(edge),
+            routes::router(edge.clone()),
             None,
             stop.clone(),
         ));
@@ -112,10 +144,16 @@ impl Stack {
             clock,
             sessions,
             metrics,
+            edge,
             address,
             base,
             stop,
         }
+    }
+
+    /// Host and port of the edge.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// A browser without cookies.
@@ -130,17 +168,25 @@ impl Stack {
 
     /// Makes a session at the session service: name and value of its cookie (on http, with the default name).
     pub(crate) async fn session_cookie(&self) -> (String, String) {
+        self.session_of(
+            serde_json::json!({"sub": "person-1", "name": "Ada"}),
+            "openid profile",
+        )
+        .await
+    }
+
+    /// As before, of this person and with these scopes.
+    pub(crate) async fn session_of(&self, user: serde_json::Value, scope: &str) -> (String, String) {
         use auth_edge::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
         let now_ms = self.clock.now_ms();
-        let user = serde_json::json!({"sub": "person-1", "name": "Ada"});
         let client = SessionClient::new(ClientSettings::new([self.sessions.url()])).unwrap();
         let made = client
             .create_session(CreateSessionRequest {
                 issuer: self.provider.issuer().to_owned(),
                 user: user.as_object().map(claims::to_struct),
                 tokens: Some(TokenSet {
-                    access_token: "token-of-person-1".to_owned(),
-                    scope: "openid profile".to_owned(),
+                    access_token: format!("token-of-{}", user["sub"].as_str().unwrap()),
+                    scope: scope.to_owned(),
                     expires_at: Some(timestamp::from_ms(now_ms + 3_600_000)),
                     ..TokenSet::default()
                 }),
@@ -185,11 +231,21 @@ impl Stack {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
+    /// The time of all three, in seconds.
+    pub(crate) fn clock_secs(&self) -> u64 {
+        self.clock.now_ms() / 1000
+    }
+
     /// Moves the time of all three.
     pub(crate) fn advance(&self, secs: u64) {
         self.clock.advance_ms(secs * 1000);
         let now = self.clock.now_ms() / 1000;
         self.provider.script(|script| script.now = Some(now));
+    }
+
+    /// The time now, in seconds since the Unix epoch.
+    pub(crate) fn now_secs(&self) -> u64 {
+        self.clock.now_ms() / 1000
     }
 
     /// The value of a counter of the edge.

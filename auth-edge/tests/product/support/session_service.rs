@@ -8,11 +8,12 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use chassis::clock::ManualClock;
+use chassis::runtime::Workers;
 use chassis::secret::Reloading;
-use oidc::{ClientAuth, ClientSecret, ProviderSettings, RelyingParty};
+use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use ring::rand::SystemRandom;
 use session_svc::grpc::{self, Calls, Health};
-use session_svc::refresh::Refresher;
+use session_svc::refresh::{DEFAULT_LEASE, Measures, Refresher};
 use session_svc::session::Lifetime;
 use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::{Limits, Sessions};
@@ -24,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The session service; what it keeps survives being stopped.
 pub(crate) struct SessionService {
-    router: Router,
+    /// Puts the routes together; watches end with the token.
+    routes: Box<dyn Fn(CancellationToken) -> Router + Send + Sync>,
     address: std::net::SocketAddr,
     running: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     calls: Arc<AtomicUsize>,
@@ -44,6 +46,7 @@ impl SessionService {
         issuer: &str,
         client_id: &str,
         client_secret: &str,
+        dpop_key: Option<DpopKey>,
         clock: &ManualClock,
     ) -> Self {
         let store = Arc::new(MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY));
@@ -56,28 +59,40 @@ impl SessionService {
         let keeper = Keeper::new(store, Arc::new(vault), lifetime);
         let mut settings = ProviderSettings::new(issuer, client_id);
         settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(client_secret));
-        let refresher = Refresher::new(keeper.clone(), RelyingParty::new(settings).unwrap());
+        let measures = Measures::new(&prometheus::Registry::new()).unwrap();
+        settings.dpop_key = dpop_key;
+        let relying_party = RelyingParty::new(settings).unwrap();
+        let refresher = Refresher::new(keeper.clone(), relying_party, DEFAULT_LEASE, measures);
         let limits = Limits {
             token_expiry_margin_ms: 60_000,
+            refresh_ahead_ms: 0,
+            refresh_lease: DEFAULT_LEASE,
             default_token_lifetime_ms: 300_000,
             max_bytes: 65_536,
             max_per_subject: 0,
             watch_heartbeat: Duration::from_millis(300),
         };
         let sessions = Sessions::new(keeper, Arc::new(refresher), limits);
-        let measured = Calls::new(&prometheus::Registry::new()).unwrap();
-        let routes =
-            grpc::routes(sessions, measured, &Health::new().await, CancellationToken::new()).unwrap();
+        let measured = Calls::new(
+            session_svc::callers::Callers::anyone(),
+            &prometheus::Registry::new(),
+        )
+        .unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
-        let router = routes.layer(from_fn(move |request: Request, next: Next| {
-            counted.fetch_add(1, Ordering::SeqCst);
-            next.run(request)
-        }));
+        let health = Health::new().await;
+        let routes = move |stop| {
+            let counted = Arc::clone(&counted);
+            let routes = grpc::routes(sessions.clone(), measured.clone(), &health, stop).unwrap();
+            routes.layer(from_fn(move |request: Request, next: Next| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                next.run(request)
+            }))
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let service = Self {
-            router,
+            routes: Box::new(routes),
             address,
             running: Mutex::default(),
             calls,
@@ -112,8 +127,9 @@ impl SessionService {
     fn serve(&self, listener: TcpListener) {
         let stop = CancellationToken::new();
         let task = tokio::spawn(chassis::serve::serve(
+            Workers::here(),
             listener,
-            self.router.clone(),
+            (self.routes)(stop.clone()),
             None,
             stop.clone(),
         ));

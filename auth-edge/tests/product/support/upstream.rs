@@ -1,11 +1,13 @@
-//! A small server behind the edge: keeps what it got, answers 200, joins WebSockets to an echo.
+//! A small server behind the edge: keeps what it got, answers 200 or as told, joins WebSockets to an echo.
 
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use chassis::runtime::Workers;
+use chassis::tls::ServerTls;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// What the upstream got.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
+    pub(crate) method: Method,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
 }
@@ -27,10 +30,19 @@ impl Seen {
     }
 }
 
+/// What to answer to a request; `None` as always.
+type Script = Box<dyn Fn(&Seen) -> Option<Response> + Send>;
+
+#[derive(Clone, Default)]
+struct Memory {
+    seen: Arc<Mutex<Vec<Seen>>>,
+    script: Arc<Mutex<Option<Script>>>,
+}
+
 /// A server that ends when dropped.
 pub(crate) struct Upstream {
     address: std::net::SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    memory: Memory,
     stop: CancellationToken,
 }
 
@@ -42,13 +54,36 @@ impl Drop for Upstream {
 
 impl Upstream {
     pub(crate) async fn start() -> Self {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&seen));
+        let memory = Memory::default();
+        let router = Router::new().fallback(answer).with_state(memory.clone());
+        Self::serve(router, memory, None).await
+    }
+
+    /// A server of one's own, with TLS if so wanted.
+    pub(crate) async fn of(router: Router, tls: Option<ServerTls>) -> Self {
+        Self::serve(router, Memory::default(), tls).await
+    }
+
+    async fn serve(router: Router, memory: Memory, tls: Option<ServerTls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn(chassis::serve::serve(listener, router, None, stop.clone()));
-        Self { address, seen, stop }
+        tokio::spawn(chassis::serve::serve(
+            Workers::here(),
+            listener,
+            router,
+            tls,
+            stop.clone(),
+        ));
+        Self {
+            address,
+            memory,
+            stop,
+        }
+    }
+
+    pub(crate) fn address(&self) -> std::net::SocketAddr {
+        self.address
     }
 
     pub(crate) fn url(&self) -> String {
@@ -56,16 +91,32 @@ impl Upstream {
     }
 
     pub(crate) fn requests(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.memory.seen.lock().unwrap().clone()
+    }
+
+    /// Answers as `script` says from now on.
+    pub(crate) fn answer_by(&self, script: impl Fn(&Seen) -> Option<Response> + Send + 'static) {
+        *self.memory.script.lock().unwrap() = Some(Box::new(script));
     }
 }
 
-async fn answer(State(seen): State<Arc<Mutex<Vec<Seen>>>>, mut request: Request) -> Response {
+async fn answer(State(memory): State<Memory>, mut request: Request) -> Response {
     let target = request.uri().to_string();
-    seen.lock().unwrap().push(Seen {
+    let seen = Seen {
+        method: request.method().clone(),
         target: target.clone(),
         headers: request.headers().clone(),
-    });
+    };
+    memory.seen.lock().unwrap().push(seen.clone());
+    let scripted = memory
+        .script
+        .lock()
+        .unwrap()
+        .as_ref()
+        .and_then(|script| script(&seen));
+    if let Some(response) = scripted {
+        return response;
+    }
     if request
         .headers()
         .get("upgrade")

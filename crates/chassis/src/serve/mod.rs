@@ -7,6 +7,7 @@ mod opening;
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,24 +18,21 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::opening::{Opening, abandoned};
-use crate::tls::ServerTls;
+use crate::runtime::Workers;
+use crate::tls::{PeerCertificate, ServerTls};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
-
-/// Request extension: the certificates the client showed, its own first; verified by the TLS handshake.
-#[derive(Clone, Debug)]
-pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);
 
 /// A browser sends its headers in one packet; ten seconds are for the slowest network, not for a slowloris.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,6 +61,10 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
+/// What is in flight on a connection whose certificate is not believed any more may take so long: as long as a short call
+/// may, while streams are told to end.
+const DISBELIEVED_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The kernel is out of descriptors or memory: waiting a moment is all there is to do.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -88,14 +90,16 @@ pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListe
     })
 }
 
-/// Serves `router` on `listener` until `shutdown`, then lets what is in flight finish.
+/// Serves `router` on `listener`, each connection on the worker whose turn it is, until `shutdown`; then lets what is in
+/// flight finish.
 pub async fn serve(
+    workers: Workers,
     listener: TcpListener,
     router: Router,
     tls: Option<ServerTls>,
     shutdown: CancellationToken,
 ) {
-    let graceful = GracefulShutdown::new();
+    let connections = TaskTracker::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let permit_and_connection = async {
@@ -106,6 +110,8 @@ pub async fn serve(
             accepted = permit_and_connection => accepted,
             () = shutdown.cancelled() => break,
         };
+        // A worker waits for the connection itself, so it has to leave the scheduler that accepted it.
+        let accepted = accepted.and_then(|(stream, address)| Ok((stream.into_std()?, address)));
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -114,22 +120,29 @@ pub async fn serve(
                 continue;
             }
         };
-        let (router, tls, watcher) = (router.clone(), tls.clone(), graceful.watcher());
-        tokio::spawn(async move {
+        let (router, tls, draining) = (router.clone(), tls.clone(), shutdown.clone());
+        let Some(worker) = workers.next() else { break };
+        let serving = async move {
             let _permit = permit;
+            let Ok(stream) = TcpStream::from_std(stream) else {
+                return;
+            };
             let _ = stream.set_nodelay(true);
+            let opened = Opened {
+                peer: Peer(address),
+                certificate: None,
+                draining,
+            };
             match tls {
-                None => connection(stream, Peer(address), None, router, watcher).await,
-                Some(tls) => {
-                    if let Some((stream, certificates)) = handshake(stream, &tls).await {
-                        connection(stream, Peer(address), certificates, router, watcher).await;
-                    }
-                }
+                None => connection(stream, opened, router, std::future::pending()).await,
+                Some(tls) => secured(stream, opened, router, &tls).await,
             }
-        });
+        };
+        connections.spawn_on(serving, worker);
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown())
+    connections.close();
+    if tokio::time::timeout(DRAIN_TIMEOUT, connections.wait())
         .await
         .is_err()
     {
@@ -137,44 +150,81 @@ pub async fn serve(
     }
 }
 
-type Certificates = Option<PeerCertificates>;
-
-async fn handshake(
-    stream: TcpStream,
-    tls: &ServerTls,
-) -> Option<(tokio_rustls::server::TlsStream<TcpStream>, Certificates)> {
-    let accepting = TlsAcceptor::from(tls.current()).accept(stream);
-    // A failed handshake is the client's affair; it is told on the wire and worth no record here.
-    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting)
-        .await
-        .ok()?
-        .ok()?;
-    let shown = stream.get_ref().1.peer_certificates();
-    let certificates =
-        shown.map(|chain| PeerCertificates(chain.iter().map(|c| c.clone().into_owned()).collect()));
-    Some((stream, certificates))
+/// What is known of a connection before its first request.
+struct Opened {
+    peer: Peer,
+    certificate: Option<PeerCertificate>,
+    draining: CancellationToken,
 }
 
-async fn connection<S>(
-    stream: S,
-    peer: Peer,
-    certificates: Certificates,
-    router: Router,
-    watcher: hyper_util::server::graceful::Watcher,
-) where
+/// Serves a connection over TLS, while the certificate it was opened with is believed.
+async fn secured(stream: TcpStream, mut opened: Opened, router: Router, tls: &ServerTls) {
+    let accepting = TlsAcceptor::from(tls.current()).accept(stream);
+    // A failed handshake is the client's affair; it is told on the wire and worth no record here.
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting).await else {
+        return;
+    };
+    let shown = stream.get_ref().1.peer_certificates();
+    let chain: Option<Vec<CertificateDer<'static>>> =
+        shown.map(|chain| chain.iter().map(|one| one.clone().into_owned()).collect());
+    let Some(chain) = chain else {
+        return connection(stream, opened, router, std::future::pending()).await;
+    };
+    // A resumed session shows a certificate that was verified then, not now.
+    if !tls.believes(&chain) {
+        return;
+    }
+    opened.certificate = chain.first().map(PeerCertificate::of);
+    connection(stream, opened, router, tls.disbelieves(&chain)).await;
+}
+
+async fn connection<S>(stream: S, opened: Opened, router: Router, disbelieved: impl Future<Output = ()>)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (stream, opening) = Opening::of(stream);
     let asked = opening.clone();
+    let (peer, certificate) = (opened.peer, opened.certificate.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         asked.request_came();
         request.extensions_mut().insert(peer);
-        if let Some(certificates) = &certificates {
-            request.extensions_mut().insert(certificates.clone());
+        if let Some(certificate) = &certificate {
+            request.extensions_mut().insert(certificate.clone());
         }
         let mut router = router.clone();
         async move { tower_service::Service::<Request>::call(&mut router, request.map(Body::new)).await }
     });
+    let builder = protocols();
+    let mut serving = pin!(
+        builder
+            .serve_connection_with_upgrades(TokioIo::new(stream), service)
+            .into_owned()
+    );
+    tokio::select! {
+        served = serving.as_mut() => return told(served),
+        () = abandoned(&opening, HEADER_READ_TIMEOUT) => return,
+        () = opened.draining.cancelled() => serving.as_mut().graceful_shutdown(),
+        () = disbelieved => {
+            if let Some(certificate) = &opened.certificate {
+                certificate.disbelieved.cancel();
+            }
+            serving.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(DISBELIEVED_TIMEOUT, serving.as_mut()).await;
+            return;
+        }
+    }
+    told(serving.await);
+}
+
+/// A connection that breaks is the client's affair; what a request did has its own record.
+fn told(served: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = served {
+        tracing::debug!(error = &*error, "a connection ended early");
+    }
+}
+
+/// HTTP/1.1 and HTTP/2, bounded.
+fn protocols() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -191,16 +241,5 @@ async fn connection<S>(
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .enable_connect_protocol();
-    let serving = watcher.watch(
-        builder
-            .serve_connection_with_upgrades(TokioIo::new(stream), service)
-            .into_owned(),
-    );
-    tokio::select! {
-        // A connection that breaks is the client's affair; what a request did has its own record.
-        served = serving => if let Err(error) = served {
-            tracing::debug!(error = &*error, "a connection ended early");
-        },
-        () = abandoned(&opening, HEADER_READ_TIMEOUT) => {}
-    }
+    builder
 }

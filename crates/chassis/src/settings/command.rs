@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::{Service, Setting};
+
+/// Longest line of a manual.
+const TERM_WIDTH: usize = 110;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +20,8 @@ pub enum Action {
     CheckConfig,
     /// Print the table of settings and exit.
     SettingsTable,
+    /// Do what [`Given::command`] names.
+    Command,
 }
 
 /// The command line, taken apart.
@@ -26,16 +31,45 @@ pub struct Given {
     pub action: Action,
     /// Values given by flags, by variable name (`…_FILE` for a secret's file).
     pub values: BTreeMap<String, String>,
+    /// The command given instead of serving, with its own arguments.
+    pub command: Option<(String, ArgMatches)>,
 }
 
 /// Takes the command line apart (program name first). Errors: an unknown flag, or `--help` and `--version`, which
 /// clap treats as errors that print to standard output and exit with 0.
-pub fn given(service: &Service, arguments: impl IntoIterator<Item = OsString>) -> Result<Given, clap::Error> {
-    let matches = command(service).try_get_matches_from(arguments)?;
+pub fn given(
+    service: &Service,
+    commands: impl IntoIterator<Item = Command>,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Given, clap::Error> {
+    let commands = commands
+        .into_iter()
+        .map(|command| with_settings(service, command));
+    let mut matches = command(service, commands.collect()).try_get_matches_from(arguments)?;
     let mut values = BTreeMap::new();
+    take_settings(service, &matches, &mut values);
+    let action = if matches.get_flag("settings-table") {
+        Action::SettingsTable
+    } else if matches.get_flag("check-config") {
+        Action::CheckConfig
+    } else if matches.subcommand_name().is_some() {
+        Action::Command
+    } else {
+        Action::Run
+    };
+    Ok(Given {
+        action,
+        values,
+        command: matches.remove_subcommand(),
+    })
+}
+
+/// The settings' flags, those behind a command over those before it.
+fn take_settings(service: &Service, matches: &ArgMatches, values: &mut BTreeMap<String, String>) {
     for setting in service.settings() {
         let mut take = |id: &str| {
-            if let Some(value) = matches.get_one::<String>(id) {
+            // A command that has commands of its own knows no settings.
+            if let Ok(Some(value)) = matches.try_get_one::<String>(id) {
                 values.insert(id.to_owned(), value.clone());
             }
         };
@@ -44,22 +78,41 @@ pub fn given(service: &Service, arguments: impl IntoIterator<Item = OsString>) -
             take(&setting.file_variable());
         }
     }
-    let action = if matches.get_flag("settings-table") {
-        Action::SettingsTable
-    } else if matches.get_flag("check-config") {
-        Action::CheckConfig
-    } else {
-        Action::Run
-    };
-    Ok(Given { action, values })
+    if let Some((_, matches)) = matches.subcommand() {
+        take_settings(service, matches, values);
+    }
 }
 
-fn command(service: &Service) -> Command {
+/// A command that takes every setting too; its manual points to the service's.
+fn with_settings(service: &Service, command: Command) -> Command {
+    if command.has_subcommands() {
+        return command.mut_subcommands(|inner| with_settings(service, inner));
+    }
+    let pointer = format!(
+        "Every setting of the service is a flag here too: see `{} --help`.",
+        service.name
+    );
+    let after = match command.get_after_help() {
+        Some(own) => format!("{own}\n\n{pointer}"),
+        None => pointer,
+    };
+    let mut command = command.after_help(after).max_term_width(TERM_WIDTH);
+    for setting in service.settings() {
+        command = command.arg(argument(service, setting).hide(true));
+        if setting.secret {
+            command = command.arg(file_argument(service, setting).hide(true));
+        }
+    }
+    command
+}
+
+fn command(service: &Service, commands: Vec<Command>) -> Command {
     let mut command = Command::new(service.name)
         .about(service.about)
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
-        .max_term_width(110)
+        .max_term_width(TERM_WIDTH)
+        .subcommands(commands)
         .arg(switch("check-config").help("Validate the settings, say what is wrong with them, and exit"))
         .arg(switch("settings-table").hide(true))
         .after_help(

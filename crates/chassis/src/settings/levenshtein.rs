@@ -1,7 +1,7 @@
 //! The nearest known name to a mistyped one.
 
 /// The nearest of `names` to `word`, if one is near enough to be meant: at most a third of its letters differ.
-pub(super) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let (distance, name) = names.map(|name| (distance(word, name), name)).min()?;
     (distance * 3 <= word.len()).then_some(name)
 }

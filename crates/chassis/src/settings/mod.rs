@@ -12,6 +12,7 @@ mod table;
 mod wrong;
 
 pub use command::{Action, Given, given};
+pub use levenshtein::nearest;
 pub use reader::{Reader, Zero};
 pub use source::Source;
 pub use table::markdown;

@@ -8,7 +8,9 @@ use axum::routing::get;
 use chassis::process_topic;
 use chassis::runtime::Runtime;
 use chassis::serve::{self, BindError};
-use chassis::settings::{Reader, Service, Setting, Topic, Zero};
+use chassis::settings::{Reader, Service, Setting, Topic, Warning, Wrong, Zero};
+use chassis::tool::{Tool, Work};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 static PROCESS: Topic = process_topic!("PROBE_", "off");
 
@@ -96,10 +98,41 @@ async fn run(settings: Settings, runtime: Runtime) -> Result<(), BindError> {
     let router = Router::new()
         .route("/", get(|| async { "quick" }))
         .route("/slow", get(slow));
-    serve::serve(listener, router, None, runtime.shutdown).await;
+    serve::serve(runtime.workers, listener, router, None, runtime.shutdown).await;
     Ok(())
 }
 
+/// `chassis-probe say word --loud`: answers with the word and the place it was told.
+struct Say;
+
+impl Tool for Say {
+    fn command(&self) -> Command {
+        let word = Command::new("word")
+            .about("Says a word")
+            .arg(Arg::new("word").required(true))
+            .arg(Arg::new("loud").long("loud").action(ArgAction::SetTrue))
+            .after_help("Words are cheap.");
+        Command::new("say")
+            .about("Says something")
+            .subcommand_required(true)
+            .subcommand(word)
+    }
+
+    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+        let given = given.subcommand().map_or(given, |(_, given)| given);
+        let word = given.get_one::<String>("word").cloned().unwrap_or_default();
+        let loud = given.get_flag("loud");
+        let place = reader.url("PROBE_URL").map(String::from);
+        let ((), warnings) = reader.finish(())?;
+        let work = async move {
+            let word = if loud { word.to_uppercase() } else { word };
+            println!("{word} at {}", place.unwrap_or_default());
+            ExitCode::from(7)
+        };
+        Ok((Box::pin(work), warnings))
+    }
+}
+
 fn main() -> ExitCode {
-    chassis::service::main(&SERVICE, read, run)
+    chassis::service::main_with(&SERVICE, &[&Say], read, run)
 }

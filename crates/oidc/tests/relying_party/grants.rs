@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{BACK, NOW, bench};
 
+// conformance: B-101 B-103
 #[tokio::test]
 async fn odd_but_legal_token_answers_are_taken() {
     let bench = bench();
@@ -39,6 +40,7 @@ async fn odd_but_legal_token_answers_are_taken() {
     );
 }
 
+// conformance: B-101 B-103
 #[tokio::test]
 async fn useless_token_answers_are_refused() {
     let bench = bench();
@@ -70,6 +72,7 @@ async fn useless_token_answers_are_refused() {
     assert!(matches!(wrong, Err(TokenError::Refused(refusal)) if refusal.is_final()));
 }
 
+// conformance: B-031
 #[tokio::test]
 async fn refreshes_tell_dead_grants_from_passing_trouble() {
     let bench = bench();
@@ -128,6 +131,7 @@ async fn refreshes_tell_dead_grants_from_passing_trouble() {
     ));
 }
 
+// conformance: A-004 B-104 B-106
 #[tokio::test]
 async fn userinfo_is_about_the_same_person_and_says_nothing_protected() {
     let bench = bench();
@@ -138,21 +142,26 @@ async fn userinfo_is_about_the_same_person_and_says_nothing_protected() {
         bench.provider.script(|script| {
             script.userinfo.insert("acr".into(), json!("gold"));
         });
-        let claims = bench.party.userinfo(&token, "alice").await.expect("userinfo");
+        let claims = bench
+            .party
+            .userinfo("Bearer", &token, "alice", NOW)
+            .await
+            .expect("userinfo");
         assert_eq!(claims.get("email"), Some(&json!("alice@example.com")));
         assert_eq!(claims.get("acr"), None);
         assert!(matches!(
-            bench.party.userinfo(&token, "bob").await,
+            bench.party.userinfo("Bearer", &token, "bob", NOW).await,
             Err(UserinfoError::Subject)
         ));
         assert!(matches!(
-            bench.party.userinfo("forged", "alice").await,
+            bench.party.userinfo("Bearer", "forged", "alice", NOW).await,
             Err(UserinfoError::Unauthorized)
         ));
         assert!(bench.provider.last_request(Endpoint::Userinfo).query.is_empty());
     }
 }
 
+// conformance: B-112
 #[tokio::test]
 async fn a_revoked_refresh_token_is_gone() {
     let bench = bench();

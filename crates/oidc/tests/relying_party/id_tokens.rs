@@ -14,6 +14,7 @@ async fn a_good_login_is_accepted() {
     assert_eq!(token.auth_time, Some(NOW));
 }
 
+// conformance: A-074 B-086
 #[tokio::test]
 async fn every_configured_algorithm_verifies_and_no_other() {
     for (algorithm, name) in [
@@ -37,6 +38,7 @@ async fn every_configured_algorithm_verifies_and_no_other() {
     }
 }
 
+// conformance: A-074 B-085 B-100
 #[tokio::test]
 async fn forged_shapes_are_refused() {
     let bench = bench();
@@ -74,6 +76,7 @@ async fn forged_shapes_are_refused() {
         .expect("a missing kid is legal");
 }
 
+// conformance: A-071 A-073 B-083
 #[tokio::test]
 async fn who_and_for_whom_are_checked() {
     let bench = bench();
@@ -119,6 +122,7 @@ async fn who_and_for_whom_are_checked() {
     }
 }
 
+// conformance: A-075 B-089
 #[tokio::test]
 async fn times_hold_up_to_the_tolerance_and_not_beyond() {
     let bench = bench();
@@ -158,6 +162,7 @@ async fn times_hold_up_to_the_tolerance_and_not_beyond() {
         .expect("not yet a day old");
 }
 
+// conformance: A-076 B-091 B-092 B-096
 #[tokio::test]
 async fn nonce_hash_acr_and_organization_bind_the_login() {
     let bench = bench();
@@ -211,6 +216,7 @@ async fn nonce_hash_acr_and_organization_bind_the_login() {
     }
 }
 
+// conformance: A-033
 #[tokio::test]
 async fn a_rotated_key_is_found_by_the_very_login_and_bad_keys_make_no_storm() {
     let bench = bench();
@@ -232,6 +238,7 @@ async fn a_rotated_key_is_found_by_the_very_login_and_bad_keys_make_no_storm() {
     bench.login().await.expect("a rotation right after a bad key");
 }
 
+// conformance: B-088
 #[tokio::test]
 async fn unfit_keys_are_never_used() {
     let bench = bench();

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{NOW, bench};
 
+// conformance: B-115 B-117
 #[tokio::test]
 async fn logout_tokens_pass_every_check_or_none() {
     let bench = bench();

@@ -8,6 +8,7 @@
 
 mod grants;
 mod id_tokens;
+mod keys;
 mod logout_tokens;
 mod provider;
 mod support;

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::support::{BACK, bench, bench_with, param, request};
 
+// conformance: A-031 B-021 B-067 B-081
 #[tokio::test]
 async fn discovery_is_byte_exact_bounded_and_secure() {
     for (name, value) in [
@@ -50,6 +51,7 @@ async fn discovery_is_byte_exact_bounded_and_secure() {
     ));
 }
 
+// conformance: B-097
 #[tokio::test]
 async fn an_outage_is_not_cached_and_known_metadata_outlives_it() {
     let bench = bench();
@@ -87,6 +89,7 @@ async fn a_thousand_waiters_make_one_discovery() {
     assert_eq!(bench.provider.calls(Endpoint::Discovery), 1);
 }
 
+// conformance: B-001
 #[tokio::test]
 async fn no_parameter_of_a_login_overrides_the_protocol() {
     let bench = bench_with(|settings| {
@@ -130,6 +133,7 @@ async fn no_parameter_of_a_login_overrides_the_protocol() {
     }
 }
 
+// conformance: B-070 B-073
 #[tokio::test]
 async fn pushed_requests_leave_only_two_parameters_in_the_browser() {
     let bench = bench();

@@ -23,6 +23,7 @@ pub(crate) fn bench_with(change: impl FnOnce(&mut ProviderSettings)) -> Bench {
     let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
     settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
     settings.http_timeout = std::time::Duration::from_millis(1_500);
+    settings.refresh_timeout = settings.http_timeout;
     change(&mut settings);
     let party = RelyingParty::new(settings).expect("usable settings");
     Bench { provider, party }
@@ -67,7 +68,23 @@ impl Bench {
 
     pub(crate) async fn exchange(&self) -> Result<TokenSet, TokenError> {
         let code = self.code().await;
-        self.party.exchange_code(&code, VERIFIER, BACK, NOW).await
+        self.redeem(&code).await
+    }
+
+    pub(crate) async fn redeem(&self, code: &str) -> Result<TokenSet, TokenError> {
+        self.party.exchange_code(code, VERIFIER, BACK, NOW).await
+    }
+
+    /// Validates the ID token of an exchange.
+    pub(crate) async fn judge(&self, tokens: &TokenSet) -> Result<IdToken, IdTokenError> {
+        let expected = Expected {
+            nonce: "nonce",
+            access_token: Some(&tokens.access_token),
+            ..Expected::default()
+        };
+        self.party
+            .validate_id_token(&tokens.id_token, &expected, NOW)
+            .await
     }
 
     pub(crate) async fn login_expecting(

@@ -11,6 +11,7 @@
 //! take microseconds, less than handing them to another thread. Deliberately absent: leases on disk, see
 //! `leases`.
 
+mod inspect;
 mod opened;
 mod tables;
 mod writer;
@@ -172,9 +173,11 @@ fn list(
         let Some(bytes) = records.get(name).map_err(store_error)? else {
             continue;
         };
-        let record = codec::decode(name, bytes.value())?;
-        if now_ms < record.expires_at_ms {
-            found.push(record);
+        match codec::decode(name, bytes.value()) {
+            Ok(record) if now_ms < record.expires_at_ms => found.push(record),
+            Ok(_) => {}
+            // It must not stand in the way of the others.
+            Err(error) => tracing::error!(session = name, %error, "a listed record cannot be read"),
         }
     }
     Ok(found)
@@ -279,6 +282,10 @@ impl SessionStore for FileStore {
             latest,
             after.as_deref(),
         ))
+    }
+
+    async fn position(&self) -> Result<String, StoreError> {
+        Ok(follow::position(&self.origin, *self.kept.latest.borrow()))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -17,7 +17,8 @@ pub(super) const INDEX: TableDefinition<'_, (&str, u64, &str), ()> = TableDefini
 /// Published events by number.
 pub(super) const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
 const EXPIRY: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("expiry");
-const REMEMBERED: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("remembered");
+/// Remembered values by name: until when, and what.
+pub(super) const REMEMBERED: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("remembered");
 const FORGETTING: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("forgetting");
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 
@@ -211,12 +212,51 @@ impl<'t> Tables<'t> {
     }
 
     pub(super) fn remove(&mut self, name: &str, event: &[u8]) -> Result<Option<Record>, StoreError> {
-        let Some(known) = self.live(name)? else {
-            return Ok(None);
+        let known = match self.live(name) {
+            Ok(Some(known)) => known,
+            Err(StoreError::Corrupt) => {
+                // Its other entries are cleared away when they are met: its expiry by sweeping; index entries without a record are not listed.
+                self.records.remove(name).map_err(store_error)?;
+                self.publish(event).map_err(store_error)?;
+                return Err(StoreError::Corrupt);
+            }
+            other => return other,
         };
         self.take(&known).map_err(store_error)?;
         self.publish(event).map_err(store_error)?;
         Ok(Some(known))
+    }
+
+    /// Writes `now` in the place of `was`, which differs in its payload alone, if it is still there as it was.
+    pub(super) fn exchange(&mut self, was: &Record, now: &Record) -> Result<Replaced, StoreError> {
+        match self.live(&was.name)? {
+            None => Ok(Replaced::Missing),
+            Some(known) if known != *was => Ok(Replaced::Stale),
+            Some(_) => {
+                self.put(now).map_err(store_error)?;
+                Ok(Replaced::Done)
+            }
+        }
+    }
+
+    /// Writes another value in the place of a remembered one, until the same time, if it is still there as it was.
+    pub(super) fn exchange_remembered(
+        &mut self,
+        name: &str,
+        was: &[u8],
+        now: &[u8],
+    ) -> Result<Replaced, StoreError> {
+        let until = match self.remembered.get(name).map_err(store_error)? {
+            None => return Ok(Replaced::Missing),
+            Some(known) => match known.value() {
+                (until, _) if until <= self.now_ms => return Ok(Replaced::Missing),
+                (_, value) if value != was => return Ok(Replaced::Stale),
+                (until, _) => until,
+            },
+        };
+        self.changed = true;
+        self.remembered.insert(name, (until, now)).map_err(store_error)?;
+        Ok(Replaced::Done)
     }
 
     pub(super) fn remember(

@@ -104,7 +104,7 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |tables| {
             let outcome = match apply(tables) {
-                // An unreadable record is found before anything is written: the others' writes go on.
+                // An unreadable record is found before anything is written, or is removed: the others' writes go on.
                 outcome @ (Ok(_) | Err(StoreError::Corrupt)) => outcome,
                 Err(error) => return Err(error),
             };

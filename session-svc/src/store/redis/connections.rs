@@ -2,25 +2,34 @@
 //!
 //! Invariants
 //! - A call uses a clone of a multiplexed handle: no checkout, no extra command, no lock across an await.
+//! - Each scheduler has a connection of its own, so that neither request nor answer wakes another thread.
 //! - Every wait is bounded. A connection that failed is given back to the pool, which checks or replaces it;
 //!   while the server is away, one call at a time tries and the others are told at once.
 //! - Only reads are repeated, once, and only when their connection broke.
+//! - Changed settings are used by new connections. One in use stays until one of the new kind takes its place, so
+//!   that settings that do not work yet break nothing that does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
+use chassis::secret::Reloading;
+use deadpool_redis::redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use deadpool_redis::redis::{
-    Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind,
+    Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind, Value,
 };
+use futures_util::FutureExt as _;
+use tokio::runtime::{Handle, Id};
 use tokio::sync::Mutex;
 
 use crate::store::url::RedisSettings;
 
+use super::nodes::Node;
 use super::source::{SetupError, Source, Wire};
 
-/// Connections held: one carries everything, a second keeps small answers from waiting behind a large one.
-pub(super) const LANES: usize = 2;
+/// Connections held at most: one for each scheduler of the process, which are about as many as it has cores.
+pub(super) const LANES_MAX: usize = 128;
 
 /// Longest wait for everything one call does, connecting again included.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
@@ -28,10 +37,15 @@ pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
 /// After a failed attempt to connect nobody tries again for this long.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 
+/// After a failed attempt with changed settings the connection in use stays for this long.
+const RENEW_PAUSE: Duration = Duration::from_secs(2);
+
 /// A connection in use, and the pool's hold on it.
 struct Held {
     wire: Wire,
     number: usize,
+    /// Which settings it was made with.
+    generation: usize,
     _from_pool: Option<deadpool_redis::Connection>,
 }
 
@@ -44,22 +58,29 @@ struct Lane {
 
 /// The connections of one store.
 pub(super) struct Connections {
-    source: Source,
-    lanes: [Lane; LANES],
-    turn: AtomicUsize,
+    source: Reloading<Source>,
+    /// How often the settings changed.
+    generation: AtomicUsize,
+    lanes: ArcSwap<Vec<(Id, Arc<Lane>)>>,
     made: AtomicUsize,
 }
 
 impl Connections {
     /// Prepares them; connects when first used.
     pub(super) fn new(settings: &RedisSettings) -> Result<Self, SetupError> {
-        let source = Source::new(settings)?;
         Ok(Self {
-            source,
-            lanes: Default::default(),
-            turn: AtomicUsize::new(0),
+            source: Reloading::new(Source::new(settings)?),
+            generation: AtomicUsize::new(0),
+            lanes: ArcSwap::default(),
             made: AtomicUsize::new(0),
         })
+    }
+
+    /// Connects as `settings` say from now on.
+    pub(super) fn change(&self, settings: &RedisSettings) -> Result<(), SetupError> {
+        self.source.store(Source::new(settings)?);
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(())
     }
 
     /// Sends a command that may be repeated.
@@ -80,11 +101,34 @@ impl Connections {
         bounded(self.on_lane(async |wire| pipeline.query_async(wire).await)).await
     }
 
+    /// Sends a command that may be repeated to one server.
+    pub(super) async fn on_node(&self, node: &Node, command: &Cmd) -> RedisResult<Value> {
+        let routing = match node {
+            Node::Only => None,
+            Node::Master { host, port } => Some(SingleNodeRoutingInfo::ByAddress {
+                host: host.clone(),
+                port: *port,
+            }),
+        };
+        bounded(self.on_lane(async |wire| {
+            match (wire, routing) {
+                (Wire::Cluster(cluster), Some(routing)) => {
+                    cluster
+                        .route_command(command.clone(), RoutingInfo::SingleNode(routing))
+                        .await
+                }
+                (wire, _) => command.query_async(wire).await,
+            }
+        }))
+        .await
+    }
+
     async fn on_lane<T>(&self, send: impl AsyncFnOnce(&mut Wire) -> RedisResult<T>) -> RedisResult<T> {
-        let lane = &self.lanes[self.turn.fetch_add(1, Ordering::Relaxed) % LANES];
+        let lane = self.lane();
         let (mut wire, number) = match lane.wire() {
-            Some(found) => found,
-            None => self.connect(lane).await?,
+            Some(found) if found.generation == self.generation.load(Ordering::Acquire) => found.shared(),
+            Some(found) => self.renew(&lane, found.shared()).await,
+            None => self.connect(&lane).await?,
         };
         let answer = send(&mut wire).await;
         if let Err(error) = &answer
@@ -95,23 +139,71 @@ impl Connections {
         answer
     }
 
+    /// The connection of the scheduler this is called on.
+    fn lane(&self) -> Arc<Lane> {
+        let here = Handle::current().id();
+        if let Some(lane) = find(&self.lanes.load(), here) {
+            return lane;
+        }
+        let lane = Arc::<Lane>::default();
+        self.lanes.rcu(|lanes| {
+            let mut lanes = Vec::clone(lanes);
+            if find(&lanes, here).is_none() {
+                lanes.truncate(LANES_MAX - 1);
+                lanes.insert(0, (here, Arc::clone(&lane)));
+            }
+            lanes
+        });
+        find(&self.lanes.load(), here).unwrap_or(lane)
+    }
+
     async fn connect(&self, lane: &Lane) -> RedisResult<(Wire, usize)> {
         let mut failed = lane.connecting.lock().await;
         if let Some(found) = lane.wire() {
-            return Ok(found);
+            return Ok(found.shared());
         }
         if let Some((at, error)) = &*failed
             && at.elapsed() < CONNECT_PAUSE
         {
             return Err(error.clone());
         }
-        match bounded(self.source.pooled()).await {
+        self.make(lane, &mut failed).await
+    }
+
+    /// A connection with the settings of now; the one in use while there is none yet.
+    async fn renew(&self, lane: &Lane, in_use: (Wire, usize)) -> (Wire, usize) {
+        let Ok(mut failed) = lane.connecting.try_lock() else {
+            return in_use;
+        };
+        if failed.as_ref().is_some_and(|(at, _)| at.elapsed() < RENEW_PAUSE) {
+            return in_use;
+        }
+        match self.make(lane, &mut failed).await {
+            Ok(made) => made,
+            Err(error) => {
+                tracing::warn!(%error, "the store does not take its changed settings yet: the connection in use stays");
+                in_use
+            }
+        }
+    }
+
+    async fn make(
+        &self,
+        lane: &Lane,
+        failed: &mut Option<(Instant, RedisError)>,
+    ) -> RedisResult<(Wire, usize)> {
+        // Read first: settings that change now make another connection soon.
+        let generation = self.generation.load(Ordering::Acquire);
+        let source = self.source.load();
+        // Boxed: the client's futures nest deep, and connecting is rare.
+        match bounded(source.pooled().boxed()).await {
             Ok((wire, from_pool)) => {
                 *failed = None;
                 let number = self.made.fetch_add(1, Ordering::Relaxed);
                 let held = Held {
                     wire: wire.clone(),
                     number,
+                    generation,
                     _from_pool: from_pool,
                 };
                 *lane.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
@@ -126,14 +218,37 @@ impl Connections {
 
     /// A connection of its own for a listener that waits for up to `answer_timeout`.
     pub(super) async fn listener(&self, answer_timeout: Duration) -> RedisResult<Wire> {
-        bounded(self.source.apart(answer_timeout)).await
+        let source = self.source.load();
+        bounded(source.apart(answer_timeout).boxed()).await
+    }
+}
+
+fn find(lanes: &[(Id, Arc<Lane>)], wanted: Id) -> Option<Arc<Lane>> {
+    let found = lanes.iter().find(|(id, _)| *id == wanted);
+    found.map(|(_, lane)| Arc::clone(lane))
+}
+
+/// A connection found in use.
+struct Found {
+    wire: Wire,
+    number: usize,
+    generation: usize,
+}
+
+impl Found {
+    fn shared(self) -> (Wire, usize) {
+        (self.wire, self.number)
     }
 }
 
 impl Lane {
-    fn wire(&self) -> Option<(Wire, usize)> {
+    fn wire(&self) -> Option<Found> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().map(|held| (held.wire.clone(), held.number))
+        held.as_ref().map(|held| Found {
+            wire: held.wire.clone(),
+            number: held.number,
+            generation: held.generation,
+        })
     }
 
     /// Lets connection `number` go, if it was not replaced meanwhile.

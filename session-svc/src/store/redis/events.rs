@@ -72,13 +72,13 @@ pub(super) struct Events {
 
 struct Shared {
     connections: Arc<Connections>,
-    key: String,
+    key: Vec<u8>,
     tail: broadcast::Sender<Heard>,
     hearing: watch::Sender<bool>,
 }
 
 impl Events {
-    pub(super) fn new(connections: Arc<Connections>, key: String) -> Self {
+    pub(super) fn new(connections: Arc<Connections>, key: Vec<u8>) -> Self {
         let shared = Shared {
             connections,
             key,
@@ -125,6 +125,12 @@ impl Events {
             Some(None) => follower.skip().await?,
         }
         Ok(follower.stream())
+    }
+
+    /// ID of the newest entry.
+    pub(super) async fn position(&self) -> Result<String, StoreError> {
+        let newest = self.shared.newest().await.map_err(unavailable)?;
+        Ok(newest.to_string())
     }
 
     /// Publishes by itself what a write could not publish in its script; retried in the background if the
@@ -191,7 +197,7 @@ impl Shared {
     }
 }
 
-fn still_there(pipeline: &mut Pipeline, key: &str, last: Id) {
+fn still_there(pipeline: &mut Pipeline, key: &[u8], last: Id) {
     pipeline
         .cmd("XRANGE")
         .arg(key)

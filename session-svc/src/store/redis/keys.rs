@@ -1,82 +1,249 @@
 //! Names of keys, and what stands in index entries and leases.
+//!
+//! Names are hashes, so they are written as the bytes their hexadecimal digits stand for: half the memory, which
+//! is most of what a session takes besides its payload. A name that is no such digits stands as it is, below
+//! another letter.
+//!
+//! An index has no key of its own, which would take more than its one usual entry: the first two bytes of its name say
+//! which of 65,536 sorted sets it shares, and the rest stands in front of its entries. A set has one or two members
+//! in a small installation and some thirty at a million sessions, so it stays a compact list.
 
-use crate::store::{Lease, Record, codec};
+use crate::store::inspect::Shelf;
+use crate::store::{Cursor, Lease, Record, codec};
 
 /// Makes key names below one prefix.
 #[derive(Clone)]
 pub(super) struct Keys {
     prefix: String,
-    events: String,
+    events: Vec<u8>,
+}
+
+/// Letters of keys; upper case where the name is not packed.
+const RECORD: [u8; 2] = [b's', b'S'];
+const INDEX: [u8; 2] = [b'i', b'I'];
+const LEASE: [u8; 2] = [b'l', b'L'];
+const REMEMBERED: [u8; 2] = [b'm', b'M'];
+const EVENTS: u8 = b'e';
+
+/// Bytes of an index's name that say which sorted set it is in.
+const SET_BYTES: usize = 2;
+
+/// How `codec` introduces a name of 16 packed bytes, as this service's all are.
+const PACKED_HASH: &[u8] = &[0x80, 16];
+
+/// Where an index is.
+pub(super) struct Place {
+    /// The sorted set it shares.
+    pub(super) key: Vec<u8>,
+    /// What its entries begin with.
+    pub(super) begins: Vec<u8>,
 }
 
 impl Keys {
     pub(super) fn new(prefix: &str) -> Self {
-        Self {
-            prefix: prefix.to_owned(),
-            events: format!("{prefix}:e"),
-        }
+        let prefix = format!("{prefix}:");
+        let mut events = prefix.clone().into_bytes();
+        events.push(EVENTS);
+        Self { prefix, events }
     }
 
-    fn key(&self, kind: &str, name: &str) -> String {
-        let mut key = String::with_capacity(self.prefix.len() + kind.len() + name.len());
-        key.push_str(&self.prefix);
-        key.push_str(kind);
-        key.push_str(name);
+    /// What every key begins with.
+    pub(super) fn prefix(&self) -> &[u8] {
+        self.prefix.as_bytes()
+    }
+
+    fn key(&self, letters: [u8; 2], name: &str) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.prefix.len() + 1 + name.len());
+        key.extend(self.prefix());
+        key.extend(lettered(letters, name));
         key
     }
 
-    pub(super) fn record(&self, name: &str) -> String {
-        self.key(":s:", name)
+    pub(super) fn record(&self, name: &str) -> Vec<u8> {
+        self.key(RECORD, name)
     }
 
-    pub(super) fn index(&self, name: &str) -> String {
-        self.key(":i:", name)
+    /// Key of the record an index entry's end names.
+    pub(super) fn record_of(&self, end: &Entry) -> Vec<u8> {
+        [self.prefix(), &end.0[CREATED_BYTES.min(end.0.len())..]].concat()
     }
 
-    pub(super) fn lease(&self, name: &str) -> String {
-        self.key(":l:", name)
+    pub(super) fn index(&self, name: &str) -> Place {
+        let written = codec::index_name(name);
+        let (head, bytes) = written.split_at(PACKED_HASH.len());
+        let (set, rest) = bytes.split_at(SET_BYTES.min(bytes.len()));
+        let [packed, plain] = INDEX;
+        let (letter, begins) = if head == PACKED_HASH {
+            (packed, rest.to_vec())
+        } else {
+            // Introduced by its length, so that no name is another's beginning.
+            (plain, written.clone())
+        };
+        Place {
+            key: [self.prefix(), &[letter], set].concat(),
+            begins,
+        }
     }
 
-    pub(super) fn remembered(&self, name: &str) -> String {
-        self.key(":m:", name)
+    pub(super) fn lease(&self, name: &str) -> Vec<u8> {
+        self.key(LEASE, name)
     }
 
-    pub(super) fn events(&self) -> &str {
+    pub(super) fn remembered(&self, name: &str) -> Vec<u8> {
+        self.key(REMEMBERED, name)
+    }
+
+    /// The pattern that finds the keys of a shelf. A prefix has no character that means something in one.
+    pub(super) fn pattern(&self, shelf: Shelf) -> String {
+        let [packed, plain] = letters(shelf).map(char::from);
+        format!("{}[{packed}{plain}]*", self.prefix)
+    }
+
+    /// The name in a key of a shelf; of an index's key the part of the name that is in it. `None` if it is no key of ours.
+    pub(super) fn name_in(&self, shelf: Shelf, key: &[u8]) -> Option<String> {
+        named(letters(shelf), key.strip_prefix(self.prefix())?)
+    }
+
+    /// The name of the index and the end of an entry that was found in the sorted set of this key.
+    pub(super) fn found_in(&self, key: &[u8], member: &[u8]) -> Option<(String, Entry)> {
+        let (&letter, set) = key.strip_prefix(self.prefix())?.split_first()?;
+        if letter == INDEX[0] {
+            let (rest, end) = member.split_at_checked(usize::from(PACKED_HASH[1]) - SET_BYTES)?;
+            return Some((codec::unpack(&[set, rest].concat()), Entry(end.to_vec())));
+        }
+        let (name, end) = codec::read_index_name(member)?;
+        Some((name, Entry(end.to_vec())))
+    }
+
+    pub(super) fn events(&self) -> &[u8] {
         &self.events
     }
 }
 
-/// First byte of an entry whose name is packed hexadecimal.
-const PACKED: u8 = 1;
-/// First byte of an entry whose name stands as it is.
-const PLAIN: u8 = 0;
-
-/// What an index holds of a record: how its name is written, its creation time, its name.
-pub(super) fn member(record: &Record) -> Vec<u8> {
-    let (form, name) = match codec::pack(&record.name) {
-        Some(packed) => (PACKED, packed),
-        None => (PLAIN, record.name.clone().into_bytes()),
-    };
-    let mut member = Vec::with_capacity(9 + name.len());
-    member.push(form);
-    member.extend(record.created_at_ms.to_be_bytes());
-    member.extend(name);
-    member
+fn letters(shelf: Shelf) -> [u8; 2] {
+    match shelf {
+        Shelf::Records => RECORD,
+        Shelf::Remembered => REMEMBERED,
+        Shelf::Indexes => INDEX,
+    }
 }
 
-/// Creation time and name from an index entry.
-pub(super) fn parse_member(member: &[u8]) -> Option<(u64, String)> {
-    let (&form, rest) = member.split_first()?;
-    let (created, name) = rest.split_first_chunk::<8>()?;
-    let name = match form {
-        PACKED => codec::unpack(name),
-        PLAIN => String::from_utf8(name.to_vec()).ok()?,
-        _ => return None,
+/// The name behind its letter.
+fn named([packed, plain]: [u8; 2], lettered: &[u8]) -> Option<String> {
+    let (&letter, name) = lettered.split_first()?;
+    if letter == packed {
+        Some(codec::unpack(name))
+    } else if letter == plain {
+        String::from_utf8(name.to_vec()).ok()
+    } else {
+        None
+    }
+}
+
+/// A name behind the letter that says how it is written.
+fn lettered([packed, plain]: [u8; 2], name: &str) -> Vec<u8> {
+    let (letter, bytes) = match codec::pack(name) {
+        Some(bytes) => (packed, bytes),
+        None => (plain, name.as_bytes().to_vec()),
     };
-    Some((u64::from_be_bytes(*created), name))
+    let mut lettered = Vec::with_capacity(1 + bytes.len());
+    lettered.push(letter);
+    lettered.extend(bytes);
+    lettered
+}
+
+const CREATED_BYTES: usize = 8;
+
+/// The end of an index entry: creation time, and the record's key without the prefix. Entries are ordered by it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry(pub(super) Vec<u8>);
+
+impl Entry {
+    pub(super) fn new(created_at_ms: u64, name: &str) -> Self {
+        Self([&created_at_ms.to_be_bytes()[..], &lettered(RECORD, name)].concat())
+    }
+
+    /// The entry of a record in one index, behind the index's own beginning.
+    pub(super) fn member(record: &Record, place: &Place) -> Vec<u8> {
+        [
+            &place.begins[..],
+            &Self::new(record.created_at_ms, &record.name).0,
+        ]
+        .concat()
+    }
+
+    pub(super) fn of_cursor(cursor: &Cursor) -> Self {
+        Self::new(cursor.created_at_ms, &cursor.name)
+    }
+
+    /// Name of the record; `None` if this is no entry of ours.
+    pub(super) fn name(&self) -> Option<String> {
+        named(RECORD, self.0.get(CREATED_BYTES..)?)
+    }
 }
 
 /// The value of a held lease's key.
 pub(super) fn held(lease: &Lease) -> String {
     format!("{}:{}", lease.fence, lease.holder)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_name() -> impl Strategy<Value = String> {
+        prop_oneof!["[0-9a-f]{32}", "[0-9a-f]{0,6}", "[ -~]{0,20}", any::<String>()]
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_names_its_record(created: u64, name in any_name()) {
+            let keys = Keys::new("p");
+            let entry = Entry::new(created, &name);
+            prop_assert_eq!(entry.name(), Some(name.clone()));
+            prop_assert_eq!(keys.record_of(&entry), keys.record(&name));
+        }
+
+        #[test]
+        fn no_two_indexes_share_a_beginning_in_a_set(one in any_name(), other in any_name()) {
+            let keys = Keys::new("p");
+            let (one_at, other_at) = (keys.index(&one), keys.index(&other));
+            if one != other && one_at.key == other_at.key {
+                prop_assert!(!one_at.begins.starts_with(&other_at.begins));
+            }
+        }
+
+        #[test]
+        fn a_walk_reads_names_and_entries_back(created: u64, name in any_name(), index in any_name()) {
+            let keys = Keys::new("p");
+            let key = keys.record(&name);
+            prop_assert_eq!(keys.name_in(Shelf::Records, &key), Some(name.clone()));
+            prop_assert_eq!(keys.name_in(Shelf::Remembered, &key), None);
+            let (place, entry) = (keys.index(&index), Entry::new(created, &name));
+            let member = [&place.begins[..], &entry.0].concat();
+            let (found, end) = keys.found_in(&place.key, &member).unwrap();
+            prop_assert_eq!(found, index);
+            prop_assert!(end == entry);
+        }
+
+        #[test]
+        fn no_two_names_share_a_key(one in any_name(), other in any_name()) {
+            let keys = Keys::new("p");
+            if one != other {
+                prop_assert_ne!(keys.record(&one), keys.record(&other));
+            }
+            prop_assert_ne!(keys.record(&one), keys.lease(&one));
+        }
+    }
+
+    #[test]
+    fn keys_of_hashes_stay_in_the_smallest_class_of_strings() {
+        let name = "0123456789abcdef0123456789abcdef";
+        let keys = Keys::new("vestibule");
+        assert!(keys.record(name).len() < 31);
+        assert_eq!(keys.index(name).key.len(), 13);
+        assert_eq!(keys.index(name).begins.len(), 14);
+    }
 }

@@ -2,19 +2,20 @@
 //!
 //! Keys, all below one prefix:
 //! ```text
-//! s:NAME   a record as `codec` writes it, expiring at its time
-//! i:NAME   an index: sorted set of (creation time, record name), scored by the record's expiry
-//! l:NAME   a lease: "fence:holder"
-//! m:NAME   a remembered value
-//! e        the stream of published events
+//! sNAME   a record as `codec` writes it, expiring at its time
+//! iXX     the indexes whose names begin with XX: sorted set of entries scored by their record's expiry, see `keys`
+//! lNAME   a lease: "fence:holder"
+//! mNAME   a remembered value
+//! e       the stream of published events
 //! ```
 //!
 //! Invariants
-//! - One round trip for a load and for each write (two for a removal, which first learns the indexes).
+//! - One round trip for a load, a page of a list and each write. In a cluster, where keys live on different nodes,
+//!   a list and the writes that touch indexes take more.
 //! - On one server or behind Sentinels a write, its index entries and its event are one script: all or nothing.
 //! - The time is the server's: keys expire by it, and `now_ms` follows it (see `clock`).
-//! - An index cannot leak: entries are scored by their record's expiry, every write to an index trims what is
-//!   past, and the index itself expires with its last entry. It cannot lie: a listing reads each record.
+//! - An index cannot leak: entries are scored by their record's expiry, every write to their set trims what is
+//!   past, and the set itself expires with its last entry. It cannot lie: a listing reads each record.
 //! - Fences come from the server's clock in microseconds; they grow unless that clock is set back, and
 //!   every write is refused by its version anyway.
 //!
@@ -31,30 +32,35 @@ mod clock;
 mod connections;
 mod entries;
 mod events;
+mod facts;
+mod inspect;
 mod keys;
+mod nodes;
+mod reads;
+mod reload;
 mod scripts;
 mod source;
 mod writes;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::clock::Clock;
-use deadpool_redis::redis::{self, RedisError};
+use deadpool_redis::redis::RedisError;
 use futures_util::stream::BoxStream;
 
 use self::clock::ServerClock;
 use self::connections::Connections;
 use self::events::Events;
 use self::keys::Keys;
+use self::reads::Reads;
+use self::reload::Following;
 pub use self::source::SetupError;
 use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
-use super::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, codec, millis};
-
-/// Records read at once by a listing: bounds one answer to a few megabytes.
-const READ_AT_ONCE: usize = 64;
+use super::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, millis};
 
 /// How long `open` waits for a first connection, so that the server's time is known; the store opens anyway.
 const FIRST_CONTACT: Duration = Duration::from_secs(2);
@@ -64,13 +70,21 @@ pub struct RedisStore {
     connections: Arc<Connections>,
     clock: Arc<ServerClock>,
     keys: Keys,
+    reads: Reads,
     writes: Arc<Writes>,
+    _following: Option<Following>,
 }
 
 impl RedisStore {
-    /// Connects in the background; `fallback` is the time until the server's is known.
-    pub async fn open(settings: &RedisSettings, fallback: Arc<dyn Clock>) -> Result<Self, SetupError> {
+    /// Connects in the background; `fallback` is the time until the server's is known. Follows the certificates, and
+    /// the file the settings `came_from`, as they change.
+    pub async fn open(
+        settings: &RedisSettings,
+        came_from: Option<&Path>,
+        fallback: Arc<dyn Clock>,
+    ) -> Result<Self, SetupError> {
         let connections = Arc::new(Connections::new(settings)?);
+        let following = reload::follow(&connections, settings, came_from);
         let clock = ServerClock::start(Arc::clone(&connections), &*fallback);
         let first_contact = async {
             // The first answer comes after connecting, the second tells the time.
@@ -79,17 +93,26 @@ impl RedisStore {
         };
         let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
         let keys = Keys::new(&settings.prefix);
+        let scattered = matches!(settings.topology, Topology::Cluster(_));
         let writes = Arc::new(Writes {
             events: Events::new(Arc::clone(&connections), keys.events().to_owned()),
             connections: Arc::clone(&connections),
             keys: keys.clone(),
-            scattered: matches!(settings.topology, Topology::Cluster(_)),
+            scattered,
         });
+        let reads = Reads {
+            connections: Arc::clone(&connections),
+            clock: Arc::clone(&clock),
+            keys: keys.clone(),
+            scattered,
+        };
         Ok(Self {
             connections,
             clock,
             keys,
+            reads,
             writes,
+            _following: following,
         })
     }
 
@@ -107,6 +130,14 @@ impl RedisStore {
             Err(stopped) => Err(StoreError::Unavailable(Box::new(stopped))),
         }
     }
+}
+
+/// The longest a server lets anything last: with the time of now it still counts exactly.
+const LONGEST_MS: u64 = 1 << 52;
+
+/// Milliseconds the server lets something last: at least one, or it would never have been.
+fn lasting(ttl: Duration) -> u64 {
+    millis(ttl).clamp(1, LONGEST_MS)
 }
 
 fn unavailable(error: RedisError) -> StoreError {
@@ -131,7 +162,7 @@ impl SessionStore for RedisStore {
     }
 
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
-        self.writes.load(name).await
+        self.reads.load(name).await
     }
 
     async fn replace(
@@ -156,37 +187,7 @@ impl SessionStore for RedisStore {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Vec<Record>, StoreError> {
-        let mut command = redis::cmd("ZRANGE");
-        command
-            .arg(self.keys.index(index))
-            .arg(format!("({}", self.now_ms()))
-            .arg("+inf")
-            .arg("BYSCORE");
-        let members: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
-        let mut entries = members
-            .iter()
-            .map(|member| keys::parse_member(member).ok_or(StoreError::Corrupt))
-            .collect::<Result<Vec<(u64, String)>, _>>()?;
-        if let Some(cursor) = after {
-            entries.retain(|(created, name)| (*created, name) < (cursor.created_at_ms, &cursor.name));
-        }
-        entries.sort_unstable_by(|one, other| other.cmp(one));
-        let mut found = Vec::new();
-        for page in entries.chunks(READ_AT_ONCE.min(limit.max(1))) {
-            if found.len() >= limit {
-                break;
-            }
-            let mut command = redis::cmd("MGET");
-            for (_, name) in page {
-                command.arg(self.keys.record(name));
-            }
-            let records: Vec<Option<Vec<u8>>> = self.connections.read(&command).await.map_err(unavailable)?;
-            for ((_, name), bytes) in page.iter().zip(records) {
-                found.extend(bytes.map(|bytes| codec::decode(name, &bytes)).transpose()?);
-            }
-        }
-        found.truncate(limit);
-        Ok(found)
+        self.reads.list(index, after, limit).await
     }
 
     async fn acquire_lease(
@@ -199,7 +200,7 @@ impl SessionStore for RedisStore {
             .call()
             .key(self.keys.lease(name))
             .arg(holder)
-            .arg(millis(ttl).max(1));
+            .arg(lasting(ttl));
         let fence: Option<u64> = call.run(&self.connections).await?;
         Ok(fence.map(|fence| Lease {
             name: name.to_owned(),
@@ -211,7 +212,7 @@ impl SessionStore for RedisStore {
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
         let call = scripts::RENEW.call().key(self.keys.lease(&lease.name));
         call.arg(keys::held(lease))
-            .arg(millis(ttl).max(1))
+            .arg(lasting(ttl))
             .run(&self.connections)
             .await
     }
@@ -229,7 +230,7 @@ impl SessionStore for RedisStore {
             .call()
             .key(self.keys.remembered(name))
             .arg(value)
-            .arg(millis(ttl).max(1));
+            .arg(lasting(ttl));
         call.run(&self.connections).await
     }
 
@@ -238,6 +239,10 @@ impl SessionStore for RedisStore {
         after: Option<String>,
     ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
         self.writes.events.follow(after).await
+    }
+
+    async fn position(&self) -> Result<String, StoreError> {
+        self.writes.events.position().await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -1,11 +1,13 @@
 //! What is done on the server in one step.
 //!
-//! `KEYS` of a write are the record's, the events' and the indexes'; in a cluster the record's alone.
+//! `KEYS` of a write are the record's, the events' and its indexes' sets; in a cluster the record's alone.
 //! Values are compared as bytes: a record's version stands at the place `codec` says.
 
 use std::sync::OnceLock;
 
-use deadpool_redis::redis::{self, Cmd, ErrorKind, FromRedisValue, Script, ServerErrorKind, ToRedisArgs};
+use deadpool_redis::redis::{
+    self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs,
+};
 
 use crate::store::StoreError;
 
@@ -30,19 +32,19 @@ local function publish(key, kept, event)
 end
 ";
 
-/// ARGV: value, expiry, index member, events kept, event. Gives 1, or 0 if the name is taken.
+/// ARGV: value, expiry, events kept, event, index members. Gives 1, or 0 if the name is taken.
 pub(super) static INSERT: Stored = Stored::new(&[
     ENTER_INDEX,
     PUBLISH,
     r"
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return 0 end
-for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[3]) end
-publish(KEYS[2], ARGV[4], ARGV[5])
+for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[i + 2]) end
+publish(KEYS[2], ARGV[3], ARGV[4])
 return 1
 ",
 ]);
 
-/// ARGV: value, expiry, index member, events kept, event, expected version, whether there is an event.
+/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, index members.
 /// Gives 2, or 1 if the version is another, or 0 if there is no such record.
 pub(super) static REPLACE: Stored = Stored::new(&[
     ENTER_INDEX,
@@ -50,30 +52,92 @@ pub(super) static REPLACE: Stored = Stored::new(&[
     r"
 local header = redis.call('GETRANGE', KEYS[1], 0, 16)
 if header == '' then return 0 end
-if string.sub(header, 2, 9) ~= ARGV[6] then return 1 end
+if string.sub(header, 2, 9) ~= ARGV[5] then return 1 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 if string.sub(header, 10, 17) ~= string.sub(ARGV[1], 10, 17) then
-  for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[3]) end
+  for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[i + 4]) end
 end
-if ARGV[7] == '1' then publish(KEYS[2], ARGV[4], ARGV[5]) end
+if ARGV[6] == '1' then publish(KEYS[2], ARGV[3], ARGV[4]) end
 return 2
 ",
 ]);
 
-/// ARGV: index member, events kept, event. Gives the record that was there.
+/// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
+/// key without it. Gives the record that was there. Outside a cluster it reads from the record which indexes
+/// it leaves; of a record it cannot read the entries are left to expiry.
 pub(super) static REMOVE: Stored = Stored::new(&[
     PUBLISH,
     r"
+local function leave(value)
+  if string.byte(value, 1) ~= 1 then return end
+  local ends, at = string.sub(value, 18, 25) .. ARGV[4], 27
+  for _ = 1, string.byte(value, 26) or 0 do
+    local high, low = string.byte(value, at, at + 1)
+    if not low then return end
+    local length = high % 128 * 256 + low
+    local head, name = string.sub(value, at, at + 1), string.sub(value, at + 2, at + 1 + length)
+    local key, begins = 'i' .. string.sub(name, 1, 2), string.sub(name, 3)
+    if head ~= '\128\16' then key, begins = 'I' .. string.sub(name, 1, 2), head .. name end
+    redis.call('ZREM', ARGV[3] .. key, begins .. ends)
+    at = at + 2 + length
+  end
+end
 local value = redis.call('GET', KEYS[1])
 if not value then return false end
 redis.call('DEL', KEYS[1])
-for i = 3, #KEYS do redis.call('ZREM', KEYS[i], ARGV[1]) end
-publish(KEYS[2], ARGV[2], ARGV[3])
+if KEYS[2] then leave(value) end
+publish(KEYS[2], ARGV[1], ARGV[2])
 return value
 ",
 ]);
 
-/// KEYS: an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on.
+/// KEYS: the set an index is in. ARGV: what its entries begin with, the entry to go on after or nothing, how many, prefix
+/// of keys. Gives the ends of the newest entries whose records are there, each with its record.
+///
+/// Strings are compared byte by byte: Lua's own comparison goes by the server's locale.
+pub(super) static LIST: Stored = Stored::new(&[r"
+local function newer(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x > y end
+  end
+  return #a > #b
+end
+local begins, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local time = redis.call('TIME')
+local now = string.format('(%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local entries = {}
+for _, member in ipairs(redis.call('ZRANGE', KEYS[1], now, '+inf', 'BYSCORE')) do
+  if string.sub(member, 1, #begins) == begins then entries[#entries + 1] = string.sub(member, #begins + 1) end
+end
+local found = {}
+while #found < 2 * limit do
+  local page = {}
+  for i = #entries, 1, -1 do
+    local entry = entries[i]
+    if (after == '' or newer(after, entry)) and (#page < limit or newer(entry, page[limit])) then
+      local at = #page + 1
+      while at > 1 and newer(entry, page[at - 1]) do at = at - 1 end
+      table.insert(page, at, entry)
+      page[limit + 1] = nil
+    end
+  end
+  if #page == 0 then break end
+  local keys = {}
+  for i, entry in ipairs(page) do keys[i] = prefix .. string.sub(entry, 9) end
+  for i, value in ipairs(redis.call('MGET', unpack(keys))) do
+    if value and #found < 2 * limit then
+      found[#found + 1] = page[i]
+      found[#found + 1] = value
+    end
+  end
+  if #page < limit then break end
+  after = page[limit]
+end
+return found
+"]);
+
+/// KEYS: the set of an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on.
 pub(super) static ENTER: Stored = Stored::new(&[ENTER_INDEX, "enter(KEYS[1], 'GT', ARGV[1], ARGV[2])"]);
 
 /// ARGV: holder, milliseconds. Gives the fence, or nothing if the lease is held.
@@ -103,6 +167,15 @@ local value = redis.call('GET', KEYS[1])
 if value then return value end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return false
+"]);
+
+/// ARGV: value as it was, value as it is to be. Gives 2, or 1 if it is another by now, or 0 if it is gone.
+pub(super) static EXCHANGE: Stored = Stored::new(&[r"
+local value = redis.call('GET', KEYS[1])
+if not value then return 0 end
+if value ~= ARGV[1] then return 1 end
+redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+return 2
 "]);
 
 /// A script the server keeps by its hash.
@@ -140,12 +213,12 @@ impl Stored {
 /// A script with its keys and arguments.
 pub(super) struct Call {
     script: &'static Stored,
-    keys: Vec<String>,
+    keys: Vec<Vec<u8>>,
     arguments: Vec<Vec<u8>>,
 }
 
 impl Call {
-    pub(super) fn key(mut self, key: String) -> Self {
+    pub(super) fn key(mut self, key: Vec<u8>) -> Self {
         self.keys.push(key);
         self
     }
@@ -168,15 +241,30 @@ impl Call {
     /// Runs it once: whether a write whose answer was lost has been done cannot be known here.
     pub(super) async fn run<T: FromRedisValue>(&self, connections: &Connections) -> Result<T, StoreError> {
         let (text, script) = self.script.made();
-        let answer = connections
+        let mut answer = connections
             .once(&self.command("EVALSHA", script.get_hash()))
             .await;
-        let answer = match answer {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                connections.once(&self.command("EVAL", text)).await
-            }
-            answer => answer,
-        };
+        if is_unknown(&answer) {
+            answer = connections.once(&self.command("EVAL", text)).await;
+        }
         answer.map_err(unavailable)
     }
+
+    /// Runs one that only reads, and so may be repeated.
+    pub(super) async fn read<T: FromRedisValue>(&self, connections: &Connections) -> Result<T, StoreError> {
+        let (text, script) = self.script.made();
+        let mut answer = connections
+            .read(&self.command("EVALSHA", script.get_hash()))
+            .await;
+        if is_unknown(&answer) {
+            answer = connections.read(&self.command("EVAL", text)).await;
+        }
+        answer.map_err(unavailable)
+    }
+}
+
+/// Whether the server has forgotten the script, as it does when it restarts.
+fn is_unknown<T>(answer: &RedisResult<T>) -> bool {
+    let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
+    answer.as_ref().is_err_and(|error| error.kind() == unknown)
 }

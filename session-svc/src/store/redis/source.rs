@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 
 use crate::store::url::{Address, Login, RedisSettings, TlsSettings, Topology};
 
-use super::connections::{CALL_TIMEOUT, LANES};
+use super::connections::{CALL_TIMEOUT, LANES_MAX};
 
 /// Longest wait for a connection, TLS and authentication included.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -212,7 +212,7 @@ fn single(
         recycle: Some(CONNECT_TIMEOUT),
     };
     let pool = Pool::builder(manager)
-        .max_size(LANES)
+        .max_size(LANES_MAX)
         .timeouts(timeouts)
         .runtime(Runtime::Tokio1)
         .build()?;

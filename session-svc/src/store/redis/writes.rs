@@ -1,4 +1,4 @@
-//! Loads and writes of records, in one step where one server has all keys.
+//! Writes of records, in one step where one server has all keys.
 
 use std::sync::Arc;
 
@@ -10,9 +10,8 @@ use crate::store::{Inserted, Record, Replaced, StoreError, codec};
 use super::connections::Connections;
 use super::entries::Says;
 use super::events::{Events, KEPT_EVENTS};
-use super::keys::{self, Keys};
+use super::keys::{Entry, Keys, Place};
 use super::scripts::{self, Call};
-use super::unavailable;
 
 /// What writes need.
 pub(super) struct Writes {
@@ -24,23 +23,13 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub(super) async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
-        let mut command = redis::cmd("GET");
-        command.arg(self.keys.record(name));
-        let bytes: Option<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
-        bytes.map(|bytes| codec::decode(name, &bytes)).transpose()
-    }
-
     pub(super) async fn insert(&self, record: &Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
         self.enter(record).await?;
         let call = scripts::INSERT
             .call()
             .arg(codec::encode(record))
-            .arg(record.expires_at_ms);
-        let call = call
-            .arg(keys::member(record))
-            .arg(KEPT_EVENTS)
-            .arg(event.as_slice());
+            .arg(expiry(record));
+        let call = call.arg(KEPT_EVENTS).arg(event.as_slice());
         match self.write::<u8>(call, record).await? {
             0 => Ok(Inserted::Taken),
             _ => {
@@ -60,11 +49,8 @@ impl Writes {
         let call = scripts::REPLACE
             .call()
             .arg(codec::encode(record))
-            .arg(record.expires_at_ms);
-        let call = call
-            .arg(keys::member(record))
-            .arg(KEPT_EVENTS)
-            .arg(event.as_deref().unwrap_or_default());
+            .arg(expiry(record));
+        let call = call.arg(KEPT_EVENTS).arg(event.as_deref().unwrap_or_default());
         let call = call
             .arg(expected.to_be_bytes().as_slice())
             .arg(u8::from(event.is_some()));
@@ -78,34 +64,44 @@ impl Writes {
         }
     }
 
+    /// Removes a record; one that cannot be read is removed and told as `Corrupt`.
     pub(super) async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        // Its indexes never change, so they can be learned first.
-        let Some(known) = self.load(name).await? else {
-            return Ok(None);
-        };
-        let call = scripts::REMOVE
-            .call()
-            .arg(keys::member(&known))
-            .arg(KEPT_EVENTS)
-            .arg(event.as_slice());
-        let removed: Option<Vec<u8>> = self.write(call, &known).await?;
+        let key = self.keys.record(name);
+        let own = key[self.keys.prefix().len()..].to_vec();
+        let mut call = scripts::REMOVE.call().key(key);
+        if !self.scattered {
+            call = call.key(self.keys.events().to_vec());
+        }
+        let call = call.arg(KEPT_EVENTS).arg(event.as_slice());
+        let call = call.arg(self.keys.prefix()).arg(own);
+        let removed: Option<Vec<u8>> = self.done(call.run(&self.connections).await).await?;
         let Some(removed) = removed else { return Ok(None) };
         self.publish(Some(event)).await;
-        self.leave(&known).await;
-        codec::decode(name, &removed).map(Some)
+        let removed = codec::decode(name, &removed)?;
+        self.leave(&removed).await;
+        Ok(Some(removed))
     }
 
     /// Calls `call` with the record's key and, where one script can change them together, the events' and
-    /// the indexes' keys.
+    /// the indexes' keys and entries.
     async fn write<T: redis::FromRedisValue>(&self, call: Call, record: &Record) -> Result<T, StoreError> {
         let mut call = call.key(self.keys.record(&record.name));
         if !self.scattered {
-            call = call.key(self.keys.events().to_owned());
-            for index in &record.indexes {
-                call = call.key(self.keys.index(index));
+            call = call.key(self.keys.events().to_vec());
+            for place in self.places(record) {
+                let member = Entry::member(record, &place);
+                call = call.key(place.key).arg(member);
             }
         }
-        let answer = call.run(&self.connections).await;
+        self.done(call.run(&self.connections).await).await
+    }
+
+    fn places<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = Place> + 'a {
+        record.indexes.iter().map(|index| self.keys.index(index))
+    }
+
+    /// In a cluster: tells listeners of a write that may have been done although its answer was lost.
+    async fn done<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.scattered) {
             // It may have been done all the same.
             self.events.publish(Says::Gap).await;
@@ -116,14 +112,10 @@ impl Writes {
     /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
     async fn enter(&self, record: &Record) -> Result<(), StoreError> {
         if self.scattered {
-            let entered = record.indexes.iter().map(|index| async {
-                let call = scripts::ENTER
-                    .call()
-                    .arg(record.expires_at_ms)
-                    .arg(keys::member(record));
-                call.key(self.keys.index(index))
-                    .run::<()>(&self.connections)
-                    .await
+            let entered = self.places(record).map(|place| async {
+                let member = Entry::member(record, &place);
+                let call = scripts::ENTER.call().arg(expiry(record)).arg(member);
+                call.key(place.key).run::<()>(&self.connections).await
             });
             try_join_all(entered).await?;
         }
@@ -133,9 +125,9 @@ impl Writes {
     /// In a cluster: takes a removed record out of its indexes. What fails is left to expiry.
     async fn leave(&self, record: &Record) {
         if self.scattered {
-            for index in &record.indexes {
+            for place in self.places(record) {
                 let mut command = redis::cmd("ZREM");
-                command.arg(self.keys.index(index)).arg(keys::member(record));
+                command.arg(&place.key).arg(Entry::member(record, &place));
                 if let Err(error) = self.connections.once::<i64>(&command).await {
                     tracing::debug!(%error, "an index entry without a record is left to its expiry");
                 }
@@ -149,4 +141,11 @@ impl Writes {
             self.events.publish(Says::Event(event.into())).await;
         }
     }
+}
+
+/// The last instant the server counts exactly, some 285,000 years from now: scores are doubles.
+const LATEST_MS: u64 = (1 << 53) - 1;
+
+fn expiry(record: &Record) -> u64 {
+    record.expires_at_ms.min(LATEST_MS)
 }

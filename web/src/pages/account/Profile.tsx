@@ -18,8 +18,8 @@ export function Profile({ user, action }: { user: User; action: ReactNode }) {
       <Avatar name={name} picture={pictureOf(user)} size={88} />
       <div className={styles.who}>
         {/* A name is written as its owner writes it, whichever way this page runs. */}
-        <h2 className={styles.name} dir="auto" title={name}>
-          {name}
+        <h2 className={styles.name} title={name}>
+          <bdi>{name}</bdi>
         </h2>
         {email ? (
           <p className={styles.email}>

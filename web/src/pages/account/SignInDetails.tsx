@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "react-router";
+import { Link } from "wouter";
 import { type CurrentSession, currentSessionQuery, msOf } from "../../api/queries";
 import { useServerNow } from "../../clock";
 import { Session_State as State } from "../../gen/session/v1/session_pb";

@@ -1,4 +1,4 @@
-import { Link } from "react-router";
+import { Link } from "wouter";
 import { paths } from "../../paths";
 import { loginUrl, useSession } from "../../session";
 import { Message } from "../../shell/Message";

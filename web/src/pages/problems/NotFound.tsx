@@ -1,4 +1,4 @@
-import { Link } from "react-router";
+import { Link } from "wouter";
 import { paths } from "../../paths";
 import { Message } from "../../shell/Message";
 import { buttonClass } from "../../ui/Button";

@@ -1,9 +1,9 @@
-import { Link, useSearchParams } from "react-router";
+import { Link, useSearchParams } from "wouter";
 import { paths } from "../../paths";
 import { loginUrl } from "../../session";
 import { Message } from "../../shell/Message";
 import { buttonClass, LinkButton } from "../../ui/Button";
-import { words } from "../../words";
+import { wordFor, words } from "../../words";
 
 const say = words.signInError;
 // What a link may make this page show: our words for a known code, and something that can only be a request id.
@@ -19,7 +19,7 @@ export function SignInError() {
     <Message
       title={say.title}
       lead={say.lead}
-      detail={Object.hasOwn(say.reasons, code) ? say.reasons[code] : say.otherwise}
+      detail={wordFor(say.reasons, code) ?? say.otherwise}
       reference={REQUEST_ID.test(requestId) ? words.reference(requestId) : undefined}
       actions={
         <>

@@ -8,7 +8,7 @@ import { Button } from "../../ui/Button";
 import { Card } from "../../ui/Card";
 import { Notice } from "../../ui/Notice";
 import { Bar, Loading } from "../../ui/Skeleton";
-import { words } from "../../words";
+import { wordFor, words } from "../../words";
 import { briefly } from "../../words/times";
 import styles from "./ThisSession.module.css";
 import { TimelineDrawing } from "./TimelineDrawing";
@@ -66,7 +66,7 @@ function Scopes({ scope }: { scope: string }) {
       <ul className={styles.scopes}>
         {scopes.map((name) => (
           <li key={name}>
-            {Object.hasOwn(say.scopeMeanings, name) && <span>{say.scopeMeanings[name]}</span>}
+            {Object.hasOwn(say.scopeMeanings, name) && <span>{wordFor(say.scopeMeanings, name)}</span>}
             <code dir="ltr">{name}</code>
           </li>
         ))}

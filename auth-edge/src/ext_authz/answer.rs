@@ -1,0 +1,109 @@
+//! The forward-auth route's answer in Envoy's words.
+
+use axum::body::to_bytes;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use tonic::Code;
+
+use super::api::check_response::HttpResponse;
+use super::api::core::header_value_option::HeaderAppendAction;
+use super::api::core::{HeaderValue as Header, HeaderValueOption};
+use super::api::{CheckResponse, DeniedHttpResponse, OkHttpResponse, rpc, types};
+use crate::gateway::headers::{is_identity, other_cookies};
+
+/// The longest body passed on; the edge's own pages are a few KiB.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// Headers of the answer that are for the upstream.
+const FOR_UPSTREAM: [HeaderName; 3] = [
+    HeaderName::from_static("x-auth-subject"),
+    HeaderName::from_static("x-auth-session"),
+    header::AUTHORIZATION,
+];
+
+/// Translates an answer to a client that sent these headers.
+pub(super) async fn of(
+    answered: Response,
+    asked: &HeaderMap,
+    is_ours: impl Fn(&str) -> bool,
+) -> CheckResponse {
+    if answered.status() == StatusCode::OK {
+        return CheckResponse {
+            status: Some(status(Code::Ok)),
+            http_response: Some(HttpResponse::OkResponse(pass(answered.headers(), asked, is_ours))),
+        };
+    }
+    let (head, body) = answered.into_parts();
+    let code = match head.status {
+        StatusCode::FORBIDDEN => Code::PermissionDenied,
+        StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+        StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
+        _ => Code::Unauthenticated,
+    };
+    let body = to_bytes(body, MAX_BODY_BYTES).await.unwrap_or_default();
+    let headers = head
+        .headers
+        .iter()
+        .filter(|(name, _)| *name != header::CONTENT_LENGTH)
+        .filter_map(|(name, value)| set(name, value, HeaderAppendAction::AppendIfExistsOrAdd))
+        .collect();
+    let denied = DeniedHttpResponse {
+        status: Some(types::HttpStatus {
+            code: i32::from(head.status.as_u16()),
+        }),
+        headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    };
+    CheckResponse {
+        status: Some(status(code)),
+        http_response: Some(HttpResponse::DeniedResponse(denied)),
+    }
+}
+
+fn pass(answered: &HeaderMap, asked: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> OkHttpResponse {
+    let replace = HeaderAppendAction::OverwriteIfExistsOrAdd;
+    let mut headers: Vec<HeaderValueOption> = FOR_UPSTREAM
+        .iter()
+        .filter_map(|name| set(name, answered.get(name)?, replace))
+        .collect();
+    let mut headers_to_remove: Vec<String> = asked
+        .keys()
+        .filter(|name| is_identity(name))
+        // Envoy removes after it has set.
+        .filter(|name| !(FOR_UPSTREAM.contains(name) && answered.contains_key(*name)))
+        .map(|name| name.as_str().to_owned())
+        .collect();
+    if asked.contains_key(header::COOKIE) {
+        match other_cookies(asked, is_ours).and_then(|kept| set(&header::COOKIE, &kept, replace)) {
+            Some(kept) => headers.push(kept),
+            None => headers_to_remove.push(header::COOKIE.as_str().to_owned()),
+        }
+    }
+    let add = HeaderAppendAction::AppendIfExistsOrAdd;
+    let rolled = answered.get_all(header::SET_COOKIE).iter();
+    OkHttpResponse {
+        headers,
+        headers_to_remove,
+        response_headers_to_add: rolled
+            .filter_map(|cookie| set(&header::SET_COOKIE, cookie, add))
+            .collect(),
+    }
+}
+
+fn set(name: &HeaderName, value: &HeaderValue, action: HeaderAppendAction) -> Option<HeaderValueOption> {
+    Some(HeaderValueOption {
+        header: Some(Header {
+            key: name.as_str().to_owned(),
+            value: value.to_str().ok()?.to_owned(),
+        }),
+        append: (action == HeaderAppendAction::AppendIfExistsOrAdd).then_some(true),
+        append_action: action.into(),
+    })
+}
+
+fn status(code: Code) -> rpc::Status {
+    rpc::Status {
+        code: code.into(),
+        message: String::new(),
+    }
+}

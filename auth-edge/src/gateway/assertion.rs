@@ -1,0 +1,308 @@
+//! Signed assertions for upstreams: who a request is from, as a JWT (RFC 7519) signed with ES256 (RFC 7518, section 3.4),
+//! and the key set (RFC 7517) that verifies it.
+//!
+//! Invariants: the first key of the file signs, all are published; an assertion is for one upstream (`aud`) and one minute;
+//! what the edge itself says (`iss`, `sub`, …) no claim of the provider replaces. Deliberately absent: reuse of an
+//! assertion; signing takes some twenty microseconds, and a `jti` that never comes twice lets an upstream refuse replays.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use chassis::secret::Reloading;
+use ring::digest;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::{Map, Value, json};
+use session_proto::v1::Session;
+use session_proto::{claims, timestamp};
+
+use crate::keys;
+
+/// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
+pub(super) const HEADER: &str = "x-auth-assertion";
+
+/// Where the key set is published.
+pub const JWKS_PATH: &str = "/.well-known/vestibule/jwks.json";
+
+/// How long verifiers may keep the key set: a new key has to be published for so long before it signs.
+pub const JWKS_MAX_AGE_SECS: u64 = 300;
+
+/// How long an assertion is valid: the way to the upstream, its queue, and clocks that differ by a few seconds.
+const LIFETIME_SECS: u64 = 60;
+
+/// A claim of the provider is at most so long as JSON: headers have to stay below what servers take (8 KiB).
+const MAX_CLAIM_BYTES: usize = 1_024;
+
+/// All claims of the provider together, for the same reason.
+const MAX_CLAIMS_BYTES: usize = 4_096;
+
+/// Claims only the edge itself makes.
+pub const OWN_CLAIMS: [&str; 9] = [
+    "iss",
+    "aud",
+    "sub",
+    "sid",
+    "idp",
+    "iat",
+    "exp",
+    "jti",
+    "auth_time",
+];
+
+/// Why a file of keys cannot be used. Says nothing of a key but its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Nothing in it is a private key.
+    #[error("holds no private key in PEM")]
+    Nothing,
+    /// A key is not one that ES256 signs with, or not in PKCS#8.
+    #[error(
+        "key {0} is no P-256 key in PKCS#8: make one with \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\""
+    )]
+    Unusable(usize),
+}
+
+/// The operating system gave no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("an assertion cannot be signed")]
+pub(super) struct CannotSign;
+
+struct SigningKey {
+    id: String,
+    pair: EcdsaKeyPair,
+}
+
+/// The keys that sign and verify.
+pub struct AssertionKeys {
+    first: SigningKey,
+    jwks: String,
+}
+
+impl std::fmt::Debug for AssertionKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AssertionKeys({})", self.first.id)
+    }
+}
+
+impl AssertionKeys {
+    /// Reads private keys, one PEM block after another.
+    ///
+    /// # Errors
+    /// [`KeyError`]: no key, or one that cannot sign.
+    pub fn from_pem(text: &str) -> Result<Self, KeyError> {
+        let rng = SystemRandom::new();
+        let mut signing = Vec::new();
+        for (at, key) in PrivateKeyDer::pem_slice_iter(text.as_bytes()).enumerate() {
+            let unusable = KeyError::Unusable(at + 1);
+            let Ok(PrivateKeyDer::Pkcs8(der)) = key else {
+                return Err(unusable);
+            };
+            let der = der.secret_pkcs8_der();
+            let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &rng)
+                .map_err(|_rejected| unusable)?;
+            signing.push((public_jwk(&pair).ok_or(unusable)?, pair));
+        }
+        let jwks = json!({"keys": signing.iter().map(|(jwk, _)| jwk).collect::<Vec<_>>()}).to_string();
+        let (jwk, pair) = signing.into_iter().next().ok_or(KeyError::Nothing)?;
+        let id = jwk["kid"].as_str().unwrap_or_default().to_owned();
+        Ok(Self {
+            first: SigningKey { id, pair },
+            jwks,
+        })
+    }
+
+    /// The public halves, as a JWK set.
+    #[must_use]
+    pub fn jwks(&self) -> &str {
+        &self.jwks
+    }
+}
+
+/// The public half; its `kid` is its thumbprint (RFC 7638), so that every replica names a key alike.
+fn public_jwk(pair: &EcdsaKeyPair) -> Option<Value> {
+    // An uncompressed point: 4, then both coordinates (SEC 1, section 2.3.3).
+    let (x, y) = pair
+        .public_key()
+        .as_ref()
+        .strip_prefix(&[4])?
+        .split_at_checked(32)?;
+    let (x, y) = (BASE64.encode(x), BASE64.encode(y));
+    let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
+    let id = BASE64.encode(digest::digest(&digest::SHA256, canonical.as_bytes()));
+    Some(json!({"kty": "EC", "crv": "P-256", "x": x, "y": y, "use": "sig", "alg": "ES256", "kid": id}))
+}
+
+/// Makes assertions.
+#[derive(Clone)]
+pub struct Assertions {
+    keys: Reloading<Arc<AssertionKeys>>,
+    issuer: Arc<str>,
+    claims: Arc<[String]>,
+}
+
+impl Assertions {
+    /// Asserts in the name of `issuer` and passes these claims of the person on.
+    #[must_use]
+    pub fn new(keys: Reloading<Arc<AssertionKeys>>, issuer: &str, claims: &[String]) -> Self {
+        Self {
+            keys,
+            issuer: issuer.into(),
+            claims: claims.into(),
+        }
+    }
+
+    /// The public keys of this moment, as a JWK set.
+    #[must_use]
+    pub fn jwks(&self) -> String {
+        self.keys.load().jwks().to_owned()
+    }
+
+    /// An assertion that this session asks, for the server at `audience`.
+    pub(super) fn sign(
+        &self,
+        session: &Session,
+        audience: &str,
+        now_secs: u64,
+    ) -> Result<String, CannotSign> {
+        let keys = self.keys.load();
+        let header = json!({"alg": "ES256", "typ": "JWT", "kid": keys.first.id});
+        let id: [u8; 16] = keys::random().map_err(|_none| CannotSign)?;
+        let mut body = self.passed_on(session);
+        let own = json!({
+            "iss": &*self.issuer,
+            "aud": audience,
+            "sub": session.subject,
+            "idp": session.issuer,
+            "sid": session.handle,
+            "iat": now_secs,
+            "exp": now_secs + LIFETIME_SECS,
+            "jti": BASE64.encode(id),
+        });
+        if let Value::Object(own) = own {
+            body.extend(own);
+        }
+        if let Some(at) = &session.authenticated_at {
+            body.insert("auth_time".to_owned(), (timestamp::to_ms(at) / 1000).into());
+        }
+        let signed = format!(
+            "{}.{}",
+            BASE64.encode(header.to_string()),
+            BASE64.encode(Value::Object(body).to_string())
+        );
+        let signature = keys
+            .first
+            .pair
+            .sign(&SystemRandom::new(), signed.as_bytes())
+            .map_err(|_unspecified| CannotSign)?;
+        Ok(format!("{signed}.{}", BASE64.encode(signature)))
+    }
+
+    /// The person's claims the settings name; what would not fit into a header is left out.
+    fn passed_on(&self, session: &Session) -> Map<String, Value> {
+        let user = session.user.as_ref().map(claims::from_struct).unwrap_or_default();
+        let mut room = MAX_CLAIMS_BYTES;
+        let mut passed = Map::new();
+        for name in self.claims.iter() {
+            let Some(value) = user.get(name) else { continue };
+            let length = value.to_string().len();
+            if length <= MAX_CLAIM_BYTES.min(room) && !OWN_CLAIMS.contains(&name.as_str()) {
+                room -= length;
+                passed.insert(name.clone(), value.clone());
+            }
+        }
+        passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+
+    use super::*;
+
+    fn pem() -> String {
+        let document =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
+        let body = base64::engine::general_purpose::STANDARD.encode(document.as_ref());
+        format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n")
+    }
+
+    fn assertions(keys: AssertionKeys, claims: &[&str]) -> Assertions {
+        let claims: Vec<String> = claims.iter().map(|name| (*name).to_owned()).collect();
+        Assertions::new(Reloading::new(Arc::new(keys)), "https://app.example", &claims)
+    }
+
+    fn session(user: Value) -> Session {
+        Session {
+            subject: "person".to_owned(),
+            issuer: "https://idp.example".to_owned(),
+            handle: "handle".to_owned(),
+            user: user.as_object().map(claims::to_struct),
+            authenticated_at: Some(timestamp::from_ms(900_000)),
+            ..Session::default()
+        }
+    }
+
+    fn part(token: &str, at: usize) -> Value {
+        serde_json::from_slice(&BASE64.decode(token.split('.').nth(at).unwrap()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_assertion_verifies_with_the_published_key_it_names_and_says_who_it_is() {
+        let (first, second) = (pem(), pem());
+        let asserting = assertions(
+            AssertionKeys::from_pem(&(first + &second)).unwrap(),
+            &["acr", "sub"],
+        );
+        let user = json!({"acr": "gold", "sub": "other", "email": "a@b.example"});
+        let token = asserting
+            .sign(&session(user), "http://orders:8080", 1_000)
+            .unwrap();
+        let jwks: Value = serde_json::from_str(&asserting.jwks()).unwrap();
+        let published = jwks["keys"].as_array().unwrap();
+        assert_eq!(published.len(), 2);
+        assert_eq!(part(&token, 0)["kid"], published[0]["kid"], "the first key signs");
+        assert!(published.iter().all(|key| key.get("d").is_none()));
+        let coordinate = |name: &str| BASE64.decode(published[0][name].as_str().unwrap()).unwrap();
+        let point = [vec![4], coordinate("x"), coordinate("y")].concat();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+            .verify(signed.as_bytes(), &BASE64.decode(signature).unwrap())
+            .unwrap();
+        let mut body = part(&token, 1);
+        assert!(
+            body.as_object_mut()
+                .unwrap()
+                .remove("jti")
+                .is_some_and(|jti| jti.as_str().unwrap().len() == 22)
+        );
+        let expected = json!({
+            "iss": "https://app.example", "aud": "http://orders:8080", "sub": "person", "idp": "https://idp.example",
+            "sid": "handle", "iat": 1_000, "exp": 1_060, "auth_time": 900, "acr": "gold",
+        });
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn a_claim_too_large_for_a_header_is_left_out() {
+        let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &["groups", "acr"]);
+        let user = json!({"groups": vec!["a long name of a group"; 100], "acr": "gold"});
+        let body = part(&asserting.sign(&session(user), "http://a", 0).unwrap(), 1);
+        assert_eq!((body.get("groups"), body["acr"].as_str()), (None, Some("gold")));
+    }
+
+    #[test]
+    fn a_file_that_cannot_sign_is_refused_by_the_place_of_the_key() {
+        assert_eq!(AssertionKeys::from_pem("").unwrap_err(), KeyError::Nothing);
+        let rsa = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n";
+        assert_eq!(
+            AssertionKeys::from_pem(&(pem() + rsa)).unwrap_err(),
+            KeyError::Unusable(2)
+        );
+        let torn = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        assert_eq!(AssertionKeys::from_pem(torn).unwrap_err(), KeyError::Unusable(1));
+    }
+}

@@ -1,0 +1,48 @@
+//! What `WWW-Authenticate` asks a program for (RFC 6750, section 3; RFC 9470, section 3).
+
+use axum::http::HeaderValue;
+
+use super::route_table::Asks;
+
+/// A sign-in that is younger, or of another class: the whole of what the route asks, so that one sign-in is enough.
+pub(super) fn step_up(asks: &Asks) -> Option<HeaderValue> {
+    let mut challenge = "Bearer error=\"insufficient_user_authentication\", \
+         error_description=\"A different sign-in is needed\""
+        .to_owned();
+    if !asks.acr.is_empty() {
+        challenge.push_str(&format!(", acr_values=\"{}\"", asks.acr.join(" ")));
+    }
+    if let Some(max_age_secs) = asks.max_age_secs {
+        challenge.push_str(&format!(", max_age=\"{max_age_secs}\""));
+    }
+    HeaderValue::try_from(challenge).ok()
+}
+
+/// Scopes nobody granted. Scope tokens hold neither quotes nor backslashes (RFC 6749, section 3.3).
+pub(super) fn scopes(scopes: &[String]) -> Option<HeaderValue> {
+    let scopes = scopes.join(" ");
+    HeaderValue::try_from(format!("Bearer error=\"insufficient_scope\", scope=\"{scopes}\"")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_challenge_names_all_the_route_asks_of_a_sign_in() {
+        let asks = Asks {
+            acr: vec!["gold".to_owned(), "urn:silver".to_owned()],
+            max_age_secs: Some(900),
+            ..Asks::default()
+        };
+        assert_eq!(
+            step_up(&asks).unwrap(),
+            "Bearer error=\"insufficient_user_authentication\", error_description=\"A different sign-in is needed\", \
+             acr_values=\"gold urn:silver\", max_age=\"900\""
+        );
+        assert_eq!(
+            scopes(&["orders:read".to_owned(), "orders:write".to_owned()]).unwrap(),
+            "Bearer error=\"insufficient_scope\", scope=\"orders:read orders:write\""
+        );
+    }
+}

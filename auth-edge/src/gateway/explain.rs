@@ -1,0 +1,264 @@
+//! Which rule answers a request, and why: the route table as an operator asks it, `auth-edge routes explain GET /path`.
+//!
+//! Invariant: it reads paths and finds rules by the very code that serves requests. Deliberately absent: sessions; it tells what
+//! a guard will ask, not what it will say.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use axum::http::Method;
+use chassis::settings::{Reader, Warning, Wrong};
+use chassis::tool::{Tool, Work};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Map, Value, json};
+
+use super::path::RequestPath;
+use super::route_table::{Asks, Guard, Match, Route, RouteTable, Upstream};
+use crate::routes::is_reserved;
+use crate::settings::routes;
+
+/// The command `routes`.
+pub struct RoutesTool;
+
+impl Tool for RoutesTool {
+    fn command(&self) -> Command {
+        let explain = Command::new("explain")
+            .about("Tells which rule of EDGE_ROUTES answers a request, and why")
+            .arg(Arg::new("method").required(true).value_name("METHOD"))
+            .arg(
+                Arg::new("target")
+                    .required(true)
+                    .value_name("PATH")
+                    .help("As a client sends it, percent-encoded"),
+            )
+            .arg(
+                Arg::new("json")
+                    .long("json")
+                    .action(ArgAction::SetTrue)
+                    .help("Answer in JSON"),
+            )
+            .after_help(
+                "Exit codes: 0 a rule or the edge itself answers, 1 nothing does, 78 wrong settings.",
+            );
+        Command::new("routes")
+            .about("Asks the route table")
+            .subcommand_required(true)
+            .subcommand(explain)
+    }
+
+    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+        let table = routes(&mut reader);
+        let (table, warnings) = reader.finish(table)?;
+        let given = given
+            .subcommand()
+            .map(|(_, explain)| explain.clone())
+            .unwrap_or_default();
+        let text = |name: &str| given.get_one::<String>(name).cloned().unwrap_or_default();
+        let explained = explain(&table, &text("method"), &text("target"));
+        let json = given.get_flag("json");
+        let work = async move {
+            if json {
+                println!("{}", Value::Object(explained.facts));
+            } else {
+                print!("{}", told(&explained.facts));
+            }
+            if explained.answered {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        };
+        Ok((Box::pin(work), warnings))
+    }
+}
+
+/// What is to be told of a request, in the order it is told.
+struct Explained {
+    facts: Map<String, Value>,
+    answered: bool,
+}
+
+fn explain(table: &RouteTable, method: &str, target: &str) -> Explained {
+    let mut facts = Map::new();
+    let mut tell = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    tell("request", json!(format!("{method} {target}")));
+    let raw = target.split('?').next().unwrap_or_default();
+    let path = match RequestPath::parse(raw) {
+        Ok(path) => path,
+        Err(ambiguous) => {
+            tell("answer", json!("400: the path can be read in more than one way"));
+            tell("why", json!(ambiguous.to_string()));
+            return Explained {
+                facts,
+                answered: false,
+            };
+        }
+    };
+    tell("path", json!(path.to_encoded(0)));
+    if is_reserved(&format!("/{}", path.segments().join("/"))) {
+        let own = raw == path.to_encoded(0) && raw == raw.to_ascii_lowercase();
+        let answer = if own {
+            "the edge itself"
+        } else {
+            "404: another spelling of a path of the edge"
+        };
+        tell("answer", json!(answer));
+        return Explained { facts, answered: own };
+    }
+    let matching: Vec<&str> = table.matching(&path).map(|route| &*route.name).collect();
+    match table.find(&path) {
+        Match::Nothing => {
+            tell("answer", json!("404: no rule matches"));
+            Explained {
+                facts,
+                answered: false,
+            }
+        }
+        Match::Ambiguous => {
+            tell("answer", json!("400: the path can be read in more than one way"));
+            let why =
+                "in another letter case, or without closing dots, a rule that asks for more would answer";
+            tell("why", json!(why));
+            Explained {
+                facts,
+                answered: false,
+            }
+        }
+        Match::Route(route) => {
+            tell("rule", json!(&*route.name));
+            tell(
+                "why",
+                json!(format!(
+                    "the most specific of those that match: {}",
+                    matching.join(", ")
+                )),
+            );
+            tell("guard", json!(guard(&route, method)));
+            tell("asks", asks(&route.asks));
+            tell("upstream", json!(upstream(&route, &path)));
+            let only_read =
+                matches!(route.upstream, Upstream::Directory(_)) && !matches!(method, "GET" | "HEAD");
+            if only_read || matches!(method, "TRACE" | "CONNECT") {
+                tell("answer", json!("405: the upstream is not asked by this method"));
+            }
+            Explained {
+                facts,
+                answered: true,
+            }
+        }
+    }
+}
+
+fn guard(route: &Route, method: &str) -> String {
+    let safe = Method::from_bytes(method.as_bytes()).is_ok_and(|method| method.is_safe());
+    let foreign = if safe {
+        ""
+    } else {
+        "; from a page of another origin: 403"
+    };
+    match route.guard {
+        Guard::Open => "none: everybody passes".to_owned(),
+        Guard::Page => format!("page: who lacks something is sent to sign in{foreign}"),
+        Guard::Api => format!("api: who lacks something is told 401 or 403{foreign}"),
+    }
+}
+
+fn asks(asks: &Asks) -> Value {
+    let mut told = Map::new();
+    let mut tell = |name: &str, there: bool, value: Value| {
+        if there {
+            told.insert(name.to_owned(), value);
+        }
+    };
+    tell("access_token", asks.access_token, json!(true));
+    tell("require_token", asks.require_token, json!(true));
+    tell("scopes", !asks.scopes.is_empty(), json!(asks.scopes));
+    tell("max_age", asks.max_age_secs.is_some(), json!(asks.max_age_secs));
+    tell("acr", !asks.acr.is_empty(), json!(asks.acr));
+    tell(
+        "organization",
+        asks.organization.is_some(),
+        json!(asks.organization),
+    );
+    tell("claims", !asks.claims.is_empty(), json!(asks.claims));
+    Value::Object(told)
+}
+
+fn upstream(route: &Route, path: &RequestPath) -> String {
+    let sent = path.to_encoded(route.stripped());
+    match &route.upstream {
+        Upstream::Directory(folder) => format!("the folder {}, {sent}", folder.display()),
+        Upstream::Http(server) => format!("{}{sent}", server.origin()),
+    }
+}
+
+fn told(facts: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for name in [
+        "request", "path", "rule", "why", "guard", "asks", "upstream", "answer",
+    ] {
+        let value = match facts.get(name) {
+            None => continue,
+            Some(Value::String(value)) => value.clone(),
+            Some(value) if value.as_object().is_some_and(Map::is_empty) => continue,
+            Some(value) => value.to_string(),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<10}{value}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::route_file;
+
+    fn ask(method: &str, target: &str) -> (bool, Map<String, Value>) {
+        let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:web\"\n\
+             [[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\nscopes = [\"a\"]\n";
+        let explained = explain(&route_file::parse(table, false).unwrap(), method, target);
+        (explained.answered, explained.facts)
+    }
+
+    #[test]
+    fn the_rule_that_answers_is_told_with_its_reason() {
+        let (answered, facts) = ask("POST", "/x/../api/orders?a=b");
+        assert!(answered);
+        assert_eq!(facts["path"], "/api/orders");
+        assert_eq!(facts["rule"], "/api/*");
+        assert_eq!(facts["why"], "the most specific of those that match: /api/*, /*");
+        assert_eq!(facts["upstream"], "http://orders:8080/orders");
+        assert_eq!(facts["asks"], json!({"scopes": ["a"]}));
+        assert!(told(&facts).contains("rule      /api/*\n"));
+    }
+
+    #[test]
+    fn what_no_rule_answers_is_told_too() {
+        for (target, answered, answer) in [
+            ("/a%2fb", false, "400: the path can be read in more than one way"),
+            (
+                "/API/orders",
+                false,
+                "400: the path can be read in more than one way",
+            ),
+            ("/api/auth/login", true, "the edge itself"),
+            (
+                "/x/../api/auth/login",
+                false,
+                "404: another spelling of a path of the edge",
+            ),
+        ] {
+            let (was, facts) = ask("GET", target);
+            assert_eq!(
+                (was, facts["answer"].as_str()),
+                (answered, Some(answer)),
+                "{target}"
+            );
+        }
+        assert_eq!(
+            ask("POST", "/about").1["answer"],
+            "405: the upstream is not asked by this method"
+        );
+    }
+}

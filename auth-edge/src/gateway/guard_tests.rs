@@ -1,0 +1,79 @@
+//! What a guard asks of a session.
+
+use serde_json::json;
+use session_proto::claims;
+
+use super::*;
+
+const NOW_MS: u64 = 1_000_000;
+
+fn session(user: Value) -> Session {
+    Session {
+        user: user.as_object().map(claims::to_struct),
+        authenticated_at: Some(timestamp::from_ms(NOW_MS - 60_000)),
+        ..Session::default()
+    }
+}
+
+fn passes(user: Value, asks: Asks) -> bool {
+    check(&Known::new(session(user)), &asks, NOW_MS).is_ok()
+}
+
+#[test]
+fn a_sign_in_may_be_as_old_as_asked_and_no_older() {
+    assert!(passes(
+        json!({}),
+        Asks {
+            max_age_secs: Some(60),
+            ..Asks::default()
+        }
+    ));
+    assert!(!passes(
+        json!({}),
+        Asks {
+            max_age_secs: Some(59),
+            ..Asks::default()
+        }
+    ));
+}
+
+#[test]
+fn one_of_the_classes_asked_for_is_enough() {
+    let asks = || Asks {
+        acr: vec!["gold".into(), "silver".into()],
+        ..Asks::default()
+    };
+    assert!(passes(json!({"acr": "silver"}), asks()));
+    assert!(!passes(json!({"acr": "bronze"}), asks()));
+    assert!(!passes(json!({}), asks()));
+}
+
+#[test]
+fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
+    let asks = |organization: &str| Asks {
+        organization: Some(organization.to_owned()),
+        ..Asks::default()
+    };
+    assert!(passes(
+        json!({"org_id": "org_1", "org_name": "Acme"}),
+        asks("org_1")
+    ));
+    assert!(!passes(
+        json!({"org_id": "ORG_1", "org_name": "org_1"}),
+        asks("org_1")
+    ));
+    assert!(passes(json!({"org_name": "Acme"}), asks("acme")));
+    assert!(!passes(json!({}), asks("acme")));
+}
+
+#[test]
+fn a_claim_has_the_value_or_lists_it() {
+    let asks = || Asks {
+        claims: [("groups".to_owned(), "admin".to_owned())].into(),
+        ..Asks::default()
+    };
+    assert!(passes(json!({"groups": "admin"}), asks()));
+    assert!(passes(json!({"groups": ["staff", "admin"]}), asks()));
+    assert!(!passes(json!({"groups": ["administrators"]}), asks()));
+    assert!(!passes(json!({}), asks()));
+}

@@ -1,0 +1,139 @@
+//! The body of an upstream's answer on its way to the client.
+//!
+//! Invariants: nothing is kept, each piece goes on as it comes; trailers obey the rules of headers; a body that stays
+//! silent for too long ends with an error instead of holding its connection for ever. Only waiting for the upstream
+//! counts as silence: a client that reads slowly is not asked for data.
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use super::super::headers;
+
+/// The upstream has said nothing for too long.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the upstream has been silent for too long")]
+pub(super) struct Silent;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A body that may be silent only so long.
+pub(super) struct Passing<B> {
+    body: B,
+    idle: Option<Duration>,
+    /// Runs while the upstream is waited for.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<B> Passing<B> {
+    /// Passes `body` on; `None` lets it be silent for ever.
+    pub(super) fn new(body: B, idle: Option<Duration>) -> Self {
+        Self {
+            body,
+            idle,
+            waiting: None,
+        }
+    }
+}
+
+/// Whether an answer may be silent as long as it likes: it is a stream of events.
+pub(super) fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .map(|kind| kind.as_bytes().to_ascii_lowercase())
+        .unwrap_or_default();
+    kind.starts_with(b"text/event-stream") || kind.starts_with(b"application/grpc")
+}
+
+impl<B> HttpBody for Passing<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.waiting = None;
+            return Poll::Ready(frame.map(|frame| frame.map(fit).map_err(Into::into)));
+        }
+        let Some(idle) = self.idle else {
+            return Poll::Pending;
+        };
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + idle)));
+        match waiting.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(Silent.into()))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn fit(frame: Frame<Bytes>) -> Frame<Bytes> {
+    match frame.into_trailers() {
+        Ok(mut trailers) => {
+            headers::strip_trailers(&mut trailers);
+            Frame::trailers(trailers)
+        }
+        Err(data) => data,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use http_body_util::{BodyExt as _, Full, StreamBody};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_a_body_unless_it_may_be_silent() {
+        let limit = Some(Duration::from_secs(300));
+        let silent = || StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>());
+        let mut cut = Passing::new(Box::pin(silent()), limit);
+        assert!(cut.frame().await.unwrap().unwrap_err().is::<Silent>());
+
+        let mut patient = Passing::new(Box::pin(silent()), None);
+        let waited = tokio::time::timeout(Duration::from_secs(86_400), patient.frame()).await;
+        assert!(waited.is_err(), "still waiting after a day");
+    }
+
+    #[tokio::test]
+    async fn what_comes_goes_on_as_it_is() {
+        let body = Passing::new(Full::new(Bytes::from_static(b"a body")), None);
+        assert_eq!(body.size_hint().exact(), Some(6));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "a body");
+    }
+
+    #[test]
+    fn event_streams_and_grpc_may_be_silent() {
+        for (kind, expected) in [
+            ("text/event-stream; charset=utf-8", true),
+            ("application/grpc+proto", true),
+            ("application/json", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            assert_eq!(is_stream(&headers), expected, "{kind}");
+        }
+    }
+}

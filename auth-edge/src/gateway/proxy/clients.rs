@@ -1,0 +1,130 @@
+//! Connections to upstreams, kept and shared.
+//!
+//! A server behind `https` says by ALPN whether it speaks HTTP/2; one behind `h2c` is known to; one behind `http` speaks
+//! HTTP/1.1. Protocols that switch (WebSocket) need HTTP/1.1 whatever else the server speaks.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as PooledClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::super::route_table::Server;
+use crate::settings::UpstreamSettings;
+
+/// Idle connections kept for each upstream.
+const IDLE_MAX: usize = 64;
+
+/// An idle connection is closed before a usual server closes it (60 to 75 s), so that no request meets a closed one.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
+
+/// A peer that has vanished without a word is noticed by the kernel's probes, also below a stream that may be silent.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// An HTTP/2 connection with requests on it is asked so often whether it is alive.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// An HTTP/2 connection that does not answer for so long is dead.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+pub(super) type Client = PooledClient<HttpsConnector<HttpConnector>, Body>;
+
+/// TLS towards upstreams cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamTlsError {
+    /// The file of authorities.
+    #[error("EDGE_UPSTREAM_CA_FILE cannot be used")]
+    Authorities(#[source] rustls::pki_types::pem::Error),
+    /// The TLS library.
+    #[error("TLS towards upstreams cannot be set up")]
+    Tls(#[from] rustls::Error),
+}
+
+/// One client for each way to speak.
+#[derive(Clone)]
+pub(super) struct Clients {
+    http1: Client,
+    negotiated: Client,
+    http2: Client,
+}
+
+impl Clients {
+    /// Clients without connections. Does no IO but reading the authorities.
+    pub(super) fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(settings.connect_timeout));
+        connector.set_keepalive(Some(TCP_KEEPALIVE));
+        connector.set_nodelay(true);
+        connector.enforce_http(false);
+        let tls = tls(settings.ca.as_deref())?;
+        let https = |tls: ClientConfig| HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let http1 = https(tls.clone())
+            .enable_http1()
+            .wrap_connector(connector.clone());
+        let any = https(tls.clone())
+            .enable_all_versions()
+            .wrap_connector(connector.clone());
+        let http2 = https(tls).enable_http2().wrap_connector(connector);
+        Ok(Self {
+            http1: client(false, http1),
+            negotiated: client(false, any),
+            http2: client(true, http2),
+        })
+    }
+
+    /// The client for a server.
+    pub(super) fn speaking_to(&self, server: &Server, switches: bool) -> &Client {
+        match server.url.scheme() {
+            _ if switches => &self.http1,
+            _ if server.prior_knowledge => &self.http2,
+            "https" => &self.negotiated,
+            _ => &self.http1,
+        }
+    }
+}
+
+fn client(http2_only: bool, connector: HttpsConnector<HttpConnector>) -> Client {
+    PooledClient::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_MAX)
+        .http2_only(http2_only)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .build(connector)
+}
+
+fn tls(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {
+    let mut roots = RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    };
+    if let Some(ca) = ca {
+        roots.add_parsable_certificates(certificates(ca).map_err(UpstreamTlsError::Authorities)?);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// Reads the certificates of a PEM file; there has to be one.
+///
+/// # Errors
+/// The file cannot be read, or holds none.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
+    let read: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect)?;
+    if read.is_empty() {
+        return Err(rustls::pki_types::pem::Error::NoItemsFound);
+    }
+    Ok(read)
+}

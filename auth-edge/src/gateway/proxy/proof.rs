@@ -1,0 +1,79 @@
+//! Proofs for upstreams that a bound access token comes from whoever holds its key (RFC 9449, section 7).
+//!
+//! Invariants: a proof is made for each sending, for the upstream's own address; a client's proof never stands beside our
+//! token. An upstream that only wants its nonce repeated has done nothing yet, so that any request it can still be given may
+//! be repeated.
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use url::Url;
+
+use super::Way;
+use crate::errors::Failure;
+
+const HEADER: HeaderName = HeaderName::from_static("dpop");
+const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+/// Whether this way's access token is worth nothing without a proof.
+pub(super) fn is_needed(way: &Way<'_>) -> bool {
+    way.passed
+        .access_token
+        .as_ref()
+        .is_some_and(|granted| granted.bound)
+}
+
+/// Adds the proof for the token the request carries.
+pub(super) fn prove(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
+    if way.route.asks.access_token {
+        head.headers.remove(HEADER);
+    }
+    if !is_needed(way) {
+        return Ok(());
+    }
+    let token = head
+        .headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    let token = token.and_then(|value| value.strip_prefix("DPoP "));
+    let (Some(token), Some(url)) = (token, address(&head.uri)) else {
+        return Ok(());
+    };
+    let now = way.edge.clock.now_ms() / 1000;
+    let proof = way
+        .edge
+        .provider
+        .dpop_proof(head.method.as_str(), &url, token, now);
+    match proof.map(|proof| proof.and_then(|proof| HeaderValue::try_from(proof).ok())) {
+        Ok(Some(proof)) => {
+            head.headers.insert(HEADER, proof);
+            Ok(())
+        }
+        Ok(None) => {
+            tracing::error!("a session holds a bound access token, and there is no key for it");
+            Err(Failure::Internal)
+        }
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "a proof cannot be made");
+            Err(Failure::Internal)
+        }
+    }
+}
+
+/// Keeps the nonce an upstream gave; tells whether it refused the request for the lack of it.
+pub(super) fn wants_nonce(way: &Way<'_>, uri: &Uri, status: StatusCode, headers: &HeaderMap) -> bool {
+    if !is_needed(way) {
+        return false;
+    }
+    let nonce = headers.get(NONCE).and_then(|value| value.to_str().ok());
+    let learned = nonce
+        .zip(address(uri))
+        .is_some_and(|(nonce, url)| way.edge.provider.learn_dpop_nonce(&url, nonce));
+    let mut challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
+    learned
+        && status == StatusCode::UNAUTHORIZED
+        && challenges.any(|value| value.to_str().is_ok_and(|text| text.contains("use_dpop_nonce")))
+}
+
+fn address(uri: &Uri) -> Option<Url> {
+    Url::parse(&uri.to_string()).ok()
+}

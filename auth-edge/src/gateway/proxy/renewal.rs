@@ -1,0 +1,155 @@
+//! A second chance for a request whose access token the upstream refused.
+//!
+//! A token may be dead before its time: revoked, or judged by a clock ahead of ours. One refresh may help, a second one
+//! would not. Invariants: one request is repeated once at most; a session's token is refreshed by force at most once in
+//! [`PAUSE_MS`], however many requests an upstream refuses, so that an upstream which trusts nothing cannot make the edge
+//! hammer the provider. Requests of one session that are refused at once wait for each other and share the new token.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use session_proto::v1::GetAccessTokenRequest;
+use tokio::sync::Mutex;
+
+use super::super::guard::Granted;
+use crate::edge::Edge;
+use crate::sessions::CurrentSession;
+
+/// Sessions that can be told apart at once; two that meet in one place only wait for each other.
+const PLACES: usize = 1_024;
+
+/// Between two refreshes by force of one session, in milliseconds.
+const PAUSE_MS: u64 = 30_000;
+
+#[derive(Clone, Copy, Default)]
+struct Last {
+    session: u64,
+    at_ms: u64,
+}
+
+/// Remembers whose token was refreshed by force just now.
+#[derive(Clone)]
+pub(super) struct Renewals {
+    places: Arc<[Mutex<Last>]>,
+    hasher: RandomState,
+}
+
+impl Default for Renewals {
+    fn default() -> Self {
+        Self {
+            places: (0..PLACES).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Renewals {
+    /// Another token than the refused one, if there is one to be had.
+    pub(super) async fn renew(
+        &self,
+        edge: &Edge,
+        current: &CurrentSession,
+        scopes: &[String],
+        refused: &Granted,
+    ) -> Option<Granted> {
+        let session = self.hasher.hash_one(&current.session.handle);
+        let place = usize::try_from(session % PLACES as u64).ok()?;
+        let mut last = self.places.get(place)?.lock().await;
+        // Somebody may have refreshed it since.
+        if let Some(other) = ask(edge, current, scopes, false)
+            .await
+            .filter(|granted| granted.token != refused.token)
+        {
+            return Some(other);
+        }
+        let now_ms = edge.clock.now_ms();
+        if last.session == session && now_ms < last.at_ms.saturating_add(PAUSE_MS) {
+            return None;
+        }
+        *last = Last {
+            session,
+            at_ms: now_ms,
+        };
+        ask(edge, current, scopes, true)
+            .await
+            .filter(|granted| granted.token != refused.token)
+    }
+}
+
+async fn ask(
+    edge: &Edge,
+    current: &CurrentSession,
+    scopes: &[String],
+    force_refresh: bool,
+) -> Option<Granted> {
+    let request = GetAccessTokenRequest {
+        session_id: current.id.expose().to_owned(),
+        scopes: scopes.to_vec(),
+        force_refresh,
+    };
+    match edge.sessions.client().get_access_token(request).await {
+        Ok(granted) => Some(granted.into()),
+        Err(error) => {
+            tracing::info!(
+                error = &error as &dyn std::error::Error,
+                "a refused access token cannot be renewed"
+            );
+            None
+        }
+    }
+}
+
+/// Whether an answer refuses the token itself: it says so (RFC 6750, section 3.1), or the token has expired by now.
+pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &Granted, now_ms: u64) -> bool {
+    let says_so = || {
+        headers
+            .get_all(header::WWW_AUTHENTICATE)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| {
+                let value = value.to_ascii_lowercase();
+                let ours = value.contains("bearer") || value.contains("dpop");
+                ours && value.contains("invalid_token")
+            })
+    };
+    status == StatusCode::UNAUTHORIZED && (granted.expires_at_ms <= now_ms || says_so())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_an_answer_about_the_token_asks_for_another() {
+        let granted = Granted {
+            token: "t".to_owned(),
+            bound: false,
+            expires_at_ms: 1_000,
+        };
+        let challenge = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(value));
+            headers
+        };
+        let invalid = challenge("Bearer realm=\"a\", error=\"invalid_token\"");
+        let scope = challenge("Bearer error=\"insufficient_scope\"");
+        assert!(refuses(StatusCode::UNAUTHORIZED, &invalid, &granted, 999));
+        assert!(!refuses(StatusCode::FORBIDDEN, &invalid, &granted, 999));
+        assert!(!refuses(StatusCode::UNAUTHORIZED, &scope, &granted, 999));
+        assert!(!refuses(
+            StatusCode::UNAUTHORIZED,
+            &challenge("Basic"),
+            &granted,
+            999
+        ));
+        assert!(refuses(
+            StatusCode::UNAUTHORIZED,
+            &HeaderMap::new(),
+            &granted,
+            1_000
+        ));
+    }
+}

@@ -1,0 +1,164 @@
+//! Sessions remembered for a few seconds, so that most requests ask nobody.
+//!
+//! Invariants
+//! - A session is served from here only while every replica of the session service is heard, nothing was heard of it
+//!   since it was read, and it was read less than its lease ago: one that was ended is refused as soon as its ending is
+//!   heard, and within `SILENCE_MAX` if it cannot be heard.
+//! - Use is never forgotten: a session that was only looked at is asked for anew when it is used, so that it rolls.
+//! - What is not there is not remembered: a session that was just created is found at once.
+//! - Memory is bounded by `WEIGHT_MAX`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message as _;
+use quick_cache::Weighter;
+use session_proto::client::SessionClient;
+use session_proto::timestamp;
+
+use super::known::{Known, Token};
+use super::listening::{self, Listening, Moment};
+use crate::cookies::SessionId;
+use crate::observe::CacheMetrics;
+
+/// How much what is remembered may take, in bytes: some ten thousand sessions of the usual size.
+const WEIGHT_MAX: u64 = 32 * 1024 * 1024;
+
+/// Sessions expected in that room; more is no fault.
+const SESSIONS_EXPECTED: usize = 10_000;
+
+/// What an entry takes besides its session.
+const ENTRY_BYTES: usize = 512;
+
+/// A session takes about so many times its size on the wire, the claims as JSON included.
+const GROWTH: usize = 4;
+
+/// Clocks of two pods may differ by this: nothing is served from here so shortly before it expires.
+const CLOCK_DIFFERENCE_MS: u64 = 5_000;
+
+/// A token is handed out while it is valid for longer than this; the session service renews it then.
+const TOKEN_MARGIN_MS: u64 = 60_000 + CLOCK_DIFFERENCE_MS;
+
+/// A lease is no longer than this part of the time a session lives unused, so that use counts while it matters.
+const LEASE_PARTS: u64 = 10;
+
+type Key = [u8; 16];
+
+/// A session and when it was read.
+#[derive(Clone, Debug)]
+struct Entry {
+    known: Arc<Known>,
+    asked: Moment,
+    /// When it was last read by a use of the session, so that it could roll.
+    used: Option<Moment>,
+    lease: Duration,
+    weight: u64,
+}
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<Key, Entry> for ByBytes {
+    fn weight(&self, _: &Key, entry: &Entry) -> u64 {
+        entry.weight
+    }
+}
+
+/// The sessions remembered.
+#[derive(Debug)]
+pub struct SessionCache {
+    entries: quick_cache::sync::Cache<Key, Entry, ByBytes>,
+    listening: Arc<Listening>,
+    lease: Duration,
+    metrics: CacheMetrics,
+}
+
+impl SessionCache {
+    /// Remembers sessions for up to `lease` while `client` is heard. Needs a tokio runtime.
+    #[must_use]
+    pub fn start(client: SessionClient, lease: Duration, metrics: CacheMetrics) -> Self {
+        let listening = Arc::new(Listening::new(lease));
+        tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
+        Self {
+            entries: quick_cache::sync::Cache::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
+            listening,
+            lease,
+            metrics,
+        }
+    }
+
+    /// Now: to be taken before the session service is asked.
+    pub fn now(&self) -> Moment {
+        self.listening.now()
+    }
+
+    /// The session of this ID, if what is remembered holds. `use_` tells whether the request counts as use.
+    pub fn find(&self, id: &SessionId, use_: bool, clock_ms: u64) -> Option<Arc<Known>> {
+        let now = self.listening.now();
+        if !self.listening.is_complete(now) {
+            self.metrics.unheard();
+            return None;
+        }
+        let found = self.entries.get(&id.to_bytes()).filter(|entry| {
+            let read = if use_ { entry.used } else { Some(entry.asked) };
+            read.is_some_and(|read| now.since(read) < entry.lease)
+                && ends_ms(&entry.known) > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
+                && self.listening.vouches_for(&entry.known.handle, entry.asked, now)
+        });
+        match &found {
+            Some(_) => self.metrics.hit(),
+            None => self.metrics.miss(),
+        }
+        found.map(|entry| entry.known)
+    }
+
+    /// Remembers a session that was asked for at `asked`.
+    pub fn keep(&self, id: &SessionId, known: &Arc<Known>, asked: Moment, use_: bool) {
+        let key = id.to_bytes();
+        let rolled_ms = known.rolled_at.as_ref().map_or(0, timestamp::to_ms);
+        let unused_ms = ends_ms(known).saturating_sub(rolled_ms);
+        let used = if use_ {
+            Some(asked)
+        } else {
+            self.entries.peek(&key).and_then(|entry| entry.used)
+        };
+        let entry = Entry {
+            known: Arc::clone(known),
+            asked,
+            used,
+            lease: self.lease.min(Duration::from_millis(unused_ms / LEASE_PARTS)),
+            weight: u64::try_from(ENTRY_BYTES + GROWTH * known.encoded_len()).unwrap_or(u64::MAX),
+        };
+        self.entries.insert(key, entry);
+    }
+
+    /// Forgets a session: it ended or changed here.
+    pub fn forget(&self, id: &SessionId) {
+        if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
+            // What was asked before and is answered later does not count either.
+            self.listening.changed(&entry.known.handle, self.listening.now());
+        }
+    }
+
+    /// A token for these scopes, if one is remembered that holds.
+    pub fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<Token>> {
+        let now = self.listening.now();
+        let entry = self.entries.get(&id.to_bytes())?;
+        let token = entry.known.token(scopes)?;
+        let holds = now.since(token.asked) < self.lease
+            && token.expires_at_ms > clock_ms.saturating_add(TOKEN_MARGIN_MS)
+            && self.listening.vouches_for(&entry.known.handle, token.asked, now);
+        holds.then_some(token)
+    }
+
+    /// Remembers a token that was handed out for a session that is remembered.
+    pub fn keep_token(&self, id: &SessionId, token: &Arc<Token>) {
+        if let Some(entry) = self.entries.peek(&id.to_bytes()) {
+            entry.known.keep_token(Arc::clone(token));
+        }
+    }
+}
+
+fn ends_ms(known: &Known) -> u64 {
+    known.expires_at.as_ref().map_or(0, timestamp::to_ms)
+}

@@ -1,0 +1,286 @@
+//! Sessions as the edge sees them: from the cookie of a request to the session service and back.
+//!
+//! Invariants: a cookie that does not verify costs no call; a session service that cannot be
+//! reached signs nobody out and never changes a cookie; only use rolls a session. Every path of the edge to the session
+//! service leads through here. One road: cookie → what is remembered, if it holds → the session service.
+
+mod cache;
+mod known;
+mod listening;
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderValue};
+use chassis::clock::Clock;
+use serde_json::{Map, Value};
+use session_proto::client::{SessionClient, SessionError};
+use session_proto::v1::{
+    self, CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason,
+    GetAccessTokenRequest, GetSessionRequest, RollSessionRequest, UpdateSessionRequest, end_session_request,
+    get_session_request,
+};
+use session_proto::{claims, timestamp};
+
+pub use cache::SessionCache;
+pub use known::{Known, Token};
+pub use listening::SILENCE_MAX;
+
+use crate::cookies::{SessionCookies, SessionId};
+
+/// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
+#[derive(Debug, thiserror::Error)]
+#[error("the session service cannot be reached")]
+pub struct SessionsUnavailable(#[source] pub SessionError);
+
+/// The session a request acts for.
+#[derive(Clone, Debug)]
+pub struct CurrentSession {
+    /// Its secret name.
+    pub id: SessionId,
+    /// What it holds.
+    pub session: Arc<Known>,
+    /// The cookie with its new expiry, when this request has rolled the session: to be sent with the answer.
+    pub set_cookie: Option<HeaderValue>,
+}
+
+/// Reads, rolls, creates and ends sessions.
+#[derive(Clone)]
+pub struct Sessions {
+    client: SessionClient,
+    cookies: SessionCookies,
+    clock: Arc<dyn Clock>,
+    cache: Option<Arc<SessionCache>>,
+}
+
+impl Sessions {
+    /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it asks each time.
+    #[must_use]
+    pub fn new(
+        client: SessionClient,
+        cookies: SessionCookies,
+        clock: Arc<dyn Clock>,
+        cache: Option<SessionCache>,
+    ) -> Self {
+        Self {
+            client,
+            cookies,
+            clock,
+            cache: cache.map(Arc::new),
+        }
+    }
+
+    /// The plain client, for calls that have no meaning of their own here (lists, watching).
+    #[must_use]
+    pub fn client(&self) -> &SessionClient {
+        &self.client
+    }
+
+    /// The session of a request. With a device it counts as use and may roll; without, it only reads.
+    pub async fn current(
+        &self,
+        headers: &HeaderMap,
+        device: Option<Device>,
+    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+        let Some(id) = self.cookies.read(headers) else {
+            return Ok(None);
+        };
+        if let Some(cache) = &self.cache
+            && let Some(session) = cache.find(&id, device.is_some(), self.clock.now_ms())
+        {
+            return Ok(Some(CurrentSession {
+                id,
+                session,
+                set_cookie: None,
+            }));
+        }
+        self.asked(id, device).await
+    }
+
+    /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
+    pub async fn rolled(
+        &self,
+        headers: &HeaderMap,
+        device: Device,
+    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+        match self.cookies.read(headers) {
+            Some(id) => self.asked(id, Some(device)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Asks the session service, and remembers what it says.
+    async fn asked(
+        &self,
+        id: SessionId,
+        device: Option<Device>,
+    ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
+        let used = device.is_some();
+        let asked = self.cache.as_deref().map(SessionCache::now);
+        let read = match device {
+            Some(device) => self.roll(&id, device).await,
+            None => self.get(&id).await.map(|session| (session, false)),
+        };
+        match read {
+            Ok((session, rolled)) => {
+                let set_cookie = if rolled {
+                    self.cookie_for(&id, &session)
+                } else {
+                    None
+                };
+                let session = Known::new(session);
+                if let (Some(cache), Some(asked)) = (&self.cache, asked) {
+                    cache.keep(&id, &session, asked, used);
+                }
+                Ok(Some(CurrentSession {
+                    id,
+                    session,
+                    set_cookie,
+                }))
+            }
+            Err(error) if error.reason == ErrorReason::ErrMissingSession => {
+                self.forget(&id);
+                Ok(None)
+            }
+            Err(error) => Err(SessionsUnavailable(error)),
+        }
+    }
+
+    /// The cookie that holds this session as long as the session lasts now.
+    #[must_use]
+    pub fn cookie_for(&self, id: &SessionId, session: &v1::Session) -> Option<HeaderValue> {
+        let expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
+        // Rounded up: a browser must not drop the cookie before the session ends.
+        let max_age = expires_ms.saturating_sub(self.clock.now_ms()).div_ceil(1000);
+        self.cookies.issue(id, max_age)
+    }
+
+    /// Begins a session and gives its secret name.
+    pub async fn create(
+        &self,
+        request: CreateSessionRequest,
+    ) -> Result<(SessionId, v1::Session), SessionError> {
+        let response = self.client.create_session(request).await?;
+        match (SessionId::parse(&response.session_id), response.session) {
+            (Some(id), Some(session)) => Ok((id, session)),
+            _ => Err(malformed()),
+        }
+    }
+
+    /// Reads a session without touching it.
+    pub async fn get(&self, id: &SessionId) -> Result<v1::Session, SessionError> {
+        let by = Some(get_session_request::By::SessionId(id.expose().to_owned()));
+        self.client
+            .get_session(GetSessionRequest { by })
+            .await?
+            .session
+            .ok_or_else(malformed)
+    }
+
+    /// Extends a session by use; tells whether its deadline moved.
+    pub async fn roll(&self, id: &SessionId, device: Device) -> Result<(v1::Session, bool), SessionError> {
+        let request = RollSessionRequest {
+            session_id: id.expose().to_owned(),
+            device: Some(device),
+        };
+        let response = self.client.roll_session(request).await?;
+        Ok((response.session.ok_or_else(malformed)?, response.rolled))
+    }
+
+    /// Replaces the user claims of a session that is still at `version`.
+    pub async fn update_user(
+        &self,
+        id: &SessionId,
+        user: &Map<String, Value>,
+        version: u64,
+    ) -> Result<v1::Session, SessionError> {
+        let request = UpdateSessionRequest {
+            session_id: id.expose().to_owned(),
+            user: Some(claims::to_struct(user)),
+            version,
+            ..UpdateSessionRequest::default()
+        };
+        let updated = self.client.update_session(request).await;
+        self.forget(id);
+        updated?.session.ok_or_else(malformed)
+    }
+
+    /// A valid access token of a session, with these scopes.
+    pub async fn access_token(
+        &self,
+        id: &SessionId,
+        scopes: Vec<String>,
+    ) -> Result<Arc<Token>, SessionError> {
+        let cache = self.cache.as_deref();
+        if let Some(token) = cache.and_then(|cache| cache.token(id, &scopes, self.clock.now_ms())) {
+            return Ok(token);
+        }
+        let asked = cache.map(SessionCache::now).unwrap_or_default();
+        let request = GetAccessTokenRequest {
+            session_id: id.expose().to_owned(),
+            scopes: scopes.clone(),
+            force_refresh: false,
+        };
+        let token = Token::new(scopes, asked, self.client.get_access_token(request).await?);
+        if let Some(cache) = cache {
+            cache.keep_token(id, &token);
+        }
+        Ok(token)
+    }
+
+    fn forget(&self, id: &SessionId) {
+        if let Some(cache) = &self.cache {
+            cache.forget(id);
+        }
+    }
+
+    /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
+    pub async fn end(&self, id: &SessionId) -> Result<Ended, SessionError> {
+        let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
+        let request = EndSessionRequest {
+            by,
+            cause: "logout".to_owned(),
+        };
+        let response = self.client.end_session(request).await;
+        // Also when no answer came: it may have ended.
+        self.forget(id);
+        let response = response?;
+        let hint = Some(response.id_token_hint).filter(|hint| !hint.is_empty());
+        Ok(Ended {
+            ended: response.ended,
+            id_token_hint: hint,
+        })
+    }
+
+    /// Ends sessions by person, by the provider's session, or those that are both; tells how many.
+    pub async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
+        self.client
+            .end_sessions(request)
+            .await
+            .map(|response| response.ended_count)
+    }
+}
+
+/// What ending a session gave.
+#[derive(Clone)]
+pub struct Ended {
+    /// Whether there was a session.
+    pub ended: bool,
+    /// The ID token to show to the provider.
+    pub id_token_hint: Option<String>,
+}
+
+impl std::fmt::Debug for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ended")
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+fn malformed() -> SessionError {
+    SessionError {
+        reason: ErrorReason::ErrInternal,
+        message: "the session service left out what it has to answer".to_owned(),
+        metadata: std::collections::HashMap::new(),
+    }
+}

@@ -1,0 +1,133 @@
+//! Settings of what lies behind the edge, and of how much of it is let through at once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::settings::{Reader, Zero};
+
+use super::read::file;
+use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
+use crate::gateway::route_file;
+use crate::gateway::route_table::RouteTable;
+
+/// How requests are passed on.
+#[derive(Clone, Debug)]
+pub struct UpstreamSettings {
+    /// Authorities that certificates of upstreams may come from besides the public ones.
+    pub ca: Option<PathBuf>,
+    /// Time until a connection stands.
+    pub connect_timeout: Duration,
+    /// Time until an answer's head, counted from the last byte of the request.
+    pub head_timeout: Duration,
+    /// The longest silence within an answer's body; `None` is none.
+    pub idle_timeout: Option<Duration>,
+    /// The largest request body in bytes, where the route says nothing; 0 is no limit.
+    pub max_body_bytes: u64,
+}
+
+/// What requests are held to, before anybody looks at them.
+#[derive(Clone, Copy, Debug)]
+pub struct ProtectionSettings {
+    /// Requests worked on at once; 0 is no limit.
+    pub max_concurrent_requests: usize,
+    /// The longest silence within a request's body.
+    pub body_timeout: Duration,
+}
+
+/// Keys and claims of assertions.
+#[derive(Clone, Debug)]
+pub struct AssertionSettings {
+    /// The file of keys, to follow its changes.
+    pub file: PathBuf,
+    /// The keys as they were at the start.
+    pub keys: Arc<AssertionKeys>,
+    /// Claims of the person that are passed on.
+    pub claims: Vec<String>,
+}
+
+pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
+    let ca = file(reader, "EDGE_UPSTREAM_CA_FILE");
+    if let Some(path) = &ca
+        && crate::gateway::certificates(path).is_err()
+    {
+        reader.wrong("EDGE_UPSTREAM_CA_FILE", "holds no certificate in PEM");
+    }
+    let idle = reader.secs("EDGE_UPSTREAM_IDLE_TIMEOUT", Zero::Allowed);
+    UpstreamSettings {
+        ca,
+        connect_timeout: Duration::from_millis(
+            reader.millis("EDGE_UPSTREAM_CONNECT_TIMEOUT_MS", Zero::Refused),
+        ),
+        head_timeout: Duration::from_secs(reader.secs("EDGE_UPSTREAM_TIMEOUT", Zero::Refused)),
+        idle_timeout: (idle > 0).then(|| Duration::from_secs(idle)),
+        max_body_bytes: u64::try_from(reader.count("EDGE_MAX_BODY_BYTES")).unwrap_or(u64::MAX),
+    }
+}
+
+pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
+    ProtectionSettings {
+        max_concurrent_requests: reader.count("EDGE_MAX_CONCURRENT_REQUESTS"),
+        body_timeout: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
+    }
+}
+
+pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
+    const FILE: &str = "EDGE_UPSTREAM_JWT_KEY_FILE";
+    const CLAIMS: &str = "EDGE_UPSTREAM_JWT_CLAIMS";
+    let claims = reader.list(CLAIMS);
+    if let Some(own) = claims.iter().find(|name| OWN_CLAIMS.contains(&name.as_str())) {
+        reader.wrong(CLAIMS, format!("must not hold {own}: the edge sets it itself"));
+    }
+    let file = file(reader, FILE)?;
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) => {
+            reader.wrong(FILE, format!("cannot be read: {error}"));
+            return None;
+        }
+    };
+    match AssertionKeys::from_pem(&text) {
+        Ok(keys) => Some(AssertionSettings {
+            file,
+            keys: Arc::new(keys),
+            claims,
+        }),
+        Err(error) => {
+            reader.wrong(FILE, error.to_string());
+            None
+        }
+    }
+}
+
+/// The route table; its mistakes are mistakes of the setting.
+pub fn routes(reader: &mut Reader<'_>) -> RouteTable {
+    let Some(path) = reader.path("EDGE_ROUTES") else {
+        return RouteTable::default();
+    };
+    let signs = reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some();
+    match read_routes(&path, signs) {
+        Ok(table) => table,
+        Err(mistakes) => {
+            for mistake in mistakes {
+                reader.wrong("EDGE_ROUTES", mistake);
+            }
+            RouteTable::default()
+        }
+    }
+}
+
+/// Reads a route table from its file; `signs` tells whether assertions can be signed.
+///
+/// # Errors
+/// Every mistake, each with its place.
+pub fn read_routes(path: &Path, signs: bool) -> Result<RouteTable, Vec<String>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| vec![format!("the file {} cannot be read: {error}", path.display())])?;
+    route_file::parse(&text, signs).map_err(|mistakes| {
+        mistakes
+            .iter()
+            .map(|mistake| format!("{}, {mistake}", path.display()))
+            .collect()
+    })
+}

@@ -1,0 +1,86 @@
+//! What a finished sign-in tells the session service.
+
+use axum::http::request::Parts;
+use oidc::IdToken;
+use session_proto::v1::{CreateSessionRequest, TokenSet};
+use session_proto::{claims, timestamp};
+
+use crate::edge::Edge;
+use crate::errors::Failure;
+use crate::keys;
+use crate::request;
+use crate::sign_in::login::internal;
+use crate::sign_in::user::user;
+
+/// The request that makes the session. A valid session the browser brought is replaced by it.
+pub(super) fn create_request(
+    edge: &Edge,
+    head: &Parts,
+    tokens: oidc::TokenSet,
+    id_token: IdToken,
+    userinfo: Option<serde_json::Map<String, serde_json::Value>>,
+) -> Result<CreateSessionRequest, Failure> {
+    let request_id = request_id()?;
+    let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
+    let replaces_session_id = edge
+        .cookies
+        .read(&head.headers)
+        .map(|id| id.expose().to_owned())
+        .unwrap_or_default();
+    Ok(CreateSessionRequest {
+        issuer: id_token.iss,
+        user: Some(claims::to_struct(&user(
+            id_token.claims,
+            userinfo,
+            &edge.settings.claim_filter,
+        ))),
+        tokens: Some(TokenSet {
+            access_token: tokens.access_token,
+            token_type: tokens.token_type,
+            scope: tokens.scope,
+            expires_at: Some(seconds(tokens.expires_at)),
+            refresh_token: tokens.refresh_token.unwrap_or_default(),
+            id_token: if edge.settings.store_id_token {
+                tokens.id_token
+            } else {
+                String::new()
+            },
+        }),
+        provider_sid: id_token.sid.unwrap_or_default(),
+        authenticated_at: id_token.auth_time.map(seconds),
+        device: Some(edge.device(&head.headers, request::peer(&head.extensions))),
+        replaces_session_id,
+        request_id,
+        not_after: id_token.session_expiry.map(seconds),
+    })
+}
+
+/// A fresh name for one call to the session service, so that repeating it does nothing twice.
+pub(super) fn request_id() -> Result<String, Failure> {
+    Ok(uuid(keys::random::<16>().map_err(internal)?))
+}
+
+/// A random UUID (RFC 9562, version 4) of these bytes.
+fn uuid(mut bytes: [u8; 16]) -> String {
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_has_version_and_variant() {
+        assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    }
+}

@@ -1,0 +1,235 @@
+//! What one login adds to the authorization request: what its address asks for, and what the route it leads to demands.
+//!
+//! Invariants: of the query only the allow-list is read; what a route demands cannot be asked away; no parameter of the
+//! protocol can be set. Deliberately absent: the configured parameters of all logins, which `oidc` adds.
+
+use crate::gateway::route_table::Route;
+use crate::request;
+use crate::sign_in::transaction::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
+
+/// Query parameters that may reach the provider; configuration can narrow them.
+pub const ALLOWED_PARAMETERS: [&str; 8] = [
+    "organization",
+    "invitation",
+    "login_hint",
+    "prompt",
+    "ui_locales",
+    "acr_values",
+    "max_age",
+    "screen_hint",
+];
+/// Longest value passed on, in bytes: more than any of these parameters holds in earnest.
+const MAX_VALUE_BYTES: usize = 512;
+
+/// What this login adds to the authorization request.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Parameters, each name once.
+    pub extra: Vec<(String, String)>,
+    /// How old the authentication may be, in seconds.
+    pub max_age: Option<u64>,
+    /// Organization asked for by this login.
+    pub organization: Option<String>,
+    /// Whether it was the visitor's address that asked for a silent sign-in, not the route.
+    pub silent_by_visitor: bool,
+}
+
+impl Wishes {
+    /// Reads the allow-listed parameters of the query, the first of repeated ones, and those of the route; what does not fit
+    /// is left out.
+    #[must_use]
+    pub fn of(
+        query: &str,
+        allowed: &[String],
+        route: Option<&Route>,
+        organization_is_configured: bool,
+    ) -> Self {
+        let mut wishes = Self::default();
+        for name in ALLOWED_PARAMETERS {
+            let asked = allowed
+                .iter()
+                .any(|allowed| allowed == name)
+                .then(|| request::first_parameter(query, name))
+                .flatten()
+                .filter(|value| fits(name, value));
+            let demanded = route.and_then(|route| route.sign_in.get(name)).cloned();
+            let by_visitor = asked.is_some();
+            let Some(value) = stricter(name, asked, demanded) else {
+                continue;
+            };
+            match name {
+                "max_age" => wishes.max_age = value.parse().ok(),
+                // Somebody else's organization must not get around the configured one.
+                "organization" if organization_is_configured => {}
+                "organization" => {
+                    wishes.organization = Some(value.clone());
+                    wishes.extra.push((name.to_owned(), value));
+                }
+                _ => {
+                    wishes.silent_by_visitor |= by_visitor && name == "prompt" && is_silent(&value);
+                    wishes.extra.push((name.to_owned(), value));
+                }
+            }
+        }
+        if wishes.silent() && wishes.max_age == Some(0) {
+            // "Do not ask" and "ask anew" contradict each other (OpenID Connect Core, section 3.1.2.3).
+            wishes.max_age = None;
+        }
+        wishes
+    }
+
+    /// Whether the provider is told to ask nothing.
+    #[must_use]
+    pub fn silent(&self) -> bool {
+        self.get("prompt").is_some_and(is_silent)
+    }
+
+    /// The authentication context classes asked for.
+    #[must_use]
+    pub fn acr_values(&self) -> Option<&str> {
+        self.get("acr_values")
+    }
+
+    /// Lets the provider ask the person.
+    pub fn ask_after_all(&mut self) {
+        self.extra.retain(|(name, _)| name != "prompt");
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let mut all = self.extra.iter();
+        all.find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// Whether a value can be passed on and, where it has to be, kept until the provider answers.
+#[must_use]
+pub fn fits(name: &str, value: &str) -> bool {
+    let most = match name {
+        "organization" => MAX_ORGANIZATION_BYTES,
+        "acr_values" => MAX_ACR_VALUES_BYTES,
+        _ => MAX_VALUE_BYTES,
+    };
+    let number = name != "max_age" || value.parse::<u64>().is_ok();
+    !value.is_empty() && value.len() <= most && !value.chars().any(char::is_control) && number
+}
+
+fn is_silent(prompt: &str) -> bool {
+    prompt.split(' ').any(|word| word == "none")
+}
+
+/// Of what a visitor asks and a route demands: the route's, unless the visitor asks for more.
+fn stricter(name: &str, asked: Option<String>, demanded: Option<String>) -> Option<String> {
+    let (asked, demanded) = match (asked, demanded) {
+        (Some(asked), Some(demanded)) => (asked, demanded),
+        (asked, demanded) => return demanded.or(asked),
+    };
+    let more = match name {
+        "max_age" => asked.parse::<u64>().ok() < demanded.parse::<u64>().ok(),
+        "prompt" => is_silent(&demanded),
+        _ => false,
+    };
+    Some(if more { asked } else { demanded })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::gateway::route_table::{Asks, Guard, Upstream};
+
+    fn all() -> Vec<String> {
+        ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn of(query: &str) -> Wishes {
+        Wishes::of(query, &all(), None, false)
+    }
+
+    fn on_route(query: &str, demands: &[(&str, &str)]) -> Wishes {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let route = Route {
+            name: Arc::from("/a"),
+            segments: vec!["a".to_owned()],
+            prefix: false,
+            guard: Guard::Page,
+            upstream: Upstream::Directory(".".into()),
+            strip_prefix: false,
+            upstream_jwt: false,
+            max_body_bytes: None,
+            asks: Asks::default(),
+            sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
+        };
+        Wishes::of(query, &all(), Some(&route), false)
+    }
+
+    // conformance: B-001
+    #[test]
+    fn no_query_parameter_can_set_a_protocol_parameter() {
+        let hostile = "client_id=x&redirect_uri=x&state=x&nonce=x&code_challenge=x&response_type=token&scope=x\
+                       &response_mode=x&request=x&request_uri=x&audience=x&code_challenge_method=plain&resource=x";
+        assert_eq!(of(hostile), Wishes::default());
+    }
+
+    #[test]
+    fn the_first_of_repeated_parameters_wins() {
+        assert_eq!(
+            of("login_hint=a&login_hint=b").extra,
+            [("login_hint".to_owned(), "a".to_owned())]
+        );
+    }
+
+    #[test]
+    fn configuration_narrows_or_switches_off_the_list() {
+        let narrowed = Wishes::of("login_hint=a&prompt=login", &["prompt".to_owned()], None, false);
+        assert_eq!(narrowed.extra.len(), 1);
+        let off = Wishes::of("login_hint=a&prompt=login", &[], None, false);
+        assert_eq!(off, Wishes::default());
+    }
+
+    #[test]
+    fn a_configured_organization_cannot_be_got_around() {
+        let configured = Wishes::of("organization=org_evil", &all(), None, true);
+        assert_eq!(configured, Wishes::default());
+        assert_eq!(of("organization=org_a").organization.as_deref(), Some("org_a"));
+    }
+
+    // conformance: A-003
+    #[test]
+    fn values_that_do_not_fit_are_left_out() {
+        let long = format!("login_hint={}", "a".repeat(513));
+        let classes = format!("acr_values={}", "a".repeat(201));
+        for query in [
+            &long,
+            &classes,
+            "login_hint=a%0d%0ab",
+            "login_hint=",
+            "max_age=-1",
+            "max_age=soon",
+        ] {
+            assert_eq!(of(query), Wishes::default(), "{query}");
+        }
+        assert_eq!(of("max_age=0").max_age, Some(0));
+        assert_eq!(of("max_age=0&prompt=none").max_age, None);
+    }
+
+    #[test]
+    fn what_a_route_demands_cannot_be_asked_away_but_more_can_be_asked() {
+        let demands = [("acr_values", "gold"), ("max_age", "600"), ("prompt", "login")];
+        for query in ["", "acr_values=bronze&max_age=9999&prompt=none"] {
+            let wishes = on_route(query, &demands);
+            assert_eq!(
+                (wishes.acr_values(), wishes.max_age, wishes.silent()),
+                (Some("gold"), Some(600), false),
+                "{query}"
+            );
+        }
+        assert_eq!(on_route("max_age=60", &demands).max_age, Some(60));
+        let silent = [("prompt", "none")];
+        assert!(on_route("", &silent).silent() && !on_route("", &silent).silent_by_visitor);
+        assert!(!on_route("prompt=login", &silent).silent());
+        assert!(of("prompt=none").silent_by_visitor);
+    }
+}

@@ -1,0 +1,191 @@
+//! External authorization as Envoy asks for it: real gRPC, the message Envoy sends.
+
+use std::collections::HashMap;
+
+use auth_edge::ext_authz::{self, api};
+use auth_edge::routes;
+use chassis::runtime::Workers;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::Channel;
+
+use crate::gateway::{Gateway, UNAUTHORIZED};
+use api::authorization_client::AuthorizationClient;
+use api::check_response::HttpResponse;
+
+struct Envoy {
+    client: AuthorizationClient<Channel>,
+    _stop: DropGuard,
+}
+
+impl Envoy {
+    async fn before(gateway: &Gateway) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let edge = &gateway.stack.edge;
+        let stop = CancellationToken::new();
+        tokio::spawn(chassis::serve::serve(
+            Workers::here(),
+            listener,
+            ext_authz::routes(edge, routes::router(edge.clone())),
+            None,
+            stop.clone(),
+        ));
+        let client = AuthorizationClient::connect(format!("http://{address}"))
+            .await
+            .unwrap();
+        Self {
+            client,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    async fn ask(&mut self, headers: &[(&str, &str)], extensions: &[(&str, &str)]) -> api::CheckResponse {
+        let map = |pairs: &[(&str, &str)]| -> HashMap<String, String> {
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect()
+        };
+        let own = [
+            (":authority", "app.example"),
+            (":path", "/a?b=c"),
+            (":method", "GET"),
+        ];
+        let headers = map(&[&own, headers].concat());
+        let address = api::core::address::Address::SocketAddress(api::core::SocketAddress {
+            address: "192.0.2.7".to_owned(),
+            port_value: 4711,
+        });
+        let attributes = api::AttributeContext {
+            source: Some(api::attribute_context::Peer {
+                address: Some(api::core::Address {
+                    address: Some(address),
+                }),
+            }),
+            request: Some(api::attribute_context::Request {
+                http: Some(api::attribute_context::HttpRequest {
+                    method: "GET".to_owned(),
+                    headers,
+                    path: "/a?b=c".to_owned(),
+                    host: "app.example".to_owned(),
+                    scheme: "https".to_owned(),
+                }),
+            }),
+            context_extensions: map(extensions),
+        };
+        let question = api::CheckRequest {
+            attributes: Some(attributes),
+        };
+        self.client.check(question).await.unwrap().into_inner()
+    }
+}
+
+fn named<'h>(headers: &'h [api::core::HeaderValueOption], name: &str) -> Vec<&'h str> {
+    let of = |option: &'h api::core::HeaderValueOption| option.header.as_ref().unwrap();
+    headers
+        .iter()
+        .map(of)
+        .filter(|header| header.key == name)
+        .map(|header| header.value.as_str())
+        .collect()
+}
+
+fn denied(answer: api::CheckResponse) -> (i32, api::DeniedHttpResponse) {
+    match answer.http_response {
+        Some(HttpResponse::DeniedResponse(denied)) => (answer.status.unwrap().code, denied),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn passed(answer: api::CheckResponse) -> api::OkHttpResponse {
+    assert_eq!(answer.status.unwrap().code, 0);
+    match answer.http_response {
+        Some(HttpResponse::OkResponse(ok)) => ok,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn cookie(gateway: &Gateway) -> String {
+    let (name, value) = gateway.stack.session_cookie().await;
+    format!("{name}={value}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_is_denied_word_for_word_or_sent_to_sign_in() {
+    let gateway = Gateway::start("", &[("EDGE_BASE_URL", "https://app.example")]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let (code, answer) = denied(envoy.ask(&[("accept", "application/json")], &[]).await);
+    assert_eq!(
+        (code, answer.status.unwrap().code, answer.body.as_str()),
+        (16, 401, UNAUTHORIZED)
+    );
+    assert_eq!(named(&answer.headers, "cache-control"), ["no-store"]);
+
+    let redirect = [("redirect", "1")];
+    let (_, answer) = denied(envoy.ask(&[("accept", "text/html")], &redirect).await);
+    assert_eq!(answer.status.unwrap().code, 302);
+    assert_eq!(
+        named(&answer.headers, "location"),
+        ["https://app.example/api/auth/login?returnTo=https%3A%2F%2Fapp.example%2Fa%3Fb%3Dc"]
+    );
+    let (_, script) = denied(envoy.ask(&[("sec-fetch-mode", "cors")], &redirect).await);
+    assert_eq!(script.status.unwrap().code, 401, "a script cannot follow");
+    assert_eq!(gateway.stack.sessions.calls(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_signed_in_passes_with_their_name_and_without_our_cookie() {
+    let gateway = Gateway::start("", &[("EDGE_CHECK_AUTHORIZATION", "true")]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let ours = cookie(&gateway).await;
+    let cookies = format!("theme=dark; {ours}");
+    let sent = [
+        ("cookie", cookies.as_str()),
+        ("x-auth-subject", "admin"),
+        ("x_auth_subject", "admin"),
+        ("x-auth-groups", "admin"),
+        ("x-forwarded-user", "admin"),
+        ("x-forwarded-for", "192.0.2.7"),
+    ];
+    let ok = passed(envoy.ask(&sent, &[]).await);
+    assert_eq!(named(&ok.headers, "x-auth-subject"), ["person-1"]);
+    assert_eq!(named(&ok.headers, "x-auth-session").len(), 1);
+    assert_eq!(named(&ok.headers, "authorization"), ["Bearer token-of-person-1"]);
+    assert_eq!(named(&ok.headers, "cookie"), ["theme=dark"]);
+    let overwrite = api::core::header_value_option::HeaderAppendAction::OverwriteIfExistsOrAdd as i32;
+    assert!(ok.headers.iter().all(|header| header.append_action == overwrite));
+    let mut removed = ok.headers_to_remove.clone();
+    removed.sort_unstable();
+    assert_eq!(removed, ["x-auth-groups", "x-forwarded-user", "x_auth_subject"]);
+
+    let alone = passed(envoy.ask(&[("cookie", &ours)], &[]).await);
+    assert_eq!(alone.headers_to_remove, ["cookie"]);
+    gateway.stack.advance(120);
+    let rolled = passed(envoy.ask(&[("cookie", &ours)], &[]).await);
+    assert!(named(&rolled.response_headers_to_add, "set-cookie")[0].starts_with("session="));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_session_service_down_envoy_is_told_503() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let ours = cookie(&gateway).await;
+    gateway.stack.sessions.stop().await;
+    let (code, answer) = denied(envoy.ask(&[("cookie", &ours)], &[]).await);
+    assert_eq!((code, answer.status.unwrap().code), (14, 503));
+    assert_eq!(named(&answer.headers, "set-cookie"), Vec::<&str>::new());
+    assert_eq!(named(&answer.headers, "retry-after").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_a_request_is_refused() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let refused = envoy
+        .client
+        .check(api::CheckRequest::default())
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+}

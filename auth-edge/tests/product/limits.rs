@@ -1,0 +1,183 @@
+//! What takes too long, is too large, or is too much at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::routing::any;
+use reqwest::Method;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, Semaphore};
+
+use crate::gateway::Gateway;
+use crate::support::Upstream;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn rule(upstream: &str) -> String {
+    format!("[[route]]\npath = \"/own/*\"\nguard = \"none\"\nupstream = \"{upstream}\"\n")
+}
+
+/// A body that says one word and nothing more.
+fn one_word() -> Body {
+    use futures_util::StreamExt as _;
+    let word = futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"word"))]);
+    Body::from_stream(word.chain(futures_util::stream::pending()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_does_not_answer_is_504_and_one_that_falls_silent_is_cut_off() {
+    let router = Router::new()
+        .route("/own/never", any(std::future::pending::<()>))
+        .route("/own/silent", any(|| async { one_word() }))
+        .route(
+            "/own/events",
+            any(|| async { ([("content-type", "text/event-stream")], one_word()) }),
+        );
+    let upstream = Upstream::of(router, None).await;
+    let limits = [
+        ("EDGE_UPSTREAM_TIMEOUT", "1"),
+        ("EDGE_UPSTREAM_IDLE_TIMEOUT", "1"),
+    ];
+    let gateway = Gateway::start(&rule(&upstream.url()), &limits).await;
+    assert_eq!(gateway.stack.browser().get("/own/never").await.status, 504);
+    let get = |path: &str| reqwest::get(format!("http://{}{path}", gateway.stack.address()));
+    let mut events = get("/own/events").await.unwrap();
+    assert_eq!(events.chunk().await.unwrap().unwrap(), "word");
+    let mut silent = get("/own/silent").await.unwrap();
+    assert_eq!(silent.chunk().await.unwrap().unwrap(), "word");
+    let ended = tokio::time::timeout(PATIENCE, silent.chunk())
+        .await
+        .expect("it is cut off");
+    assert!(ended.is_err(), "and not as if it were complete: {ended:?}");
+    // By now the event stream has been silent for as long.
+    let still = tokio::time::timeout(Duration::from_millis(1), events.chunk()).await;
+    assert!(still.is_err(), "an event stream may be silent: {still:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_silent_within_its_body_is_408() {
+    let gateway = Gateway::start("", &[("EDGE_BODY_TIMEOUT", "1")]).await;
+    let head = "POST /public/a HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1";
+    let answer = gateway.stack.raw(head).await;
+    // An upstream that answers before the body is complete is passed on; ours reads none of it.
+    assert!(
+        answer.starts_with("HTTP/1.1 408") || answer.starts_with("HTTP/1.1 200"),
+        "{answer}"
+    );
+    let reading = Router::new().route("/own/read", any(|_: Bytes| async {}));
+    let upstream = Upstream::of(reading, None).await;
+    let gateway = Gateway::start(&rule(&upstream.url()), &[("EDGE_BODY_TIMEOUT", "1")]).await;
+    let answer = gateway.stack.raw(&head.replace("/public/a", "/own/read")).await;
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_beyond_its_limit_is_413_whether_it_says_so_or_not() {
+    let reading = Router::new().fallback(any(|body: Bytes| async move { body.len().to_string() }));
+    let upstream = Upstream::of(reading, None).await;
+    let url = upstream.url();
+    let rules = format!(
+        "{}[[route]]\npath = \"/own/more/*\"\nguard = \"none\"\nupstream = \"{url}\"\nmax_body = 20\n",
+        rule(&url)
+    );
+    let gateway = Gateway::start(&rules, &[("EDGE_MAX_BODY_BYTES", "10")]).await;
+    let mut browser = gateway.stack.browser();
+    for (path, length, status) in [
+        ("/own/a", 10, 200),
+        ("/own/a", 11, 413),
+        ("/own/more/a", 20, 200),
+        ("/own/more/a", 21, 413),
+    ] {
+        let answer = browser.post(path, &[], &"x".repeat(length)).await;
+        assert_eq!(answer.status, status, "{path} {length}");
+    }
+    for (length, status) in [(10, "200"), (11, "413")] {
+        let chunk = "x".repeat(length);
+        let request = format!(
+            "POST /own/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n{chunk}\r\n0\r\n\r\n"
+        );
+        let answer = gateway.stack.raw(&request).await;
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{length}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_at_once_than_allowed_is_503_and_says_when_to_come_back() {
+    let (began, go_on) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let (begin, wait) = (Arc::clone(&began), Arc::clone(&go_on));
+    let slow = move || {
+        let (begin, wait) = (Arc::clone(&begin), Arc::clone(&wait));
+        async move {
+            begin.notify_one();
+            wait.acquire().await.unwrap().forget();
+            "done"
+        }
+    };
+    let upstream = Upstream::of(Router::new().route("/own/slow", any(slow)), None).await;
+    let limit = [("EDGE_MAX_CONCURRENT_REQUESTS", "1")];
+    let gateway = Gateway::start(&rule(&upstream.url()), &limit).await;
+    let mut first = gateway.stack.browser();
+    let first = tokio::spawn(async move { first.get("/own/slow").await.status });
+    began.notified().await;
+    let mut second = gateway.stack.browser();
+    let shed = second.get("/public/a").await;
+    assert_eq!((shed.status, shed.header("retry-after")), (503, "5"));
+    assert_eq!(shed.json()["error"], "overloaded");
+    assert_eq!(gateway.upstream.requests().len(), 0);
+    go_on.add_permits(1);
+    assert_eq!(first.await.unwrap(), 200);
+    assert_eq!(second.get("/public/a").await.status, 200);
+}
+
+/// Accepts connections: of each, reads a head; hangs up on the first of every pair and answers the second.
+async fn hangs_up_every_other_time() -> (String, Arc<Semaphore>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let taken = Arc::new(Semaphore::new(0));
+    let count = Arc::clone(&taken);
+    tokio::spawn(async move {
+        let mut answers = false;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            read_head(&mut stream).await;
+            count.add_permits(1);
+            if answers {
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+                    .await;
+            }
+            answers = !answers;
+        }
+    });
+    (format!("http://{address}"), taken)
+}
+
+async fn read_head(stream: &mut TcpStream) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_safe_is_sent_again_when_a_connection_breaks() {
+    let (url, taken) = hangs_up_every_other_time().await;
+    let gateway = Gateway::start(&rule(&url), &[]).await;
+    let mut browser = gateway.stack.browser();
+    let answer = browser.get("/own/a").await;
+    assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
+    assert_eq!(taken.available_permits(), 2, "asked twice");
+    assert_eq!(browser.post("/own/a", &[], "a=b").await.status, 502);
+    assert_eq!(taken.available_permits(), 3, "asked once");
+    assert_eq!(browser.get("/own/a").await.status, 200, "the answer of this pair");
+    assert_eq!(
+        browser.send(Method::DELETE, "/own/a", &[], None).await.status,
+        502
+    );
+    assert_eq!(taken.available_permits(), 5, "asked once");
+}

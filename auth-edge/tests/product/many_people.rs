@@ -1,0 +1,118 @@
+//! A thousand people at once through one edge: nobody's token reaches an upstream for anybody else.
+
+use std::collections::HashMap;
+
+use auth_edge::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
+use auth_edge::keys::Keys;
+use axum::response::IntoResponse as _;
+use chassis::clock::Clock as _;
+use chassis::secret::Secret;
+use scripted_provider::Endpoint;
+use serde_json::{Value, json};
+use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::v1::{CreateSessionRequest, TokenSet};
+use session_proto::{claims, timestamp};
+
+use crate::gateway::Gateway;
+use crate::support::SECRET;
+
+const PEOPLE: usize = 1_000;
+
+/// Each at a time; more would only wait for the test's own two cores.
+const AT_ONCE: usize = 250;
+
+/// A session for everybody, whose access token has run out: the first request refreshes it. Cookie values by subject.
+async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
+    let stack = &gateway.stack;
+    let client = SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap();
+    let settings = CookieSettings {
+        name: "session".to_owned(),
+        secure: false,
+        domain: None,
+        same_site: SameSite::Lax,
+        transient: false,
+    };
+    let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
+    let mut people = Vec::new();
+    for number in 0..PEOPLE {
+        let subject = format!("person-{number}");
+        stack.provider.script(|script| script.sub.clone_from(&subject));
+        let tokens = stack.provider.sign_in("openid profile");
+        let text = |name: &str| tokens[name].as_str().unwrap().to_owned();
+        let user = json!({"sub": subject});
+        let made = client
+            .create_session(CreateSessionRequest {
+                issuer: stack.provider.issuer().to_owned(),
+                user: user.as_object().map(claims::to_struct),
+                tokens: Some(TokenSet {
+                    access_token: text("access_token"),
+                    refresh_token: text("refresh_token"),
+                    scope: "openid profile".to_owned(),
+                    expires_at: Some(timestamp::from_ms(stack.clock.now_ms())),
+                    ..TokenSet::default()
+                }),
+                ..CreateSessionRequest::default()
+            })
+            .await
+            .unwrap();
+        let line = cookies
+            .issue(&SessionId::parse(&made.session_id).unwrap(), 60)
+            .unwrap();
+        let pair = line.to_str().unwrap().split(';').next().unwrap().to_owned();
+        people.push((subject, pair));
+    }
+    people
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_people_at_once_each_bring_their_own_token() {
+    let rule =
+        "[[route]]\npath = \"/own/*\"\nguard = \"api\"\nupstream = \"{upstream}\"\naccess_token = true\n";
+    let gateway = Gateway::start(rule, &[]).await;
+    gateway.upstream.answer_by(|seen| {
+        let told = json!({"subject": seen.all("x-auth-subject"), "token": seen.all("authorization")});
+        Some(axum::Json(told).into_response())
+    });
+    let people = sessions(&gateway).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let address = gateway.stack.address().to_owned();
+    let mut token_of: HashMap<String, String> = HashMap::new();
+    for round in 0..2 {
+        let asks = people.iter().map(|(subject, cookie)| {
+            let request = client
+                .get(format!("http://{address}/own/a"))
+                .header("cookie", cookie);
+            async move {
+                let answer: Value =
+                    serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap();
+                (subject.clone(), answer)
+            }
+        });
+        use futures_util::StreamExt as _;
+        let answers: Vec<(String, Value)> = futures_util::stream::iter(asks)
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        for (subject, told) in answers {
+            assert_eq!(told["subject"], json!([subject]), "round {round}");
+            let token = told["token"][0]
+                .as_str()
+                .unwrap()
+                .strip_prefix("Bearer ")
+                .unwrap();
+            let known = token_of
+                .entry(subject.clone())
+                .or_insert_with(|| token.to_owned());
+            assert_eq!(known, token, "{subject} in round {round}");
+        }
+    }
+    assert_eq!(gateway.stack.provider.grants("refresh_token"), PEOPLE);
+    // The provider itself says whose each token is.
+    let userinfo = gateway.stack.provider.url(Endpoint::Userinfo);
+    for (subject, token) in &token_of {
+        let answer = client.get(&userinfo).bearer_auth(token).send().await.unwrap();
+        let told: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        assert_eq!(told["sub"], json!(subject));
+    }
+    assert_eq!(token_of.len(), PEOPLE);
+}

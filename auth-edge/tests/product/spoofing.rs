@@ -1,0 +1,153 @@
+//! Who somebody is and where they come from, as clients make it up: believed in no spelling, by no method, on no road.
+
+use reqwest::Method;
+
+use crate::gateway::Gateway;
+
+/// Identity headers as clients spell them.
+const IDENTITY: [&str; 14] = [
+    "X-Auth-Subject",
+    "x_auth_subject",
+    "X-AUTH_Subject",
+    "X_Auth-Session",
+    "x-auth-assertion",
+    "X_AUTH_ASSERTION",
+    "x-auth-groups",
+    "X-Forwarded-User",
+    "x_forwarded_user",
+    "X-Forwarded_Email",
+    "x_forwarded-groups",
+    "X-Forwarded-Preferred-Username",
+    "x_forwarded_preferred_username",
+    "X-Forwarded-Access-Token",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_spelling_and_no_method_brings_an_identity_to_the_upstream() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    for method in [
+        Method::GET,
+        Method::HEAD,
+        Method::OPTIONS,
+        Method::POST,
+        Method::DELETE,
+    ] {
+        for path in ["/public/a", "/api/a"] {
+            let spoofed: Vec<(&str, &str)> = IDENTITY.iter().map(|name| (*name, "admin")).collect();
+            assert_eq!(
+                browser.send(method.clone(), path, &spoofed, None).await.status,
+                200
+            );
+            let seen = gateway.upstream.requests().pop().unwrap();
+            let lies: Vec<_> = seen
+                .headers
+                .iter()
+                .filter(|(_, value)| *value == "admin")
+                .collect();
+            assert!(lies.is_empty(), "{method} {path}: {lies:?}");
+            assert_eq!(
+                seen.all("x-auth-subject").len(),
+                usize::from(path == "/api/a"),
+                "{method} {path}"
+            );
+        }
+    }
+    let spoofed: String = IDENTITY.iter().map(|name| format!("{name}: admin\r\n")).collect();
+    gateway
+        .stack
+        .raw(&format!(
+            "GET /public/socket HTTP/1.1\r\nHost: a\r\n{spoofed}Connection: Upgrade, X-Auth-Subject\r\nUpgrade: websocket\r\n\r\nping"
+        ))
+        .await;
+    let socket = gateway.upstream.requests().pop().unwrap();
+    assert_eq!(socket.target, "/public/socket");
+    assert!(
+        socket.headers.iter().all(|(_, value)| value != "admin"),
+        "{socket:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_header_skips_a_guard() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut stranger = gateway.stack.browser();
+    for (name, value) in [
+        ("user-agent", "kube-probe/1.30"),
+        ("user-agent", "GoogleHC/1.0"),
+        ("user-agent", "ELB-HealthChecker/2.0"),
+        ("x-original-url", "/public/a"),
+        ("x-original-uri", "/public/a"),
+        ("x-rewrite-url", "/public/a"),
+        ("x-forwarded-uri", "/public/a"),
+        ("x-forwarded-prefix", "/public"),
+        ("x-forwarded-path", "/public/a"),
+        ("x-forwarded-method", "OPTIONS"),
+        ("x-http-method-override", "OPTIONS"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-user", "admin"),
+        ("x-auth-subject", "admin"),
+        ("authorization", "Bearer anything"),
+        ("authorization", "Basic YWRtaW46YWRtaW4="),
+        ("connection", "cookie"),
+        ("referer", "/public/a"),
+        ("sec-purpose", "prefetch"),
+    ] {
+        let answer = stranger.get_with("/api/a", &[(name, value)]).await;
+        assert_eq!(answer.status, 401, "{name}: {value}");
+    }
+    for target in ["/api/a?/public/a", "/api/a?x=/../public/a", "/api/a%3f/public/a"] {
+        assert_eq!(stranger.get(target).await.status, 401, "{target}");
+    }
+    assert_eq!(gateway.upstream.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_gets_back_what_is_for_the_upstream_alone() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut browser = gateway.signed_in().await;
+    assert_eq!(
+        browser.send(Method::TRACE, "/token/a", &[], None).await.status,
+        405
+    );
+    assert_eq!(gateway.upstream.requests().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forwarding_headers_from_anybody_change_nothing() {
+    let gateway = Gateway::start("", &[]).await;
+    let lies = [
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-port", "443"),
+        ("x-forwarded-for", "6.6.6.6"),
+        ("x-forwarded-uri", "/public/a"),
+        ("x-forwarded-server", "evil.example"),
+        ("x-real-ip", "6.6.6.6"),
+        ("forwarded", "for=6.6.6.6;host=evil.example;proto=https"),
+    ];
+    let mut browser = gateway.stack.browser();
+    let login = browser.get_with("/api/auth/login", &lies).await;
+    assert_eq!(login.status, 302);
+    assert!(!login.location().contains("evil"), "{login:?}");
+    assert!(
+        login
+            .set_cookies()
+            .iter()
+            .all(|cookie| !cookie.contains("Secure")),
+        "{login:?}"
+    );
+    let mut signed_in = gateway.signed_in().await;
+    assert_eq!(signed_in.get_with("/api/a", &lies).await.status, 200);
+    let seen = gateway.upstream.requests().pop().unwrap();
+    for (name, _) in lies {
+        assert!(
+            seen.all(name)
+                .iter()
+                .all(|value| !value.contains("evil") && !value.contains("6.6.6.6") && value != "https"),
+            "{name}: {seen:?}"
+        );
+    }
+    let page = gateway.stack.browser().get_with("/account/a", &lies).await;
+    assert!(!page.location().contains("evil"), "{page:?}");
+}

@@ -1,0 +1,83 @@
+// Release programs and what stands around them while they are measured.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { buildWeb, checkTools, installPackages, Problem, run } from '../../dev/lib/build.mjs';
+import { Child } from '../../dev/lib/child.mjs';
+import { freePort, probe, until } from '../../dev/lib/net.mjs';
+import { binary, startStack } from '../../dev/stack.mjs';
+import { Client } from '../../dev/tests/product/client.mjs';
+
+const TARGET = 'x86_64-unknown-linux-gnu';
+
+/** Where release programs lie below the target directory. */
+export const PROFILE = `${TARGET}/release`;
+
+const TOOLS = { wrk: 'wrk', h2load: 'nghttp2-client', 'redis-server': 'redis-server', nginx: 'nginx-light' };
+
+/** Builds what the chosen lines measure and installs the load generators. */
+export async function prepare(say, chosen) {
+  checkTools();
+  const missing = Object.entries(TOOLS).filter(([command]) => spawnSync('which', [command]).status !== 0).map(([, name]) => name);
+  if (missing.length > 0) {
+    if (process.getuid?.() !== 0) throw new Problem(`make bench needs these Debian packages: apt-get install ${missing.join(' ')}`);
+    say(`installing ${missing.join(' ')}`);
+    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], { quiet: true, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
+  }
+  await installPackages('dev/idp', say);
+  await installPackages('web', say);
+  await buildWeb(say);
+  say('building the services (release; the first time this takes many minutes)');
+  const env = { ...process.env, RUSTFLAGS: '-C target-feature=+crt-static' };
+  await run('cargo', ['build', '--locked', '--release', '--target', TARGET, '-p', 'auth-edge', '-p', 'session-svc', '-p', 'bound'], { env });
+  // Examples are built with the features tests need: most of a build of its own.
+  if (chosen.includes('growth')) await run('cargo', ['build', '--locked', '--release', '--target', TARGET, '-p', 'session-svc', '--example', 'store_figures'], { env });
+}
+
+/** A stack of release programs. `log` is the level they log at: `warn` leaves the access record out on both sides. */
+export const releaseStack = ({ log = 'warn', edgeEnv, sessionEnv, ...options } = {}) => startStack({
+  ...options,
+  profile: PROFILE,
+  edgeEnv: { RUST_LOG: log, EDGE_RATE_LIMIT_LOGIN: '0', ...edgeEnv },
+  sessionEnv: { RUST_LOG: log, ...sessionEnv },
+});
+
+/** Signs one person in: the header that is their session. */
+export async function signedIn(stack) {
+  const person = new Client();
+  await person.signIn(stack);
+  const [name, value] = person.sessionCookie(stack);
+  return { person, cookie: `${name}=${value}`, sessionId: value.split('.')[0] };
+}
+
+/** The processes that answer requests, as [[name, pid], …]. */
+export const serving = (stack) => stack.names.filter((name) => name !== 'idp').map((name) => [name, stack.pid(name)]);
+
+/** Bare axum answering with so many bytes. */
+export async function startBound(bytes) {
+  const port = await freePort();
+  const child = new Child('bound', binary('bound', PROFILE), [`127.0.0.1:${port}`, String(bytes)]);
+  const url = `http://127.0.0.1:${port}/`;
+  await until(5_000, async () => (await probe(url)).status === 200, () => `the bound did not start: ${child.tail()}`);
+  return { url, pids: [['bound', child.pid]], stop: () => child.stop() };
+}
+
+/** nginx that passes everything on to a server of ours. */
+export async function startNginx(folder, upstream) {
+  const port = await freePort();
+  const file = join(folder, 'nginx.conf');
+  writeFileSync(file, `worker_processes 2; daemon off; pid ${folder}/nginx.pid; error_log stderr warn;
+events { worker_connections 1024; }
+http {
+  access_log off; client_body_temp_path ${folder}; proxy_temp_path ${folder}; fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
+  upstream small { server ${new URL(upstream).host}; keepalive 64; }
+  server { listen 127.0.0.1:${port}; location / { proxy_pass http://small; proxy_http_version 1.1; proxy_set_header Connection ""; } }
+}
+`);
+  const child = new Child('nginx', 'nginx', ['-c', file, '-e', 'stderr']);
+  const url = `http://127.0.0.1:${port}/`;
+  await until(5_000, async () => (await probe(url)).status === 200, () => `nginx did not start: ${child.tail()}`);
+  const workers = spawnSync('pgrep', ['-P', String(child.pid)], { encoding: 'utf8' }).stdout.trim().split('\n').map(Number);
+  return { url, pids: [child.pid, ...workers].map((pid, at) => [`nginx-${at}`, pid]), stop: () => child.stop() };
+}

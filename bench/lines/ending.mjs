@@ -1,0 +1,104 @@
+// P7: how long after its end a session is refused by every edge: three edges, two session services, Redis; and the worst case,
+// an edge whose connections to the session services hang.
+import net from 'node:net';
+
+import { freePort, until } from '../../dev/lib/net.mjs';
+import { Client, request } from '../../dev/tests/product/client.mjs';
+import { h2load, quantile } from '../lib/measure.mjs';
+import { releaseStack, signedIn } from '../lib/services.mjs';
+
+const RATE = 500;
+const LOAD_SECS = 20;
+const HANGS = 10;
+
+export async function ending({ say, cleanup }) {
+  const stack = cleanup(await releaseStack({ store: 'redis', edges: 3, sessionServices: 2, edgeEnv: { EDGE_SESSION_CACHE_SECS: '30' } }));
+  // Somebody else's requests all the while, none of which may be refused.
+  const { cookie: bystander } = await signedIn(stack);
+  let loaded = true;
+  const load = Promise.all(stack.edgeUrls.map((url) => h2load({ url: `${url}/api/auth/me`, headers: { cookie: bystander }, http1: true, rate: RATE, seconds: LOAD_SECS, clients: 4 })));
+  load.finally(() => { loaded = false; }).catch(() => {});
+  const heard = [];
+  while (loaded) heard.push(...await refusedAfter(stack, stack.edgeUrls));
+  const served = (await load).reduce((sum, { requests }) => sum + requests, 0);
+  say(`P7: p99 ${quantile(heard, 0.99).toFixed(1)} ms`);
+
+  // An edge of its own behind a line that can hang: its streams stay open and silent.
+  const lines = await Promise.all(stack.sessionUrls.map((url) => hangingLine(Number(new URL(url).port))));
+  lines.forEach((line) => cleanup(line));
+  const hung = cleanup(await releaseStack({
+    store: stack.store, edgeEnv: { EDGE_SESSION_CACHE_SECS: '30', EDGE_SESSION_SVC_URL: lines.map(({ port }) => `http://127.0.0.1:${port}`).join(',') },
+    secrets: stack.secrets,
+  }));
+  const [all, one] = [[], []]; // streams that hang
+  for (let round = 0; round < HANGS; round += 1) {
+    const { cookie } = await known(stack, [hung.edgeUrl]);
+    // One of them alone changes nothing that can be measured: the ending is heard by the other.
+    lines.slice(round % 2).forEach((line) => line.hang());
+    await end(stack, cookie);
+    const began = performance.now();
+    let served = 0; // when the last answer came that still took the session for good
+    await until(10_000, async () => {
+      if ((await me(hung.edgeUrl, cookie)).status !== 200) return true;
+      served = performance.now() - began;
+      return false;
+    }, () => 'a session that ended is still served');
+    (round % 2 === 0 ? all : one).push(served);
+    lines.forEach((line) => line.resume());
+  }
+  const worst = [...all, ...one];
+  say(`P7 cut: one stream ${Math.max(...one).toFixed(0)} ms, all ${Math.max(...all).toFixed(0)} ms`);
+  return [
+    { id: 'P7', work: 'a session that ended is refused by all of three edges: p99', unit: 'ms', goal: '≤ 50', median: quantile(heard, 0.99), text: `**${quantile(heard, 0.99).toFixed(1)}** (median ${quantile(heard, 0.5).toFixed(1)}, worst ${Math.max(...heard).toFixed(1)})`, detail: `${heard.length / 2} endings under ${RATE} requests/s on each edge; all ${served} of a bystander were served` },
+    { id: 'P7 cut', work: 'longest an ended session was served by an edge whose streams hang, all of them or one', unit: 'ms', goal: '≤ 1000', median: Math.max(...worst), text: `**${Math.max(...all).toFixed(0)}**, **${Math.max(...one).toFixed(0)}**`, detail: `${HANGS} hangs` },
+  ];
+}
+
+const me = (edgeUrl, cookie) => request(`${edgeUrl}/api/auth/me`, { headers: { cookie } });
+
+/** A fresh session that all of these edges have in memory. */
+async function known(stack, edgeUrls) {
+  const person = new Client();
+  await person.signIn(stack);
+  const [name, value] = person.sessionCookie(stack);
+  const cookie = `${name}=${value}`;
+  for (const url of edgeUrls) for (let time = 0; time < 2; time += 1) await me(url, cookie);
+  return { cookie };
+}
+
+const end = (stack, cookie) => request(`${stack.edgeUrls[0]}/api/auth/logout`, { headers: { cookie, 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' } });
+
+/** How long after the answer to the sign-out each of the other edges refuses, in milliseconds. */
+async function refusedAfter(stack, edgeUrls) {
+  const { cookie } = await known(stack, edgeUrls);
+  await end(stack, cookie);
+  const began = performance.now();
+  return Promise.all(edgeUrls.slice(1).map(async (url) => {
+    while ((await me(url, cookie)).status === 200) { /* asked again at once */ }
+    return performance.now() - began;
+  }));
+}
+
+/** A line to a port that can be made to carry nothing while it stays open. */
+async function hangingLine(target) {
+  const port = await freePort();
+  const open = new Set();
+  let hanging = false;
+  const server = net.createServer((client) => {
+    const upstream = net.connect(target, '127.0.0.1');
+    for (const [from, to] of [[client, upstream], [upstream, client]]) {
+      open.add(from);
+      if (hanging) from.pause();
+      from.on('data', (chunk) => { to.write(chunk); });
+      from.on('close', () => { open.delete(from); to.destroy(); });
+      from.on('error', () => to.destroy());
+    }
+  });
+  await new Promise((resolve) => { server.listen(port, '127.0.0.1', resolve); });
+  return {
+    port,
+    hang() { hanging = true; for (const socket of open) socket.pause(); },
+    resume() { hanging = false; for (const socket of open) socket.resume(); },
+    stop: () => new Promise((resolve) => { server.close(resolve); for (const socket of open) socket.destroy(); }),
+  };
+}

@@ -1,0 +1,30 @@
+// P3: a guarded request passed on to a small upstream with the access token, beside nginx passing on the same without any guard.
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { saturate, shares, spread } from '../lib/measure.mjs';
+import { releaseStack, serving, signedIn, startBound, startNginx } from '../lib/services.mjs';
+
+export async function proxying({ rounds, seconds, say, cleanup }) {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-bench-'));
+  const upstream = cleanup(await startBound(300));
+  const nginx = cleanup(await startNginx(folder, upstream.url));
+  const routes = join(folder, 'routes.toml');
+  writeFileSync(routes, `[[route]]\npath = "/api/orders/*"\nguard = "api"\nupstream = "${upstream.url.replace(/\/$/, '')}"\naccess_token = true\n`);
+  const stack = cleanup(await releaseStack({ store: 'redis', routes, accessTokenTtl: 3600 }));
+  const { cookie } = await signedIn(stack);
+  const cases = [
+    { id: 'P3', work: 'guarded request passed on, access token attached', goal: '≤ 1.5 × nginx', url: `${stack.edgeUrl}/api/orders/1`, headers: { cookie }, pids: serving(stack), results: [] },
+    { id: 'nginx', work: 'the same upstream behind plain proxy_pass', goal: '', headers: {}, ...nginx, results: [] },
+  ];
+  for (const one of cases) await saturate({ ...one, seconds: 1 });
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const one of cases) {
+      one.results.push(await saturate({ ...one, seconds }));
+      say(`round ${round} ${one.id}: ${one.results.at(-1).micros.toFixed(1)} µs`);
+    }
+  }
+  const micros = cases.map((one) => spread(one.results.map((result) => result.micros)));
+  return cases.map(({ id, work, goal, results }, at) => ({ id, work, unit: 'CPU µs', goal, ...micros[at], detail: id === 'P3' ? `${(micros[0].median / micros[1].median).toFixed(2)} × nginx; ${shares(results)}` : '' }));
+}

@@ -1,0 +1,63 @@
+//! Signed authorization requests (RFC 9101, OpenID Connect Core 6.1): nobody between here and the provider changes one.
+
+use serde_json::{Map, Value, json};
+
+use crate::client_key::{ClientKey, SigningFailed};
+use crate::random;
+
+/// How long a request may be on its way, in seconds: the browser carries it at once.
+const LIFETIME_SECS: u64 = 300;
+
+/// Signs all parameters as one object for the provider.
+pub(crate) fn sign(
+    key: &ClientKey,
+    client_id: &str,
+    issuer: &str,
+    parameters: &[(String, String)],
+    now: u64,
+) -> Result<String, SigningFailed> {
+    let mut claims = Map::new();
+    for (name, value) in parameters {
+        match claims.get_mut(name) {
+            // Only `resource` may come more than once.
+            Some(Value::Array(values)) => values.push(json!(value)),
+            Some(first) => *first = json!([first.take(), value]),
+            None => {
+                claims.insert(name.clone(), json!(value));
+            }
+        }
+    }
+    // OpenID Connect Core 6.1: numbers stay numbers inside the object.
+    if let Some(max_age) = claims
+        .get("max_age")
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse::<u64>().ok())
+    {
+        claims.insert("max_age".to_owned(), json!(max_age));
+    }
+    let own = [
+        ("iss", json!(client_id)),
+        ("aud", json!(issuer)),
+        ("jti", json!(random::token().map_err(|_| SigningFailed)?)),
+        ("iat", json!(now)),
+        ("nbf", json!(now)),
+        ("exp", json!(now.saturating_add(LIFETIME_SECS))),
+    ];
+    claims.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    key.sign(
+        json!({ "typ": "oauth-authz-req+jwt", "kid": key.thumbprint() }),
+        &Value::Object(claims),
+    )
+}
+
+/// What stays outside the object for a request that is not pushed: who asks, and what OpenID Connect wants to see there too.
+pub(crate) fn outside(parameters: &[(String, String)], object: String) -> Vec<(String, String)> {
+    let stays = |name: &str| matches!(name, "client_id" | "response_type" | "scope");
+    let mut outside: Vec<_> = parameters
+        .iter()
+        .filter(|(name, _)| stays(name))
+        .cloned()
+        .collect();
+    outside.push(("request".to_owned(), object));
+    outside
+}

@@ -1,0 +1,196 @@
+//! The provider's keys: weak and odd ones, rotation, age, and outages. The tests move tokio's clock, which judges ages.
+
+use std::time::Duration;
+
+use oidc::{IdTokenError, SigningAlgorithm};
+use scripted_provider::{Answer, Endpoint};
+use serde_json::{Value, json};
+
+use crate::support::{Bench, bench, bench_with, request};
+
+/// Longer than anything is kept without being asked for again.
+const BEYOND_ALL_CACHES: Duration = Duration::from_secs(601);
+
+async fn published(bench: &Bench) -> Vec<Value> {
+    let document = reqwest::get(bench.provider.url(Endpoint::Jwks))
+        .await
+        .expect("keys");
+    let document: Value = serde_json::from_slice(&document.bytes().await.expect("keys")).expect("JSON");
+    document["keys"].as_array().expect("a list").clone()
+}
+
+/// Lets time pass for caches; the network is only asked while the clock runs.
+async fn later(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+// conformance: B-088
+#[tokio::test]
+async fn weak_keys_and_keys_of_another_curve_are_never_used() {
+    let bench = bench();
+    let [mut rsa, ec, ..] = <[Value; 3]>::try_from(published(&bench).await).expect("three keys");
+    rsa["n"] = json!("v".repeat(171)); // 1,026 bits
+    for (algorithm, key) in [
+        (SigningAlgorithm::Rs256, rsa),
+        (
+            SigningAlgorithm::Es256,
+            json!({ "kty": "EC", "crv": "P-384", "kid": ec["kid"], "x": ec["x"], "y": ec["y"] }),
+        ),
+        (
+            SigningAlgorithm::Es256,
+            json!({ "kty": "EC", "crv": "secp256k1", "kid": ec["kid"], "x": ec["x"], "y": ec["y"] }),
+        ),
+        (
+            SigningAlgorithm::Es256,
+            json!({ "kty": "oct", "kid": ec["kid"], "k": "AAAA" }),
+        ),
+        (
+            SigningAlgorithm::EdDsa,
+            json!({ "kty": "OKP", "crv": "X25519", "kid": "EdDSA-0", "x": ec["x"] }),
+        ),
+    ] {
+        let bench = bench_with(|settings| settings.id_token_alg = algorithm);
+        bench.provider.script(|script| {
+            script.algorithm = algorithm.name();
+            script.jwks = Some(json!({ "keys": [key] }));
+        });
+        assert!(
+            matches!(bench.login().await, Err(IdTokenError::UnknownKey)),
+            "{key}"
+        );
+    }
+}
+
+// conformance: B-088
+#[tokio::test]
+async fn a_point_that_is_not_on_the_curve_verifies_nothing() {
+    let bench = bench_with(|settings| settings.id_token_alg = SigningAlgorithm::Es256);
+    let [_, mut ec, _] = <[Value; 3]>::try_from(published(&bench).await).expect("three keys");
+    ec["y"] = json!("A".repeat(43));
+    bench.provider.script(|script| {
+        script.algorithm = "ES256";
+        script.jwks = Some(json!({ "keys": [ec] }));
+    });
+    assert!(matches!(
+        bench.login().await,
+        Err(IdTokenError::Signature | IdTokenError::UnknownKey)
+    ));
+}
+
+#[tokio::test]
+async fn a_kid_of_another_kind_of_key_does_not_change_the_algorithm() {
+    let bench = bench();
+    let login = bench.login_with(|script| {
+        script.header.insert("kid".into(), json!("ES256-0"));
+    });
+    assert!(matches!(login.await, Err(IdTokenError::UnknownKey)));
+}
+
+#[tokio::test]
+async fn addresses_of_keys_in_a_header_are_not_followed() {
+    let bench = bench();
+    let elsewhere = bench.provider.url(Endpoint::Revocation);
+    let login = bench.login_with(|script| {
+        for name in ["jku", "x5u"] {
+            script.header.insert(name.into(), json!(elsewhere));
+        }
+        script.header.insert("x5c".into(), json!(["AAAA"]));
+        script
+            .header
+            .insert("jwk".into(), json!({ "kty": "oct", "k": "AAAA" }));
+    });
+    login.await.expect("signed by the published key");
+    assert_eq!(bench.provider.calls(Endpoint::Revocation), 0);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_key_set_is_an_outage_and_not_a_verdict() {
+    for answer in [
+        Answer::json(200, &json!({ "keys": "none" })),
+        Answer::json(200, &json!([])),
+        Answer::text(200, "text/html", "{\"keys\":[]}"),
+        Answer::status(500),
+    ] {
+        let bench = bench();
+        bench.provider.script(|script| {
+            script.answers.insert(Endpoint::Jwks, answer.clone());
+        });
+        assert!(
+            matches!(bench.login().await, Err(IdTokenError::Provider(_))),
+            "{answer:?}"
+        );
+    }
+}
+
+// conformance: A-033
+#[tokio::test]
+async fn keys_that_rotate_while_a_sign_in_is_under_way_are_followed() {
+    let bench = bench();
+    bench.login().await.expect("the first key");
+    let code = bench.code().await;
+    bench.provider.rotate_keys(); // between the authorization and the token
+    let tokens = bench.redeem(&code).await.expect("tokens");
+    bench.judge(&tokens).await.expect("the very next key");
+    let fetched = bench.provider.calls(Endpoint::Jwks);
+    bench.provider.publish_key();
+    later(BEYOND_ALL_CACHES).await;
+    bench.login().await.expect("both keys are published");
+    bench.provider.rotate_keys();
+    bench.login().await.expect("a key known before it was used");
+    assert_eq!(bench.provider.calls(Endpoint::Jwks), fetched + 1);
+}
+
+// conformance: B-098
+#[tokio::test]
+async fn a_key_that_is_withdrawn_verifies_nothing_once_the_cache_is_old() {
+    let bench = bench();
+    bench.login().await.expect("a published key");
+    bench
+        .provider
+        .script(|script| script.jwks = Some(json!({ "keys": [] })));
+    bench.login().await.expect("known and fresh");
+    later(BEYOND_ALL_CACHES).await;
+    assert!(matches!(bench.login().await, Err(IdTokenError::UnknownKey)));
+}
+
+// conformance: B-097
+#[tokio::test]
+async fn old_metadata_and_keys_serve_while_the_provider_is_down_and_give_way_when_it_is_back() {
+    let bench = bench();
+    let tokens = bench.exchange().await.expect("tokens");
+    bench.judge(&tokens).await.expect("the key is known");
+    bench.provider.stop();
+    later(BEYOND_ALL_CACHES).await;
+    bench
+        .party
+        .authorization_url(&request())
+        .await
+        .expect("old metadata");
+    bench.judge(&tokens).await.expect("an old key");
+    bench.provider.start_again();
+    let calls = bench.provider.calls(Endpoint::Discovery);
+    later(Duration::from_secs(1)).await;
+    bench
+        .party
+        .authorization_url(&request())
+        .await
+        .expect("new metadata");
+    assert_eq!(bench.provider.calls(Endpoint::Discovery), calls + 1);
+}
+
+#[tokio::test]
+async fn nothing_waits_for_a_refresh_ahead_of_time() {
+    let bench = bench();
+    bench.party.metadata().await.expect("metadata");
+    let gate = bench.provider.hold(Endpoint::Discovery);
+    later(Duration::from_secs(400)).await;
+    bench
+        .party
+        .metadata()
+        .await
+        .expect("still fresh, though the provider does not answer");
+    bench.provider.wait_for_calls(Endpoint::Discovery, 2).await;
+    gate.release();
+}

@@ -1,0 +1,98 @@
+// The examples of docs/session-api.md: made ready to run, and their parts for the guide.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { binary, ROOT } from '../stack.mjs';
+import { installPackages, Problem, run } from './build.mjs';
+
+const SOURCES = join(ROOT, 'examples/session-api');
+const MADE = join(ROOT, '.cache/examples');
+const PYTHON = join(ROOT, '.cache/python/bin/python');
+const GO_PACKAGES = '/usr/share/gocode'; // where Debian keeps the sources of Go packages
+const STUBS = 'example.test/session/v1'; // the import path of the Go stubs
+
+/** How each example is started: `{command, args, env}`. */
+export const EXAMPLES = {
+  rust: { command: join(binary('examples'), 'session_api'), args: [] },
+  python: { command: PYTHON, args: [join(SOURCES, 'python/session_api.py')], env: { PYTHONPATH: join(MADE, 'python'), PYTHONDONTWRITEBYTECODE: '1' } },
+  typescript: { command: process.execPath, args: [join(SOURCES, 'typescript/dist/session_api.js')] },
+  go: { command: join(MADE, 'go/session_api'), args: [] },
+};
+
+/** The compiled TypeScript example, whose client tests use as well. */
+export const TYPESCRIPT = join(SOURCES, 'typescript/dist/session_api.js');
+
+/** Whether Go and the packages of the Go example are installed. */
+export const goPackages = () => ['google.golang.org/grpc', 'google.golang.org/genproto', 'github.com/golang/protobuf']
+  .every((name) => existsSync(join(GO_PACKAGES, 'src', name)));
+
+/** Builds all four. The virtual environment of the Python tests has to be there. */
+export async function buildExamples(say) {
+  say('building the examples');
+  await run('cargo', ['build', '--quiet', '-p', 'session-proto', '--example', 'session_api']);
+  const typescript = 'examples/session-api/typescript';
+  await installPackages(typescript, say);
+  await run('npm', ['run', '--silent', 'build'], { cwd: join(ROOT, typescript), quiet: true });
+  rmSync(MADE, { recursive: true, force: true });
+  await pythonStubs();
+  await goProgram();
+}
+
+/** Runs protoc, which comes with Python's grpcio-tools. */
+async function protoc(options, names) {
+  const files = names.map((name) => `session/v1/${name}`);
+  await run(PYTHON, ['-m', 'grpc_tools.protoc', '-I', '.', ...options, ...files], { cwd: join(ROOT, 'proto'), quiet: true });
+}
+
+async function pythonStubs() {
+  const out = join(MADE, 'python');
+  mkdirSync(out, { recursive: true });
+  const names = readdirSync(join(ROOT, 'proto/session/v1')).filter((name) => name.endsWith('.proto'));
+  await protoc([`--python_out=${out}`, `--grpc_python_out=${out}`], names);
+}
+
+async function goProgram() {
+  const out = join(MADE, 'go/src/example.test');
+  mkdirSync(out, { recursive: true });
+  const packages = {
+    'session/v1/session.proto': STUBS,
+    'session/v1/session_service.proto': STUBS,
+    'google/protobuf/struct.proto': 'github.com/golang/protobuf/ptypes/struct',
+    'google/protobuf/timestamp.proto': 'github.com/golang/protobuf/ptypes/timestamp',
+    'google/protobuf/field_mask.proto': 'google.golang.org/genproto/protobuf/field_mask',
+  };
+  const options = ['plugins=grpc', 'paths=source_relative', ...Object.entries(packages).map(([file, path]) => `M${file}=${path}`)];
+  await protoc(['--plugin=protoc-gen-go=/usr/bin/protoc-gen-go', `--go_out=${options.join(',')}:${out}`], ['session.proto', 'session_service.proto']);
+  const env = { ...process.env, GO111MODULE: 'off', GOFLAGS: '', GOPATH: `${join(MADE, 'go')}:${GO_PACKAGES}` };
+  const cwd = join(SOURCES, 'go');
+  await run('go', ['vet', '.'], { cwd, env, quiet: true });
+  await run('go', ['build', '-o', EXAMPLES.go.command, '.'], { cwd, env, quiet: true });
+}
+
+// ---------------------------------------------------------------- the guide
+
+const FILES = {
+  rust: { file: 'proto/examples/session_api.rs', title: 'Rust' },
+  python: { file: 'examples/session-api/python/session_api.py', title: 'Python' },
+  go: { file: 'examples/session-api/go/main.go', title: 'Go' },
+  typescript: { file: 'examples/session-api/typescript/src/session_api.ts', title: 'TypeScript' },
+};
+const MARKED = /^<!-- example: ([a-z-]+), made by `make gen` -->$.*?^<!-- \/example -->$/gms;
+
+/** The part of a source between the comments "example: PART" and "end". */
+function part(name, language) {
+  const lines = readFileSync(join(ROOT, FILES[language].file), 'utf8').split('\n');
+  const comment = /^(?:\/\/|#) /;
+  const begin = lines.findIndex((line) => comment.test(line) && line.replace(comment, '') === `example: ${name}`);
+  const length = lines.slice(begin).findIndex((line) => comment.test(line) && line.replace(comment, '') === 'end');
+  if (begin < 0 || length < 0) throw new Problem(`${FILES[language].file} has no part called ${name}`);
+  return lines.slice(begin + 1, begin + length).join('\n').trim();
+}
+
+/** The guide's text with the parts as they are now. */
+export function withExamples(guide) {
+  return guide.replace(MARKED, (_, name) => {
+    const shown = Object.entries(FILES).map(([language, { title }]) => `<details><summary>${title}</summary>\n\n\`\`\`${language}\n${part(name, language)}\n\`\`\`\n\n</details>`);
+    return `<!-- example: ${name}, made by \`make gen\` -->\n${shown.join('\n')}\n<!-- /example -->`;
+  });
+}

@@ -1,0 +1,81 @@
+// The happy paths at a second real provider, so that nothing rests on how the first one understands the specifications.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { freePort } from '../../lib/net.mjs';
+import { startStack } from '../../stack.mjs';
+import { Client } from './client.mjs';
+import { ADA, CLIENT, signInAt, startGlewlwyd } from './glewlwyd.mjs';
+
+const SECRETS = mkdtempSync(join(tmpdir(), 'vestibule-client-'));
+let provider;
+let stack;
+
+before(async () => {
+  const edge = await freePort();
+  // So short-lived that every use of an access token needs a refresh first.
+  provider = await startGlewlwyd({ redirectUri: `http://127.0.0.1:${edge}/api/auth/callback`, accessTokenSecs: 30 });
+  writeFileSync(join(SECRETS, 'secret'), CLIENT.secret);
+  const settings = {
+    OIDC_ISSUER_URL: provider.issuer,
+    OIDC_CLIENT_ID: CLIENT.id,
+    OIDC_CLIENT_SECRET_FILE: join(SECRETS, 'secret'),
+    OIDC_ID_TOKEN_SIGNING_ALG: 'ES256',
+  };
+  stack = await startStack({ ports: { edge }, sessionEnv: settings, edgeEnv: { ...settings, EDGE_USERINFO_AT_LOGIN: 'true' } });
+});
+after(async () => {
+  await stack?.stop();
+  await provider?.stop();
+  rmSync(SECRETS, { recursive: true, force: true });
+});
+
+/** From our login to the provider and back to the callback's address. */
+async function authorize(person, login) {
+  const started = await person.navigate(`${stack.edgeUrl}${login}`);
+  assert.equal(started.status, 302, started.text);
+  const answer = await person.navigate(`${started.headers.get('location')}&g_continue`);
+  assert.equal(answer.status, 302, answer.text);
+  return { started: started.headers.get('location'), callback: answer.headers.get('location') };
+}
+
+test('a person signs in at glewlwyd by a pushed request, and its ES256 tokens and its issuer with a closing slash are taken', async () => {
+  const person = new Client();
+  await signInAt(person, provider);
+  const { started, callback } = await authorize(person, '/api/auth/login?returnTo=/account%3Fa%3Db');
+  assert.deepEqual([...new URL(started).searchParams.keys()], ['client_id', 'request_uri']);
+  const landed = await person.navigate(callback);
+  assert.equal(landed.headers.get('location'), `${stack.edgeUrl}/account?a=b`, landed.text);
+  const user = (await person.me(stack)).json();
+  assert.equal(user.name, ADA.name);
+  assert.equal(user.email, ADA.email);
+  assert.equal((await person.navigate(callback)).status, 400, 'the same answer is good once');
+  assert.equal((await person.me(stack)).status, 200);
+});
+
+test('the session refreshes its tokens at glewlwyd again and again, and signs out', async () => {
+  const person = new Client();
+  await signInAt(person, provider);
+  const { callback } = await authorize(person, '/api/auth/login');
+  assert.equal((await person.navigate(callback)).status, 302);
+  for (let turn = 0; turn < 3; turn += 1) {
+    const me = await person.me(stack, '/api/auth/me?refetch=true');
+    assert.equal(me.status, 200, me.text);
+    assert.equal(me.json().email, ADA.email);
+  }
+  const out = await person.navigate(`${stack.edgeUrl}/api/auth/logout`);
+  assert.equal(out.status, 302);
+  assert.equal((await person.me(stack)).status, 204);
+});
+
+test('nobody signed in at glewlwyd means nobody here', async () => {
+  const stranger = new Client();
+  const login = await stranger.navigate(`${stack.edgeUrl}/api/auth/login`);
+  const answer = await stranger.navigate(login.headers.get('location'));
+  assert.equal(answer.status, 302);
+  assert.ok(answer.headers.get('location').startsWith(provider.origin), 'the provider asks who it is');
+  assert.equal((await stranger.me(stack)).status, 204);
+});

@@ -1,0 +1,50 @@
+// Session services that are replaced one after another while people go on working.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { startStack } from '../../stack.mjs';
+import { Client, request } from './client.mjs';
+
+const LOOPS = 16;
+let stack;
+let cookie;
+
+before(async () => {
+  // Without memory of sessions every request needs a session service.
+  stack = await startStack({ store: 'redis', edges: 2, sessionServices: 2, edgeEnv: { EDGE_SESSION_CACHE_SECS: '0' } });
+  const person = new Client();
+  await person.signIn(stack);
+  cookie = person.sessionCookie(stack).join('=');
+});
+after(() => stack?.stop());
+
+/** Asks for the profile again and again while `work` runs: how many were answered, and what went wrong. */
+async function meanwhile(work) {
+  let running = true;
+  let answered = 0;
+  const wrong = [];
+  const loop = async () => {
+    while (running) {
+      try {
+        const { status } = await request(`${stack.edgeUrl}/api/auth/me`, { headers: { cookie } });
+        if (status === 200) answered += 1;
+        else wrong.push(status);
+      } catch (error) {
+        wrong.push(error.code ?? error.message);
+      }
+    }
+  };
+  const loops = Array.from({ length: LOOPS }, loop);
+  await work();
+  running = false;
+  await Promise.all(loops);
+  return { answered, wrong };
+}
+
+test('session services that are restarted one after another fail no request', async () => {
+  const { answered, wrong } = await meanwhile(async () => {
+    for (const name of ['session', 'session-2', 'session']) await stack.restart(name);
+  });
+  assert.deepEqual(wrong, []);
+  assert.ok(answered > LOOPS, `${answered} answered`);
+});

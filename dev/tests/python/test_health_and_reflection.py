@@ -1,0 +1,70 @@
+"""What the framework's own services say: health, once and as a stream, and reflection."""
+
+import signal
+import unittest
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from service import Service
+
+Status = health_pb2.HealthCheckResponse
+SERVICE = "session.v1.SessionService"
+
+
+class HealthAndReflection(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.service = Service()
+        cls.addClassCleanup(cls.service.stop)
+
+    def setUp(self):
+        self.channel = grpc.insecure_channel(self.service.address)
+        self.addCleanup(self.channel.close)
+        self.health = health_pb2_grpc.HealthStub(self.channel)
+
+    def check(self, service):
+        return self.health.Check(health_pb2.HealthCheckRequest(service=service), timeout=20).status
+
+    def test_health_knows_the_service_readiness_and_liveness(self):
+        for service in ("", SERVICE, "readiness", "liveness"):
+            self.assertEqual(self.check(service), Status.SERVING, service)
+
+    def test_health_does_not_know_others(self):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.check("somebody.else")
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
+        stream = self.health.Watch(health_pb2.HealthCheckRequest(service="somebody.else"))
+        self.addCleanup(stream.cancel)
+        try:
+            self.assertEqual(next(stream).status, Status.SERVICE_UNKNOWN)
+        except grpc.RpcError as error:
+            self.assertEqual(error.code(), grpc.StatusCode.NOT_FOUND)
+
+    def test_health_is_told_as_it_changes_and_a_drain_is_no_longer_serving(self):
+        service = Service(SESSION_DRAIN_DELAY="60")
+        self.addCleanup(service.stop)
+        channel = grpc.insecure_channel(service.address)
+        self.addCleanup(channel.close)
+        stream = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=SERVICE))
+        self.addCleanup(stream.cancel)
+        self.assertEqual(next(stream).status, Status.SERVING)
+        service.process.send_signal(signal.SIGTERM)
+        self.assertEqual(next(stream).status, Status.NOT_SERVING)
+        # Calls are still answered; a second signal ends the delay.
+        self.assertEqual(health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=20).status, Status.NOT_SERVING)
+
+    def test_reflection_names_the_services_and_describes_them(self):
+        database = ProtoReflectionDescriptorDatabase(self.channel)
+        names = database.get_services()
+        self.assertIn(SERVICE, names)
+        self.assertIn("grpc.health.v1.Health", names)
+        described = DescriptorPool(database).FindServiceByName(SERVICE)
+        self.assertEqual(len(described.methods), 9)
+        self.assertTrue(described.methods_by_name["WatchSessions"].server_streaming)
+
+
+if __name__ == "__main__":
+    unittest.main()

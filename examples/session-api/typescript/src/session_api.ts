@@ -1,0 +1,200 @@
+// What a service does with the session API, in TypeScript on Node. docs/session-api.md shows the parts of this file.
+//
+//   npm ci && npm run build
+//   export SESSION_SVC=http://127.0.0.1:50051        https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
+//
+//   node dist/session_api.js look-up HANDLE
+//   SESSION_ID=… node dist/session_api.js call-api URL SCOPE
+//   SESSION_ID=… node dist/session_api.js remember KEY VALUE
+//   node dist/session_api.js end-all ISSUER SUBJECT
+//   node dist/session_api.js watch
+//
+// A session ID is a secret: it comes from the environment, because others can read a program's arguments.
+
+import { pathToFileURL } from 'node:url';
+
+// example: connect
+import { readFileSync } from 'node:fs';
+import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { ErrorInfoSchema } from './gen/google/rpc/error_info_pb.js';
+import { SessionService } from './gen/session/v1/session_service_pb.js';
+
+const DEADLINE_MS = 5_000; // every call has one
+const TOKEN_DEADLINE_MS = 20_000; // a refresh may have to wait for the provider
+
+export type Sessions = Client<typeof SessionService>;
+
+/** One client for the whole program; it connects with the first call. */
+export function connect(baseUrl = process.env.SESSION_SVC ?? 'http://127.0.0.1:50051'): Sessions {
+  const pem = (name: string) => (process.env[name] ? readFileSync(process.env[name]) : undefined);
+  const nodeOptions = { ca: pem('SESSION_CA'), cert: pem('SESSION_CERT'), key: pem('SESSION_KEY') };
+  return createClient(SessionService, createGrpcTransport({ baseUrl, nodeOptions, defaultTimeoutMs: DEADLINE_MS }));
+}
+
+/** Sends what may be sent twice again when the service could not be reached: reads and endings, no changes. */
+export async function repeated<T>(call: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      if (attempt === 3 || ConnectError.from(error).code !== Code.Unavailable) throw error;
+      await pause(20 * attempt * (1 + Math.random()));
+    }
+  }
+}
+
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+/** The ErrorInfo of a failure; undefined when the service did not say it but something on the way. */
+export function errorInfo(error: unknown) {
+  const details = ConnectError.from(error).findDetails(ErrorInfoSchema);
+  return details.find(({ domain }) => domain === 'session.v1');
+}
+
+/** What only signing in (again) helps against. */
+const SIGN_IN = [
+  'ERR_MISSING_SESSION',
+  'ERR_MISSING_ACCESS_TOKEN',
+  'ERR_MISSING_REFRESH_TOKEN',
+  'ERR_EXPIRED_ACCESS_TOKEN',
+  'ERR_FAILED_REFRESH_GRANT',
+];
+// end
+
+// example: look-up
+import { Session_State } from './gen/session/v1/session_pb.js';
+
+/** Says who is signed in with a session. */
+export async function lookUp(sessions: Sessions, handle: string): Promise<void> {
+  try {
+    const { session } = await repeated(() => sessions.getSession({ by: { case: 'handle', value: handle } }));
+    const state = session?.state === Session_State.NEEDS_SIGN_IN ? 'has to sign in again before an API can be called' : 'is signed in';
+    console.log(`${session?.subject} ${state}`);
+  } catch (error) {
+    const reason = errorInfo(error)?.reason ?? '';
+    // Above all Code.Unavailable: nothing is known, so this is not "signed out".
+    if (!SIGN_IN.includes(reason)) throw error;
+    console.log(`nobody is signed in: ${reason}`);
+  }
+}
+// end
+
+// example: call-api
+/** Calls an API for the person. The token is asked for each time: the session service refreshes it when it has to. */
+export async function callApi(sessions: Sessions, url: string, scope: string): Promise<void> {
+  const request = { sessionId: process.env.SESSION_ID ?? '', scopes: [scope] };
+  try {
+    const { accessToken } = await repeated(() => sessions.getAccessToken(request, { timeoutMs: TOKEN_DEADLINE_MS }));
+    const answer = await fetch(url, {
+      headers: { authorization: `Bearer ${accessToken}` },
+      signal: AbortSignal.timeout(DEADLINE_MS),
+    });
+    console.log(await answer.text());
+  } catch (error) {
+    const info = errorInfo(error);
+    if (info && SIGN_IN.includes(info.reason)) console.log(`sign in again: ${info.reason}`);
+    else if (info?.reason === 'ERR_INSUFFICIENT_SCOPE') console.log(`not granted: ${info.metadata.scopes}`);
+    else throw error;
+  }
+}
+// end
+
+// example: remember
+/**
+ * Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
+ * version is stale, and the change is made again on what the session is now.
+ */
+export async function remember(sessions: Sessions, key: string, value: string): Promise<void> {
+  const sessionId = process.env.SESSION_ID ?? '';
+  for (;;) {
+    const { session } = await repeated(() => sessions.getSession({ by: { case: 'sessionId', value: sessionId } }));
+    const attributes = { ...session?.attributes, [key]: value };
+    try {
+      await sessions.updateSession({ sessionId, attributes, version: session?.version });
+      console.log('remembered');
+      return;
+    } catch (error) {
+      if (errorInfo(error)?.reason !== 'ERR_STALE_VERSION') throw error;
+      console.log('changed by somebody else: once more');
+    }
+  }
+}
+// end
+
+// example: end-all
+/** Lists a person's sessions page by page, and ends them. (`endSessions` ends them all in one call.) */
+export async function endAll(sessions: Sessions, issuer: string, subject: string): Promise<void> {
+  let pageToken = '';
+  do {
+    const request = { issuer, subject, pageSize: 100, pageToken };
+    const page = await repeated(() => sessions.listSessions(request));
+    for (const { handle } of page.sessions) {
+      const { ended } = await repeated(() => sessions.endSession({ by: { case: 'handle', value: handle }, cause: 'operator' }));
+      // Ending what somebody else has ended meanwhile is no failure.
+      console.log(`${handle} ${ended ? 'ended' : 'was gone'}`);
+    }
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+}
+// end
+
+// example: watch
+import { SessionEvent_Kind } from './gen/session/v1/session_pb.js';
+
+const SILENCE_MS = 1_000; // the service beats three times a second, so a stream silent for longer is dead
+const [PAUSE_MS, PAUSE_MAX_MS] = [50, 5_000]; // between two attempts: they double
+
+/**
+ * Tells every ending, for as long as the program runs. The stream is opened again when it ends and goes on after the last
+ * event; where that is not possible the service says MISSED.
+ */
+export async function watch(sessions: Sessions): Promise<never> {
+  let resumeToken = '';
+  let first = true;
+  for (let wait = PAUSE_MS; ; wait = Math.min(2 * wait, PAUSE_MAX_MS)) {
+    const stream = new AbortController();
+    let silence = setTimeout(() => stream.abort(), DEADLINE_MS);
+    let live = false;
+    try {
+      // A deadline would end the stream: it has none (0), and silence ends it instead.
+      for await (const event of sessions.watchSessions({ resumeToken }, { signal: stream.signal, timeoutMs: 0 })) {
+        clearTimeout(silence);
+        silence = setTimeout(() => stream.abort(), live ? SILENCE_MS : DEADLINE_MS);
+        resumeToken = event.resumeToken;
+        if (event.kind === SessionEvent_Kind.ENDED) console.log(`ended ${event.handle} ${event.cause}`);
+        if (event.kind === SessionEvent_Kind.MISSED) console.log('missed: read again what you remember');
+        if (event.kind === SessionEvent_Kind.HEARTBEAT && !live) {
+          // Everything that happened before was told.
+          console.log(first ? 'live: read what you need to know' : 'live again');
+          [live, first, wait] = [true, false, PAUSE_MS];
+        }
+      }
+    } catch (error) {
+      // The same request fails the same way.
+      if (ConnectError.from(error).code === Code.InvalidArgument) throw error;
+    }
+    clearTimeout(silence);
+    if (live) console.log('lost: do not trust what you remember');
+    await pause(wait * (0.5 + Math.random() / 2));
+  }
+}
+// end
+
+async function main(name = '', ...rest: string[]): Promise<void> {
+  const [one = '', two = ''] = rest;
+  const sessions = connect();
+  const tasks: Record<string, () => Promise<void>> = {
+    'look-up': () => lookUp(sessions, one),
+    'call-api': () => callApi(sessions, one, two),
+    remember: () => remember(sessions, one, two),
+    'end-all': () => endAll(sessions, one, two),
+    watch: () => watch(sessions),
+  };
+  const task = tasks[name];
+  if (!task) throw new Error('look-up HANDLE | call-api URL SCOPE | remember KEY VALUE | end-all ISSUER SUBJECT | watch');
+  await task();
+}
+
+// Only when this file is the program.
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main(...process.argv.slice(2));

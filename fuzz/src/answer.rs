@@ -1,0 +1,64 @@
+//! An answer as it comes over the wire.
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use crate::Rpc;
+
+/// Frames read of a watch before it is hung up.
+const WATCHED_FRAMES: usize = 3;
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// From the trailers, or from the headers of an answer without a message. A watch that goes on has none: 0.
+    pub(crate) status: Option<i32>,
+    /// Headers, body and trailers, for looking for what must not be in them.
+    pub(crate) all: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) async fn read(rpc: Rpc, response: Response<Incoming>) -> Self {
+        let (head, mut body) = response.into_parts();
+        let mut answer = Self {
+            status: status(&head.headers),
+            all: Vec::new(),
+        };
+        answer.add_headers(&head.headers);
+        let mut frames = 0;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return answer };
+            match frame.into_data() {
+                Ok(data) => answer.add(&data),
+                Err(frame) => {
+                    if let Some(trailers) = frame.trailers_ref() {
+                        answer.status = answer.status.or(status(trailers));
+                        answer.add_headers(trailers);
+                    }
+                }
+            }
+            frames += 1;
+            if rpc == Rpc::WatchSessions && frames == WATCHED_FRAMES && answer.status.is_none() {
+                answer.status = Some(0);
+                return answer;
+            }
+        }
+        answer
+    }
+
+    fn add(&mut self, data: &Bytes) {
+        self.all.extend_from_slice(data);
+    }
+
+    fn add_headers(&mut self, headers: &HeaderMap) {
+        for value in headers.values() {
+            self.all.extend_from_slice(value.as_bytes());
+        }
+    }
+}
+
+fn status(headers: &HeaderMap) -> Option<i32> {
+    headers.get("grpc-status")?.to_str().ok()?.parse().ok()
+}

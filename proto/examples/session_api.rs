@@ -1,0 +1,212 @@
+//! What a service does with the session API, in Rust. docs/session-api.md shows the parts of this file.
+//!
+//! ```text
+//! export SESSION_SVC=http://127.0.0.1:50051        # https://… takes SESSION_CA, SESSION_CERT and SESSION_KEY, PEM files
+//! cargo run -p session-proto --example session_api -- look-up HANDLE
+//! SESSION_ID=… cargo run -p session-proto --example session_api -- call-api URL SCOPE
+//! SESSION_ID=… cargo run -p session-proto --example session_api -- remember KEY VALUE
+//! cargo run -p session-proto --example session_api -- end-all ISSUER SUBJECT
+//! cargo run -p session-proto --example session_api -- watch
+//! ```
+//! A session ID is a secret: it comes from the environment, because others can read a program's arguments.
+
+use std::error::Error;
+
+use serde_json::json;
+use session_proto::claims;
+// example: connect
+use session_proto::client::{Advice, ClientSettings, ClientTls, SessionClient};
+
+/// One client for the whole program: it connects with the first call, and clones share its connections.
+fn connect() -> Result<SessionClient, Box<dyn Error>> {
+    let mut settings =
+        ClientSettings::new([variable("SESSION_SVC").unwrap_or("http://127.0.0.1:50051".into())]);
+    if let Some(ca) = variable("SESSION_CA") {
+        let identity = variable("SESSION_CERT").zip(variable("SESSION_KEY"));
+        let identity = identity.map(|(certificate, key)| (certificate.into(), key.into()));
+        settings.tls = Some(ClientTls::from_files(ca.into(), identity)?);
+    }
+    Ok(SessionClient::new(settings)?)
+}
+// end
+
+// example: look-up
+use session_proto::v1::{GetSessionRequest, get_session_request::By, session::State};
+
+/// Says who is signed in with a session.
+async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn Error>> {
+    let by = Some(By::Handle(handle));
+    let session = match sessions.get_session(GetSessionRequest { by }).await {
+        Ok(answer) => answer.session.ok_or("an answer without a session")?,
+        Err(error) if error.advice() == Advice::SignIn => {
+            println!("nobody is signed in: {}", error.reason.as_str_name());
+            return Ok(());
+        }
+        // Above all ERR_SESSION_SERVICE_UNAVAILABLE: nothing is known, so this is not "signed out".
+        Err(error) => return Err(error.into()),
+    };
+    match session.state() {
+        State::NeedsSignIn => println!(
+            "{} has to sign in again before an API can be called",
+            session.subject
+        ),
+        State::Active | State::Unspecified => println!("{} is signed in", session.subject),
+    }
+    Ok(())
+}
+// end
+
+// example: call-api
+use session_proto::v1::GetAccessTokenRequest;
+
+/// Calls an API for the person. The token is asked for each time: the session service refreshes it when it has to.
+async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<(), Box<dyn Error>> {
+    let request = GetAccessTokenRequest {
+        session_id: variable("SESSION_ID").ok_or("SESSION_ID is not set")?,
+        scopes: vec![scope],
+        force_refresh: false,
+    };
+    let token = match sessions.get_access_token(request).await {
+        Ok(token) => token,
+        Err(error) if error.advice() == Advice::SignIn => {
+            println!("sign in again: {}", error.reason.as_str_name());
+            return Ok(());
+        }
+        Err(error) if error.advice() == Advice::GrantScopes => {
+            println!("not granted: {}", error.metadata["scopes"]);
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let call = reqwest::Client::builder()
+        .build()?
+        .get(url)
+        .bearer_auth(token.access_token);
+    println!("{}", call.send().await?.error_for_status()?.text().await?);
+    Ok(())
+}
+// end
+
+// example: remember
+use session_proto::v1::UpdateSessionRequest;
+
+/// Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
+/// version is stale, and the change is made again on what the session is now.
+async fn remember(sessions: &SessionClient, key: String, value: String) -> Result<(), Box<dyn Error>> {
+    let session_id = variable("SESSION_ID").ok_or("SESSION_ID is not set")?;
+    loop {
+        let by = Some(By::SessionId(session_id.clone()));
+        let session = sessions.get_session(GetSessionRequest { by }).await?.session;
+        let session = session.ok_or("an answer without a session")?;
+        let mut attributes = session
+            .attributes
+            .map(|known| claims::from_struct(&known))
+            .unwrap_or_default();
+        attributes.insert(key.clone(), json!(value));
+        let request = UpdateSessionRequest {
+            session_id: session_id.clone(),
+            attributes: Some(claims::to_struct(&attributes)),
+            version: session.version,
+            ..Default::default()
+        };
+        match sessions.update_session(request).await {
+            Ok(_) => break,
+            Err(error) if error.advice() == Advice::ReadAgain => {
+                println!("changed by somebody else: once more")
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    println!("remembered");
+    Ok(())
+}
+// end
+
+// example: end-all
+use session_proto::v1::{EndSessionRequest, ListSessionsRequest, end_session_request};
+
+/// Lists a person's sessions page by page, and ends them. (`EndSessions` ends them all in one call.)
+async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> Result<(), Box<dyn Error>> {
+    let mut request = ListSessionsRequest {
+        issuer,
+        subject,
+        page_size: 100,
+        page_token: String::new(),
+    };
+    loop {
+        let page = sessions.list_sessions(request.clone()).await?;
+        for session in page.sessions {
+            let answer = sessions
+                .end_session(EndSessionRequest {
+                    by: Some(end_session_request::By::Handle(session.handle.clone())),
+                    cause: "operator".into(),
+                })
+                .await?;
+            // Ending what somebody else has ended meanwhile is no failure.
+            println!(
+                "{} {}",
+                session.handle,
+                if answer.ended { "ended" } else { "was gone" }
+            );
+        }
+        if page.next_page_token.is_empty() {
+            return Ok(());
+        }
+        request.page_token = page.next_page_token;
+    }
+}
+// end
+
+// example: watch
+use session_proto::client::WatchItem;
+use session_proto::v1::{WatchSessionsRequest, session_event::Kind};
+use tokio_stream::StreamExt as _;
+
+/// Tells every ending, for as long as the program runs. The client opens the stream again when it ends, goes on after the
+/// last event, and says when something may be missing.
+async fn watch(sessions: &SessionClient) {
+    let mut watch = sessions.watch(WatchSessionsRequest::default());
+    let mut first = true;
+    while let Some(item) = watch.next().await {
+        match item {
+            WatchItem::Connected if std::mem::take(&mut first) => {
+                println!("live: read what you need to know")
+            }
+            WatchItem::Connected => println!("live again"),
+            WatchItem::Event(event) if event.kind() == Kind::Ended => {
+                println!("ended {} {}", event.handle, event.cause)
+            }
+            WatchItem::Missed => println!("missed: read again what you remember"),
+            WatchItem::Lost(error) => println!("lost: do not trust what you remember ({error})"),
+            // Other events; what a watch of each replica tells.
+            WatchItem::Event(_) | WatchItem::Found | WatchItem::Gone => {}
+        }
+    }
+}
+// end
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let sessions = connect()?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["look-up", handle] => look_up(&sessions, (*handle).to_owned()).await,
+        ["call-api", url, scope] => call_api(&sessions, url, (*scope).to_owned()).await,
+        ["remember", key, value] => remember(&sessions, (*key).to_owned(), (*value).to_owned()).await,
+        ["end-all", issuer, subject] => end_all(&sessions, (*issuer).to_owned(), (*subject).to_owned()).await,
+        ["watch"] => {
+            watch(&sessions).await;
+            Ok(())
+        }
+        _ => Err(
+            "look-up HANDLE | call-api URL SCOPE | remember KEY VALUE | end-all ISSUER SUBJECT | watch"
+                .into(),
+        ),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "an example has no settings of its own")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

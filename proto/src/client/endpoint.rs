@@ -1,0 +1,228 @@
+//! One address of the service, and the name it was found by.
+
+use std::fmt::{Display, Formatter};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Uri};
+
+use super::channels::Channels;
+use super::resolve::Resolve;
+use super::settings::InvalidSettings;
+use super::tls::ClientTls;
+
+/// A replica on the same network answers a connection in a millisecond; a second means it is gone.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long an address that failed is left out while others are there; each failure after that doubles it.
+const LEFT_OUT: Duration = Duration::from_secs(1);
+
+/// Most doublings: eight seconds, so that a replica that is back at the same address soon has work again.
+const DOUBLINGS_MAX: u32 = 3;
+
+/// A name that takes longer is not known now; its last addresses stay.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Ping an idle connection no more often than gRPC servers tolerate by default.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A ping unanswered for so long means the connection is dead.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Names one address of the service, for as long as the name it was found by leads to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndpointId {
+    origin: Arc<str>,
+    address: SocketAddr,
+}
+
+impl EndpointId {
+    /// The `http` or `https` URL of the settings whose name led here.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The address.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Display for EndpointId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}", self.origin, self.address)
+    }
+}
+
+/// A name to resolve and what every address behind it shares.
+#[derive(Debug)]
+pub(super) struct Target {
+    text: Arc<str>,
+    host: String,
+    port: u16,
+    origin: Uri,
+    secure: bool,
+}
+
+impl Target {
+    pub(super) fn parse(address: &str) -> Result<Self, InvalidSettings> {
+        let invalid = || InvalidSettings::Address(address.to_owned());
+        let origin: Uri = address.parse().map_err(|_| invalid())?;
+        let secure = match origin.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(invalid()),
+        };
+        let has_user = origin.authority().is_some_and(|a| a.as_str().contains('@'));
+        if origin.path() != "/" || origin.query().is_some() || has_user {
+            return Err(invalid());
+        }
+        let host = origin
+            .host()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(invalid)?;
+        // The brackets of an IPv6 literal belong to the URL, not to the name.
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = origin.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        Ok(Self {
+            text: address.into(),
+            host,
+            port,
+            origin,
+            secure,
+        })
+    }
+
+    /// Says now, not at the first call, when the certificates cannot be used.
+    pub(super) fn check(&self, tls: Option<&ClientTls>) -> Result<(), InvalidSettings> {
+        if self.secure && tls.is_none() {
+            return Err(InvalidSettings::NobodyToTrust(self.text.to_string()));
+        }
+        let somewhere = SocketAddr::from(([127, 0, 0, 1], self.port));
+        self.endpoint(somewhere, tls)
+            .map(drop)
+            .map_err(InvalidSettings::Tls)
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn owns(&self, id: &EndpointId) -> bool {
+        id.origin == self.text
+    }
+
+    pub(super) fn id(&self, address: SocketAddr) -> EndpointId {
+        EndpointId {
+            origin: Arc::clone(&self.text),
+            address,
+        }
+    }
+
+    pub(super) async fn lookup(&self, resolver: &dyn Resolve) -> io::Result<Vec<SocketAddr>> {
+        timeout(RESOLVE_TIMEOUT, resolver.resolve(&self.host, self.port))
+            .await
+            .unwrap_or_else(|_elapsed| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn endpoint(
+        &self,
+        address: SocketAddr,
+        tls: Option<&ClientTls>,
+    ) -> Result<Endpoint, tonic::transport::Error> {
+        let scheme = if self.secure { "https" } else { "http" };
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))?
+            .origin(self.origin.clone())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+            .keep_alive_timeout(KEEPALIVE_TIMEOUT);
+        if !self.secure {
+            return Ok(endpoint);
+        }
+        let config = tls.map_or_else(ClientTlsConfig::new, ClientTls::config);
+        endpoint.tls_config(config.domain_name(self.host.clone()))
+    }
+}
+
+/// One address of the service, with its connections.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) id: EndpointId,
+    channels: Channels,
+    epoch: Instant,
+    resolve_soon: Arc<Notify>,
+    /// Milliseconds after `epoch` until which the peer is left out.
+    left_out_until_ms: AtomicU64,
+    /// Failures in a row, those of calls under way together counted once.
+    failures: AtomicU32,
+}
+
+impl Peer {
+    /// Connects with the first call. `None`, with a warning, if the address cannot be used.
+    pub(super) fn new(
+        target: &Target,
+        address: SocketAddr,
+        tls: Option<&ClientTls>,
+        resolve_soon: &Arc<Notify>,
+    ) -> Option<Arc<Self>> {
+        match target.endpoint(address, tls) {
+            Ok(endpoint) => Some(Arc::new(Self {
+                id: target.id(address),
+                channels: Channels::new(endpoint),
+                epoch: Instant::now(),
+                resolve_soon: Arc::clone(resolve_soon),
+                left_out_until_ms: AtomicU64::new(0),
+                failures: AtomicU32::new(0),
+            })),
+            Err(error) => {
+                tracing::warn!(%address, %error, "an address of the session service cannot be used");
+                None
+            }
+        }
+    }
+
+    pub(super) fn channel(&self) -> Channel {
+        self.channels.here()
+    }
+
+    /// A call could not be made here, or was not answered.
+    pub(super) fn failed(&self) {
+        if !self.is_left_out() {
+            let before = self.failures.fetch_add(1, Ordering::Relaxed);
+            let pause = LEFT_OUT * 2_u32.pow(before.min(DOUBLINGS_MAX));
+            self.left_out_until_ms
+                .store(self.elapsed_ms() + ms(pause), Ordering::Relaxed);
+        }
+        self.resolve_soon.notify_one();
+    }
+
+    /// A call was answered here.
+    pub(super) fn answered(&self) {
+        // Read first: the line is shared by all calls, and there is nothing to write after most of them.
+        if self.failures.load(Ordering::Relaxed) != 0 {
+            self.failures.store(0, Ordering::Relaxed);
+            self.left_out_until_ms.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn is_left_out(&self) -> bool {
+        let until = self.left_out_until_ms.load(Ordering::Relaxed);
+        until != 0 && self.elapsed_ms() < until
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        ms(self.epoch.elapsed())
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,95 @@
+//! Certificates of the client side, and the files they came from.
+
+use std::fmt::{Debug, Formatter};
+use std::io;
+use std::path::PathBuf;
+
+use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+/// Certificates in PEM form: whom to trust, and who we are.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientTls {
+    ca: Vec<u8>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+    files: Option<Files>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Files {
+    ca: PathBuf,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl ClientTls {
+    /// Trusts `ca`; shows `identity`, a certificate chain and its private key, for mutual TLS.
+    #[must_use]
+    pub fn from_pem(ca: Vec<u8>, identity: Option<(Vec<u8>, Vec<u8>)>) -> Self {
+        Self {
+            ca,
+            identity,
+            files: None,
+        }
+    }
+
+    /// The same from files. The client reads them again as often as it resolves names and uses what they hold for
+    /// connections made from then on; content that cannot be used is passed over with a warning.
+    ///
+    /// # Errors
+    /// A file that cannot be read; the message names it.
+    pub fn from_files(ca: PathBuf, identity: Option<(PathBuf, PathBuf)>) -> io::Result<Self> {
+        let files = Files { ca, identity };
+        let (ca, identity) = files.read(|path| std::fs::read(path))?;
+        Ok(Self {
+            ca,
+            identity,
+            files: Some(files),
+        })
+    }
+
+    /// What the files hold now, if that is something else.
+    pub(super) async fn renewed(&self) -> Option<Self> {
+        let files = self.files.clone()?;
+        let again = tokio::task::spawn_blocking(move || Self::from_files(files.ca, files.identity)).await;
+        match again {
+            Ok(Ok(tls)) => (tls != *self).then_some(tls),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "certificates for the session service cannot be read again");
+                None
+            }
+            Err(_shutting_down) => None,
+        }
+    }
+
+    pub(super) fn config(&self) -> ClientTlsConfig {
+        let config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&self.ca));
+        match &self.identity {
+            Some((certificate, key)) => config.identity(Identity::from_pem(certificate, key)),
+            None => config,
+        }
+    }
+}
+
+/// Contents of a CA file, and of a certificate and its key.
+type Contents = (Vec<u8>, Option<(Vec<u8>, Vec<u8>)>);
+
+impl Files {
+    fn read(&self, read: impl Fn(&PathBuf) -> io::Result<Vec<u8>>) -> io::Result<Contents> {
+        let named = |path: &PathBuf| {
+            read(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        };
+        let identity = match &self.identity {
+            Some((certificate, key)) => Some((named(certificate)?, named(key)?)),
+            None => None,
+        };
+        Ok((named(&self.ca)?, identity))
+    }
+}
+
+impl Debug for ClientTls {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientTls")
+            .field("identity", &self.identity.is_some())
+            .field("follows_files", &self.files.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,32 @@
+//! Watching that goes on: streams that are opened again where they ended, and say so when something may be missing.
+//!
+//! Invariants
+//! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was told.
+//! - A stream that is silent for `ClientSettings::watch_silence` is lost, however open its connection looks.
+//! - Nothing is buffered for a consumer that does not read: the service sends no faster than is read here.
+
+mod each;
+mod line;
+
+pub(super) use self::each::each;
+pub(super) use self::line::any;
+
+use super::SessionError;
+use crate::v1::SessionEvent;
+
+/// What a watch tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WatchItem {
+    /// This replica is known now and nothing was heard from it yet. Only where replicas are watched one by one.
+    Found,
+    /// The replica is heard, and everything up to here was told. Comes again after every `Lost`.
+    Connected,
+    /// Something happened, or (`KIND_HEARTBEAT`) nothing did and everything up to here was told. Never `KIND_MISSED`.
+    Event(SessionEvent),
+    /// Events were lost: whatever was remembered of sessions has to be read again.
+    Missed,
+    /// The replica is not heard. It is tried again, with pauses that grow to five seconds.
+    Lost(SessionError),
+    /// The name does not lead to this replica any more. Only where replicas are watched one by one.
+    Gone,
+}

@@ -1,0 +1,180 @@
+//! Replicas that come, go, hang and are restarted, and names that lead to others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::v1::{CreateSessionRequest, ErrorReason, UpdateSessionRequest};
+
+use crate::support::{Answer, Hanging, Name, Server, by_handle, client, found_by, within};
+
+#[tokio::test]
+async fn a_replica_that_hangs_costs_reads_a_share_of_their_time_and_fails_none() {
+    let (hanging, alive) = (
+        Hanging::start().await,
+        Server::start("alive", Answer::Session).await,
+    );
+    let name = Name::default();
+    name.leads_to(&[hanging.address, alive.address]);
+    let client = SessionClient::new(ClientSettings {
+        deadline: Duration::from_secs(6),
+        ..found_by(&name)
+    })
+    .unwrap();
+    for _ in 0..20 {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    assert_eq!(alive.calls(), 20);
+}
+
+#[tokio::test]
+async fn a_write_to_a_replica_that_hangs_is_not_sent_to_another() {
+    let (hanging, alive) = (
+        Hanging::start().await,
+        Server::start("alive", Answer::Session).await,
+    );
+    let name = Name::default();
+    let client = SessionClient::new(ClientSettings {
+        deadline: Duration::from_millis(300),
+        ..found_by(&name)
+    })
+    .unwrap();
+    name.leads_to(&[hanging.address]);
+    // The hanging one is chosen for certain while it is alone.
+    let writing = client.update_session(UpdateSessionRequest::default());
+    let (written, ()) = tokio::join!(writing, async {
+        name.leads_to(&[hanging.address, alive.address])
+    });
+    assert_eq!(
+        written.unwrap_err().reason,
+        ErrorReason::ErrSessionServiceUnavailable
+    );
+    assert_eq!(alive.calls(), 0);
+}
+
+#[tokio::test]
+async fn an_address_the_name_does_not_lead_to_any_more_is_dropped() {
+    let (old, new) = (
+        Server::start("old", Answer::Session).await,
+        Server::start("new", Answer::Session).await,
+    );
+    let name = Name::default();
+    name.leads_to(&[old.address]);
+    let client = SessionClient::new(found_by(&name)).unwrap();
+    client.get_session(by_handle()).await.unwrap();
+    let mut endpoints = client.endpoints();
+    name.leads_to(&[new.address]);
+    within(endpoints.wait_for(|known| known.iter().all(|id| id.address() == new.address)))
+        .await
+        .unwrap();
+    for _ in 0..10 {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    assert_eq!((old.calls(), new.calls()), (1, 10));
+}
+
+#[tokio::test]
+async fn a_name_server_that_fails_or_is_silent_takes_no_address_away() {
+    let server = Server::start("server", Answer::Session).await;
+    let name = Name::default();
+    name.leads_to(&[server.address]);
+    let client = SessionClient::new(found_by(&name)).unwrap();
+    client.get_session(by_handle()).await.unwrap();
+    name.is_unknown();
+    name.asked_again().await;
+    for _ in 0..10 {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    name.is_not_answered();
+    for _ in 0..10 {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    assert_eq!(server.calls(), 21);
+}
+
+#[tokio::test]
+async fn a_name_server_that_is_silent_from_the_start_costs_the_deadline_and_no_more() {
+    let name = Name::default();
+    name.is_not_answered();
+    let client = SessionClient::new(ClientSettings {
+        deadline: Duration::from_millis(200),
+        ..found_by(&name)
+    })
+    .unwrap();
+    let error = within(client.get_session(by_handle())).await.unwrap_err();
+    assert!(error.is_unavailable());
+    // Once it answers the same client works.
+    let server = Server::start("server", Answer::Session).await;
+    name.leads_to(&[server.address]);
+    within(async { while client.get_session(by_handle()).await.is_err() {} }).await;
+}
+
+#[tokio::test]
+async fn one_name_that_cannot_be_resolved_takes_nothing_from_the_others() {
+    let server = Server::start("server", Answer::Session).await;
+    let client = client(
+        ["http://session-svc.invalid:50051".to_owned(), server.url()],
+        Duration::from_secs(10),
+    );
+    for _ in 0..5 {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    assert_eq!(server.calls(), 5);
+}
+
+#[tokio::test]
+async fn restarting_two_replicas_one_after_the_other_under_load_fails_no_call() {
+    let mut servers = [
+        Some(Server::start("one", Answer::Session).await),
+        Some(Server::start("two", Answer::Session).await),
+    ];
+    let urls: Vec<_> = servers.iter().flatten().map(Server::url).collect();
+    let client = client(urls, Duration::from_secs(20));
+    let (done, called) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let load: Vec<_> = (0..8)
+        .map(|worker| {
+            let (client, done, called) = (client.clone(), done.clone(), called.clone());
+            tokio::spawn(async move {
+                while !done.load(Ordering::SeqCst) {
+                    if worker % 2 == 0 {
+                        client.get_session(by_handle()).await.unwrap();
+                    } else {
+                        let request_id = "3f2a9c1e-8f4b-4d7e-9a63-6f0d8a5b2c11".to_owned();
+                        let request = CreateSessionRequest {
+                            request_id,
+                            ..Default::default()
+                        };
+                        client.create_session(request).await.unwrap();
+                    }
+                    called.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        for server in &mut servers {
+            let before = called.load(Ordering::SeqCst);
+            within(async {
+                while called.load(Ordering::SeqCst) < before + 200 {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+            let address = server.take().unwrap().stop().await;
+            *server = Some(Server::start_at(address, "again", Answer::Session).await);
+            // Not before this one works again, as an orchestrator waits for readiness.
+            let restarted = server.as_ref().unwrap();
+            within(async {
+                while restarted.calls() == 0 {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+        }
+    }
+    done.store(true, Ordering::SeqCst);
+    for worker in load {
+        worker.await.unwrap();
+    }
+}

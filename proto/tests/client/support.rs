@@ -1,0 +1,408 @@
+//! Session services on loopback that do as a test tells them, and names that lead where it says.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use session_proto::client::{ClientSettings, Resolve, Resolved, SessionClient};
+use session_proto::error;
+use session_proto::v1::session_event::Kind;
+use session_proto::v1::session_service_server::{SessionService, SessionServiceServer};
+use session_proto::v1::*;
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, oneshot, watch};
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::{BroadcastStream, TcpListenerStream};
+use tonic::transport::ServerTlsConfig;
+use tonic::{Request, Response, Status};
+
+/// Answers every read with a session whose handle is the server's name, and counts the calls.
+#[derive(Clone)]
+pub(crate) struct Replica {
+    name: String,
+    answer: Answer,
+    seen: Seen,
+    events: broadcast::Sender<Tell>,
+    greeting: Arc<Mutex<Vec<SessionEvent>>>,
+}
+
+/// What a replica has seen.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    calls: Arc<AtomicUsize>,
+    /// The trace contexts of reads.
+    traces: Arc<Mutex<Vec<String>>>,
+    /// Resume tokens of the watches opened.
+    watches: watch::Sender<Vec<String>>,
+}
+
+#[derive(Clone)]
+enum Tell {
+    Event(SessionEvent),
+    Fails(Status),
+    Ends,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Answer {
+    Session,
+    Missing,
+    Never,
+}
+
+#[tonic::async_trait]
+impl SessionService for Replica {
+    async fn get_session(
+        &self,
+        request: Request<GetSessionRequest>,
+    ) -> Result<Response<GetSessionResponse>, Status> {
+        self.seen.calls.fetch_add(1, Ordering::SeqCst);
+        assert!(
+            request.metadata().contains_key("grpc-timeout"),
+            "every call carries its deadline"
+        );
+        if let Some(trace) = request.metadata().get("traceparent") {
+            self.seen
+                .traces
+                .lock()
+                .unwrap()
+                .push(trace.to_str().unwrap().to_owned());
+        }
+        match self.answer {
+            Answer::Session => {
+                let session = Session {
+                    handle: self.name.clone(),
+                    ..Default::default()
+                };
+                Ok(Response::new(GetSessionResponse {
+                    session: Some(session),
+                }))
+            }
+            Answer::Missing => Err(error::status(
+                ErrorReason::ErrMissingSession,
+                "there is no such session",
+                [],
+            )),
+            Answer::Never => std::future::pending().await,
+        }
+    }
+    async fn create_session(
+        &self,
+        _: Request<CreateSessionRequest>,
+    ) -> Result<Response<CreateSessionResponse>, Status> {
+        self.seen.calls.fetch_add(1, Ordering::SeqCst);
+        Ok(Response::new(CreateSessionResponse::default()))
+    }
+    async fn roll_session(
+        &self,
+        _: Request<RollSessionRequest>,
+    ) -> Result<Response<RollSessionResponse>, Status> {
+        unanswered()
+    }
+    async fn update_session(
+        &self,
+        _: Request<UpdateSessionRequest>,
+    ) -> Result<Response<UpdateSessionResponse>, Status> {
+        // Something between client and service failed after the request was sent.
+        self.seen.calls.fetch_add(1, Ordering::SeqCst);
+        Err(Status::unavailable("connection reset"))
+    }
+    async fn get_access_token(
+        &self,
+        _: Request<GetAccessTokenRequest>,
+    ) -> Result<Response<GetAccessTokenResponse>, Status> {
+        unanswered()
+    }
+    async fn end_session(
+        &self,
+        _: Request<EndSessionRequest>,
+    ) -> Result<Response<EndSessionResponse>, Status> {
+        unanswered()
+    }
+    async fn end_sessions(
+        &self,
+        _: Request<EndSessionsRequest>,
+    ) -> Result<Response<EndSessionsResponse>, Status> {
+        unanswered()
+    }
+    async fn list_sessions(
+        &self,
+        _: Request<ListSessionsRequest>,
+    ) -> Result<Response<ListSessionsResponse>, Status> {
+        unanswered()
+    }
+    type WatchSessionsStream =
+        std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<SessionEvent, Status>> + Send>>;
+    async fn watch_sessions(
+        &self,
+        request: Request<WatchSessionsRequest>,
+    ) -> Result<Response<Self::WatchSessionsStream>, Status> {
+        let token = request.into_inner().resume_token;
+        if token == "malformed" {
+            return Err(error::status(ErrorReason::ErrInvalidArgument, "not a token", []));
+        }
+        let events = BroadcastStream::new(self.events.subscribe())
+            .map(Result::unwrap)
+            .take_while(|tell| !matches!(tell, Tell::Ends))
+            .map(|tell| match tell {
+                Tell::Event(event) => Ok(event),
+                Tell::Fails(status) => Err(status),
+                Tell::Ends => Err(Status::internal("not told")),
+            });
+        self.seen.watches.send_modify(|watches| watches.push(token));
+        let greeting = self.greeting.lock().unwrap().clone();
+        Ok(Response::new(Box::pin(
+            tokio_stream::iter(greeting.into_iter().map(Ok)).chain(events),
+        )))
+    }
+}
+
+fn unanswered<T>() -> Result<T, Status> {
+    Err(Status::unimplemented("not asked for in these tests"))
+}
+
+/// A server that runs until it is stopped or dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    seen: Seen,
+    events: broadcast::Sender<Tell>,
+    greeting: Arc<Mutex<Vec<SessionEvent>>>,
+    stop: Option<oneshot::Sender<()>>,
+    ended: tokio::task::JoinHandle<()>,
+}
+
+pub(crate) fn loopback() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+impl Server {
+    pub(crate) async fn start(name: &str, answer: Answer) -> Self {
+        Self::start_at(loopback(), name, answer).await
+    }
+
+    pub(crate) async fn start_at(address: SocketAddr, name: &str, answer: Answer) -> Self {
+        Self::start_with(address, name, answer, None).await
+    }
+
+    pub(crate) async fn start_with(
+        address: SocketAddr,
+        name: &str,
+        answer: Answer,
+        tls: Option<ServerTlsConfig>,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Seen::default();
+        let events = broadcast::Sender::new(64);
+        // As the service does: a heartbeat at once.
+        let greeting = Arc::new(Mutex::new(vec![told(Kind::Heartbeat, "")]));
+        let replica = Replica {
+            name: name.to_owned(),
+            answer,
+            seen: seen.clone(),
+            events: events.clone(),
+            greeting: greeting.clone(),
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut server = tonic::transport::Server::builder();
+        if let Some(tls) = tls {
+            server = server.tls_config(tls).unwrap();
+        }
+        let closing = events.clone();
+        let ended = tokio::spawn(async move {
+            server
+                .add_service(SessionServiceServer::new(replica))
+                .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async move {
+                    let _ = stopped.await;
+                    let _ = closing.send(Tell::Ends);
+                })
+                .await
+                .unwrap();
+        });
+        Self {
+            address,
+            seen,
+            events,
+            greeting,
+            stop: Some(stop),
+            ended,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Stops as a drain does: what is under way is answered, watches end.
+    pub(crate) async fn stop(mut self) -> SocketAddr {
+        drop(self.stop.take());
+        within(&mut self.ended).await.unwrap();
+        self.address
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.seen.calls.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn traces(&self) -> Vec<String> {
+        self.seen.traces.lock().unwrap().clone()
+    }
+
+    /// What every watch opened from now on is told first.
+    pub(crate) fn greets_with(&self, events: impl IntoIterator<Item = SessionEvent>) {
+        *self.greeting.lock().unwrap() = events.into_iter().collect();
+    }
+
+    pub(crate) fn tells(&self, event: SessionEvent) {
+        let _ = self.events.send(Tell::Event(event));
+    }
+
+    pub(crate) fn ends_watches(&self) {
+        let _ = self.events.send(Tell::Ends);
+    }
+
+    pub(crate) fn fails_watches(&self, status: Status) {
+        let _ = self.events.send(Tell::Fails(status));
+    }
+
+    /// Resume tokens of the watches opened, once there are `count`.
+    pub(crate) async fn watches(&self, count: usize) -> Vec<String> {
+        let mut watches = self.seen.watches.subscribe();
+        within(watches.wait_for(|watches| watches.len() >= count))
+            .await
+            .unwrap()
+            .clone()
+    }
+
+    /// Waits until nobody watches.
+    pub(crate) async fn unwatched(&self) {
+        while self.events.receiver_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// An event with a token to resume after it.
+pub(crate) fn told(kind: Kind, resume_token: &str) -> SessionEvent {
+    SessionEvent {
+        kind: kind.into(),
+        handle: if kind == Kind::Ended {
+            "h".repeat(32)
+        } else {
+            String::new()
+        },
+        resume_token: resume_token.to_owned(),
+        ..Default::default()
+    }
+}
+
+/// A name that leads where a test says.
+#[derive(Clone, Default)]
+pub(crate) struct Name {
+    leads: Arc<Mutex<Leads>>,
+    asked: watch::Sender<usize>,
+}
+
+#[derive(Clone, Default)]
+enum Leads {
+    #[default]
+    Nowhere,
+    To(Vec<SocketAddr>),
+    /// The name server answers with an error.
+    Unknown,
+    /// The name server does not answer.
+    Silence,
+}
+
+impl Name {
+    pub(crate) fn leads_to(&self, servers: &[SocketAddr]) {
+        *self.leads.lock().unwrap() = Leads::To(servers.to_vec());
+    }
+
+    pub(crate) fn is_unknown(&self) {
+        *self.leads.lock().unwrap() = Leads::Unknown;
+    }
+
+    /// Waits until the name was asked for again and that was dealt with.
+    pub(crate) async fn asked_again(&self) {
+        let mut asked = self.asked.subscribe();
+        let before = *asked.borrow();
+        within(asked.wait_for(|asked| *asked > before + 1)).await.unwrap();
+    }
+
+    pub(crate) fn is_not_answered(&self) {
+        *self.leads.lock().unwrap() = Leads::Silence;
+    }
+}
+
+impl Resolve for Name {
+    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> Resolved<'a> {
+        let leads = self.leads.lock().unwrap().clone();
+        self.asked.send_modify(|asked| *asked += 1);
+        Box::pin(async move {
+            match leads {
+                Leads::Nowhere => Ok(Vec::new()),
+                Leads::To(addresses) => Ok(addresses),
+                Leads::Unknown => Err(std::io::ErrorKind::NotFound.into()),
+                Leads::Silence => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// Accepts connections and never says a word, as a stopped process does.
+pub(crate) struct Hanging {
+    pub(crate) address: SocketAddr,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Hanging {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind(loopback()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let task = tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((connection, _)) = listener.accept().await {
+                held.push(connection);
+            }
+        });
+        Self { address, task }
+    }
+}
+
+impl Drop for Hanging {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Settings for a service found by `name`, which is resolved many times a second.
+pub(crate) fn found_by(name: &Name) -> ClientSettings {
+    ClientSettings {
+        resolver: Arc::new(name.clone()),
+        resolve_interval: Duration::from_millis(10),
+        watch_silence: Duration::from_secs(60),
+        ..ClientSettings::new(["http://session-svc:50051"])
+    }
+}
+
+pub(crate) fn client(addresses: impl IntoIterator<Item = String>, deadline: Duration) -> SessionClient {
+    SessionClient::new(ClientSettings {
+        deadline,
+        watch_silence: Duration::from_secs(60),
+        ..ClientSettings::new(addresses)
+    })
+    .unwrap()
+}
+
+pub(crate) fn by_handle() -> GetSessionRequest {
+    GetSessionRequest {
+        by: Some(get_session_request::By::Handle("h".into())),
+    }
+}
+
+/// Nothing in these tests takes this long.
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.unwrap()
+}

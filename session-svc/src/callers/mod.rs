@@ -1,0 +1,97 @@
+//! Who may call what.
+//!
+//! A caller is known by the certificate it showed in the TLS handshake; a policy file says which methods each may call.
+//!
+//! Invariants
+//! - Without a list of callers everyone who can open a connection may call everything: over mutual TLS every client
+//!   whose certificate is verified, without it anyone.
+//! - With a list, who is not on it may call nothing.
+//! - A new list counts from the next call on, and for streams from their next event on; a wrong one changes nothing.
+//!
+//! Deliberately absent: health checks and reflection, which tell nothing about sessions and are open to every verified
+//! client; roles, and wildcards in names, which would make "who may read tokens" a question of pattern matching.
+
+mod identity;
+mod policy;
+mod policy_file;
+mod rpc;
+
+use std::path::Path;
+use std::time::Duration;
+
+use chassis::files;
+use chassis::secret::Reloading;
+
+pub use identity::{Caller, Identity};
+pub use policy::{Policy, Rpcs};
+pub use policy_file::{Mistake, parse};
+pub use rpc::Rpc;
+
+/// The setting that names the file.
+const SETTING: &str = "SESSION_CALLERS";
+
+/// Why a caller is turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnedAway {
+    /// Nobody the list knows.
+    Unknown,
+    /// On the list, without this method.
+    NotAllowed,
+}
+
+/// Who may call what; clones share it.
+#[derive(Clone, Debug)]
+pub struct Callers(Option<Reloading<Policy>>);
+
+impl Callers {
+    /// Everyone who can open a connection may call everything.
+    #[must_use]
+    pub fn anyone() -> Self {
+        Self(None)
+    }
+
+    /// Those on a list.
+    #[must_use]
+    pub fn listed(policy: Policy) -> Self {
+        Self(Some(Reloading::new(policy)))
+    }
+
+    /// Keeps the list in step with its file from now on. Needs a tokio runtime; ends with it.
+    pub fn follow(&self, path: &Path) {
+        self.follow_every(files::POLL_INTERVAL, path);
+    }
+
+    /// As [`Self::follow`], with an interval of one's own.
+    pub fn follow_every(&self, every: Duration, path: &Path) {
+        if let Self(Some(policy)) = self {
+            policy.follow_every(every, SETTING, path, |text| {
+                parse(text).map_err(|mistakes| every_one(&mistakes))
+            });
+        }
+    }
+
+    /// Whether `caller` may call `rpc` now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
+        match self {
+            Self(None) => Ok(()),
+            Self(Some(policy)) => policy.load().allow(caller, rpc),
+        }
+    }
+
+    /// Whether `caller` is on the list, for what is no method of the service.
+    #[must_use]
+    pub fn know(&self, caller: &Caller) -> bool {
+        match self {
+            Self(None) => true,
+            Self(Some(policy)) => policy.load().knows(caller),
+        }
+    }
+}
+
+fn every_one(mistakes: &[Mistake]) -> String {
+    let told: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    told.join("; ")
+}

@@ -1,0 +1,82 @@
+//! One call: who makes it, how long it may take, and what its record will say about sessions.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::extract::Request;
+use chassis::serve::Peer;
+use chassis::tls::PeerCertificate;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::deadline;
+use crate::callers::Caller;
+use crate::session::Handle;
+
+/// One call; clones are of the same one.
+#[derive(Clone, Default)]
+pub(super) struct Call {
+    pub(super) caller: Arc<Caller>,
+    pub(super) peer: Option<SocketAddr>,
+    /// The time the caller gives us.
+    pub(super) asked: Option<Duration>,
+    /// When that is over.
+    pub(super) asked_until: Option<Instant>,
+    /// Cancelled once the caller's certificate is not believed any more.
+    pub(super) disbelieved: CancellationToken,
+    notes: Arc<Notes>,
+}
+
+#[derive(Default)]
+struct Notes {
+    session: OnceLock<Handle>,
+    ended: OnceLock<(String, u32)>,
+}
+
+impl Call {
+    /// The call a request makes.
+    pub(super) fn of(request: &Request) -> Self {
+        let certificate = request.extensions().get::<PeerCertificate>();
+        let asked = deadline::asked(request.headers());
+        Self {
+            caller: Arc::new(certificate.map_or_else(Caller::anonymous, Caller::of)),
+            peer: request.extensions().get::<Peer>().map(|peer| peer.0),
+            asked,
+            asked_until: asked.and_then(|asked| Instant::now().checked_add(asked)),
+            disbelieved: certificate
+                .map(|certificate| certificate.disbelieved.clone())
+                .unwrap_or_default(),
+            notes: Arc::default(),
+        }
+    }
+
+    /// The call a method was called with, and its message.
+    pub(super) fn with_message<T>(request: tonic::Request<T>) -> (Self, T) {
+        let (_, mut extensions, message) = request.into_parts();
+        (extensions.remove::<Self>().unwrap_or_default(), message)
+    }
+
+    /// The session the call is about.
+    pub(super) fn is_about(&self, session: Handle) {
+        let _ = self.notes.session.set(session);
+    }
+
+    /// The call ended so many sessions.
+    pub(super) fn ended(&self, cause: &str, count: u32) {
+        let _ = self.notes.ended.set((cause.to_owned(), count));
+    }
+
+    /// The session the call is about, once that is known.
+    pub(super) fn session(&self) -> Option<Handle> {
+        self.notes.session.get().copied()
+    }
+
+    /// Why and how many sessions ended, if the call ended any.
+    pub(super) fn endings(&self) -> Option<(&str, u32)> {
+        self.notes
+            .ended
+            .get()
+            .map(|(cause, count)| (cause.as_str(), *count))
+    }
+}

@@ -1,0 +1,105 @@
+//! The road every request takes: whose is it, may they, for how long, and what came of it.
+//!
+//! Invariants
+//! - Who may not call learns nothing: the caller is judged before the message is read, and before it is told whether the
+//!   method exists.
+//! - A deadline covers all of a call, the reading of its message included.
+//! - Every failure carries one `ErrorInfo`, also one the framework tells.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use session_proto::v1::ErrorReason;
+use tonic::{Code, Status};
+use tracing::Instrument as _;
+
+use super::call::Call;
+use super::calls::Calls;
+use super::deadline::MAX_DEADLINE;
+use super::method::Method;
+use super::record::{self, Record};
+use super::status;
+
+/// What a request's content type is (gRPC over HTTP/2, "Content-Type"), parameters aside.
+const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
+
+/// Answers a request.
+pub(super) async fn layer(State(calls): State<Calls>, mut request: Request, next: Next) -> Response {
+    if let Some(refusal) = no_call(&request) {
+        return refusal;
+    }
+    let method = Method::of(request.uri().path());
+    let call = Call::of(&request);
+    let span = record::span(method, request.headers());
+    let record = Record::begin(method, call.clone(), calls.durations().clone(), span.clone());
+    let response = match turned_away(&calls, method, &call) {
+        Some(status) => status.into_http(),
+        None => {
+            let time = call.asked.unwrap_or(method.deadline).min(MAX_DEADLINE);
+            request.extensions_mut().insert(call);
+            let answer = tokio::time::timeout(time, next.run(request)).instrument(span);
+            answer
+                .await
+                .unwrap_or_else(|_| status::too_late().into_http::<Body>())
+        }
+    };
+    let response = if method.is_open() {
+        response
+    } else {
+        explained(response)
+    };
+    record.answered(failure(&response).as_ref());
+    response
+}
+
+/// What is no gRPC call at all is told so in HTTP's own words.
+fn no_call(request: &Request) -> Option<Response> {
+    if request.method() != HttpMethod::POST {
+        let allow = (header::ALLOW, HeaderValue::from_static("POST"));
+        return Some((StatusCode::METHOD_NOT_ALLOWED, [allow]).into_response());
+    }
+    let content_type = request.headers().get(header::CONTENT_TYPE);
+    let essence = content_type
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .map(str::trim);
+    let is_grpc =
+        essence.is_some_and(|essence| GRPC_TYPES.iter().any(|grpc| grpc.eq_ignore_ascii_case(essence)));
+    (!is_grpc).then(|| StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response())
+}
+
+fn turned_away(calls: &Calls, method: Method, call: &Call) -> Option<Status> {
+    let callers = calls.callers();
+    match method.rpc {
+        Some(rpc) => callers.allow(&call.caller, rpc).err().map(status::turned_away),
+        None if method.is_open() || callers.know(&call.caller) => None,
+        None => Some(status::turned_away(crate::callers::TurnedAway::Unknown)),
+    }
+}
+
+/// The failure a response tells in its head; what fails later, in a stream, is told by us and not by the framework.
+fn failure(response: &Response) -> Option<Status> {
+    Status::from_header_map(response.headers()).filter(|status| status.code() != Code::Ok)
+}
+
+/// A failure of the framework with the reason it lacks.
+fn explained(mut response: Response) -> Response {
+    let Some(bare) = failure(&response).filter(|status| status.details().is_empty()) else {
+        return response;
+    };
+    let reason = match bare.code() {
+        Code::Unimplemented => ErrorReason::ErrUnimplemented,
+        Code::OutOfRange | Code::ResourceExhausted => ErrorReason::ErrRequestTooLarge,
+        // Our own faults carry details; what is left comes from reading the message.
+        Code::Internal | Code::InvalidArgument => ErrorReason::ErrMalformedRequest,
+        Code::DeadlineExceeded => ErrorReason::ErrDeadlineExceeded,
+        _ => return response,
+    };
+    let told = status::of_framework(reason, bare.message());
+    if told.add_header(response.headers_mut()).is_err() {
+        return Status::new(told.code(), "").into_http();
+    }
+    response
+}

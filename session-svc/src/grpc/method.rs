@@ -1,0 +1,87 @@
+//! What is asked for by a request's path: which method, how long it may take, how its calls are recorded.
+
+use std::time::Duration;
+
+use crate::callers::Rpc;
+
+/// Reads and single writes: a few round trips to the store.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// Calls that may wait for the provider or touch many sessions.
+const LONG: Duration = Duration::from_secs(30);
+
+/// How calls of a method are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// Always.
+    Always,
+    /// As a read, which an operator may leave out of the log.
+    AsRead,
+    /// For debugging: it tells nothing about sessions.
+    ForDebugging,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Method {
+    /// Fully qualified, or `_OTHER`: clients can send any path, labels must stay few.
+    pub(super) name: &'static str,
+    /// The method of our own service; none for the framework's services and unknown paths.
+    pub(super) rpc: Option<Rpc>,
+    /// How long a call may take unless the caller says.
+    pub(super) deadline: Duration,
+    pub(super) recorded: Recorded,
+}
+
+/// The services beside our own, open to every verified client.
+const OPEN: [&str; 4] = [
+    "grpc.health.v1.Health/Check",
+    "grpc.health.v1.Health/Watch",
+    "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+
+/// The name of everything else (OpenTelemetry semantic conventions for RPC).
+const OTHER: &str = "_OTHER";
+
+impl Method {
+    /// The method a path asks for.
+    pub(super) fn of(path: &str) -> Self {
+        if let Some(rpc) = Rpc::of_path(path) {
+            return Self::of_rpc(rpc);
+        }
+        let open = path
+            .strip_prefix('/')
+            .and_then(|path| OPEN.into_iter().find(|name| *name == path));
+        Self {
+            name: open.unwrap_or(OTHER),
+            rpc: None,
+            deadline: SHORT,
+            recorded: match open {
+                Some(_) => Recorded::ForDebugging,
+                None => Recorded::Always,
+            },
+        }
+    }
+
+    /// Whether it is open to every verified client, on the list of callers or not.
+    pub(super) fn is_open(&self) -> bool {
+        self.rpc.is_none() && self.name != OTHER
+    }
+
+    fn of_rpc(rpc: Rpc) -> Self {
+        let (deadline, recorded) = match rpc {
+            Rpc::GetSession | Rpc::RollSession | Rpc::ListSessions => (SHORT, Recorded::AsRead),
+            Rpc::CreateSession | Rpc::UpdateSession | Rpc::EndSession | Rpc::WatchSessions => {
+                (SHORT, Recorded::Always)
+            }
+            Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),
+        };
+        Self {
+            name: rpc.full_name(),
+            rpc: Some(rpc),
+            deadline,
+            recorded,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a command says at its end, and with which exit code.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches};
+use serde_json::{Value, json};
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// As wished.
+    Done,
+    /// Something failed, or is not as it should be.
+    Failed,
+    /// The command was not understood.
+    Usage,
+    /// There is no such session.
+    NotFound,
+}
+
+impl Exit {
+    fn code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+        })
+    }
+}
+
+/// An answer, for people and for programs.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Lines for people.
+    pub(super) text: String,
+    /// The same for programs.
+    pub(super) json: Value,
+    /// How good it is.
+    pub(super) exit: Exit,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// For programs: a reason of the session API, or a word of ours.
+    pub(super) reason: String,
+    /// For people: what is wrong and what to do.
+    pub(super) text: String,
+    /// With which code to end.
+    pub(super) exit: Exit,
+}
+
+impl Failure {
+    /// A failure for a reason of ours.
+    pub(super) fn new(reason: &str, exit: Exit, text: impl Into<String>) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            text: text.into(),
+            exit,
+        }
+    }
+
+    /// Used wrongly.
+    pub(super) fn usage(text: impl Into<String>) -> Self {
+        Self::new("usage", Exit::Usage, text)
+    }
+}
+
+/// An error with its causes, on one line.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(source) = cause {
+        let more = source.to_string();
+        // Some errors repeat their cause.
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = source.source();
+    }
+    text
+}
+
+/// The flag that asks for JSON.
+pub(super) fn json_flag() -> Arg {
+    Arg::new("json")
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Answer with one JSON document")
+}
+
+/// Whether JSON is asked for.
+pub(super) fn wants_json(given: &ArgMatches) -> bool {
+    given.get_flag("json")
+}
+
+/// Says how it went. A reader that hung up is no failure of ours.
+pub(super) fn conclude(json: bool, outcome: Result<Answer, Failure>) -> ExitCode {
+    let (text, exit) = match outcome {
+        Ok(answer) if json => (format!("{:#}\n", answer.json), answer.exit),
+        Ok(answer) => (answer.text, answer.exit),
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "session-svc: {}", failure.text);
+            let told = json!({ "error": { "reason": failure.reason, "message": failure.text } });
+            let told = if json {
+                format!("{told:#}\n")
+            } else {
+                String::new()
+            };
+            (told, failure.exit)
+        }
+    };
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    exit.code()
+}

@@ -1,0 +1,113 @@
+//! Counts what a store keeps: sessions and notes, by the key that sealed them, and what cannot be read.
+
+use std::collections::BTreeMap;
+
+use super::answer::{Exit, Failure, chain};
+use super::opened::Opened;
+use super::sealed::{Contents, contents};
+use crate::sessions::ports::SealError;
+use crate::store::inspect::{Found, Sealed, Shelf};
+use crate::vault::{KeyId, Vault};
+
+/// Entries asked for at once.
+const PAGE: usize = 512;
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    /// Sessions that can be read.
+    pub(super) sessions: u64,
+    /// Notes kept for minutes: of endings, of requests that may be repeated.
+    pub(super) notes: u64,
+    /// Texts by the key that sealed them, whether it is in the ring or not.
+    pub(super) sealed_by: BTreeMap<KeyId, u64>,
+    /// Texts whose key is not in the ring.
+    pub(super) unknown_key: u64,
+    /// Texts of a newer release.
+    pub(super) newer_format: u64,
+    /// Texts or frames that were changed, cut or never ours.
+    pub(super) corrupt: u64,
+    /// Lists sessions are found by.
+    pub(super) indexes: u64,
+    /// Their entries.
+    pub(super) index_entries: u64,
+    /// Entries that lead to no record.
+    pub(super) without_record: u64,
+    /// Whether all of it was counted.
+    pub(super) complete: bool,
+}
+
+impl Census {
+    /// Texts that cannot be read.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.unknown_key + self.newer_format + self.corrupt
+    }
+
+    /// Records and remembered values seen.
+    pub(super) fn examined(&self) -> u64 {
+        self.sessions + self.notes + self.unreadable()
+    }
+
+    fn count(&mut self, vault: &Vault, found: &Found) {
+        match found {
+            Found::Sealed(sealed) => self.count_sealed(vault, sealed),
+            Found::Unreadable { .. } => self.corrupt += 1,
+            Found::Index {
+                entries,
+                without_record,
+                ..
+            } => {
+                self.indexes += 1;
+                self.index_entries += *entries as u64;
+                self.without_record += *without_record as u64;
+            }
+        }
+    }
+
+    fn count_sealed(&mut self, vault: &Vault, sealed: &Sealed) {
+        if let Some(key) = Vault::key_id_of(sealed.bytes()) {
+            *self.sealed_by.entry(key).or_default() += 1;
+        }
+        match contents(vault, sealed) {
+            Ok(Contents::Session) => self.sessions += 1,
+            Ok(Contents::Note) => self.notes += 1,
+            Err(SealError::UnknownKey) => self.unknown_key += 1,
+            Err(SealError::UnknownFormat) => self.newer_format += 1,
+            Err(_) => self.corrupt += 1,
+        }
+    }
+}
+
+/// Counts at most `limit` entries of each shelf; 0 for all.
+pub(super) async fn taken(opened: &Opened, limit: u64) -> Result<Census, Failure> {
+    let mut census = Census {
+        complete: true,
+        ..Census::default()
+    };
+    let page = match limit {
+        0 => PAGE,
+        limit => PAGE.min(usize::try_from(limit).unwrap_or(PAGE)),
+    };
+    for shelf in [Shelf::Records, Shelf::Remembered, Shelf::Indexes] {
+        let (mut seen, mut after) = (0_u64, None);
+        loop {
+            let walked = opened.store.walk(shelf, after.as_deref(), page).await;
+            let walked =
+                walked.map_err(|error| Failure::new("store_unavailable", Exit::Failed, chain(&error)))?;
+            seen += walked.found.len() as u64;
+            walked
+                .found
+                .iter()
+                .for_each(|found| census.count(&opened.vault, found));
+            after = walked.next;
+            if after.is_none() {
+                break;
+            }
+            if limit > 0 && seen >= limit {
+                census.complete = false;
+                break;
+            }
+        }
+    }
+    Ok(census)
+}

@@ -1,0 +1,273 @@
+//! `check-store`: is the store fit to keep sessions, and can everything in it be read?
+
+use chassis::clock::{Clock as _, SystemClock};
+use chassis::settings::{Reader, Warning, Wrong};
+use chassis::tool::{Tool, Work};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use serde_json::{Value, json};
+
+use super::answer::{self, Answer, Exit, Failure};
+use super::census::{self, Census};
+use super::opened::{Opened, StoreAccess};
+use super::{round_trip, table};
+use crate::store::inspect::{Fact, Standing};
+
+/// A clock this far from the store's is worth a look: replicas may be as far apart from each other.
+const CLOCK_WARNING_MS: u64 = 1_000;
+
+/// The command.
+pub(super) struct CheckStoreTool;
+
+impl Tool for CheckStoreTool {
+    fn command(&self) -> Command {
+        Command::new("check-store")
+            .about("Checks the store: that it works, how it is set up, and that all it holds can be read")
+            .arg(answer::json_flag())
+            .arg(
+                Arg::new("limit")
+                    .long("limit")
+                    .value_name("COUNT")
+                    .default_value("1000000")
+                    .value_parser(value_parser!(u64))
+                    .help("How many records are looked at, at most; 0 for all"),
+            )
+            .after_help(
+                "Writes a record of its own and removes it. A file has to be free: stop its service first. \
+                 Exit codes: 0 healthy, 1 there is a problem, 2 used wrongly, 78 wrong settings.",
+            )
+    }
+
+    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+        let json = answer::wants_json(given);
+        let limit = given.get_one::<u64>("limit").copied().unwrap_or_default();
+        let access = StoreAccess::read(&mut reader);
+        let (access, warnings) = reader.finish(access)?;
+        let work = async move { answer::conclude(json, checked(&access, limit).await) };
+        Ok((Box::pin(work), warnings))
+    }
+}
+
+/// One thing that was looked at.
+struct Check {
+    name: String,
+    result: &'static str,
+    value: String,
+    advice: String,
+}
+
+impl Check {
+    fn new(name: impl Into<String>, value: impl Into<String>, standing: Standing) -> Self {
+        let (result, advice) = match standing {
+            Standing::Fine => ("ok", ""),
+            Standing::Warning(advice) => ("warning", advice),
+            Standing::Problem(advice) => ("problem", advice),
+        };
+        Self {
+            name: name.into(),
+            result,
+            value: value.into(),
+            advice: advice.to_owned(),
+        }
+    }
+}
+
+async fn checked(access: &StoreAccess, limit: u64) -> Result<Answer, Failure> {
+    let opened = access.open().await?;
+    let mut checks = vec![Check::new("reachable", access.kind(), Standing::Fine)];
+    checks.extend(round_trip::made(&opened).await.into_iter().map(stepped));
+    checks.push(clock(&opened));
+    checks.extend(asked(&opened).await);
+    let census = census::taken(&opened, limit).await?;
+    checks.extend(counted(&census, &opened));
+    Ok(answered(access.kind(), &checks, &census, &opened))
+}
+
+fn stepped(step: round_trip::Step) -> Check {
+    let took = format!("{:.1} ms", step.took.as_secs_f64() * 1_000.0);
+    match step.failed {
+        None => Check::new(step.name, took, Standing::Fine),
+        Some(why) => Check::new(
+            step.name,
+            why,
+            Standing::Problem("the service cannot work with a store that refuses this"),
+        ),
+    }
+}
+
+fn clock(opened: &Opened) -> Check {
+    let (ours, stores) = (SystemClock.now_ms(), opened.store.now_ms());
+    let standing = if ours.abs_diff(stores) > CLOCK_WARNING_MS {
+        Standing::Warning("this machine's clock is off the store's, which decides: check NTP")
+    } else {
+        Standing::Fine
+    };
+    let sign = if stores < ours { "-" } else { "" };
+    Check::new(
+        "clock_offset",
+        format!("{sign}{} ms", ours.abs_diff(stores)),
+        standing,
+    )
+}
+
+async fn asked(opened: &Opened) -> Vec<Check> {
+    match opened.store.facts().await {
+        Ok(facts) => facts
+            .into_iter()
+            .map(
+                |Fact {
+                     name,
+                     value,
+                     standing,
+                 }| Check::new(name, value, standing),
+            )
+            .collect(),
+        Err(error) => vec![Check::new(
+            "engine",
+            answer::chain(&error),
+            Standing::Warning(
+                "how the engine is set up could not be asked: allow +info, +cluster|info and +cluster|slots",
+            ),
+        )],
+    }
+}
+
+fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
+    let judged = |count: u64, standing: Standing| if count == 0 { Standing::Fine } else { standing };
+    let older = opened.vault.key_ids().into_iter().skip(1);
+    let older: u64 = older.filter_map(|key| census.sealed_by.get(&key)).sum();
+    let mut checks = vec![
+        Check::new("sealed_by_older_keys", older.to_string(), Standing::Fine),
+        Check::new(
+            "unreadable_unknown_key",
+            census.unknown_key.to_string(),
+            judged(
+                census.unknown_key,
+                Standing::Problem(
+                    "put the key that sealed them back into SESSION_ENCRYPTION_KEY; it was removed too early",
+                ),
+            ),
+        ),
+        Check::new(
+            "unreadable_newer_format",
+            census.newer_format.to_string(),
+            judged(
+                census.newer_format,
+                Standing::Problem("a newer release wrote them: check with that release"),
+            ),
+        ),
+        Check::new(
+            "unreadable_corrupt",
+            census.corrupt.to_string(),
+            judged(
+                census.corrupt,
+                Standing::Problem("they were changed or cut; they go away when they expire"),
+            ),
+        ),
+        Check::new(
+            "index_entries_without_record",
+            census.without_record.to_string(),
+            judged(
+                census.without_record,
+                Standing::Warning(
+                    "records went without their entries, as by eviction or by hand; nothing is listed by them",
+                ),
+            ),
+        ),
+    ];
+    if !census.complete {
+        let seen = format!("the first {}", census.examined());
+        checks.push(Check::new(
+            "sampled",
+            seen,
+            Standing::Warning("not everything was looked at: raise --limit, 0 is no limit"),
+        ));
+    }
+    checks
+}
+
+fn answered(kind: &str, checks: &[Check], census: &Census, opened: &Opened) -> Answer {
+    let healthy = checks.iter().all(|check| check.result != "problem");
+    let ring = opened.vault.key_ids();
+    let mut keys: Vec<_> = ring
+        .iter()
+        .map(|key| (*key, census.sealed_by.get(key).copied().unwrap_or_default()))
+        .collect();
+    let foreign = census.sealed_by.iter().filter(|(key, _)| !ring.contains(key));
+    keys.extend(foreign.map(|(key, count)| (*key, *count)));
+    let role = |at: usize| match at {
+        0 => "seals",
+        at if at < ring.len() => "opens",
+        _ => "not in the ring",
+    };
+    let rows: Vec<Vec<String>> = checks
+        .iter()
+        .map(|check| {
+            vec![
+                check.result.to_owned(),
+                check.name.replace('_', " "),
+                [check.value.as_str(), check.advice.as_str()]
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(": "),
+            ]
+        })
+        .collect();
+    let key_rows: Vec<Vec<String>> = keys
+        .iter()
+        .enumerate()
+        .map(|(at, (key, count))| vec![key.to_string(), role(at).to_owned(), count.to_string()])
+        .collect();
+    let text = format!(
+        "{}\n{}\n{} sessions, {} notes, {} lists with {} entries\n{}\n",
+        table::columns(&["RESULT", "CHECK", "FOUND"], &rows),
+        table::columns(&["KEY", "USE", "SEALED"], &key_rows),
+        census.sessions,
+        census.notes,
+        census.indexes,
+        census.index_entries,
+        if healthy { "healthy" } else { "there are problems" },
+    );
+    let keys: Vec<Value> = keys
+        .iter()
+        .enumerate()
+        .map(|(at, (key, count))| json!({ "id": key.to_string(), "use": role(at).replace(' ', "_"), "sealed": count }))
+        .collect();
+    let checks: Vec<Value> = checks
+        .iter()
+        .map(|check| {
+            json!({
+                "name": check.name,
+                "result": check.result,
+                "value": check.value,
+                "advice": Some(&check.advice).filter(|advice| !advice.is_empty()),
+            })
+        })
+        .collect();
+    Answer {
+        text,
+        json: json!({
+            "healthy": healthy,
+            "store": kind,
+            "checks": checks,
+            "keys": keys,
+            "records": {
+                "examined": census.examined(),
+                "complete": census.complete,
+                "sessions": census.sessions,
+                "notes": census.notes,
+                "unreadable": {
+                    "unknown_key": census.unknown_key,
+                    "newer_format": census.newer_format,
+                    "corrupt": census.corrupt,
+                },
+            },
+            "indexes": {
+                "lists": census.indexes,
+                "entries": census.index_entries,
+                "without_record": census.without_record,
+            },
+        }),
+        exit: if healthy { Exit::Done } else { Exit::Failed },
+    }
+}

@@ -1,0 +1,34 @@
+//! The operator's tool: commands of the session service's own binary.
+//!
+//! | Command | Works on |
+//! |---|---|
+//! | `sessions list`, `show`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
+//! | `check-store`, `rekey` | the store itself: a file has to be free, Redis is shared with running services |
+//!
+//! Invariants
+//! - An answer is on standard output, for people or with `--json` as one document; everything else is on standard error.
+//! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.
+//! - No token, session ID, key or sealed text is ever shown.
+//!
+//! Why it is this binary and why it asks a running service: docs/decisions/operators-tool.md.
+
+mod answer;
+mod census;
+mod check_store;
+mod opened;
+mod progress;
+mod rekey;
+mod round_trip;
+mod sealed;
+mod service;
+mod sessions;
+mod table;
+
+use chassis::tool::Tool;
+
+/// All commands.
+pub static TOOLS: [&dyn Tool; 3] = [
+    &sessions::SessionsTool,
+    &check_store::CheckStoreTool,
+    &rekey::RekeyTool,
+];

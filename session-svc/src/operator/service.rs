@@ -1,0 +1,186 @@
+//! The way to a running service.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chassis::settings::Reader;
+use clap::{Arg, ArgMatches, Command, ValueHint};
+use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError};
+use session_proto::v1::ErrorReason;
+
+use super::answer::{Exit, Failure};
+
+/// How long a call may take: ending thousands of a person's sessions is one call.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Where the service is and how to speak to it.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    url: String,
+    ca: Option<PathBuf>,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// Adds the flags that say where the service is.
+pub(super) fn with_address(command: Command) -> Command {
+    let file = |id: &'static str, help: &'static str| {
+        Arg::new(id)
+            .long(id)
+            .value_name("FILE")
+            .value_hint(ValueHint::FilePath)
+            .help(help)
+    };
+    command
+        .arg(
+            Arg::new("service")
+                .long("service")
+                .value_name("URL")
+                .help("The running service, http://HOST:PORT or https://HOST:PORT [default: SESSION_LISTEN on this machine]"),
+        )
+        .arg(file("ca-file", "PEM certificates of the authority to trust; needed for https"))
+        .arg(
+            file("cert-file", "PEM certificate chain of this caller, where the service asks for one")
+                .requires("key-file"),
+        )
+        .arg(file("key-file", "PEM private key belonging to --cert-file").requires("cert-file"))
+}
+
+impl Address {
+    /// Reads the flags; the settings say where the service of this machine listens.
+    pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
+        let path = |id: &str| given.get_one::<String>(id).map(PathBuf::from);
+        let url = given.get_one::<String>("service").cloned();
+        Self {
+            url: url.unwrap_or_else(|| of_this_machine(reader)),
+            ca: path("ca-file"),
+            identity: path("cert-file").zip(path("key-file")),
+        }
+    }
+
+    /// A client; connects when first used.
+    pub(super) fn client(&self) -> Result<SessionClient, Failure> {
+        let mut settings = ClientSettings::new([self.url.as_str()]);
+        settings.deadline = DEADLINE;
+        settings.tls = match &self.ca {
+            Some(ca) => Some(
+                ClientTls::from_files(ca.clone(), self.identity.clone())
+                    .map_err(|error| Failure::usage(format!("a certificate file cannot be read: {error}")))?,
+            ),
+            None if self.identity.is_some() => {
+                return Err(Failure::usage(
+                    "--cert-file needs --ca-file: the authority to trust",
+                ));
+            }
+            None if self.url.starts_with("https://") => {
+                return Err(Failure::usage(format!(
+                    "{} needs --ca-file: the authority to trust",
+                    self.url
+                )));
+            }
+            None => None,
+        };
+        SessionClient::new(settings).map_err(|error| {
+            Failure::usage(format!(
+                "--service cannot be used: {}",
+                super::answer::chain(&error)
+            ))
+        })
+    }
+
+    /// What a failed call means to an operator.
+    pub(super) fn failure(&self, error: &SessionError) -> Failure {
+        let (exit, text) = match error.reason {
+            ErrorReason::ErrMissingSession => (
+                Exit::NotFound,
+                "there is no such session: it never was, has ended, or has expired".to_owned(),
+            ),
+            ErrorReason::ErrInvalidArgument => (Exit::Usage, error.message.clone()),
+            ErrorReason::ErrUnknownCaller => (
+                Exit::Failed,
+                format!(
+                    "{} does not know this caller: give --cert-file and --key-file of an identity it knows",
+                    self.url
+                ),
+            ),
+            ErrorReason::ErrCallerNotAllowed => (
+                Exit::Failed,
+                format!(
+                    "{}: this caller is not allowed to do that; its policy has to say so ({})",
+                    self.url, error.message
+                ),
+            ),
+            ErrorReason::ErrSessionServiceUnavailable => (
+                Exit::Failed,
+                format!(
+                    "no session service answers at {}: check --service, that it runs, and whether it speaks {}",
+                    self.url,
+                    if self.ca.is_some() {
+                        "TLS with a certificate for this name from the authority of --ca-file, and asks for one of ours (--cert-file)"
+                    } else {
+                        "TLS (then https:// and --ca-file)"
+                    }
+                ),
+            ),
+            ErrorReason::ErrStoreUnavailable => (
+                Exit::Failed,
+                "the service cannot reach its store; `session-svc check-store` says why".to_owned(),
+            ),
+            _ => (Exit::Failed, error.message.clone()),
+        };
+        Failure {
+            reason: error.reason.as_str_name().to_owned(),
+            text,
+            exit,
+        }
+    }
+}
+
+/// Where the service of this machine answers, by its settings.
+fn of_this_machine(reader: &mut Reader<'_>) -> String {
+    let scheme = match reader.path("SESSION_TLS_CERT_FILE") {
+        Some(_) => "https",
+        None => "http",
+    };
+    match reader.socket_addr("SESSION_LISTEN").map(reachable) {
+        Some(address) => format!("{scheme}://{address}"),
+        None => String::new(),
+    }
+}
+
+/// An address to call for one that is listened on.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::settings::Source;
+
+    use super::*;
+    use crate::settings::SERVICE;
+
+    #[test]
+    fn the_service_of_this_machine_is_where_its_settings_say() {
+        for (pairs, expected) in [
+            (&[][..], "http://127.0.0.1:50051"),
+            (&[("SESSION_LISTEN", "0.0.0.0:7000")], "http://127.0.0.1:7000"),
+            (&[("SESSION_LISTEN", "[::]:7000")], "http://[::1]:7000"),
+            (
+                &[
+                    ("SESSION_LISTEN", "10.0.0.7:7000"),
+                    ("SESSION_TLS_CERT_FILE", "/tls.crt"),
+                ],
+                "https://10.0.0.7:7000",
+            ),
+        ] {
+            let source = Source::from_pairs(&SERVICE, pairs);
+            assert_eq!(of_this_machine(&mut Reader::new(&source)), expected);
+        }
+    }
+}

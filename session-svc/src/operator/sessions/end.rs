@@ -1,0 +1,195 @@
+//! `sessions end`: one by its handle, or all of a person or of a session of the provider.
+//!
+//! Whoever would end more than one is asked first on a terminal, and has to say `--yes` elsewhere.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use chassis::settings::Reader;
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use serde_json::json;
+use session_proto::client::SessionClient;
+use session_proto::v1::{EndSessionRequest, EndSessionsRequest, end_session_request::By};
+
+use super::super::answer::{Answer, Exit, Failure};
+use super::super::service::Address;
+use super::super::table;
+use super::{argument, handle_argument, issuer, issuer_argument, list, needed, subject_argument, text};
+
+/// Sessions counted before asking: beyond it the question says "more than".
+const COUNTED: usize = 1_000;
+
+pub(super) struct End {
+    which: Which,
+    cause: String,
+    yes: bool,
+}
+
+enum Which {
+    One {
+        handle: String,
+    },
+    All {
+        issuer: Option<String>,
+        subject: Option<String>,
+        provider_sid: Option<String>,
+        except_handle: Option<String>,
+    },
+}
+
+pub(super) fn command() -> Command {
+    Command::new("end")
+        .about("Ends a session, or all of a person or of a session of the provider")
+        .arg(
+            handle_argument("Ends the session of this public name").conflicts_with_all([
+                "subject",
+                "issuer",
+                "provider-sid",
+                "except-handle",
+            ]),
+        )
+        .arg(subject_argument())
+        .arg(issuer_argument())
+        .arg(argument(
+            "provider-sid",
+            "SID",
+            "Ends the sessions that belong to this session of the provider (`sid`)",
+        ))
+        .arg(argument("except-handle", "HANDLE", "Leaves this session alone"))
+        .arg(
+            argument(
+                "cause",
+                "WORD",
+                "Why, for the audit log and for watchers: a-z, 0-9 and _",
+            )
+            .default_value("operator"),
+        )
+        .arg(
+            Arg::new("yes")
+                .long("yes")
+                .short('y')
+                .action(ArgAction::SetTrue)
+                .help("Ends more than one session without asking"),
+        )
+        .group(
+            ArgGroup::new("which")
+                .args(["handle", "subject", "provider-sid"])
+                .required(true)
+                .multiple(true),
+        )
+}
+
+impl End {
+    pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
+        let which = match text(given, "handle") {
+            Some(handle) => Which::One { handle },
+            None => Which::All {
+                issuer: issuer(given, reader),
+                subject: text(given, "subject"),
+                provider_sid: text(given, "provider-sid"),
+                except_handle: text(given, "except-handle"),
+            },
+        };
+        Self {
+            which,
+            cause: text(given, "cause").unwrap_or_default(),
+            yes: given.get_flag("yes"),
+        }
+    }
+
+    pub(super) async fn ask(self, client: &SessionClient, address: &Address) -> Result<Answer, Failure> {
+        match self.which {
+            Which::One { handle } => {
+                let request = EndSessionRequest {
+                    by: Some(By::Handle(handle)),
+                    cause: self.cause,
+                };
+                let response = client
+                    .end_session(request)
+                    .await
+                    .map_err(|error| address.failure(&error))?;
+                Ok(ended(u32::from(response.ended)))
+            }
+            Which::All {
+                issuer,
+                subject,
+                provider_sid,
+                except_handle,
+            } => {
+                let request = EndSessionsRequest {
+                    issuer: needed(issuer)?,
+                    subject: subject.unwrap_or_default(),
+                    provider_sid: provider_sid.unwrap_or_default(),
+                    except_handle: except_handle.unwrap_or_default(),
+                    cause: self.cause,
+                    ..EndSessionsRequest::default()
+                };
+                if !self.yes {
+                    consented(client, &request).await?;
+                }
+                let response = client
+                    .end_sessions(request)
+                    .await
+                    .map_err(|error| address.failure(&error))?;
+                Ok(ended(response.ended_count))
+            }
+        }
+    }
+}
+
+fn ended(count: u32) -> Answer {
+    let (text, exit) = match count {
+        0 => ("there was no such session to end\n".to_owned(), Exit::NotFound),
+        1 => ("ended 1 session\n".to_owned(), Exit::Done),
+        count => (format!("ended {count} sessions\n"), Exit::Done),
+    };
+    Answer {
+        text,
+        json: json!({ "ended_count": count }),
+        exit,
+    }
+}
+
+/// Asks, where more than one session may end.
+async fn consented(client: &SessionClient, request: &EndSessionsRequest) -> Result<(), Failure> {
+    let count = match counted(client, request).await {
+        Some(count) if count <= 1 => return Ok(()),
+        Some(count) if count > COUNTED => format!("more than {COUNTED} sessions"),
+        Some(count) => format!("{count} sessions"),
+        None => "an unknown number of sessions".to_owned(),
+    };
+    let whose = match (request.subject.as_str(), request.provider_sid.as_str()) {
+        (subject, "") => format!("of {subject} at {}", request.issuer),
+        ("", sid) => format!("of the provider session {sid} at {}", request.issuer),
+        (subject, sid) => format!("of {subject} in the provider session {sid} at {}", request.issuer),
+    };
+    let what = table::shown(&format!("{count} {whose}"));
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(format!(
+            "this would end {what}: add --yes to do it without being asked"
+        )));
+    }
+    let mut err = std::io::stderr();
+    let _ = write!(err, "End {what}? [y/N] ").and_then(|()| err.flush());
+    let mut reply = String::new();
+    let read = std::io::stdin().read_line(&mut reply);
+    match (read, reply.trim().to_ascii_lowercase().as_str()) {
+        (Ok(_), "y" | "yes") => Ok(()),
+        _ => Err(Failure::new("not_confirmed", Exit::Failed, "nothing was ended")),
+    }
+}
+
+/// How many sessions would end; `None` if that cannot be told beforehand.
+async fn counted(client: &SessionClient, request: &EndSessionsRequest) -> Option<usize> {
+    if request.subject.is_empty() {
+        return None;
+    }
+    let (sessions, more) = list::listed(client, &request.issuer, &request.subject, COUNTED)
+        .await
+        .ok()?;
+    let concerned = sessions.iter().filter(|session| {
+        session.handle != request.except_handle
+            && (request.provider_sid.is_empty() || session.provider_sid == request.provider_sid)
+    });
+    let count = concerned.count();
+    Some(if more { count.max(COUNTED + 1) } else { count })
+}

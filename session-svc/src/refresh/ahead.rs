@@ -1,0 +1,97 @@
+//! Refreshing before anybody has to wait: in the background, at most one try at a time per session, across replicas.
+//!
+//! Deliberately absent: a schedule. A session that nobody uses is not refreshed.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::Refresher;
+use super::measures::AheadOutcome;
+use crate::session::{Handle, Session};
+use crate::sessions::ports::RenewError;
+
+/// How long a session is left alone after a try, by all replicas: a provider that is down is not asked at the rate of
+/// the calls, and tokens that live shorter than the span are not refreshed without end.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// Tries under way at once in one process; more are left to whoever needs the token later.
+const MAX_TRIES: usize = 64;
+
+/// The sessions this process refreshes ahead at this moment.
+pub(super) struct Ahead {
+    trying: Mutex<HashSet<Handle>>,
+    room: Semaphore,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self {
+            trying: Mutex::default(),
+            room: Semaphore::new(MAX_TRIES),
+        }
+    }
+}
+
+/// A try under way; over when dropped.
+struct Try {
+    ahead: Arc<Ahead>,
+    handle: Handle,
+}
+
+impl Ahead {
+    fn begin(self: &Arc<Self>, handle: Handle) -> Option<Try> {
+        let mut trying = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
+        trying.insert(handle).then(|| Try {
+            ahead: Arc::clone(self),
+            handle,
+        })
+    }
+}
+
+impl Drop for Try {
+    fn drop(&mut self) {
+        let mut trying = self.ahead.trying.lock().unwrap_or_else(PoisonError::into_inner);
+        trying.remove(&self.handle);
+    }
+}
+
+impl Refresher {
+    /// Refreshes the tokens seen in the background, unless that is being tried or was tried just now.
+    pub(super) fn refresh_ahead(&self, seen: Session) {
+        let Some(trying) = self.ahead.begin(seen.handle) else {
+            return;
+        };
+        let refresher = self.clone();
+        self.work.spawn(async move {
+            let outcome = refresher.try_ahead(&trying.ahead, &seen).await;
+            refresher.measures.ahead(outcome);
+            drop(trying);
+        });
+    }
+
+    async fn try_ahead(&self, ahead: &Ahead, seen: &Session) -> AheadOutcome {
+        let Ok(_room) = ahead.room.try_acquire() else {
+            return AheadOutcome::NoRoom;
+        };
+        let name = format!("ahead:{}", seen.handle);
+        match self.keeper.store().remember(&name, &[1], PAUSE).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return AheadOutcome::TriedBefore,
+            // Whoever needs the token will find out whether the store is back.
+            Err(_) => return AheadOutcome::Failed,
+        }
+        match self.flight(seen).await {
+            Ok(_) => AheadOutcome::Refreshed,
+            Err(
+                RenewError::Missing
+                | RenewError::Refused
+                | RenewError::ProviderUnavailable
+                | RenewError::StoreUnavailable
+                | RenewError::Internal,
+            ) => AheadOutcome::Failed,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What is counted and timed about refreshes and revocations.
+
+use std::time::{Duration, Instant};
+
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry};
+
+/// Bounds of the histograms, in seconds: a fast provider answers in tens of milliseconds, the slowest is given up
+/// after fifteen seconds.
+const BUCKETS: [f64; 14] = [
+    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
+];
+
+/// What became of a flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FlightOutcome {
+    /// This replica was granted new tokens, and saved them.
+    Refreshed,
+    /// Another replica had done it, or had been refused.
+    Joined,
+    /// This replica was granted new tokens too late: another one's outcome stands.
+    Superseded,
+    /// The provider refused the refresh token for good: the session needs a sign-in.
+    Refused,
+    /// The provider refused this client, or something else that another try may mend.
+    Rejected,
+    /// The provider's answer had no token in it that could be used.
+    Unusable,
+    /// The provider could not be asked; nothing is lost.
+    Transient,
+    /// The answer was about somebody else: the session was ended.
+    Mismatched,
+    /// The session ended meanwhile.
+    Ended,
+    /// The store could not be asked.
+    Store,
+    /// A fault of the service.
+    Fault,
+}
+
+impl FlightOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Refreshed => "refreshed",
+            Self::Joined => "joined",
+            Self::Superseded => "superseded",
+            Self::Refused => "refused",
+            Self::Rejected => "rejected",
+            Self::Unusable => "unusable",
+            Self::Transient => "transient",
+            Self::Mismatched => "mismatched",
+            Self::Ended => "ended",
+            Self::Store => "store",
+            Self::Fault => "fault",
+        }
+    }
+}
+
+/// What became of a try to refresh ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AheadOutcome {
+    /// The tokens are new.
+    Refreshed,
+    /// A try was made a moment ago.
+    TriedBefore,
+    /// Too many tries were under way.
+    NoRoom,
+    /// The tokens are as they were; the outcome of the flight says why.
+    Failed,
+}
+
+impl AheadOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Refreshed => "refreshed",
+            Self::TriedBefore => "tried_before",
+            Self::NoRoom => "no_room",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What became of a revocation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RevocationOutcome {
+    /// The provider took the token back.
+    Done,
+    /// The provider offers no revocation.
+    NotOffered,
+    /// The provider could not be asked, or refused.
+    Failed,
+    /// Too many were under way.
+    GivenUp,
+}
+
+impl RevocationOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NotOffered => "not_offered",
+            Self::Failed => "failed",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
+/// Counts and times; clones share.
+#[derive(Clone)]
+pub struct Measures {
+    flights: IntCounterVec,
+    ahead: IntCounterVec,
+    revocations: IntCounterVec,
+    provider: Histogram,
+    waits: Histogram,
+    waiting: IntGauge,
+}
+
+impl Measures {
+    /// Measures into the registry given.
+    ///
+    /// # Errors
+    /// It measures refreshes already.
+    pub fn new(metrics: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name: &str, help: &str| -> Result<IntCounterVec, prometheus::Error> {
+            let counter = IntCounterVec::new(Opts::new(name, help), &["outcome"])?;
+            metrics.register(Box::new(counter.clone()))?;
+            Ok(counter)
+        };
+        let histogram = |name: &str, help: &str| -> Result<Histogram, prometheus::Error> {
+            let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(BUCKETS.to_vec()))?;
+            metrics.register(Box::new(histogram.clone()))?;
+            Ok(histogram)
+        };
+        let waiting = IntGauge::new(
+            "session_refresh_waiting",
+            "Calls that wait for a refresh at this moment.",
+        )?;
+        metrics.register(Box::new(waiting.clone()))?;
+        Ok(Self {
+            flights: counter(
+                "session_refreshes_total",
+                "Refreshes by outcome; joined ones cost no grant, another replica had asked the provider.",
+            )?,
+            ahead: counter(
+                "session_refreshes_ahead_total",
+                "Tries to refresh before the token expired, by outcome.",
+            )?,
+            revocations: counter(
+                "session_revocations_total",
+                "Refresh tokens to be taken back at the provider, by outcome.",
+            )?,
+            provider: histogram(
+                "session_refresh_provider_duration_seconds",
+                "How long the provider took to answer a refresh grant.",
+            )?,
+            waits: histogram(
+                "session_refresh_wait_duration_seconds",
+                "How long calls waited for a refresh.",
+            )?,
+            waiting,
+        })
+    }
+
+    pub(super) fn flight(&self, outcome: FlightOutcome) {
+        self.flights.with_label_values(&[outcome.name()]).inc();
+    }
+
+    pub(super) fn ahead(&self, outcome: AheadOutcome) {
+        self.ahead.with_label_values(&[outcome.name()]).inc();
+    }
+
+    pub(super) fn revocation(&self, outcome: RevocationOutcome) {
+        self.revocations.with_label_values(&[outcome.name()]).inc();
+    }
+
+    pub(super) fn provider_took(&self, duration: Duration) {
+        self.provider.observe(duration.as_secs_f64());
+    }
+
+    /// Counts a waiting call until dropped.
+    pub(super) fn waiting(&self) -> Waiting<'_> {
+        self.waiting.inc();
+        Waiting {
+            measures: self,
+            began: Instant::now(),
+        }
+    }
+}
+
+/// A call that waits for a refresh.
+pub(super) struct Waiting<'a> {
+    measures: &'a Measures,
+    began: Instant,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.measures.waiting.dec();
+        self.measures.waits.observe(self.began.elapsed().as_secs_f64());
+    }
+}

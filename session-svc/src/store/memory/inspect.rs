@@ -1,0 +1,91 @@
+//! What an operator may see of a memory store: the reference for the other adapters.
+
+use async_trait::async_trait;
+
+use super::{MemoryStore, Replaced, State, StoreError};
+use crate::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Walked, resealed};
+
+#[async_trait]
+impl InspectedStore for MemoryStore {
+    async fn walk(&self, shelf: Shelf, after: Option<&str>, limit: usize) -> Result<Walked, StoreError> {
+        use crate::store::SessionStore as _;
+        let now_ms = self.now_ms();
+        let state = self.kept.state();
+        let mut names: Vec<&String> = match shelf {
+            Shelf::Records => state.records.keys().collect(),
+            Shelf::Remembered => state.remembered.keys().collect(),
+            Shelf::Indexes => state.indexes.keys().collect(),
+        };
+        names.retain(|name| after.is_none_or(|after| name.as_str() > after));
+        names.sort_unstable();
+        let next = names.get(limit.saturating_sub(1)).map(|name| (*name).clone());
+        let next = next.filter(|_| names.len() > limit);
+        let found = names.into_iter().take(limit);
+        Ok(Walked {
+            found: found
+                .filter_map(|name| state.found(shelf, name, now_ms))
+                .collect(),
+            next,
+        })
+    }
+
+    async fn exchange(&self, was: &Sealed, bytes: Vec<u8>) -> Result<Replaced, StoreError> {
+        use crate::store::SessionStore as _;
+        let now_ms = self.now_ms();
+        let mut state = self.kept.state();
+        match was {
+            Sealed::Record(record) => match state.live(&record.name, now_ms) {
+                None => return Ok(Replaced::Missing),
+                Some(known) if known != record => return Ok(Replaced::Stale),
+                Some(_) => drop(state.records.insert(record.name.clone(), resealed(record, bytes))),
+            },
+            Sealed::Remembered { name, value } => match state.remembered.get_mut(name) {
+                Some((until, _)) if *until <= now_ms => return Ok(Replaced::Missing),
+                None => return Ok(Replaced::Missing),
+                Some((_, known)) if known != value => return Ok(Replaced::Stale),
+                Some((_, known)) => *known = bytes,
+            },
+        }
+        Ok(Replaced::Done)
+    }
+
+    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+        Ok(vec![Fact::fine("engine", "memory")])
+    }
+}
+
+impl State {
+    fn found(&self, shelf: Shelf, name: &str, now_ms: u64) -> Option<Found> {
+        match shelf {
+            Shelf::Records => self
+                .live(name, now_ms)
+                .map(|record| Found::Sealed(Sealed::Record(record.clone()))),
+            Shelf::Remembered => {
+                let (until, value) = self.remembered.get(name)?;
+                (now_ms < *until).then(|| {
+                    Found::Sealed(Sealed::Remembered {
+                        name: name.to_owned(),
+                        value: value.clone(),
+                    })
+                })
+            }
+            Shelf::Indexes => {
+                let entries = self.indexes.get(name)?;
+                let expired = |(_, name): &&(u64, String)| {
+                    self.records
+                        .get(name)
+                        .is_some_and(|record| record.expires_at_ms <= now_ms)
+                };
+                let live: Vec<_> = entries.iter().filter(|entry| !expired(entry)).collect();
+                Some(Found::Index {
+                    name: name.to_owned(),
+                    entries: live.len(),
+                    without_record: live
+                        .iter()
+                        .filter(|(_, name)| !self.records.contains_key(name))
+                        .count(),
+                })
+            }
+        }
+    }
+}

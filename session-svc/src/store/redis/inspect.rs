@@ -1,0 +1,229 @@
+//! What an operator may see of Redis: every key below the prefix, node by node, and what the servers say.
+//!
+//! Positions are `CURSOR` on one server and `HOST:PORT CURSOR` in a cluster, whose masters are walked one after the
+//! other in the order of their addresses.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use deadpool_redis::redis::{self, Cmd, FromRedisValue, Value};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::facts;
+use super::nodes::Node;
+use super::{RedisStore, scripts, unavailable};
+use crate::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Walked, resealed};
+use crate::store::{IndexName, Replaced, SessionStore as _, StoreError, codec};
+
+/// Commands in flight at a time for one page of a walk: enough to hide the round trips, few enough not to delay
+/// a service that shares the server.
+const AT_ONCE: usize = 32;
+
+/// Where a cursor begins and ends.
+const START: &str = "0";
+
+#[async_trait]
+impl InspectedStore for RedisStore {
+    async fn walk(&self, shelf: Shelf, after: Option<&str>, limit: usize) -> Result<Walked, StoreError> {
+        let nodes = self.writes.nodes().await?;
+        let (node, cursor) = position(&nodes, after);
+        let Some(node) = node else {
+            return Ok(Walked::default());
+        };
+        let mut command = redis::cmd("SCAN");
+        command.arg(&cursor).arg("MATCH").arg(self.keys.pattern(shelf));
+        command.arg("COUNT").arg(limit.max(1));
+        let (next, keys): (String, Vec<Vec<u8>>) = self.on(node, &command).await?;
+        Ok(Walked {
+            found: self.found(shelf, keys).await?,
+            next: following(&nodes, node, &next),
+        })
+    }
+
+    async fn exchange(&self, was: &Sealed, bytes: Vec<u8>) -> Result<Replaced, StoreError> {
+        let (key, was, now) = match was {
+            Sealed::Record(record) => (
+                self.keys.record(&record.name),
+                codec::encode(record),
+                codec::encode(&resealed(record, bytes)),
+            ),
+            Sealed::Remembered { name, value } => (self.keys.remembered(name), value.clone(), bytes),
+        };
+        let call = scripts::EXCHANGE.call().key(key);
+        let outcome: u8 = call.arg(was).arg(now).run(&self.connections).await?;
+        Ok(match outcome {
+            0 => Replaced::Missing,
+            1 => Replaced::Stale,
+            _ => Replaced::Done,
+        })
+    }
+
+    async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
+        let mut told = vec![Fact::fine("engine", "redis")];
+        if self.writes.scattered {
+            let about: String = self
+                .connections
+                .read(redis::cmd("CLUSTER").arg("INFO"))
+                .await
+                .map_err(unavailable)?;
+            told.extend(facts::of_cluster(&about));
+        }
+        for node in self.writes.nodes().await? {
+            let about: String = self.on(&node, &redis::cmd("INFO")).await?;
+            let mut command = redis::cmd("CONFIG");
+            // What it may not be asked is judged by what INFO says.
+            let saves: Option<Vec<String>> = self.on(&node, command.arg("GET").arg("save")).await.ok();
+            let saves = saves.and_then(|mut pair| pair.pop());
+            told.extend(facts::of_server(&node.name(), &about, saves.as_deref()));
+        }
+        Ok(told)
+    }
+}
+
+impl RedisStore {
+    async fn on<T: FromRedisValue>(&self, node: &Node, command: &Cmd) -> Result<T, StoreError> {
+        let value: Value = self
+            .connections
+            .on_node(node, command)
+            .await
+            .map_err(unavailable)?;
+        T::from_redis_value(value).map_err(|error| unavailable(error.into()))
+    }
+
+    async fn found(&self, shelf: Shelf, keys: Vec<Vec<u8>>) -> Result<Vec<Found>, StoreError> {
+        let found = stream::iter(keys.into_iter().map(|key| self.look(shelf, key)));
+        let found: Vec<Vec<Found>> = found.buffered(AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    async fn look(&self, shelf: Shelf, key: Vec<u8>) -> Result<Vec<Found>, StoreError> {
+        if shelf == Shelf::Indexes {
+            return self.look_into(key).await;
+        }
+        let Some(name) = self.keys.name_in(shelf, &key) else {
+            return Ok(Vec::new());
+        };
+        let mut command = redis::cmd("GET");
+        command.arg(key);
+        let value: Option<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let Some(value) = value else {
+            return Ok(Vec::new());
+        };
+        Ok(vec![match shelf {
+            Shelf::Remembered => Found::Sealed(Sealed::Remembered { name, value }),
+            Shelf::Records | Shelf::Indexes => match codec::decode(&name, &value) {
+                Ok(record) => Found::Sealed(Sealed::Record(record)),
+                Err(_) => Found::Unreadable { name },
+            },
+        }])
+    }
+
+    /// The indexes that share a sorted set.
+    async fn look_into(&self, set: Vec<u8>) -> Result<Vec<Found>, StoreError> {
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(&set).arg(format!("({}", self.now_ms()));
+        command.arg("+inf").arg("BYSCORE");
+        let members: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let asked = members.into_iter().map(|member| self.judged(&set, member));
+        let judged: Vec<(IndexName, bool)> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
+        let mut indexes: BTreeMap<IndexName, (usize, usize)> = BTreeMap::new();
+        for (index, leads_nowhere) in judged {
+            let (entries, without_record) = indexes.entry(index).or_default();
+            *entries += 1;
+            *without_record += usize::from(leads_nowhere);
+        }
+        let found = indexes.into_iter();
+        let found = found.map(|(name, (entries, without_record))| Found::Index {
+            name,
+            entries,
+            without_record,
+        });
+        Ok(found.collect())
+    }
+
+    /// The index an entry belongs to, and whether it leads to no record.
+    async fn judged(&self, set: &[u8], member: Vec<u8>) -> Result<(IndexName, bool), StoreError> {
+        let Some((index, entry)) = self.keys.found_in(set, &member) else {
+            return Ok((String::new(), true));
+        };
+        let mut command = redis::cmd("EXISTS");
+        command.arg(self.keys.record_of(&entry));
+        let there: bool = self.connections.read(&command).await.map_err(unavailable)?;
+        if there {
+            return Ok((index, false));
+        }
+        // The session may have ended between the two questions, and its entry with it.
+        let mut command = redis::cmd("ZSCORE");
+        command.arg(set).arg(member);
+        let score: Option<String> = self.connections.read(&command).await.map_err(unavailable)?;
+        Ok((index, score.is_some()))
+    }
+}
+
+/// The node and the cursor a walk goes on with.
+fn position<'a>(nodes: &'a [Node], after: Option<&str>) -> (Option<&'a Node>, String) {
+    let Some(after) = after else {
+        return (nodes.first(), START.to_owned());
+    };
+    let (name, cursor) = after.rsplit_once(' ').unwrap_or(("", after));
+    match nodes.iter().find(|node| node.name() == name) {
+        Some(node) => (Some(node), cursor.to_owned()),
+        // It left the cluster: go on with the next.
+        None => (
+            nodes.iter().find(|node| node.name().as_str() > name),
+            START.to_owned(),
+        ),
+    }
+}
+
+/// Where the walk goes on after a page of `node`.
+fn following(nodes: &[Node], node: &Node, cursor: &str) -> Option<String> {
+    let at = |node: &Node, cursor: &str| match node {
+        Node::Only => cursor.to_owned(),
+        Node::Master { .. } => format!("{} {cursor}", node.name()),
+    };
+    if cursor != START {
+        return Some(at(node, cursor));
+    }
+    let next = nodes.iter().find(|other| other.name() > node.name())?;
+    Some(at(next, START))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn master(port: u16) -> Node {
+        Node::Master {
+            host: "10.0.0.1".to_owned(),
+            port,
+        }
+    }
+
+    #[test]
+    fn a_walk_goes_through_all_masters_and_ends() {
+        let nodes = [master(7001), master(7002)];
+        let (node, cursor) = position(&nodes, None);
+        assert_eq!((node, cursor.as_str()), (Some(&nodes[0]), "0"));
+        let next = following(&nodes, &nodes[0], "17").unwrap();
+        assert_eq!(position(&nodes, Some(&next)), (Some(&nodes[0]), "17".to_owned()));
+        let next = following(&nodes, &nodes[0], "0").unwrap();
+        assert_eq!(position(&nodes, Some(&next)), (Some(&nodes[1]), "0".to_owned()));
+        assert_eq!(following(&nodes, &nodes[1], "0"), None);
+    }
+
+    #[test]
+    fn a_master_that_left_is_passed_over() {
+        let left = following(&[master(7001), master(7002)], &master(7001), "17").unwrap();
+        let nodes = [master(7002)];
+        assert_eq!(position(&nodes, Some(&left)), (Some(&nodes[0]), "0".to_owned()));
+    }
+
+    #[test]
+    fn one_server_has_a_bare_cursor() {
+        let nodes = [Node::Only];
+        assert_eq!(following(&nodes, &Node::Only, "5").as_deref(), Some("5"));
+        assert_eq!(position(&nodes, Some("5")), (Some(&nodes[0]), "5".to_owned()));
+        assert_eq!(following(&nodes, &Node::Only, "0"), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Certificates and passwords that change while the service runs.
+//!
+//! Invariant: settings that cannot be used change nothing. Deliberately absent: moving to another kind of store, database
+//! or prefix, which are other sessions and need a restart.
+
+use std::mem::discriminant;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chassis::files;
+use tokio::task::JoinHandle;
+
+use crate::store::url::{RedisSettings, StoreSettings};
+
+use super::connections::Connections;
+
+/// Follows the files a store's settings name until dropped.
+pub(super) struct Following(JoinHandle<()>);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Follows the certificates of `settings`, and the file the settings themselves came from, if there are any.
+pub(super) fn follow(
+    connections: &Arc<Connections>,
+    settings: &RedisSettings,
+    came_from: Option<&Path>,
+) -> Option<Following> {
+    let tls = settings.tls.as_ref();
+    let certificates = tls.map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
+    let certificates = certificates.into_iter().flatten().flatten();
+    let paths: Vec<PathBuf> = came_from
+        .map(Path::to_owned)
+        .into_iter()
+        .chain(certificates.cloned())
+        .collect();
+    if paths.is_empty() {
+        return None;
+    }
+    let has_file = came_from.is_some();
+    let (connections, mut settings) = (Arc::clone(connections), settings.clone());
+    // Starts from nothing known, so that a change since the settings were read is not missed.
+    let watching = files::watch_from(None, files::POLL_INTERVAL, paths, move |contents| {
+        if let Some(text) = contents.first().filter(|_| has_file) {
+            match changed(&settings, text) {
+                Ok(changed) => settings = changed,
+                Err(problem) => {
+                    tracing::warn!(
+                        problem,
+                        "the changed file of SESSION_STORE is refused: the old address stays"
+                    );
+                    return;
+                }
+            }
+        }
+        match connections.change(&settings) {
+            Ok(()) => tracing::info!("the store's address and certificates were read from their files"),
+            Err(error) => {
+                tracing::warn!(%error, "changed certificates of the store are refused: the old ones stay in use");
+            }
+        }
+    });
+    Some(Following(watching))
+}
+
+/// What the changed file says, if one may go over to that while running.
+fn changed(settings: &RedisSettings, text: &[u8]) -> Result<RedisSettings, String> {
+    let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
+    let parsed: StoreSettings = text.trim().parse().map_err(|error| format!("it {error}"))?;
+    match parsed {
+        StoreSettings::Redis(new)
+            if discriminant(&new.topology) == discriminant(&settings.topology)
+                && (new.database, &new.prefix) == (settings.database, &settings.prefix) =>
+        {
+            Ok(*new)
+        }
+        _ => Err("another kind of store, database or prefix needs a restart".to_owned()),
+    }
+}

@@ -1,0 +1,201 @@
+//! Releases side by side: what was written by an earlier one is read, what a later one wrote is kept or refused.
+
+use std::sync::Arc;
+
+use chassis::clock::ManualClock;
+use prost::Message;
+
+use super::tests::{NEW, session, vault};
+use super::*;
+use crate::session::carried::Carried;
+use crate::session::{Claims, Device, Lifetime, State, TokenSet};
+use crate::sessions::SessionsError;
+use crate::sessions::keeper::{Edit, Keeper, Removed};
+use crate::store::memory::MemoryStore;
+use crate::store::{Record, SessionStore as _};
+
+/// Texts of format 1 under the key `ff…ff`, written once; today's code has to read them for ever.
+const VECTORS: &str = include_str!("vectors-v1.txt");
+
+fn vector(name: &str) -> Vec<u8> {
+    let line = VECTORS
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let digits = line.unwrap().trim().as_bytes().chunks_exact(2);
+    digits
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+/// A session with nothing that may be left out.
+fn bare_session() -> Session {
+    Session {
+        user: [("sub".to_owned(), "ada".into())].into_iter().collect(),
+        attributes: Claims::new(),
+        subject: "ada".to_owned(),
+        tokens: TokenSet::default(),
+        provider_sid: None,
+        authenticated_at_ms: 1_700_000_000_000,
+        rolled_at_ms: 1_700_000_000_000,
+        not_after_ms: None,
+        created_on: Device {
+            at_ms: 1_700_000_000_000,
+            ..Device::default()
+        },
+        last_seen_on: Device {
+            user_agent: "curl/8".to_owned(),
+            address: Some("2001:db8::7".parse().unwrap()),
+            at_ms: 1_700_000_000_500,
+        },
+        state: State::Active,
+        version: 1,
+        ..session()
+    }
+}
+
+#[test]
+fn what_format_1_wrote_is_read() {
+    let vault = vault(&[NEW]);
+    for (name, expected) in [("session-full", session()), ("session-bare", bare_session())] {
+        let handle = expected.handle.to_string();
+        let opened = vault.open_session(&handle, expected.version, &vector(name));
+        assert_eq!(opened.unwrap(), expected, "{name}");
+    }
+    let change = vault.open_change(&vector("change")).unwrap();
+    assert_eq!(
+        (change.kind, change.cause.as_str(), change.at_ms),
+        (crate::session::change::Kind::Ended, "logout", 5)
+    );
+    assert_eq!(
+        vault.open_note("mark", "n", &vector("note")).unwrap(),
+        b"note".to_vec()
+    );
+}
+
+/// A session as a later release writes it.
+#[derive(Clone, PartialEq, Message)]
+struct Later {
+    #[prost(string, tag = "1")]
+    issuer: String,
+    #[prost(string, tag = "2")]
+    subject: String,
+    #[prost(uint64, tag = "14")]
+    created_at_ms: u64,
+    #[prost(sint64, tag = "15")]
+    rolled_after_ms: i64,
+    #[prost(string, tag = "20")]
+    acr: String,
+    #[prost(fixed64, tag = "21")]
+    checked_at_ms: u64,
+    #[prost(string, repeated, tag = "1000")]
+    groups: Vec<String>,
+}
+
+fn later() -> Later {
+    Later {
+        issuer: "https://issuer.example.com".to_owned(),
+        subject: "ada".to_owned(),
+        created_at_ms: 1_000,
+        rolled_after_ms: 0,
+        acr: "urn:mace:incommon:iap:silver".to_owned(),
+        checked_at_ms: 7,
+        groups: vec!["admins".to_owned(), "staff".to_owned()],
+    }
+}
+
+const LIFETIME: Lifetime = Lifetime {
+    rolling_ms: 60_000,
+    absolute_ms: 600_000,
+    roll_interval_ms: 0,
+};
+
+/// A replica of this release on a store that holds `sealed`.
+async fn replica(sealed: Vec<u8>) -> (Keeper, Arc<Vault>) {
+    let vault = Arc::new(vault(&[NEW]));
+    let store = MemoryStore::new(Arc::new(ManualClock::new(2_000)), 10);
+    let record = Record {
+        name: session().handle.to_string(),
+        version: 1,
+        expires_at_ms: 60_000,
+        created_at_ms: 1_000,
+        indexes: Vec::new(),
+        payload: sealed,
+    };
+    store.insert(record, Vec::new()).await.unwrap();
+    let seal: Arc<dyn Seal> = Arc::<Vault>::clone(&vault);
+    (Keeper::new(Arc::new(store), seal, LIFETIME), vault)
+}
+
+#[tokio::test]
+async fn what_a_later_release_added_survives_a_write_of_this_one() {
+    let name = session().handle.to_string();
+    let sealed = vault(&[NEW]).seal(SESSION, &name, 1, &later().encode_to_vec());
+    let (keeper, vault) = replica(sealed.unwrap()).await;
+    let read = keeper.load(session().handle).await.unwrap();
+    assert!(!format!("{read:?}").contains("silver"), "it may be a secret");
+    let edit = |session: &mut Session| {
+        session.rolled_at_ms = 2_000;
+        Ok(Edit::Write)
+    };
+    let rolled = keeper
+        .edit(read, crate::session::change::Kind::Rolled, None, edit)
+        .await;
+    assert!(rolled.unwrap().1);
+    let kept = keeper.store().load(&name).await.unwrap().unwrap();
+    let plain = vault.open(SESSION, &name, 2, &kept.payload).unwrap();
+    let expected = Later {
+        rolled_after_ms: 1_000,
+        ..later()
+    };
+    assert_eq!(Later::decode(plain.as_slice()).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_ends_it() {
+    let name = session().handle.to_string();
+    let mut sealed = vault(&[NEW]).seal(SESSION, &name, 1, b"whatever").unwrap();
+    sealed[0] = FORMAT + 1;
+    let (keeper, _) = replica(sealed.clone()).await;
+    let refused = keeper.load(session().handle).await;
+    assert!(matches!(
+        refused,
+        Err(SessionsError::Unreadable(SealError::UnknownFormat))
+    ));
+    let kept = keeper.store().load(&name).await.unwrap().unwrap();
+    assert_eq!(kept.payload, sealed);
+    let removed = keeper.remove(session().handle, "operator").await.unwrap();
+    assert!(matches!(removed, Removed::Unreadable), "{removed:?}");
+    assert_eq!(keeper.store().load(&name).await.unwrap(), None);
+}
+
+#[test]
+fn every_field_this_release_writes_is_one_it_knows() {
+    let bytes = wire::session_to_bytes(&session()).unwrap();
+    let read = wire::session_from_bytes(&session().handle.to_string(), 7, &bytes).unwrap();
+    assert_eq!(read.carried, Carried::default());
+}
+
+#[test]
+fn resealing_moves_a_text_to_the_first_key_and_changes_nothing_inside() {
+    let before = vault(&[super::tests::OLD]);
+    let ring = vault(&[NEW, super::tests::OLD]);
+    let name = session().handle.to_string();
+    let sealed = before.seal(SESSION, &name, 1, &later().encode_to_vec()).unwrap();
+    assert_eq!(Vault::key_id_of(&sealed), Some(ring.key_ids()[1]));
+    let resealed = ring.reseal(&name, Use::Session { version: 1 }, &sealed).unwrap();
+    assert_eq!(Vault::key_id_of(&resealed), Some(ring.key_ids()[0]));
+    let after = vault(&[NEW]);
+    let plain = after.open(SESSION, &name, 1, &resealed).unwrap();
+    assert_eq!(plain, later().encode_to_vec());
+    for wrong in [Use::Session { version: 2 }, Use::Note("mark")] {
+        assert!(matches!(
+            ring.reseal(&name, wrong, &sealed),
+            Err(SealError::NotReadable)
+        ));
+    }
+    assert!(matches!(
+        after.reseal(&name, Use::Session { version: 1 }, &sealed),
+        Err(SealError::UnknownKey)
+    ));
+    assert_eq!(Vault::key_id_of(&sealed[..10]), None);
+}

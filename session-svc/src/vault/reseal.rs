@@ -1,0 +1,58 @@
+//! Sealing again what an older key of the ring sealed, without looking inside.
+//!
+//! Invariant: what is sealed stays byte for byte what it was, so that a session a newer release wrote survives being
+//! resealed by an older one.
+
+use std::fmt;
+
+use super::keys::KEY_ID_BYTES;
+use super::{HEADER_BYTES, SESSION, Vault};
+use crate::sessions::ports::SealError;
+
+/// Tells keys apart; says nothing about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyId(pub(super) [u8; KEY_ID_BYTES]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:08x}", u32::from_be_bytes(self.0))
+    }
+}
+
+/// What a sealed text is for, and so what it is bound to besides its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use<'a> {
+    /// The session of a record of this version.
+    Session {
+        /// The record's version.
+        version: u64,
+    },
+    /// A note for this purpose.
+    Note(&'a str),
+}
+
+impl Vault {
+    /// Ids of the keys of the ring, the sealing one first.
+    pub fn key_ids(&self) -> Vec<KeyId> {
+        self.keys.load().ids().map(KeyId).collect()
+    }
+
+    /// Id of the key a text says it was sealed with; `None` if it is too short to say anything.
+    pub fn key_id_of(sealed: &[u8]) -> Option<KeyId> {
+        let id = sealed.get(1..=KEY_ID_BYTES)?.try_into().ok()?;
+        (sealed.len() >= HEADER_BYTES).then_some(KeyId(id))
+    }
+
+    /// Seals with the first key what any key of the ring has sealed.
+    ///
+    /// # Errors
+    /// As for opening: of another use, of an unknown key or format, or changed.
+    pub fn reseal(&self, name: &str, used: Use<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        let (purpose, version) = match used {
+            Use::Session { version } => (SESSION, version),
+            Use::Note(purpose) => (purpose, 0),
+        };
+        let plain = self.open(purpose, name, version, sealed)?;
+        self.seal(purpose, name, version, &plain)
+    }
+}

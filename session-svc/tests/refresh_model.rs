@@ -1,0 +1,453 @@
+//! The protocol of a refresh as a model, every reachable state of it checked: two replicas, a roll and an ending, over
+//! a store that compares and swaps, a lease that may run out under its holder, and a provider that rotates refresh
+//! tokens and notices their reuse. Replicas may stand still anywhere for as long as they like, and one may die.
+//!
+//! Each safeguard is taken out once, and the checker has to find what goes wrong without it.
+
+use stateright::{Checker, Model, Property};
+
+const REPLICAS: usize = 2;
+
+/// How often each replica finds the token expired.
+const REFRESHES: u8 = 2;
+
+/// How often a lease may run out under its holder.
+const LAPSES: u8 = 2;
+
+/// What the store keeps of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Record {
+    version: u8,
+    generation: u8,
+    refresh_token: u8,
+    needs_sign_in: bool,
+}
+
+/// What the provider said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Answer {
+    Rotated(u8),
+    Refused,
+}
+
+/// How far a replica is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    /// Nobody waits.
+    Idle,
+    /// Callers saw these tokens expire.
+    Wanting { seen: Record },
+    /// It has the lease.
+    Leased { seen: Record },
+    /// It has read the session under the lease.
+    Decided { read: Record },
+    /// The grant is on its way.
+    Asking { read: Record },
+    /// The answer is there; `read` is what it will be compared with.
+    Answered {
+        read: Record,
+        generation: u8,
+        answer: Answer,
+    },
+    /// All is said; the lease is still to be given back.
+    Said,
+    /// The process is dead.
+    Dead,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Roll {
+    Todo,
+    Read(Record),
+    Over,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    record: Option<Record>,
+    lease: Option<usize>,
+    replicas: [Step; REPLICAS],
+    refreshes: [u8; REPLICAS],
+    roll: Roll,
+    /// The refresh token the provider would take; none once it has seen a reuse.
+    provider_takes: Option<u8>,
+    tokens_issued: u8,
+    // What only the properties look at.
+    lapses: u8,
+    ended: bool,
+    /// Grants sent for each generation.
+    grants: [u8; 8],
+    /// Outcomes saved for each generation.
+    outcomes: [u8; 8],
+    reused: bool,
+    revived: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Want(usize),
+    Acquire(usize),
+    Look(usize),
+    Ask(usize),
+    Provide(usize),
+    Save(usize),
+    Release(usize),
+    Die(usize),
+    Lapse,
+    End,
+    ReadToRoll,
+    WriteRoll,
+}
+
+/// What is left out of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Without {
+    Nothing,
+    /// Writes do not ask for the version, nor for whether the session is there.
+    CompareAndSwap,
+    /// After losing a write the outcome is written all the same.
+    GenerationFence,
+    /// A refusal leaves the generation as it is.
+    GenerationOfRefusals,
+    /// Everybody may ask.
+    Lease,
+    /// The holder trusts what its callers saw.
+    SecondLook,
+}
+
+struct Protocol {
+    without: Without,
+    may_die: bool,
+}
+
+impl Protocol {
+    fn look(&self, state: &mut State, at: usize, seen: Record) {
+        state.replicas[at] = match state.record {
+            _ if self.without == Without::SecondLook => Step::Decided { read: seen },
+            Some(read) if !read.needs_sign_in && read.generation == seen.generation => Step::Decided { read },
+            // Ended, refused before, or refreshed by another.
+            Some(_) | None => Step::Said,
+        };
+    }
+
+    fn provide(state: &mut State, at: usize, read: Record) {
+        state.grants[usize::from(read.generation)] += 1;
+        let answer = if state.provider_takes == Some(read.refresh_token) {
+            state.tokens_issued += 1;
+            state.provider_takes = Some(state.tokens_issued);
+            Answer::Rotated(state.tokens_issued)
+        } else {
+            state.reused = true;
+            state.provider_takes = None;
+            Answer::Refused
+        };
+        let generation = read.generation;
+        state.replicas[at] = Step::Answered {
+            read,
+            generation,
+            answer,
+        };
+    }
+
+    fn save(&self, state: &mut State, at: usize, read: Record, generation: u8, answer: Answer) {
+        let blind = self.without == Without::CompareAndSwap;
+        match state.record {
+            None if !blind => state.replicas[at] = Step::Said,
+            Some(now) if !blind && now.version != read.version => {
+                // Read again; the outcome is dropped if another was saved.
+                let fenced = self.without != Without::GenerationFence && now.generation != generation;
+                state.replicas[at] = if fenced {
+                    Step::Said
+                } else {
+                    Step::Answered {
+                        read: now,
+                        generation,
+                        answer,
+                    }
+                };
+            }
+            before => {
+                state.outcomes[usize::from(generation)] += 1;
+                let was_refused = before.is_some_and(|before| before.needs_sign_in);
+                state.revived |= was_refused && answer != Answer::Refused;
+                let keeps_generation =
+                    self.without == Without::GenerationOfRefusals && answer == Answer::Refused;
+                let record = Record {
+                    version: read.version + 1,
+                    generation: generation + u8::from(!keeps_generation),
+                    ..read
+                };
+                state.record = Some(match answer {
+                    Answer::Rotated(refresh_token) => Record {
+                        refresh_token,
+                        ..record
+                    },
+                    Answer::Refused => Record {
+                        needs_sign_in: true,
+                        ..record
+                    },
+                });
+                state.replicas[at] = Step::Said;
+            }
+        }
+    }
+
+    fn roll(state: &mut State, read: Record) {
+        if state.record == Some(read) {
+            let version = read.version + 1;
+            state.record = Some(Record { version, ..read });
+        }
+        state.roll = Roll::Over;
+    }
+}
+
+impl State {
+    /// The rotated token nobody has saved yet is in some process's memory.
+    fn is_saving(&self) -> bool {
+        self.replicas
+            .iter()
+            .any(|step| matches!(step, Step::Answered { .. }))
+    }
+
+    fn somebody_died(&self) -> bool {
+        self.replicas.contains(&Step::Dead)
+    }
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Act;
+
+    fn init_states(&self) -> Vec<State> {
+        let record = Record {
+            version: 1,
+            generation: 1,
+            refresh_token: 0,
+            needs_sign_in: false,
+        };
+        vec![State {
+            record: Some(record),
+            lease: None,
+            replicas: [Step::Idle; REPLICAS],
+            refreshes: [0; REPLICAS],
+            roll: Roll::Todo,
+            provider_takes: Some(0),
+            tokens_issued: 0,
+            lapses: 0,
+            ended: false,
+            grants: [0; 8],
+            outcomes: [0; 8],
+            reused: false,
+            revived: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Act>) {
+        for (at, step) in state.replicas.iter().enumerate() {
+            match step {
+                Step::Idle if state.refreshes[at] < REFRESHES => actions.push(Act::Want(at)),
+                Step::Wanting { .. } if state.lease.is_none() || self.without == Without::Lease => {
+                    actions.push(Act::Acquire(at));
+                }
+                Step::Leased { .. } => actions.push(Act::Look(at)),
+                Step::Decided { .. } => actions.push(Act::Ask(at)),
+                Step::Asking { .. } => actions.push(Act::Provide(at)),
+                Step::Answered { .. } => actions.push(Act::Save(at)),
+                Step::Said => actions.push(Act::Release(at)),
+                Step::Idle | Step::Wanting { .. } | Step::Dead => {}
+            }
+            let can_die = !matches!(step, Step::Idle | Step::Dead) && !state.somebody_died();
+            if self.may_die && can_die {
+                actions.push(Act::Die(at));
+            }
+        }
+        if state.lease.is_some() && state.lapses < LAPSES {
+            actions.push(Act::Lapse);
+        }
+        if !state.ended {
+            actions.push(Act::End);
+        }
+        match state.roll {
+            Roll::Todo => actions.push(Act::ReadToRoll),
+            Roll::Read(_) => actions.push(Act::WriteRoll),
+            Roll::Over => {}
+        }
+    }
+
+    fn next_state(&self, before: &State, act: Act) -> Option<State> {
+        let mut state = before.clone();
+        match act {
+            Act::Want(at) => {
+                let seen = state.record.filter(|record| !record.needs_sign_in)?;
+                state.refreshes[at] += 1;
+                state.replicas[at] = Step::Wanting { seen };
+            }
+            Act::Acquire(at) => {
+                let Step::Wanting { seen } = state.replicas[at] else {
+                    return None;
+                };
+                state.lease = Some(at);
+                state.replicas[at] = Step::Leased { seen };
+            }
+            Act::Look(at) => {
+                let Step::Leased { seen } = state.replicas[at] else {
+                    return None;
+                };
+                self.look(&mut state, at, seen);
+            }
+            Act::Ask(at) => {
+                let Step::Decided { read } = state.replicas[at] else {
+                    return None;
+                };
+                // Its own clock tells a holder when the lease may be over.
+                let certain = state.lease == Some(at) || self.without == Without::Lease;
+                state.replicas[at] = if certain {
+                    Step::Asking { read }
+                } else {
+                    Step::Wanting { seen: read }
+                };
+            }
+            Act::Provide(at) => {
+                let Step::Asking { read } = state.replicas[at] else {
+                    return None;
+                };
+                Self::provide(&mut state, at, read);
+            }
+            Act::Save(at) => {
+                let Step::Answered {
+                    read,
+                    generation,
+                    answer,
+                } = state.replicas[at]
+                else {
+                    return None;
+                };
+                self.save(&mut state, at, read, generation, answer);
+            }
+            Act::Release(at) => {
+                state.replicas[at] = Step::Idle;
+                state.lease = state.lease.filter(|holder| *holder != at);
+            }
+            Act::Die(at) => state.replicas[at] = Step::Dead,
+            Act::Lapse => {
+                state.lapses += 1;
+                state.lease = None;
+            }
+            Act::End => {
+                state.ended = true;
+                state.record = None;
+            }
+            Act::ReadToRoll => {
+                state.roll = state.record.map_or(Roll::Over, Roll::Read);
+            }
+            Act::WriteRoll => {
+                let Roll::Read(read) = state.roll else { return None };
+                Self::roll(&mut state, read);
+            }
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("an ended session stays ended", |_, state: &State| {
+                !state.ended || state.record.is_none()
+            }),
+            Property::always("one outcome is saved for each generation", |_, state: &State| {
+                state.outcomes.iter().all(|outcomes| *outcomes <= 1)
+            }),
+            Property::always(
+                "one grant for each generation while leases hold",
+                |_, state: &State| {
+                    state.lapses > 0 || (!state.reused && state.grants.iter().all(|grants| *grants <= 1))
+                },
+            ),
+            Property::always(
+                "no rotated token is lost while leases hold and nobody dies",
+                |_, state: &State| {
+                    let settled = !state.is_saving() && state.lapses == 0 && !state.somebody_died();
+                    let kept = |record: Record| Some(record.refresh_token) == state.provider_takes;
+                    !settled || state.record.is_none_or(kept)
+                },
+            ),
+            Property::always(
+                "nobody is refused while leases hold and nobody dies",
+                |_, state: &State| {
+                    let excused = state.lapses > 0 || state.somebody_died();
+                    excused || !state.record.is_some_and(|record| record.needs_sign_in)
+                },
+            ),
+            Property::always("what needs a sign-in is not revived", |_, state: &State| {
+                !state.revived
+            }),
+            Property::sometimes("two refreshes succeed", |_, state: &State| {
+                state
+                    .record
+                    .is_some_and(|record| record.generation == 3 && !record.needs_sign_in)
+            }),
+            Property::sometimes("a late holder meets the other's outcome", |_, state: &State| {
+                state.lapses > 0 && state.is_saving() && state.outcomes[1] == 1
+            }),
+        ]
+    }
+}
+
+fn explore(without: Without, may_die: bool) -> impl Checker<Protocol> {
+    let protocol = Protocol { without, may_die };
+    protocol.checker().spawn_bfs().join()
+}
+
+/// The protocol with a hole in it breaks the property.
+fn is_caught(without: Without, property: &'static str) {
+    let checked = explore(without, false);
+    let found = checked.discovery(property);
+    assert!(found.is_some(), "nobody noticed that {without:?} was left out");
+}
+
+#[test]
+fn the_protocol_holds_in_every_state() {
+    let checked = explore(Without::Nothing, false);
+    println!("{} states", checked.unique_state_count());
+    checked.assert_properties();
+}
+
+#[test]
+fn the_protocol_holds_in_every_state_when_a_replica_may_die() {
+    let checked = explore(Without::Nothing, true);
+    println!("{} states", checked.unique_state_count());
+    checked.assert_properties();
+}
+
+#[test]
+fn without_compare_and_swap_an_ended_session_comes_back() {
+    is_caught(Without::CompareAndSwap, "an ended session stays ended");
+}
+
+#[test]
+fn without_the_generation_two_outcomes_are_saved() {
+    is_caught(
+        Without::GenerationFence,
+        "one outcome is saved for each generation",
+    );
+}
+
+#[test]
+fn without_a_generation_for_refusals_a_late_answer_revives_the_session() {
+    is_caught(
+        Without::GenerationOfRefusals,
+        "what needs a sign-in is not revived",
+    );
+}
+
+#[test]
+fn without_a_lease_two_replicas_ask() {
+    is_caught(Without::Lease, "one grant for each generation while leases hold");
+}
+
+#[test]
+fn without_the_second_look_under_the_lease_a_used_token_is_sent() {
+    is_caught(
+        Without::SecondLook,
+        "one grant for each generation while leases hold",
+    );
+}

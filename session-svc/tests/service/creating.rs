@@ -1,0 +1,136 @@
+//! CreateSession: idempotence, what it replaces, bounds, endings that come first.
+
+use session_proto::v1::{self, ErrorReason};
+
+use crate::support::*;
+
+#[tokio::test]
+async fn a_repeated_request_gives_the_same_session_until_that_has_ended() {
+    let mut world = world().await;
+    let request = v1::CreateSessionRequest {
+        request_id: "3b241101-e2bb-4255-8caf-4136c566a962".to_owned(),
+        ..alice()
+    };
+    let first = world.create(request.clone()).await;
+    let again = world
+        .two
+        .create_session(request.clone())
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(first.session_id, again.session_id);
+    let other = v1::CreateSessionRequest {
+        provider_sid: "sid-2".to_owned(),
+        ..request.clone()
+    };
+    assert_eq!(
+        reason(world.two.create_session(other).await),
+        ErrorReason::ErrRequestIdReused
+    );
+    world.one.end_session(end(&first.session_id)).await.unwrap();
+    assert_eq!(
+        reason(world.two.create_session(request).await),
+        ErrorReason::ErrMissingSession
+    );
+    assert_eq!(
+        reason(world.one.get_session(by_id(&first.session_id)).await),
+        ErrorReason::ErrMissingSession
+    );
+}
+
+#[tokio::test]
+async fn the_session_replaced_ends_and_the_oldest_beyond_the_limit_end() {
+    let mut world = world_with(session_svc::sessions::Limits {
+        max_per_subject: 2,
+        ..limits()
+    })
+    .await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(world.create(alice()).await.session_id);
+        world.clock.advance_ms(1);
+    }
+    assert_eq!(
+        reason(world.one.get_session(by_id(&ids[0])).await),
+        ErrorReason::ErrMissingSession
+    );
+    world.one.get_session(by_id(&ids[1])).await.unwrap();
+    let request = v1::CreateSessionRequest {
+        replaces_session_id: ids[2].clone(),
+        ..alice()
+    };
+    world.create(request).await;
+    assert_eq!(
+        reason(world.one.get_session(by_id(&ids[2])).await),
+        ErrorReason::ErrMissingSession
+    );
+    world.one.get_session(by_id(&ids[1])).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_larger_than_the_bound_is_refused() {
+    let mut world = world().await;
+    let user = Some(claims(
+        serde_json::json!({"sub": "alice", "groups": "g".repeat(5_000)}),
+    ));
+    assert_eq!(
+        reason(
+            world
+                .one
+                .create_session(v1::CreateSessionRequest { user, ..alice() })
+                .await
+        ),
+        ErrorReason::ErrSessionTooLarge
+    );
+}
+
+// conformance: B-143
+#[tokio::test]
+async fn a_logout_that_came_before_its_session_still_ends_it_and_no_later_login() {
+    use base64::Engine as _;
+    let mut world = world().await;
+    let issued_at = |secs: u64| {
+        let body = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!("{{\"iat\":{secs}}}"));
+        let mut request = alice();
+        request.tokens.as_mut().unwrap().id_token = format!("e30.{body}.c2ln");
+        request
+    };
+    world.one.end_sessions(end_all("", "sid-1")).await.unwrap();
+    let late = world.two.create_session(issued_at(START_MS / 1000 - 1)).await;
+    assert_eq!(reason(late), ErrorReason::ErrMissingSession);
+    world.create(issued_at(START_MS / 1000)).await;
+    world.clock.advance_ms(120_000);
+    world.create(issued_at(START_MS / 1000 - 1)).await;
+}
+
+#[tokio::test]
+async fn one_request_repeated_at_both_replicas_at_once_gives_one_session() {
+    let mut world = world().await;
+    let request = v1::CreateSessionRequest {
+        request_id: "3b241101-e2bb-4255-8caf-4136c566a962".to_owned(),
+        ..alice()
+    };
+    let asking: Vec<_> = (0..20)
+        .map(|at| {
+            let mut client = if at % 2 == 0 {
+                world.one.clone()
+            } else {
+                world.two.clone()
+            };
+            let request = request.clone();
+            tokio::spawn(async move { client.create_session(request).await.unwrap().into_inner() })
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for one in asking {
+        ids.push(within(one).await.unwrap().session_id);
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 1);
+    let listed = world.one.list_sessions(list(0, "")).await.unwrap().into_inner();
+    assert_eq!(listed.sessions.len(), 1);
+    // Ten minutes later it is a request like any other.
+    world.clock.advance_ms(600_001);
+    let later = world.create(request).await;
+    assert_ne!(later.session_id, ids[0]);
+}

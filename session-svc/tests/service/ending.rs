@@ -1,0 +1,219 @@
+//! EndSession and EndSessions.
+
+use session_proto::timestamp;
+use session_proto::v1::{self, ErrorReason};
+
+use crate::support::*;
+
+#[tokio::test]
+async fn ending_is_idempotent_and_the_hint_is_for_the_holder_alone() {
+    let mut world = world().await;
+    let (first, second) = (world.create(alice()).await, world.create(alice()).await);
+    let ended = world
+        .two
+        .end_session(end(&first.session_id))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!((ended.ended, ended.id_token_hint.as_str()), (true, "hint"));
+    world.provider.wait_for_revoked("refresh-0").await;
+    let again = world
+        .one
+        .end_session(end(&first.session_id))
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!((again.ended, again.id_token_hint.as_str()), (false, ""));
+    let by = Some(v1::end_session_request::By::Handle(
+        second.session.unwrap().handle,
+    ));
+    let ended = world
+        .one
+        .end_session(v1::EndSessionRequest {
+            by,
+            cause: "operator".to_owned(),
+        })
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!((ended.ended, ended.id_token_hint.as_str()), (true, ""));
+}
+
+// conformance: B-121 B-143
+#[tokio::test]
+async fn sessions_end_by_person_by_provider_session_and_by_both() {
+    let mut world = world().await;
+    let (one, two) = (
+        world.create(alice()).await,
+        world
+            .create(v1::CreateSessionRequest {
+                provider_sid: "sid-2".to_owned(),
+                ..alice()
+            })
+            .await,
+    );
+    assert_eq!(
+        reason(world.one.end_sessions(end_all("bob", "sid-1")).await),
+        ErrorReason::ErrInvalidArgument,
+        "a provider session of somebody else ends nothing"
+    );
+    assert_eq!(
+        world
+            .one
+            .end_sessions(end_all("alice", "sid-1"))
+            .await
+            .unwrap()
+            .into_inner()
+            .ended_count,
+        1
+    );
+    assert_eq!(
+        reason(world.one.get_session(by_id(&one.session_id)).await),
+        ErrorReason::ErrMissingSession
+    );
+    let except = v1::EndSessionsRequest {
+        except_handle: two.session.unwrap().handle,
+        ..end_all("alice", "")
+    };
+    world.create(alice()).await;
+    assert_eq!(
+        world
+            .one
+            .end_sessions(except)
+            .await
+            .unwrap()
+            .into_inner()
+            .ended_count,
+        1
+    );
+    world.one.get_session(by_id(&two.session_id)).await.unwrap();
+    assert_eq!(
+        world
+            .one
+            .end_sessions(end_all("", "sid-2"))
+            .await
+            .unwrap()
+            .into_inner()
+            .ended_count,
+        1
+    );
+    let later = world
+        .create(v1::CreateSessionRequest {
+            provider_sid: "sid-2".to_owned(),
+            ..alice()
+        })
+        .await;
+    world
+        .one
+        .get_session(by_id(&later.session_id))
+        .await
+        .expect("a later login with the same sid works at once");
+}
+
+fn once(subject: &str, id: &str, request_id: &str) -> v1::EndSessionsRequest {
+    v1::EndSessionsRequest {
+        once_id: id.to_owned(),
+        once_until: Some(timestamp::from_ms(START_MS + 420_000)),
+        request_id: request_id.to_owned(),
+        ..end_all(subject, "")
+    }
+}
+
+const CALL: &str = "00000000-0000-4000-8000-000000000001";
+const REPLAY: &str = "00000000-0000-4000-8000-000000000002";
+
+// conformance: B-128
+#[tokio::test]
+async fn what_is_good_once_is_refused_at_every_replica_until_it_may_be_forgotten() {
+    let mut world = world().await;
+    world.create(alice()).await;
+    let ended = world
+        .one
+        .end_sessions(once("alice", "jti-1", CALL))
+        .await
+        .unwrap();
+    assert_eq!(ended.into_inner().ended_count, 1);
+    let kept = world.create(alice()).await;
+    for replay in [
+        once("alice", "jti-1", REPLAY),
+        once("alice", "jti-1", ""),
+        once("bob", "jti-1", REPLAY),
+    ] {
+        let refused = reason(world.two.end_sessions(replay).await);
+        assert_eq!(refused, ErrorReason::ErrRequestIdReused);
+    }
+    let repeated = world
+        .two
+        .end_sessions(once("alice", "jti-1", CALL))
+        .await
+        .unwrap();
+    assert_eq!(
+        repeated.into_inner().ended_count,
+        0,
+        "the same call again is no second use, and ends nothing more"
+    );
+    world.two.get_session(by_id(&kept.session_id)).await.unwrap();
+    world.clock.advance_ms(420_000);
+    let forgotten = world
+        .two
+        .end_sessions(once("alice", "jti-1", REPLAY))
+        .await
+        .unwrap();
+    assert_eq!(forgotten.into_inner().ended_count, 1);
+    let without_end = v1::EndSessionsRequest {
+        once_until: None,
+        ..once("alice", "jti-2", CALL)
+    };
+    assert_eq!(
+        reason(world.one.end_sessions(without_end).await),
+        ErrorReason::ErrInvalidArgument
+    );
+}
+
+#[tokio::test]
+async fn an_ending_that_was_refused_uses_nothing_up() {
+    let mut world = world().await;
+    world.create(alice()).await;
+    let of_somebody_else = v1::EndSessionsRequest {
+        provider_sid: "sid-1".to_owned(),
+        ..once("bob", "jti-1", CALL)
+    };
+    assert_eq!(
+        reason(world.one.end_sessions(of_somebody_else).await),
+        ErrorReason::ErrInvalidArgument
+    );
+    let ended = world
+        .two
+        .end_sessions(once("alice", "jti-1", REPLAY))
+        .await
+        .unwrap();
+    assert_eq!(ended.into_inner().ended_count, 1);
+}
+
+// conformance: B-129
+#[tokio::test]
+async fn a_provider_that_signs_somebody_out_does_not_take_back_what_was_granted_offline() {
+    for (scope, revoked) in [("openid offline_access", false), ("openid", true)] {
+        let mut world = world().await;
+        let mut granted = alice();
+        let tokens = granted.tokens.as_mut().unwrap();
+        tokens.scope = scope.to_owned();
+        tokens.refresh_token = "granted".to_owned();
+        world.create(granted).await;
+        let by_provider = v1::EndSessionsRequest {
+            cause: "back_channel_logout".to_owned(),
+            ..end_all("", "sid-1")
+        };
+        let ended = world.one.end_sessions(by_provider).await.unwrap();
+        assert_eq!(ended.into_inner().ended_count, 1);
+        if revoked {
+            world.provider.wait_for_revoked("granted").await;
+        } else {
+            // One that is signed out of here afterwards is taken back whatever it was granted.
+            let other = world.create(alice()).await;
+            world.one.end_session(end(&other.session_id)).await.unwrap();
+            world.provider.wait_for_revoked("refresh-0").await;
+            assert!(!world.provider.has_revoked("granted"));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! ListSessions: order, pages, and page tokens that survive what changes in between.
+
+use session_proto::v1;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn a_list_is_newest_first_and_its_pages_belong_to_one_person() {
+    let mut world = world().await;
+    let mut handles = Vec::new();
+    for _ in 0..5 {
+        handles.push(world.create(alice()).await.session.unwrap().handle);
+        world.clock.advance_ms(10);
+    }
+    handles.reverse();
+    let (mut listed, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let page = world
+            .two
+            .list_sessions(list(2, &page_token))
+            .await
+            .unwrap()
+            .into_inner();
+        listed.extend(page.sessions.into_iter().map(|session| session.handle));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+        let other = v1::ListSessionsRequest {
+            subject: "bob".to_owned(),
+            ..list(2, &page_token)
+        };
+        assert_eq!(field(world.one.list_sessions(other).await), "page_token");
+    }
+    assert_eq!(listed, handles);
+}
+
+/// All handles of Alice's list, page by page, and how many each page had.
+async fn pages(client: &mut Client, size: i32) -> (Vec<String>, Vec<usize>) {
+    let (mut handles, mut sizes, mut token) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        let page = client
+            .list_sessions(list(size, &token))
+            .await
+            .unwrap()
+            .into_inner();
+        sizes.push(page.sessions.len());
+        handles.extend(page.sessions.into_iter().map(|session| session.handle));
+        token = page.next_page_token;
+        if token.is_empty() {
+            return (handles, sizes);
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_have_fifty_sessions_unless_asked_and_never_more_than_two_hundred() {
+    let mut world = world().await;
+    for _ in 0..205 {
+        world.create(alice()).await;
+    }
+    for (size, expected) in [
+        (0, vec![50, 50, 50, 50, 5]),
+        (1_000, vec![200, 5]),
+        (200, vec![200, 5]),
+    ] {
+        let (mut handles, sizes) = pages(&mut world.one, size).await;
+        assert_eq!(sizes, expected, "{size}");
+        handles.sort();
+        handles.dedup();
+        assert_eq!(
+            handles.len(),
+            205,
+            "created in the same millisecond, each is told once"
+        );
+    }
+    assert_eq!(field(world.one.list_sessions(list(-1, "")).await), "page_size");
+}
+
+#[tokio::test]
+async fn a_page_token_survives_what_begins_and_ends_in_between_at_every_replica() {
+    let mut world = world().await;
+    let (mut ids, mut handles) = (Vec::new(), Vec::new());
+    for _ in 0..6 {
+        let created = world.create(alice()).await;
+        ids.push(created.session_id);
+        handles.push(created.session.unwrap().handle);
+        world.clock.advance_ms(10);
+    }
+    let first = world.one.list_sessions(list(2, "")).await.unwrap().into_inner();
+    assert_eq!(first.sessions.len(), 2);
+    // The last session of that page, one of the next, and a new one.
+    world.two.end_session(end(&ids[4])).await.unwrap();
+    world.two.end_session(end(&ids[2])).await.unwrap();
+    world.create(alice()).await;
+    let mut rotated = world.another(lifetime(), "cd,ab").await;
+    let next = rotated
+        .list_sessions(list(2, &first.next_page_token))
+        .await
+        .unwrap()
+        .into_inner();
+    let told: Vec<_> = next.sessions.iter().map(|session| &session.handle).collect();
+    assert_eq!(told, [&handles[3], &handles[1]]);
+    let last = rotated
+        .list_sessions(list(2, &next.next_page_token))
+        .await
+        .unwrap()
+        .into_inner();
+    let told: Vec<_> = last.sessions.iter().map(|session| &session.handle).collect();
+    assert_eq!((told, last.next_page_token.as_str()), (vec![&handles[0]], ""));
+}
+
+#[tokio::test]
+async fn a_page_of_large_sessions_ends_early_and_the_next_goes_on() {
+    let mut world = world().await;
+    // Numbers take a byte or two in a claim and eleven in a message.
+    let user = serde_json::json!({"sub": "alice", "groups": vec![1; 1_500]});
+    for _ in 0..200 {
+        let user = Some(claims(user.clone()));
+        world.create(v1::CreateSessionRequest { user, ..alice() }).await;
+        world.clock.advance_ms(1);
+    }
+    let (mut handles, sizes) = pages(&mut world.one, 200).await;
+    assert!(sizes.len() > 1 && sizes.iter().all(|size| *size > 0), "{sizes:?}");
+    handles.sort();
+    handles.dedup();
+    assert_eq!(handles.len(), 200);
+}
+
+#[tokio::test]
+async fn what_is_no_page_token_of_this_list_is_refused() {
+    let mut world = world().await;
+    for _ in 0..2 {
+        world.create(alice()).await;
+    }
+    let page = world.one.list_sessions(list(1, "")).await.unwrap().into_inner();
+    let mut forged = page.next_page_token.into_bytes();
+    forged[30] = if forged[30] == b'A' { b'B' } else { b'A' };
+    let forged = String::from_utf8(forged).unwrap();
+    for token in [forged.as_str(), "AAAA", "not base64!", "ä", &"A".repeat(2_000)] {
+        assert_eq!(
+            field(world.one.list_sessions(list(1, token)).await),
+            "page_token",
+            "{token}"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+// Every page and state in both themes and at two widths: nothing for axe to find, nothing wider than the window, nothing in
+// the console, and a picture of each in test-results/screens (not committed) to be looked at.
+// ONLY=account,sessions takes some of them.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { STATES } from "./states.mjs";
+import { assertAccessible, atRest, browserTests, signIn } from "./support.mjs";
+
+const WIDTHS = [390, 1280];
+const HEIGHT = 844;
+const TEST_MS = 90_000;
+const folder = fileURLToPath(new URL("../test-results/screens/", import.meta.url));
+const wanted = process.env.ONLY?.split(",");
+mkdirSync(folder, { recursive: true });
+
+const { stack: start, window } = browserTests();
+
+/** The cookies of somebody who has signed in, once for all states. */
+let cookies;
+async function signedIn(stack) {
+  if (!cookies) {
+    const { page, context } = await window(stack);
+    await signIn(page, stack);
+    cookies = await context.storageState();
+  }
+  return cookies;
+}
+
+for (const [name, state] of Object.entries(STATES)) {
+  if (wanted && !wanted.includes(name)) continue;
+  test(`${name}: accessible, in its place and quiet, in both themes and widths`, {
+    timeout: TEST_MS,
+  }, async () => {
+    const stack = await start();
+    for (let others = 0; others < (state.others ?? 0); others += 1)
+      await signIn((await window(stack)).page, stack);
+    const { page, expects } = await window(stack, {
+      viewport: { width: WIDTHS[0], height: HEIGHT },
+      reducedMotion: "reduce",
+      ...(state.signedIn && { storageState: await signedIn(stack) }),
+      ...state.options,
+    });
+    expects(...(state.noise ?? []));
+    await state.go(page, stack);
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      for (const width of WIDTHS) {
+        await page.setViewportSize({ width, height: HEIGHT });
+        await atRest(page);
+        await page.screenshot({ path: `${folder}${name}-${colorScheme}-${width}.png`, fullPage: true });
+        const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        assert.equal(wider, 0, `scrolls sideways at ${width}`);
+      }
+      await assertAccessible(page, `${name}, ${colorScheme}`);
+    }
+  });
+}

@@ -1,0 +1,340 @@
+// Every page and every state a person can meet, and how to get there on the real stack. Where the real thing cannot be
+// brought about at will (a name of a hundred letters, an answer that never comes), the answer alone is replaced.
+const ME = "**/api/auth/me*";
+const RPC = "**/session.v1.BrowserSessionService/*";
+const CURRENT = "**/session.v1.BrowserSessionService/GetCurrentSession";
+
+export const LONG_NAME =
+  "Wolfeschlegelsteinhausenbergerdorff-Featherstonehaugh Adolph Blaine Charles David Earl Frederick Gerald";
+export const ARABIC_NAME = "محمد بن موسى الخوارزمي";
+
+/** A profile in place of the one of whoever is signed in. */
+export const pretend = (page, claims) =>
+  page.route(ME, (route) =>
+    route.fulfill({
+      status: 200,
+      contentType: "application/json",
+      body: JSON.stringify({ sub: "somebody", ...claims }),
+    }),
+  );
+
+const unavailable = {
+  status: 503,
+  contentType: "application/json",
+  headers: { "x-request-id": "01JD0Z5T2N3V" },
+  body: '{"error":"ERR_SESSION_SERVICE_UNAVAILABLE"}',
+};
+
+const varint = (value) => {
+  const bytes = [];
+  for (let left = BigInt(value); ; left >>= 7n) {
+    if (left < 128n) return [...bytes, Number(left)];
+    bytes.push(Number(left & 127n) | 128);
+  }
+};
+const field = (number, content) => [(number << 3) | 2, ...varint(content.length), ...content];
+const moment = (seconds) => [8, ...varint(seconds)];
+/** An answer that is well formed and makes no sense: the session began in the year 30 million. */
+const ABSURD = (() => {
+  const message = field(1, [
+    ...field(11, moment(1_000_000_000_000_000n)),
+    ...field(13, moment(1_000_000_000_000_000n)),
+  ]);
+  const frame = (flag, bytes) => [flag, 0, 0, bytes.length >> 8, bytes.length & 255, ...bytes];
+  return Buffer.from([...frame(0, message), ...frame(0x80, [...Buffer.from("grpc-status: 0\r\n")])]);
+})();
+export const absurdAnswer = (page, options) =>
+  page.route(
+    CURRENT,
+    (route) => route.fulfill({ status: 200, contentType: "application/grpc-web+proto", body: ABSURD }),
+    options,
+  );
+
+const main = (page) => page.getByRole("main");
+const heading = (page) => page.getByRole("heading", { level: 1 }).waitFor();
+const dialog = (page) => page.getByRole("alertdialog").waitFor();
+const details = (page) => page.getByText("Signed out at the latest").first().waitFor();
+async function account(page) {
+  await page.goto("/account");
+  await details(page);
+}
+
+/** name → how to get there, whether somebody is signed in, what the console may say about what was provoked. */
+export const STATES = {
+  "home-signed-out": {
+    go: async (page) => {
+      await page.goto("/");
+      await main(page).getByRole("link", { name: "Sign in" }).waitFor();
+    },
+  },
+  "home-unknown": {
+    noise: [/status of 503/],
+    go: async (page) => {
+      await page.route(ME, (route) => route.fulfill(unavailable));
+      await page.goto("/");
+      await main(page).getByRole("button", { name: "Try again" }).waitFor();
+    },
+  },
+  "home-checking": {
+    go: async (page) => {
+      await page.route(ME, () => {});
+      await page.goto("/");
+      await main(page).getByRole("status").waitFor();
+    },
+  },
+  "signed-out": {
+    go: async (page) => {
+      await page.goto("/signed-out");
+      await page.getByRole("heading", { name: "You are signed out." }).waitFor();
+    },
+  },
+  "sign-in-error": {
+    go: async (page) => {
+      await page.goto("/sign-in-error?error=access_denied&request_id=01JD0Z5T2N3V");
+      await heading(page);
+    },
+  },
+  "not-found": {
+    go: async (page) => {
+      await page.goto("/nowhere/at/all");
+      await heading(page);
+    },
+  },
+  "came-back-without-session": {
+    go: async (page) => {
+      await page.goto("/signed-out");
+      await heading(page);
+      await page.evaluate(() => {
+        sessionStorage.setItem("session.sign-in-sent-at", String(Date.now()));
+        history.pushState(null, "", "/account");
+      });
+      await dialog(page);
+    },
+  },
+  home: {
+    signedIn: true,
+    go: async (page) => {
+      await page.goto("/");
+      await page.getByText("You are signed in.").waitFor();
+    },
+  },
+  "signed-out-but-not": {
+    signedIn: true,
+    go: async (page) => {
+      await page.goto("/signed-out");
+      await page.getByRole("heading", { name: "You are still signed in." }).waitFor();
+    },
+  },
+  account: { signedIn: true, go: account },
+  "account-claims": {
+    signedIn: true,
+    go: async (page) => {
+      await account(page);
+      await page.getByRole("button", { name: "Show claims" }).click();
+      await page.getByText('"sub"').waitFor();
+    },
+  },
+  "account-refreshed": {
+    signedIn: true,
+    go: async (page) => {
+      await account(page);
+      await page.getByRole("button", { name: "Refresh from provider" }).click();
+      await page.getByText("Your profile is up to date.").waitFor();
+    },
+  },
+  "account-checking": {
+    signedIn: true,
+    go: async (page) => {
+      await page.route(ME, () => {});
+      await page.goto("/account");
+      await main(page).getByRole("status").waitFor();
+    },
+  },
+  "account-loading": {
+    signedIn: true,
+    go: async (page) => {
+      await page.route(RPC, () => {});
+      await page.goto("/account");
+      await main(page).getByRole("status").waitFor();
+    },
+  },
+  "account-failed": {
+    signedIn: true,
+    noise: [/status of 500/],
+    go: async (page) => {
+      await page.route(RPC, (route) => route.fulfill({ status: 500, body: "" }));
+      await page.goto("/account");
+      await page.getByText("could not be loaded").waitFor();
+    },
+  },
+  "account-down": {
+    signedIn: true,
+    noise: [/status of 503/],
+    go: async (page) => {
+      await account(page);
+      await page.route(ME, (route) => route.fulfill(unavailable));
+      await page.getByRole("button", { name: "Refresh from provider" }).click();
+      await page.getByText("The service is not answering").waitFor();
+      await page.getByText("Your profile could not be refreshed").waitFor();
+    },
+  },
+  "account-down-at-start": {
+    signedIn: true,
+    noise: [/status of 503/],
+    go: async (page) => {
+      await page.route(ME, (route) => route.fulfill(unavailable));
+      await page.goto("/account");
+      await page.getByRole("heading", { name: "We cannot reach your account" }).waitFor();
+    },
+  },
+  "account-offline": {
+    signedIn: true,
+    noise: [/ERR_INTERNET_DISCONNECTED/],
+    go: async (page) => {
+      await account(page);
+      await page.context().setOffline(true);
+      await page.getByText("You are offline").waitFor();
+    },
+  },
+  "account-long-name": {
+    signedIn: true,
+    go: async (page) => {
+      await pretend(page, {
+        name: LONG_NAME,
+        email: `${LONG_NAME.replaceAll(" ", ".").toLowerCase()}@a-rather-long-domain-name.example.test`,
+        org_name: LONG_NAME,
+      });
+      await account(page);
+    },
+  },
+  "account-rtl-name": {
+    signedIn: true,
+    go: async (page) => {
+      await pretend(page, { name: ARABIC_NAME, email: "khwarizmi@example.test", email_verified: true });
+      await account(page);
+    },
+  },
+  "account-missing-picture": {
+    signedIn: true,
+    noise: [/status of 404/],
+    go: async (page) => {
+      await pretend(page, { name: "Ada Lovelace", email: "ada@example.test", picture: "/assets/nobody.png" });
+      await account(page);
+      await page.getByText("AL").first().waitFor();
+    },
+  },
+  "account-bare": {
+    signedIn: true,
+    go: async (page) => {
+      await pretend(page, {});
+      await account(page);
+    },
+  },
+  crash: {
+    signedIn: true,
+    noise: [/RangeError|Invalid time value/],
+    go: async (page) => {
+      await absurdAnswer(page);
+      await page.goto("/account");
+      await page.getByRole("heading", { name: "This page broke." }).waitFor();
+    },
+  },
+  sessions: {
+    signedIn: true,
+    go: async (page) => {
+      await page.goto("/account/sessions");
+      await page.getByText("This browser").waitFor();
+    },
+  },
+  "sessions-loading": {
+    signedIn: true,
+    go: async (page) => {
+      await page.route(RPC, () => {});
+      await page.goto("/account/sessions");
+      await main(page).getByRole("status").waitFor();
+    },
+  },
+  "sessions-failed": {
+    signedIn: true,
+    noise: [/status of 500/],
+    go: async (page) => {
+      await page.route(RPC, (route) => route.fulfill({ status: 500, body: "" }));
+      await page.goto("/account/sessions");
+      await page.getByText("Your sessions could not be loaded").waitFor();
+    },
+  },
+  "sessions-ask": {
+    signedIn: true,
+    others: 2,
+    go: async (page) => {
+      await page.goto("/account/sessions");
+      await page.getByRole("button", { name: "Sign out everywhere else" }).click();
+      await dialog(page);
+    },
+  },
+  session: {
+    signedIn: true,
+    go: async (page) => {
+      await page.goto("/account/session");
+      await page.getByText("What you have allowed").waitFor();
+    },
+  },
+  "session-stayed": {
+    signedIn: true,
+    go: async (page) => {
+      await page.goto("/account/session");
+      await page.getByRole("button", { name: "Stay signed in" }).click();
+      await page.getByText(/You stay signed in until/).waitFor();
+    },
+  },
+  ended: {
+    signedIn: true,
+    go: async (page) => {
+      await account(page);
+      await page.route(ME, (route) => route.fulfill({ status: 204 }));
+      await page.getByRole("button", { name: "Refresh from provider" }).click();
+      await dialog(page);
+    },
+  },
+};
+
+/** The same pages in the language that runs from right to left; what they say is found by its place, not by its words. */
+const ARABIC = { options: { locale: "ar" } };
+const inArabic = (path, ready) => async (page) => {
+  await page.goto(path);
+  await page.locator("html[dir=rtl][lang=ar]").waitFor();
+  await ready(page);
+};
+Object.assign(STATES, {
+  "ar-home": { ...ARABIC, go: inArabic("/", (page) => main(page).getByRole("link").first().waitFor()) },
+  "ar-sign-in-error": {
+    ...ARABIC,
+    go: inArabic("/sign-in-error?error=login_required&request_id=01JD0Z5T2N3V", heading),
+  },
+  "ar-account": {
+    ...ARABIC,
+    signedIn: true,
+    go: inArabic("/account", (page) => main(page).locator("time").first().waitFor()),
+  },
+  "ar-sessions": {
+    ...ARABIC,
+    signedIn: true,
+    others: 2,
+    go: inArabic("/account/sessions", (page) => main(page).locator("time").first().waitFor()),
+  },
+  "ar-session": {
+    ...ARABIC,
+    signedIn: true,
+    go: inArabic("/account/session", (page) => main(page).locator("code").first().waitFor()),
+  },
+  "ar-ended": {
+    ...ARABIC,
+    signedIn: true,
+    go: async (page) => {
+      await inArabic("/account", (ready) => main(ready).locator("time").first().waitFor())(page);
+      await page.route(ME, (route) => route.fulfill({ status: 204 }));
+      await main(page).getByRole("button").first().click();
+      await dialog(page);
+    },
+  },
+});

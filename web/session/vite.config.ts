@@ -1,0 +1,25 @@
+/** The session library, from `src/session`: one module per file, so that a bundler drops what an app does not use. */
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vite";
+
+const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  root: at("."),
+  publicDir: false,
+  build: {
+    target: "es2022",
+    outDir: at("dist"),
+    emptyOutDir: true,
+    minify: false,
+    lib: { entry: at("../src/session/index.ts"), formats: ["es"] },
+    rolldownOptions: {
+      external: [/^react($|\/)/],
+      output: {
+        preserveModules: true,
+        preserveModulesRoot: at("../src/session"),
+        entryFileNames: "[name].js",
+      },
+    },
+  },
+});

@@ -1,0 +1,14 @@
+import { useCallback } from "react";
+import { useSessionStore } from "./SessionProvider";
+import { LOGOUT_PATH } from "./sign-in";
+
+/** Signs out: here and in every other tab at once, then at the edge, which ends the session and the provider's. */
+export function useSignOut(leave: (url: string) => void = toPage): () => void {
+  const store = useSessionStore();
+  return useCallback(() => {
+    store.signingOut();
+    leave(LOGOUT_PATH);
+  }, [store, leave]);
+}
+
+const toPage = (url: string) => window.location.assign(url);
