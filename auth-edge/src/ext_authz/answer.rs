@@ -96,7 +96,8 @@ fn set(name: &HeaderName, value: &HeaderValue, action: HeaderAppendAction) -> Op
             key: name.as_str().to_owned(),
             value: value.to_str().ok()?.to_owned(),
         }),
-        append: (action == HeaderAppendAction::AppendIfExistsOrAdd).then_some(true),
+        // Deprecated; where it is there, Envoy heeds it instead and joins cookies by commas.
+        append: None,
         append_action: action.into(),
     })
 }

@@ -4,6 +4,8 @@
 //! ours leaves; no upstream sets a cookie of ours; hop-by-hop headers, also those a client names in `Connection`, are
 //! removed before ours are added, so that no client can have ours removed (RFC 9110, section 7.6.1).
 
+use std::borrow::Cow;
+
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::Passed;
@@ -43,20 +45,39 @@ const IDENTITY: [&str; 5] = [
     "x-forwarded-access-token",
 ];
 
-/// Whether a header says who somebody is, case and `_`/`-` folded.
-pub(crate) fn is_identity(name: &HeaderName) -> bool {
-    let folded = name.as_str().replace('_', "-");
-    folded.starts_with("x-auth-") || IDENTITY.contains(&folded.as_str())
+/// A name as applications read it that make variables of header names (CGI, WSGI, PHP): whatever is neither letter nor
+/// digit is the same to them. Header names are lower case already.
+fn folded(name: &HeaderName) -> Cow<'_, str> {
+    let other = |byte: u8| byte != b'-' && !byte.is_ascii_alphanumeric();
+    if name.as_str().bytes().any(other) {
+        Cow::Owned(
+            name.as_str()
+                .replace(|character: char| !character.is_ascii_alphanumeric(), "-"),
+        )
+    } else {
+        Cow::Borrowed(name.as_str())
+    }
 }
 
-/// Whether a client may not send a header of this name on, case and `_`/`-` folded.
+/// Whether a header says who somebody is, in whatever spelling.
+pub(crate) fn is_identity(name: &HeaderName) -> bool {
+    let folded = folded(name);
+    folded.starts_with("x-auth-") || IDENTITY.contains(&folded.as_ref())
+}
+
+/// Whether a client may not send a header of this name on, in whatever spelling.
 fn is_ours_to_tell(name: &HeaderName) -> bool {
-    // Header names are lower case already.
-    let folded = name.as_str().replace('_', "-");
+    let folded = folded(name);
     folded.starts_with("x-auth-")
         || folded.starts_with("x-forwarded-")
-        || IDENTITY.contains(&folded.as_str())
-        || TOLD_BY_US.contains(&folded.as_str())
+        || TOLD_BY_US.contains(&folded.as_ref())
+        || is_alias(&folded, name)
+}
+
+/// Whether a name becomes one that frames the message once it is folded.
+fn is_alias(folded: &str, name: &HeaderName) -> bool {
+    let frames = |framing: &HeaderName| framing.as_str() == folded && framing != name;
+    frames(&header::CONTENT_LENGTH) || HOP_BY_HOP.iter().any(frames)
 }
 
 /// Removes hop-by-hop headers and those named in `Connection`.
@@ -228,6 +249,17 @@ mod tests {
             "x_forwarded_access_token",
             "X-Forwarded-For",
             "x_forwarded_for",
+            "x.auth.subject",
+            "X-Auth.Session",
+            "X~Auth!Assertion",
+            "X.Forwarded.User",
+            "x_forwarded.email",
+            "X+Original^URL",
+            "X-Forwarded_Anything",
+            "X_Request_ID",
+            "Transfer_Encoding",
+            "content.length",
+            "Keep_Alive",
             "X-Real-IP",
             "X_Original_URL",
             "Forwarded",

@@ -5,7 +5,7 @@ use reqwest::Method;
 use crate::gateway::Gateway;
 
 /// Identity headers as clients spell them.
-const IDENTITY: [&str; 14] = [
+const IDENTITY: [&str; 18] = [
     "X-Auth-Subject",
     "x_auth_subject",
     "X-AUTH_Subject",
@@ -20,6 +20,10 @@ const IDENTITY: [&str; 14] = [
     "X-Forwarded-Preferred-Username",
     "x_forwarded_preferred_username",
     "X-Forwarded-Access-Token",
+    "X.Auth.Subject",
+    "x-auth.session",
+    "X~Auth~Assertion",
+    "x.forwarded_user",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

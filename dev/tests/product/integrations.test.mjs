@@ -1,7 +1,7 @@
-// The configurations in docs/integrations with the real programs from Debian: only addresses and ports are replaced.
+// The configurations in docs/integrations with the real programs, from Debian and PyPI: only addresses and ports are replaced.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,22 @@ import { Client, request } from './client.mjs';
 
 const UNAUTHORIZED = '{"error":"not_authenticated","description":"The user does not have an active session or is not authenticated"}';
 const PERSON = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' };
-const SPOOFED = { 'x-auth-subject': 'admin', 'x-auth-session': 'admin', 'x-auth-assertion': 'admin', 'x-forwarded-user': 'admin', 'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+const SPOOFED = {
+  'x-auth-subject': 'admin', 'x-auth-session': 'admin', 'x-auth-assertion': 'admin',
+  'x-forwarded-user': 'admin', 'x-forwarded-email': 'admin', 'x-forwarded-groups': 'admin', 'x-forwarded-preferred-username': 'admin', 'x-forwarded-access-token': 'admin',
+  'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', 'x-forwarded-uri': '/evil', 'x-original-url': '/evil',
+};
+
+/** What applications read as identity that fold names, as CGI, WSGI and PHP do. */
+const FOLDED = [
+  'x.auth.subject', 'X-Auth.Session', 'X.Forwarded.User', 'X-Forwarded.Email', 'X-Forwarded-Preferred.Username',
+  'x_auth_subject', 'X-AUTH_Subject', 'X_Auth-Session', 'x-auth_assertion', 'x_forwarded_user', 'X-Forwarded_Email', 'X_Forwarded-Groups', 'X-Forwarded-Preferred_Username', 'x_forwarded-access_token',
+];
+/** What programs read differently that look for "/api/auth/" at the start; none of it is for the application without a session. */
+const CONFUSING = [
+  '/api/auth/../orders', '/api/auth/%2e%2e/orders', '/api/auth/..%2forders', '/api/auth/..%2f..%2forders', '/api/auth/..;/orders', '/api/auth/..%5corders', '/api/auth//../../orders',
+  '//api/auth/../orders', '/api/auth%2f..%2forders', '/api/auth/%252e%252e/orders', '/API/AUTH/../orders', '/orders#/api/auth/', '/orders?/api/auth/', '/orders/%2e%2e/api/auth/../orders', '/x/../orders', '/orders%00/api/auth/',
+];
 
 /** A program that runs until it is stopped by its id. */
 class Program {
@@ -52,11 +67,18 @@ function configuration(folder, name, replaced) {
   return file;
 }
 
+const FROM_PYPI = join(ROOT, '.cache/proxies/bin');
+
 /** An application that says what it got. */
 async function application() {
-  const server = http.createServer((asked, answer) => answer.end(JSON.stringify({ url: asked.url, method: asked.method, headers: asked.headers })));
+  const app = { asked: 0 };
+  const server = http.createServer((asked, answer) => {
+    app.asked += 1;
+    answer.setHeader('set-cookie', 'theme=dark; Path=/');
+    answer.end(JSON.stringify({ url: asked.url, method: asked.method, headers: asked.headers }));
+  });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { port: server.address().port, stop: () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }) };
+  return Object.assign(app, { port: server.address().port, stop: () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }) });
 }
 
 const START = {
@@ -66,6 +88,19 @@ const START = {
   caddy: (folder, ports) => new Program('caddy', ['run', '--adapter', 'caddyfile', '--config', configuration(folder, 'Caddyfile', {
     '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`,
   })], { env: { ...process.env, HOME: folder } }),
+  haproxy: (folder, ports) => {
+    copyFileSync(join(ROOT, 'docs/integrations/haproxy-check.lua'), join(folder, 'haproxy-check.lua'));
+    return new Program('haproxy', ['-db', '-f', configuration(folder, 'haproxy-check.cfg', {
+      '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`,
+    })], { cwd: folder });
+  },
+  traefik: (folder, ports) => {
+    configuration(folder, 'traefik-dynamic.yml', { '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}` });
+    return new Program(join(FROM_PYPI, 'traefik'), [`--configFile=${configuration(folder, 'traefik.yml', { '127.0.0.1:8080': `127.0.0.1:${ports.front}` })}`], { cwd: folder });
+  },
+  envoy: (folder, ports) => new Program(join(FROM_PYPI, 'envoy'), ['--concurrency', '1', '--disable-hot-restart', '--log-level', 'warn', '-c', configuration(folder, 'envoy.yaml', {
+    'port_value: 8080': `port_value: ${ports.front}`, 'port_value: 3000': `port_value: ${ports.edge}`, 'port_value: 3001': `port_value: ${ports.extAuthz}`, 'port_value: 9080': `port_value: ${ports.application}`,
+  })], { cwd: folder }),
 };
 
 for (const name of Object.keys(START)) {
@@ -74,12 +109,14 @@ for (const name of Object.keys(START)) {
     let [stack, app, program, url] = [];
 
     before(async () => {
-      const front = await freePort();
+      const [front, extAuthz] = [await freePort(), await freePort()];
       url = `http://127.0.0.1:${front}`;
       app = await application();
-      stack = await startStack({ publicUrl: url, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1' } });
+      stack = await startStack({ publicUrl: url, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
       const edge = Number(new URL(stack.edgeUrls[0]).port);
-      program = await START[name](folder, { front, edge, application: app.port }).listening(front);
+      program = await START[name](folder, { front, edge, extAuthz, application: app.port }).listening(front);
+      // Traefik listens before it has read its routes.
+      await until(20_000, async () => (await request(`${url}/`)).status !== 404, () => `${name} knows no way: ${program.log}`);
     });
 
     after(async () => {
@@ -123,7 +160,58 @@ for (const name of Object.keys(START)) {
     });
 
     test('an identity without a session is nobody', async () => {
+      const before = app.asked;
       assert.equal((await request(`${url}/orders`, { headers: { ...SPOOFED, accept: 'application/json' } })).status, 401);
+      assert.equal(app.asked, before);
+    });
+
+    test('no identity comes by another spelling of its name', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      for (const header of FOLDED) {
+        const answer = await client.fetch(`${url}/orders`, { headers: { [header]: 'admin' } });
+        assert.equal(answer.status, name === 'envoy' && header.includes('_') ? 400 : 200, `${header}: ${answer.text}`);
+        assert.ok(!answer.text.includes('admin'), `${header}: ${answer.text}`);
+      }
+    });
+
+    test('no spelling of a path brings a stranger to the application', async () => {
+      const before = app.asked;
+      for (const path of CONFUSING) {
+        const status = await new Promise((resolve, reject) => {
+          const asked = http.request({ host: '127.0.0.1', port: new URL(url).port, path, agent: false, headers: { accept: 'application/json' } }, (answer) => {
+            answer.resume().on('end', () => resolve(answer.statusCode));
+          });
+          asked.on('error', reject).end();
+        });
+        assert.ok(status >= 300, `${path}: ${status}`);
+        assert.equal(app.asked, before, path);
+      }
+    });
+
+    test('the renewed cookie reaches the browser', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      const answer = await client.fetch(`${url}/orders`);
+      const names = answer.headers.getSetCookie().map((line) => line.split('=')[0]);
+      assert.deepEqual(names.sort(), ['session', 'theme'], 'each in a line of its own');
+    });
+
+    test('an edge that cannot ask, or be asked, lets nobody in and signs nobody out', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      const before = app.asked;
+      const expected = name === 'nginx' ? 500 : 503;
+      for (const down of ['session', 'edge']) {
+        await stack.kill(down);
+        const answer = await client.fetch(`${url}/orders`, { headers: PERSON });
+        if (down === 'session') assert.equal(answer.status, expected, answer.text);
+        else assert.ok(answer.status >= 500, `${answer.status}`);
+        assert.deepEqual(answer.headers.getSetCookie(), []);
+        assert.equal(app.asked, before);
+        await stack.start(down);
+      }
+      await until(20_000, async () => (await client.fetch(`${url}/orders`)).status === 200, () => 'it never recovers');
     });
   });
 }
