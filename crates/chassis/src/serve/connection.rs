@@ -1,0 +1,255 @@
+//! One connection from its handshake to its end.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{StatusCode, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::Peer;
+use super::progress::{Counted, Progress, abandoned, may_stop};
+use crate::tls::{PeerCertificate, ServerTls};
+
+/// A browser sends its headers in one packet; ten seconds are for the slowest network, not for a slowloris.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A TLS handshake takes two round trips.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// All headers together: several cookies of 4 KiB, as browsers send them, and room for the rest.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// Streams of one HTTP/2 connection at once: a service's connection carries many calls, a browser's a hundred.
+const STREAMS_MAX: u32 = 1024;
+
+/// Streams a peer may open and reset before they are accepted (the rapid-reset attack).
+const PENDING_RESETS_MAX: usize = 64;
+
+/// An idle HTTP/2 connection is asked so often whether it is alive.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// An HTTP/2 connection that does not answer for so long is dead.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What is in flight on a connection whose certificate is not believed any more may take so long: as long as a short call
+/// may, while streams are told to end.
+const DISBELIEVED_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whoever opens a connection asks within a few round trips; what has to end waits so long for the first request.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection over which nothing has moved for so long has no request on its way: whoever uses it a lot asks sooner.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// What is known of a connection before its first request.
+pub(super) struct Opened {
+    pub(super) peer: Peer,
+    pub(super) certificate: Option<PeerCertificate>,
+    pub(super) draining: CancellationToken,
+}
+
+/// Serves a connection over TLS, while the certificate it was opened with is believed.
+pub(super) async fn secured(stream: TcpStream, mut opened: Opened, router: Router, tls: &ServerTls) {
+    let accepting = TlsAcceptor::from(tls.current()).accept(stream);
+    // A failed handshake is the client's affair; it is told on the wire and worth no record here.
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting).await else {
+        return;
+    };
+    let shown = stream.get_ref().1.peer_certificates();
+    let chain: Option<Vec<CertificateDer<'static>>> =
+        shown.map(|chain| chain.iter().map(|one| one.clone().into_owned()).collect());
+    let Some(chain) = chain else {
+        return plain(stream, opened, router).await;
+    };
+    // A resumed session shows a certificate that was verified then, not now.
+    if !tls.believes(&chain) {
+        return;
+    }
+    opened.certificate = chain.first().map(PeerCertificate::of);
+    connection(stream, opened, router, tls.disbelieves(&chain)).await;
+}
+
+/// Serves a connection on which nobody shows who they are.
+pub(super) async fn plain<S>(stream: S, opened: Opened, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    connection(stream, opened, router, std::future::pending()).await;
+}
+
+async fn connection<S>(stream: S, opened: Opened, router: Router, disbelieved: impl Future<Output = ()>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (stream, progress) = Counted::of(stream);
+    let asked = progress.clone();
+    let (peer, certificate) = (opened.peer, opened.certificate.clone());
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        asked.request_came(request.version());
+        request.extensions_mut().insert(peer);
+        if let Some(certificate) = &certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
+        answer(request, router.clone(), asked.clone())
+    });
+    let builder = protocols();
+    let mut serving = pin!(
+        builder
+            .serve_connection_with_upgrades(TokioIo::new(stream), service)
+            .into_owned()
+    );
+    tokio::select! {
+        served = serving.as_mut() => return told(served),
+        () = abandoned(&progress, HEADER_READ_TIMEOUT) => return,
+        () = opened.draining.cancelled() => {}
+        () = disbelieved => {
+            if let Some(certificate) = &opened.certificate {
+                certificate.disbelieved.cancel();
+            }
+            serving.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(DISBELIEVED_TIMEOUT, serving.as_mut()).await;
+            return;
+        }
+    }
+    progress.end_with_next_answer();
+    tokio::select! {
+        served = serving.as_mut() => return told(served),
+        () = may_stop(&progress, FIRST_REQUEST_TIMEOUT, QUIET) => serving.as_mut().graceful_shutdown(),
+    }
+    told(serving.await);
+}
+
+/// The router's answer, which over HTTP/1.1 says whether it is the connection's last: over HTTP/2 the connection says so.
+async fn answer(
+    request: hyper::Request<Incoming>,
+    mut router: Router,
+    progress: Progress,
+) -> Result<Response, Infallible> {
+    let version = request.version();
+    let request: Request = request.map(Body::new);
+    let mut response = tower_service::Service::call(&mut router, request).await?;
+    if progress.ends_with_next_answer()
+        && version < Version::HTTP_2
+        && response.status() != StatusCode::SWITCHING_PROTOCOLS
+    {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
+}
+
+/// A connection that breaks is the client's affair; what a request did has its own record.
+fn told(served: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = served {
+        tracing::debug!(error = &*error, "a connection ended early");
+    }
+}
+
+/// HTTP/1.1 and HTTP/2, bounded.
+fn protocols() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_TIMEOUT)
+        .max_buf_size(HEADER_BYTES_MAX)
+        .half_close(false);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .enable_connect_protocol();
+    builder
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
+
+    /// A client's end of a connection, and what begins the end of the other one.
+    fn connected() -> (DuplexStream, CancellationToken) {
+        let (client, server) = tokio::io::duplex(4096);
+        let draining = CancellationToken::new();
+        let opened = Opened {
+            peer: Peer(([127, 0, 0, 1], 1).into()),
+            certificate: None,
+            draining: draining.clone(),
+        };
+        let router = Router::new().route("/", get(|| async { "answered" }));
+        tokio::spawn(plain(server, opened, router));
+        (client, draining)
+    }
+
+    async fn ask(client: &mut DuplexStream) -> String {
+        client.write_all(REQUEST).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"answered") {
+            assert_ne!(
+                client.read_buf(&mut answer).await.unwrap(),
+                0,
+                "closed without an answer"
+            );
+        }
+        String::from_utf8(answer).unwrap()
+    }
+
+    async fn is_closed(client: &mut DuplexStream) -> bool {
+        client.read(&mut [0]).await.unwrap() == 0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_was_just_opened_gets_its_first_answer_while_draining() {
+        let (mut client, draining) = connected();
+        draining.cancel();
+        tokio::time::sleep(FIRST_REQUEST_TIMEOUT - Duration::from_millis(1)).await;
+        assert!(ask(&mut client).await.contains("connection: close\r\n"));
+        assert!(is_closed(&mut client).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_kept_is_told_with_its_next_answer_that_it_ends() {
+        let (mut client, draining) = connected();
+        for _ in 0..2 {
+            assert!(!ask(&mut client).await.contains("connection:"));
+        }
+        draining.cancel();
+        tokio::time::sleep(QUIET - Duration::from_millis(1)).await;
+        assert!(ask(&mut client).await.contains("connection: close\r\n"));
+        assert!(is_closed(&mut client).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_nobody_uses_is_closed_while_draining() {
+        let (mut client, draining) = connected();
+        ask(&mut client).await;
+        draining.cancel();
+        let began = Instant::now();
+        assert!(is_closed(&mut client).await);
+        assert_eq!(began.elapsed(), QUIET);
+    }
+}
