@@ -1,15 +1,20 @@
 //! Log records: one line each, JSON for machines, plain for a terminal.
 //!
 //! JSON escapes field values; the plain format does not, so its control characters are replaced on the way out, and
-//! nothing a client sends begins a record of its own.
+//! nothing a client sends begins a record of its own. No request waits for a record to be written (`queue`).
+
+mod queue;
 
 use std::io::{self, IsTerminal as _, Write};
 
+use tracing::Metadata;
 use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+
+pub use self::queue::Queue;
 
 use crate::settings::Reader;
 use crate::traces::Traces;
@@ -56,8 +61,9 @@ impl LogSettings {
     }
 }
 
-/// Starts writing records to standard output, and spans to `traces` if there are any. Later calls change nothing.
-pub fn init(settings: &LogSettings, traces: Option<&Traces>) {
+/// Starts writing records to standard output by way of `queue`, and spans to `traces` if there are any. Later calls change
+/// nothing.
+pub fn init(settings: &LogSettings, queue: Queue, traces: Option<&Traces>) {
     let filter = EnvFilter::try_new(&settings.filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let records = match settings.format {
         Format::Json => fmt::layer()
@@ -66,12 +72,13 @@ pub fn init(settings: &LogSettings, traces: Option<&Traces>) {
             .with_current_span(false)
             .with_span_list(false)
             .fmt_fields(Unwritten)
+            .with_writer(queue)
             .boxed(),
         Format::Pretty => fmt::layer()
             .with_target(false)
             .compact()
             .with_ansi(false)
-            .with_writer(|| OneLine(io::stdout()))
+            .with_writer(OneLine(queue))
             .boxed(),
     };
     let spans = traces.map(Traces::layer);
@@ -94,6 +101,18 @@ impl<'writer> FormatFields<'writer> for Unwritten {
 
 /// Writes each record, which arrives in one piece, as one line.
 struct OneLine<W>(W);
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for OneLine<M> {
+    type Writer = OneLine<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        OneLine(self.0.make_writer())
+    }
+
+    fn make_writer_for(&'a self, record: &Metadata<'_>) -> Self::Writer {
+        OneLine(self.0.make_writer_for(record))
+    }
+}
 
 impl<W: Write> Write for OneLine<W> {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::SystemClock;
-use crate::logs::{self, LogSettings};
+use crate::logs::{self, LogSettings, Queue};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, Schedulers, Workers};
 use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, given, markdown};
@@ -27,6 +27,9 @@ const EXIT_FAILURE: u8 = 1;
 
 /// What a service may take after its listeners have drained, still below the 30 s Kubernetes grants by default.
 const DRAIN_MARGIN: Duration = Duration::from_secs(2);
+
+/// The last records are waited for no longer than this: whoever does not read them will not begin to.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The settings every program has.
 struct Process {
@@ -102,22 +105,31 @@ where
         Ok(schedulers) => schedulers,
         Err(error) => return failed(service, &error),
     };
+    let records = match Queue::start(std::io::stdout()) {
+        Ok(records) => records,
+        Err(error) => return failed(service, &error),
+    };
     let exit = schedulers.block_on(async {
         let traces = process
             .traces
             .as_deref()
             .and_then(|endpoint| Traces::start(service.name, endpoint));
-        logs::init(&process.logs, traces.as_ref());
+        logs::init(&process.logs, records.clone(), traces.as_ref());
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
-        let outcome = Box::pin(supervise(service, process, schedulers.workers(), settings, run)).await;
+        let means = Means {
+            workers: schedulers.workers(),
+            records: records.clone(),
+        };
+        let outcome = Box::pin(supervise(service, process, means, settings, run)).await;
         if let Some(traces) = traces {
             let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
         }
         outcome
     });
     schedulers.stop();
+    records.flush(FLUSH_TIMEOUT);
     exit
 }
 
@@ -145,10 +157,16 @@ fn told_wrong(service: &Service, wrong: &Wrong) -> ExitCode {
     ExitCode::from(EXIT_CONFIG)
 }
 
+/// What a service runs on.
+struct Means {
+    workers: Workers,
+    records: Queue,
+}
+
 async fn supervise<S, E, F>(
     service: &'static Service,
     process: Process,
-    workers: Workers,
+    means: Means,
     settings: S,
     run: impl FnOnce(S, Runtime) -> F,
 ) -> ExitCode
@@ -156,7 +174,11 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
-    let registry = match metrics::registry(service.name) {
+    let registry = metrics::registry(service.name).and_then(|registry| {
+        means.records.register(&registry)?;
+        Ok(registry)
+    });
+    let registry = match registry {
         Ok(registry) => registry,
         Err(error) => return failed(service, &error),
     };
@@ -165,7 +187,7 @@ where
         shutdown: CancellationToken::new(),
         readiness: Readiness::new(),
         metrics: registry,
-        workers,
+        workers: means.workers,
     };
     // The admin listener answers until the very end, so that draining can be watched.
     let admin_ends = CancellationToken::new();

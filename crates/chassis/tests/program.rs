@@ -7,6 +7,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 fn probe() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chassis-probe"));
     command.env_clear();
@@ -25,6 +28,25 @@ fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+/// An address nobody listens on: taken and given back.
+fn free() -> String {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    taken.local_addr().unwrap().to_string()
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: probe\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// A running probe, killed when the test ends.
@@ -70,7 +92,7 @@ impl Running {
     }
 
     fn exit_code(&mut self) -> i32 {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code().unwrap();
@@ -247,7 +269,7 @@ fn a_request_in_flight_is_answered_after_sigterm_while_new_connections_are_refus
     let mut slow = running.ask("/slow");
     running.line("slow began");
     running.terminate();
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + PATIENCE;
     while TcpStream::connect(&running.address).is_ok() {
         assert!(Instant::now() < deadline, "the port stays open");
     }
@@ -262,27 +284,12 @@ fn a_request_in_flight_is_answered_after_sigterm_while_new_connections_are_refus
 
 #[test]
 fn readiness_goes_first_and_traffic_is_served_for_the_drain_delay() {
-    let admin = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .to_string();
+    let admin = free();
     let mut running = Running::start(&["--admin-listen", &admin, "--drain-delay=60"]);
-    let get = |address: &str, path: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nhost: probe\r\nconnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
     assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 200"));
     assert!(get(&admin, "/metrics").contains("vestibule_build_info{program=\"chassis-probe\""));
     running.terminate();
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + PATIENCE;
     while !get(&admin, "/readyz").starts_with("HTTP/1.1 503") {
         assert!(Instant::now() < deadline, "readiness stays on");
     }
@@ -291,4 +298,50 @@ fn readiness_goes_first_and_traffic_is_served_for_the_drain_delay() {
     // A second signal ends the delay.
     running.terminate();
     assert_eq!(running.exit_code(), 0);
+}
+
+#[test]
+fn requests_are_answered_while_nobody_reads_the_log_and_what_was_dropped_is_told() {
+    const REQUESTS: u64 = 200;
+    let admin = free();
+    let mut running = Running::start(&["--admin-listen", &admin]);
+    for _ in 0..REQUESTS {
+        assert!(get(&running.address, "/logged").starts_with("HTTP/1.1 200"));
+    }
+    let metrics = get(&admin, "/metrics");
+    let dropped = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("log_records_dropped_total "));
+    let dropped: u64 = dropped.unwrap().parse().unwrap();
+    assert!(dropped > 0, "200 records of 64 KiB were kept");
+
+    let (mut written, mut told) = (0, None);
+    while told.is_none() {
+        let mut line = String::new();
+        assert_ne!(
+            running.out.read_line(&mut line).unwrap(),
+            0,
+            "dropped records are told"
+        );
+        written += u64::from(line.contains("xxxx"));
+        if line.contains("log records were dropped") {
+            told = line.split_once("\"dropped\":").map(|(_, rest)| rest.to_owned());
+        }
+    }
+    assert!(told.unwrap().starts_with(&dropped.to_string()));
+    assert_eq!(written + dropped, REQUESTS);
+    running.terminate();
+    assert_eq!(running.exit_code(), 0);
+}
+
+#[test]
+fn the_last_records_are_written_before_the_program_ends() {
+    let mut running = Running::start(&[]);
+    running.terminate();
+    let mut rest = String::new();
+    running.out.read_to_string(&mut rest).unwrap();
+    assert!(
+        rest.trim_end().ends_with('}') && rest.contains("\"stopped\""),
+        "{rest}"
+    );
 }

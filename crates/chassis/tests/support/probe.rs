@@ -1,4 +1,5 @@
-//! The smallest service: answers `/` at once, `/slow` after its answer was let go, and prints its address.
+//! The smallest service: answers `/` at once, `/slow` after its answer was let go, `/logged` with a long log record, and prints
+//! its address.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -62,6 +63,9 @@ static SERVICE: Service = Service {
     topics: &[&TOPIC, &PROCESS],
 };
 
+/// What `/logged` writes: as much as a pipe holds.
+const RECORD_BYTES: usize = 64 * 1024;
+
 struct Settings {
     listen: Option<std::net::SocketAddr>,
     slow: Duration,
@@ -97,7 +101,11 @@ async fn run(settings: Settings, runtime: Runtime) -> Result<(), BindError> {
     };
     let router = Router::new()
         .route("/", get(|| async { "quick" }))
-        .route("/slow", get(slow));
+        .route("/slow", get(slow))
+        .route(
+            "/logged",
+            get(|| async { tracing::info!("{}", "x".repeat(RECORD_BYTES)) }),
+        );
     serve::serve(runtime.workers, listener, router, None, runtime.shutdown).await;
     Ok(())
 }

@@ -1,0 +1,231 @@
+//! Records on their way out, written by a thread of their own.
+//!
+//! Invariants: whoever logs never waits for whoever reads; what waits is bounded; what is dropped is counted, and told once
+//! there is room again. Records that gather within a few milliseconds go out in one write, which costs less than one each.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus::{IntCounter, Registry};
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
+const ROOM: usize = 4 * 1024 * 1024;
+
+/// Bytes of it that only warnings and audit records of changes may take, so that a flood of the others drops none of them.
+const RESERVED: usize = 1024 * 1024;
+
+/// How long records gather before they are written.
+const GATHERING: Duration = Duration::from_millis(5);
+
+/// A buffer that was larger than this in a burst is given back.
+const KEPT: usize = 64 * 1024;
+
+/// The target of records that tell who changed what.
+const AUDIT: &str = "audit";
+
+/// Where records wait; clones share it.
+#[derive(Clone)]
+pub struct Queue(Arc<Shared>);
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    more: Condvar,
+    idle: Condvar,
+    dropped: IntCounter,
+}
+
+#[derive(Default)]
+struct Waiting {
+    records: Vec<u8>,
+    /// Whether a batch is being written.
+    writing: bool,
+    /// Records dropped that nobody was told of.
+    dropped: u64,
+}
+
+impl Queue {
+    /// Starts the thread that writes to `out`.
+    ///
+    /// # Errors
+    /// There can be no further thread.
+    pub fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
+        let dropped = IntCounter::new(
+            "log_records_dropped_total",
+            "Log records dropped because nobody read standard output.",
+        );
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            more: Condvar::new(),
+            idle: Condvar::new(),
+            dropped: dropped.map_err(io::Error::other)?,
+        });
+        let writer = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("logs".to_owned())
+            .spawn(move || writer.write_to(out))?;
+        Ok(Self(shared))
+    }
+
+    /// Adds the count of dropped records to the metrics.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        registry.register(Box::new(self.0.dropped.clone()))
+    }
+
+    /// Waits until everything is written, but no longer than `patience`.
+    pub fn flush(&self, patience: Duration) {
+        let waiting = self.0.waiting();
+        let is_busy = |waiting: &mut Waiting| waiting.writing || !waiting.records.is_empty();
+        drop(self.0.idle.wait_timeout_while(waiting, patience, is_busy));
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, record: &[u8], room: usize) {
+        let mut waiting = self.waiting();
+        if waiting.records.len() + record.len() > room {
+            waiting.dropped += 1;
+            self.dropped.inc();
+            return;
+        }
+        let was_empty = waiting.records.is_empty();
+        waiting.records.extend_from_slice(record);
+        drop(waiting);
+        if was_empty {
+            self.more.notify_one();
+        }
+    }
+
+    /// Writes until the process ends.
+    fn write_to(&self, mut out: impl Write) {
+        let mut batch = Vec::new();
+        loop {
+            let waiting = self.waiting();
+            let some = self
+                .more
+                .wait_while(waiting, |waiting| waiting.records.is_empty());
+            drop(some);
+            std::thread::sleep(GATHERING);
+            let mut waiting = self.waiting();
+            std::mem::swap(&mut waiting.records, &mut batch);
+            waiting.writing = true;
+            drop(waiting);
+            if out.write_all(&batch).and_then(|()| out.flush()).is_err() {
+                let lost = batch.iter().filter(|byte| **byte == b'\n').count();
+                self.dropped.inc_by(lost as u64);
+            }
+            batch.clear();
+            batch.shrink_to(KEPT);
+            let mut waiting = self.waiting();
+            let dropped = std::mem::take(&mut waiting.dropped);
+            drop(waiting);
+            if dropped > 0 {
+                tracing::warn!(dropped, "log records were dropped: nobody read them");
+            }
+            self.waiting().writing = false;
+            self.idle.notify_all();
+        }
+    }
+}
+
+/// Takes one record at a time.
+pub struct Entry<'a> {
+    shared: &'a Shared,
+    room: usize,
+}
+
+impl Write for Entry<'_> {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        self.shared.add(record, self.room);
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Queue {
+    type Writer = Entry<'a>;
+
+    fn make_writer(&'a self) -> Entry<'a> {
+        Entry {
+            shared: &self.0,
+            room: ROOM - RESERVED,
+        }
+    }
+
+    fn make_writer_for(&'a self, record: &Metadata<'_>) -> Entry<'a> {
+        let matters = *record.level() <= Level::WARN || record.target() == AUDIT;
+        Entry {
+            shared: &self.0,
+            room: if matters { ROOM } else { ROOM - RESERVED },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tracing::Dispatch;
+    use tracing_subscriber::fmt;
+
+    use super::*;
+
+    /// An output that takes nothing before it is let, and then gives what it took.
+    struct Pipe {
+        open: mpsc::Receiver<()>,
+        taken: mpsc::Sender<Vec<u8>>,
+    }
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.open.recv();
+            let _ = self.taken.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_is_dropped_but_a_change_is_recorded_while_the_rest_is_not() {
+        let (let_through, open) = mpsc::channel();
+        let (taken, written) = mpsc::channel();
+        let queue = Queue::start(Pipe { open, taken }).unwrap();
+        let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
+        let long = "x".repeat(64 * 1024);
+        tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
+            // One batch may be on its way already, one more fills the room.
+            for _ in 0..2 * ROOM / long.len() {
+                tracing::info!("ordinary {long}");
+            }
+            tracing::info!(target: AUDIT, "a session ended");
+            tracing::warn!("something is wrong");
+        });
+        let dropped = queue.0.dropped.get();
+        assert!(dropped > 0, "nothing was dropped");
+
+        drop(let_through);
+        queue.flush(Duration::from_secs(60));
+        let text: String = written
+            .try_iter()
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+            .collect();
+        let ordinary = text.matches("ordinary").count();
+        assert_eq!(ordinary as u64 + dropped, (2 * ROOM / long.len()) as u64);
+        assert!(text.contains("a session ended") && text.contains("something is wrong"));
+    }
+}
