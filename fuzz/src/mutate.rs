@@ -1,7 +1,5 @@
 //! Inputs derived from others, the same ones in every run.
 
-use crate::fields::{Fields, Value};
-
 /// Draws numbers and changes inputs by them (xorshift64*, Marsaglia 2003, Vigna 2016).
 #[derive(Clone, Debug)]
 pub struct Mutator {
@@ -11,8 +9,8 @@ pub struct Mutator {
 /// Most changes made to one input.
 const CHANGES_MAX: usize = 6;
 
-/// Longest input: a little more than the service reads.
-const BYTES_MAX: usize = 300 * 1024;
+/// Longest input: a little more than the services read.
+pub(crate) const BYTES_MAX: usize = 300 * 1024;
 
 /// Values at which integers, lengths and protobuf tags turn.
 const TURNS: [u8; 12] = [
@@ -26,21 +24,8 @@ impl Mutator {
         Self { state: seed | 1 }
     }
 
-    /// An input that differs from `input` in a few places, or is made of it and `other`: mostly a message still.
-    pub fn mutated(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
-        let messages = (
-            input.get(1..).and_then(Fields::read),
-            other.get(1..).and_then(Fields::read),
-        );
-        if let (Some(mut message), Some(other)) = messages
-            && self.below(4) != 0
-        {
-            self.change_fields(&mut message, &other);
-            let mut output = vec![input[0]];
-            output.extend(message.write());
-            output.truncate(BYTES_MAX);
-            return output;
-        }
+    /// An input that differs from `input` in a few places, or is made of it and `other`.
+    pub fn bytes(&mut self, input: &[u8], other: &[u8]) -> Vec<u8> {
         let mut output = input.to_vec();
         for _ in 0..=self.below(CHANGES_MAX) {
             self.change(&mut output, other);
@@ -49,55 +34,30 @@ impl Mutator {
         output
     }
 
-    fn change_fields(&mut self, message: &mut Fields, other: &Fields) {
+    /// As [`Mutator::bytes`], with words that text of this kind is made of.
+    pub fn text(&mut self, input: &[u8], other: &[u8], words: &[&str]) -> Vec<u8> {
+        let mut output = input.to_vec();
         for _ in 0..=self.below(3) {
-            let Fields(fields) = message;
-            if fields.is_empty() {
-                fields.extend(other.0.iter().cloned());
-                continue;
-            }
-            let at = self.below(fields.len());
-            match self.below(7) {
-                0 => drop(fields.remove(at)),
-                1 => fields.insert(at, fields[at].clone()),
-                2 if !other.0.is_empty() => fields.push(other.0[self.below(other.0.len())].clone()),
-                3 if !other.0.is_empty() => {
-                    let (tag, value) = &other.0[self.below(other.0.len())];
-                    if tag & 7 == fields[at].0 & 7 {
-                        fields[at].1 = value.clone();
-                    }
+            let at = self.below(output.len() + 1);
+            let end = (at + self.below(24)).min(output.len());
+            match self.below(6) {
+                0 => drop(output.splice(at..at, words[self.below(words.len())].bytes())),
+                1 => drop(output.splice(at..end, words[self.below(words.len())].bytes())),
+                2 => drop(output.drain(at..end)),
+                3 => {
+                    let again = output[at..end].to_vec();
+                    output.splice(at..at, again);
                 }
-                4 => fields[at].0 = (1 + self.below(24) as u64) << 3 | fields[at].0 & 7,
-                _ => match &mut fields[at].1 {
-                    Value::Varint(number) => *number = self.next() >> self.below(64),
-                    Value::Bytes(bytes) => {
-                        // A message inside keeps being one, mostly; text may stop being text.
-                        match Fields::read(bytes) {
-                            Some(mut inner) if !inner.0.is_empty() && self.below(3) != 0 => {
-                                self.change_fields(&mut inner, other);
-                                *bytes = inner.write();
-                            }
-                            _ => self.change_text(bytes),
-                        }
-                    }
-                },
+                4 => {
+                    let from = self.below(other.len() + 1);
+                    let to = (from + self.below(64)).min(other.len());
+                    output.splice(at..at, other[from..to].iter().copied());
+                }
+                _ => self.change(&mut output, other),
             }
         }
-    }
-
-    fn change_text(&mut self, bytes: &mut Vec<u8>) {
-        const PIECES: [&str; 8] = ["", " ", "\0", "\n", "é", "*", "/../", "\u{202e}"];
-        let at = self.below(bytes.len() + 1);
-        match self.below(5) {
-            0 => bytes.truncate(at),
-            1 => *bytes = bytes.repeat(1 + self.below(300)),
-            2 => bytes.make_ascii_uppercase(),
-            3 if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
-            _ => {
-                let piece = PIECES[self.below(PIECES.len())];
-                bytes.splice(at..at, piece.bytes());
-            }
-        }
+        output.truncate(BYTES_MAX);
+        output
     }
 
     fn change(&mut self, output: &mut Vec<u8>, other: &[u8]) {
@@ -137,7 +97,7 @@ impl Mutator {
         drawn % bound.max(1)
     }
 
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;

@@ -1,8 +1,8 @@
 //! Everything a provider, or whoever pretends to be one, can send: mutated from seeds, it never makes a parser panic, and what
 //! comes through keeps what the parsers promise.
 //!
-//! The seeds are in `seeds/`, one folder for each parser. The runs are short and the same each time; the state of the
-//! generator names a failing input.
+//! The seeds are in `seeds/`, one folder for each parser. The runs are short and the same each time; a failing input is
+//! printed. What the whole edge does with such inputs is looked into by the `fuzz` package.
 
 use std::path::Path;
 
@@ -104,9 +104,24 @@ fn mutated(seed: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// Prints the input if judging it fails.
+struct Named<'a>(&'a [u8]);
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the input was {}", self.0.escape_ascii());
+        }
+    }
+}
+
 fn run(parser: &str, target: impl Fn(&[u8])) {
     let seeds = seeds(parser);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let target = |input: &[u8]| {
+        let _named = Named(input);
+        target(input);
+    };
     seeds.iter().for_each(|seed| target(seed));
     for _ in 0..RUNS {
         let (seed, other) = (random.below(seeds.len()), random.below(seeds.len()));

@@ -2,8 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Some((method, input)) = session_fuzz::chosen(data) {
-        session_fuzz::rpc(method, input);
-    }
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::fuzz::<fuzz::rpc::Rpc>(data));

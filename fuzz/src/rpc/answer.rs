@@ -5,7 +5,7 @@ use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-use crate::Rpc;
+use super::Rpc;
 
 /// Frames read of a watch before it is hung up.
 const WATCHED_FRAMES: usize = 3;

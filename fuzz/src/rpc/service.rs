@@ -23,9 +23,9 @@ use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, GetSessionRequest, TokenSet, get_session_request};
 use tokio_util::sync::CancellationToken;
 
-use crate::Rpc;
-use crate::answer::Answer;
-use crate::names::{Own, holds};
+use super::Rpc;
+use super::answer::Answer;
+use super::names::{Own, holds};
 
 /// The issuer of all sessions. Nobody listens there: a refresh fails as it does when the provider is down.
 const ISSUER: &str = "http://127.0.0.1:9";
@@ -62,7 +62,7 @@ impl World {
             .unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let sessions = SessionClient::new(ClientSettings::new([format!("http://{address}")])).unwrap();
-        runtime.spawn(serve(address));
+        runtime.spawn(serve(address, ISSUER.to_owned()));
         let (own, others) = runtime.block_on(async {
             let own = begin(&sessions, "own").await;
             (own, vec![other(&sessions, 1).await, other(&sessions, 2).await])
@@ -181,13 +181,14 @@ fn framed(input: &[u8]) -> Bytes {
     body.freeze()
 }
 
-async fn serve(address: SocketAddr) {
+/// A session service of its own for this provider.
+pub(crate) async fn serve(address: SocketAddr, issuer: String) {
     let listen = address.to_string();
     let pairs = [
         ("SESSION_LISTEN", listen.as_str()),
         ("SESSION_STORE", "memory:"),
         ("SESSION_WATCH_HEARTBEAT_MS", "5"),
-        ("OIDC_ISSUER_URL", ISSUER),
+        ("OIDC_ISSUER_URL", issuer.as_str()),
         ("OIDC_CLIENT_ID", "vestibule"),
         ("OIDC_CLIENT_SECRET", "a secret that is used nowhere else"),
     ];
