@@ -20,6 +20,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { ACCOUNTS } from './idp/lib/accounts.mjs';
+import { makeCertificate } from './lib/certificate.mjs';
 import { Child } from './lib/child.mjs';
 import { freePort, probe, startBalancer, until } from './lib/net.mjs';
 
@@ -36,9 +37,12 @@ export function binary(name, profile = 'debug') {
  * @param {number} [options.edges] edges (1); with more, a balancer stands before them
  * @param {number} [options.sessionServices] session services (1)
  * @param {string} [options.publicUrl] the address browsers use, where another proxy stands before the edge (edge's own)
+ * @param {string} [options.host] the name in the edge's own address (127.0.0.1); as `localhost` it is another site than the provider
+ * @param {boolean} [options.tls] the edge speaks TLS, with a certificate made for this stack (no); needs openssl
  * @param {string} [options.store] SESSION_STORE; 'file:' alone takes a temporary file, 'redis' starts a Redis of its own ('file:')
  * @param {number} [options.accessTokenTtl] seconds an access token of the provider lives (300)
  * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic)
+ * @param {string[]} [options.resources] resources the provider issues access tokens for (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
  * @param {string} [options.routes] route table of the edges (dev/routes.toml)
@@ -71,7 +75,9 @@ export async function startStack(options = {}) {
   const edgeNames = numbered('edge', edges);
   const sessionNames = numbered('session', sessionServices);
   for (const name of ['idp', ...[...edgeNames, ...sessionNames].flatMap((process) => [process, `${process}Admin`])]) await port(name);
-  const edgeUrl = options.publicUrl ?? `http://127.0.0.1:${edges > 1 ? await port('url') : ports.edge}`;
+  const edgeAt = (at) => `${options.tls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${at}`;
+  const edgeUrl = options.publicUrl ?? edgeAt(edges > 1 ? await port('url') : ports.edge);
+  const certificate = options.tls ? makeCertificate(stateDir) : undefined;
   const issuer = (options.inheritSettings && process.env.OIDC_ISSUER_URL) || `http://127.0.0.1:${ports.idp}`;
   const url = (name) => `http://127.0.0.1:${ports[name]}`;
 
@@ -109,8 +115,10 @@ export async function startStack(options = {}) {
       ...['/', '/signed-out'].flatMap((path) => ['--post-logout-redirect-uri', `${edgeUrl}${path}`]), '--post-logout-redirect-uri', edgeUrl,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
+      ...(options.resources ?? []).flatMap((resource) => ['--resource', resource]),
       '--state', join(stateDir, 'idp.json'),
     ],
+    env: certificate && { NODE_EXTRA_CA_CERTS: certificate.certificate }, // for its calls to the edge
     ready: async () => (await probe(`${issuer}/.well-known/openid-configuration`)).status === 200,
   });
   for (const name of sessionNames) {
@@ -141,6 +149,7 @@ export async function startStack(options = {}) {
         EDGE_SESSION_SVC_URL: sessionNames.map(url).join(','),
         EDGE_ROUTES: options.routes ?? join(ROOT, 'dev/routes.toml'),
         EDGE_POST_LOGOUT_REDIRECT: `${edgeUrl}/signed-out`,
+        ...(certificate && { EDGE_TLS_CERT_FILE: certificate.certificate, EDGE_TLS_KEY_FILE: certificate.key }),
         ...options.edgeEnv,
       },
       ready: async () => (await probe(`${url(`${name}Admin`)}/readyz`)).status === 200,
@@ -201,7 +210,7 @@ export async function startStack(options = {}) {
 
   return {
     edgeUrl,
-    edgeUrls: edgeNames.map(url),
+    edgeUrls: edgeNames.map((name) => edgeAt(ports[name])),
     issuer,
     sessionUrls: sessionNames.map(url),
     adminUrls: Object.fromEntries([...edgeNames, ...sessionNames].map((name) => [name, url(`${name}Admin`)])),

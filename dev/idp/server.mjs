@@ -22,6 +22,7 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --redirect-uri URL                 allowed callback, may be repeated
   --post-logout-redirect-uri URL     allowed target after sign-out, may be repeated
   --backchannel-logout-uri URL       where logout tokens are sent
+  --resource URL                     a resource access tokens can be asked for (RFC 8707), may be repeated
   --access-token-ttl SECONDS         lifetime of access tokens (300)
   --id-token-ttl SECONDS             lifetime of ID tokens (3600)
   --refresh-token-ttl SECONDS        lifetime of refresh tokens (1209600)
@@ -47,6 +48,7 @@ function readOptions() {
       'redirect-uri': { type: 'string', multiple: true, default: [] },
       'post-logout-redirect-uri': { type: 'string', multiple: true, default: [] },
       'backchannel-logout-uri': { type: 'string' },
+      resource: { type: 'string', multiple: true, default: [] },
       'access-token-ttl': { type: 'string', default: '300' },
       'id-token-ttl': { type: 'string', default: '3600' },
       'refresh-token-ttl': { type: 'string', default: '1209600' },
@@ -68,6 +70,7 @@ function readOptions() {
     redirectUris: values['redirect-uri'],
     postLogoutRedirectUris: values['post-logout-redirect-uri'],
     backchannelLogoutUri: values['backchannel-logout-uri'],
+    resources: values.resource,
     accessTokenTtl: whole('access-token-ttl', values['access-token-ttl']),
     idTokenTtl: whole('id-token-ttl', values['id-token-ttl']),
     refreshTokenTtl: whole('refresh-token-ttl', values['refresh-token-ttl']),

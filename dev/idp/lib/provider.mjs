@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-import { Provider } from 'oidc-provider';
+import { errors, Provider } from 'oidc-provider';
 
 import { findAccount } from './accounts.mjs';
 import { errorPage, signedOutPage, signOutPage } from './pages.mjs';
@@ -52,8 +52,15 @@ async function grantWhatIsAsked(ctx) {
   const known = result?.consent?.grantId ?? session.grantIdFor(client.clientId);
   const grant = (known && (await provider.Grant.find(known))) || new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
   grant.addOIDCScope([...requestParamScopes].join(' '));
+  for (const [resource, { scope }] of Object.entries(ctx.oidc.resourceServers)) grant.addResourceScope(resource, scope);
   await grant.save();
   return grant;
+}
+
+/** What an access token for one of the known resources is: signed, and for that resource alone. */
+function resourceServer(resources, resource, lifetime) {
+  if (!resources.includes(resource)) throw new errors.InvalidTarget();
+  return { scope: 'openid profile email', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: lifetime };
 }
 
 /** Makes the provider. `options` is what the command line gave, with `issuer`, `clientSecret` and `state`. */
@@ -96,7 +103,11 @@ export function createProvider(options) {
       introspection: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
       requestObjects: { enabled: true },
-      resourceIndicators: { enabled: false },
+      resourceIndicators: {
+        enabled: options.resources.length > 0,
+        getResourceServerInfo: (_ctx, resource) => resourceServer(options.resources, resource, options.accessTokenTtl),
+        useGrantedResource: () => true,
+      },
       revocation: { enabled: true },
       rpInitiatedLogout: {
         enabled: true,

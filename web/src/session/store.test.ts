@@ -101,6 +101,34 @@ describe("the session store", () => {
     stop();
   });
 
+  test("asks again after its session ended: when the tab is looked at, and when another tab finds somebody signed in", async () => {
+    const { server, store, stop } = started(ok, signedOut, signedOut, ok);
+    await store.check();
+    await store.check();
+    expect(store.getState().lost).toBe("ended");
+    document.dispatchEvent(new Event("visibilitychange"));
+    await store.check();
+    expect(server.asked).toHaveLength(3);
+    expect(store.getState().lost).toBe("ended");
+    const other = started(ok);
+    await vi.waitFor(() => expect(store.getState()).toMatchObject({ user: ada, lost: null }));
+    other.stop();
+    stop();
+  });
+
+  test("does not ask because another page was opened while it knows who is signed in", async () => {
+    const { server, store, stop } = started(ok);
+    await store.check();
+    const other = started(ok);
+    await other.store.check();
+    // Told in order: when the sign-out has been heard, so has what was told before it.
+    other.store.signingOut();
+    await vi.waitFor(() => expect(store.getState().lost).toBe("signed-out"));
+    expect(server.asked).toHaveLength(1);
+    other.stop();
+    stop();
+  });
+
   test("throws away an answer that left before the person signed out", async () => {
     const { store, stop } = started(ok);
     const late = store.check();

@@ -10,7 +10,7 @@
  */
 import { retryDelayMs } from "./backoff";
 import { readProfile, type SessionError, type User } from "./profile";
-import { joinTabs, type Tabs } from "./tabs";
+import { joinTabs, type TabMessage, type Tabs } from "./tabs";
 
 /** How a session that was there went away: it ended on the server, or the person signed out in this browser. */
 export type Loss = "ended" | "signed-out";
@@ -72,6 +72,7 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
   function settle(user: User | null): void {
     attempt = 0;
     checkedAt = now();
+    if (user && state.isLoading) tabs?.tell("signed-in");
     const lost = user ? null : state.user ? "ended" : state.lost;
     const same = JSON.stringify(user) === JSON.stringify(state.user);
     if (same && !state.error && !state.isLoading && lost === state.lost) return;
@@ -125,7 +126,8 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
   }
 
   const onVisible = () => {
-    if (document.visibilityState === "visible" && now() - checkedAt > RECHECK_AFTER_MS) void check();
+    if (document.visibilityState !== "visible") return;
+    if (state.lost === "ended" || now() - checkedAt > RECHECK_AFTER_MS) void check();
   };
   const onOnline = () => void check();
   const onPageShow = (event: PageTransitionEvent) => {
@@ -133,8 +135,14 @@ export function createSessionStore(options: SessionStoreOptions = {}): SessionSt
     if (event.persisted) void check();
   };
 
+  function hear(message: TabMessage): void {
+    if (message === "signed-out") forget();
+    // A session that ended may have been replaced by a new one in another tab; whoever is signed in has nothing to learn.
+    else if (message === "changed" || state.lost === "ended") void check();
+  }
+
   function start(): void {
-    tabs = joinTabs((message) => (message === "signed-out" ? forget() : void check()));
+    tabs = joinTabs(hear);
     document.addEventListener("visibilitychange", onVisible);
     window.addEventListener("online", onOnline);
     window.addEventListener("pageshow", onPageShow);

@@ -1,7 +1,12 @@
 /** What the tabs of one browser tell each other. Nothing about the person: only that something changed. */
 
-/** `signed-out`: somebody signed out here. `changed`: the profile or the session may be another one now. */
-export type TabMessage = "signed-out" | "changed";
+/**
+ * `signed-out`: somebody signed out here. `changed`: the profile or the session may be another one now. `signed-in`: a page
+ * was opened that found somebody signed in.
+ */
+export type TabMessage = (typeof MESSAGES)[number];
+
+const MESSAGES = ["signed-out", "changed", "signed-in"] as const;
 
 const CHANNEL = "session";
 
@@ -15,7 +20,7 @@ export function joinTabs(hear: (message: TabMessage) => void): Tabs {
   if (typeof BroadcastChannel === "undefined") return { tell() {}, close() {} };
   const channel = new BroadcastChannel(CHANNEL);
   channel.onmessage = ({ data }) => {
-    if (data === "signed-out" || data === "changed") hear(data);
+    if (MESSAGES.includes(data)) hear(data);
   };
   return {
     tell: (message) => channel.postMessage(message),

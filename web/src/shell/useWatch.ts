@@ -1,11 +1,15 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useReducer, useState } from "react";
 import { currentSessionQuery } from "../api/queries";
 import { watchSessions } from "../api/watch";
 import { SessionEvent_Kind as Kind } from "../gen/session/v1/session_pb";
 import { useSession, useSessionStore } from "../session";
 
 const CURRENT = currentSessionQuery.queryKey;
+// The cause of an ending that a sign-in in another tab of this browser brought about.
+const REPLACED = "replaced";
+// The answer that brings the new session's cookie comes after the old one's ending, on a slow network some seconds.
+const NEW_COOKIE_MS = 3_000;
 
 /** Keeps what is on the page true while sessions start, change and end elsewhere. Tells why this session ended. */
 export function useWatch(): string {
@@ -15,16 +19,27 @@ export function useWatch(): string {
   const [cause, setCause] = useState("");
   const subject = user?.sub;
 
+  const [turn, watchAgain] = useReducer((turn: number) => turn + 1, 0);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another turn is another stream, of the session there is then
   useEffect(() => {
     if (!subject) return;
     setCause("");
-    return watchSessions({
+    let follow: ReturnType<typeof setTimeout> | undefined;
+    const followNewSession = async () => {
+      await store.check();
+      void queries.invalidateQueries();
+      watchAgain();
+    };
+    const stop = watchSessions({
       missing: () => void store.check(),
       event({ kind, handle, cause }) {
         const mine = queries.getQueryData(CURRENT)?.session.handle === handle;
         if (mine && kind === Kind.ENDED) {
           setCause(cause);
-          void store.check();
+          if (cause !== REPLACED) return void store.check();
+          stop();
+          follow = setTimeout(() => void followNewSession(), NEW_COOKIE_MS);
           return;
         }
         if (mine && kind === Kind.CHANGED) void store.check();
@@ -32,7 +47,11 @@ export function useWatch(): string {
         if (mine || kind === Kind.MISSED) void queries.invalidateQueries({ queryKey: CURRENT });
       },
     });
-  }, [subject, store, queries]);
+    return () => {
+      clearTimeout(follow);
+      stop();
+    };
+  }, [subject, turn, store, queries]);
 
   return cause;
 }
