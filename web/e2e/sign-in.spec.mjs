@@ -1,7 +1,7 @@
 // Signing in and out in more tabs than one, and moving through the history afterwards.
 import assert from "node:assert/strict";
 import { test as runTest } from "node:test";
-import { browserTests, signIn, signInAtProvider, until } from "./support.mjs";
+import { browserTests, signIn, signInAtProvider } from "./support.mjs";
 
 // A test that hangs must not hide the ones after it.
 const TEST_MS = 90_000;

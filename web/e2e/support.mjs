@@ -20,9 +20,11 @@ export async function startProduct(options = {}) {
   return startStack({ ...options, secrets: { client: randomBytes(32).toString("hex"), ...options.secrets } });
 }
 
-export async function startBrowser() {
+/** Starts a browser; with `backForwardCache` it keeps pages that were left alive, as people's browsers do and tests' do not. */
+export async function startBrowser({ backForwardCache = false } = {}) {
   return chromium.launch({
     executablePath: CHROMIUM,
+    ignoreDefaultArgs: backForwardCache ? ["--disable-back-forward-cache"] : [],
     args: ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--no-first-run"],
   });
 }
