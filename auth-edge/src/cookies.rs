@@ -66,6 +66,14 @@ impl SessionId {
         hex.then(|| Self(Secret::new(text.to_owned())))
     }
 
+    /// The ID whose digits stand for these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; ID_DIGITS / 2]) -> Self {
+        Self(Secret::new(
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        ))
+    }
+
     /// The 16 bytes the digits stand for.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; ID_DIGITS / 2] {
@@ -331,8 +339,9 @@ mod tests {
     }
 
     #[test]
-    fn a_session_id_is_never_shown() {
+    fn a_session_id_comes_back_from_its_bytes_and_is_never_shown() {
         let id = SessionId::parse(ID).unwrap();
+        assert_eq!(SessionId::from_bytes(id.to_bytes()).expose(), ID);
         assert!(!format!("{id:?}").contains("0011"));
         assert!(SessionId::parse(&ID.to_uppercase()).is_none());
         assert!(SessionId::parse(&ID[1..]).is_none());

@@ -19,7 +19,7 @@ use provider_settings::CredentialFiles;
 use url::Url;
 
 use crate::analytics::AnalyticsSettings;
-use crate::cookies::CookieSettings;
+use crate::cookies::{CookieSettings, SameSite};
 use crate::gateway::route_table::RouteTable;
 
 pub use cookies::secrets_are_usable;
@@ -129,6 +129,12 @@ impl EdgeSettings {
     #[must_use]
     pub fn form_post(&self) -> bool {
         self.provider.response_mode == ResponseMode::FormPost
+    }
+
+    /// Whether browsers leave the session cookie out of every request that a page of another site causes.
+    #[must_use]
+    pub fn strict_cookie(&self) -> bool {
+        self.cookie.same_site == SameSite::Strict
     }
 
     /// The redirect URI as registered with the provider.

@@ -87,6 +87,17 @@ pub fn confirm_logout(
     page("Sign out?", &main, &form_action)
 }
 
+/// A page that goes on to this URL by itself, as a navigation of our own site.
+#[must_use]
+pub fn onward(url: &str) -> Response {
+    let main = format!("<p><a class=\"button\" href=\"{}\">Go on</a></p>", escape(url));
+    let mut response = page("One moment", &main, "form-action 'none'");
+    if let Ok(refresh) = HeaderValue::try_from(format!("0; url={url}")) {
+        response.headers_mut().insert(header::REFRESH, refresh);
+    }
+    response
+}
+
 /// An empty page that only the provider may frame.
 #[must_use]
 pub fn framed_by(origin: &str) -> Response {

@@ -115,7 +115,15 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         None
     };
 
-    let request = create_request(edge, head, tokens, id_token, userinfo).map_err(|failure| {
+    let request = create_request(
+        edge,
+        head,
+        transaction.session.clone(),
+        tokens,
+        id_token,
+        userinfo,
+    )
+    .map_err(|failure| {
         tracing::error!(?failure, "no request ID could be made");
         Ended::SessionServiceDown(return_to.clone())
     })?;

@@ -5,13 +5,15 @@
 //! be ours, and where to land, which is judged as any `returnTo`. Deliberately absent: any state on the server.
 
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::AuthorizationRequest;
 
 use crate::edge::Edge;
 use crate::errors::{Failure, Handler};
-use crate::request;
+use crate::pages;
+use crate::request::{self, Site};
 use crate::return_to::ReturnTo;
 use crate::sign_in::landing;
 use crate::sign_in::transaction::Transaction;
@@ -33,6 +35,9 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     if request::is_script(&head.headers) {
         let login_url = edge.settings.login_url(return_to.as_ref().map(ReturnTo::as_str));
         return Err(Failure::LoginRequired { login_url });
+    }
+    if let Some(page) = once_more(&edge, &head) {
+        return Ok(page);
     }
     let now_ms = edge.clock.now_ms();
     let address = edge
@@ -66,6 +71,9 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     transaction.acr_values = wishes.acr_values().map(str::to_owned);
     transaction.silent = wishes.silent();
     transaction.organization.clone_from(&wishes.organization);
+    if edge.settings.form_post() || edge.settings.strict_cookie() {
+        transaction.session = edge.cookies.read(&head.headers);
+    }
 
     let redirect_uri = edge.settings.redirect_uri();
     let authorization = AuthorizationRequest {
@@ -103,6 +111,21 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .headers_mut()
         .insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
+}
+
+/// A page that comes here again by itself, where another site's page sent the visitor and the strict session cookie was left
+/// out for that: only then is it known which session the sign-in replaces.
+fn once_more(edge: &Edge, head: &Parts) -> Option<Response> {
+    let without_cookie = edge.settings.strict_cookie() && edge.cookies.read(&head.headers).is_none();
+    if !without_cookie || request::site(&head.headers) == Site::Own {
+        return None;
+    }
+    let here = edge
+        .settings
+        .base_url
+        .join(head.uri.path_and_query()?.as_str())
+        .ok()?;
+    Some(pages::onward(here.as_str()))
 }
 
 /// Somebody else's site sent the visitor here: for our provider, as a whole page (OpenID Connect Core, section 4).

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use oidc::EndSessionRequest;
 
 use crate::cookies::SessionId;
@@ -69,6 +69,10 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             if let Some(session) = &session {
                 return Ok(ask(&edge, session, return_to.as_ref()));
             }
+            if edge.settings.strict_cookie() {
+                // The cookie may be there and was left out; taking it away would sign somebody out unasked.
+                return Ok(Redirect::to(landing(&edge, return_to.as_ref())).into_response());
+            }
         }
         (false, _) => return Err(Failure::CrossSite),
     }
@@ -89,21 +93,23 @@ fn ask(edge: &Edge, session: &SessionId, return_to: Option<&ReturnTo>) -> Respon
     pages::confirm_logout(PATH, &token, return_to.map(ReturnTo::as_str), &provider)
 }
 
+/// Where the visitor lands in the end.
+fn landing<'a>(edge: &'a Edge, return_to: Option<&'a ReturnTo>) -> &'a str {
+    return_to.map_or(edge.settings.post_logout_redirect.as_str(), ReturnTo::as_str)
+}
+
 async fn sign_out(
     edge: &Edge,
     session: Option<SessionId>,
     return_to: Option<ReturnTo>,
     status: StatusCode,
 ) -> Result<Response, Failure> {
-    let landing = return_to.map_or_else(
-        || edge.settings.post_logout_redirect.to_string(),
-        |to| to.as_str().to_owned(),
-    );
-    let mut target = landing.clone();
+    let landing = landing(edge, return_to.as_ref());
+    let mut target = landing.to_owned();
     if let Some(session) = session {
         match edge.sessions.end(&session).await {
             Ok(ended) if ended.ended => {
-                if let Some(url) = provider_logout(edge, ended.id_token_hint.as_deref(), &landing).await {
+                if let Some(url) = provider_logout(edge, ended.id_token_hint.as_deref(), landing).await {
                     target = url;
                 }
             }

@@ -24,6 +24,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::edge::Edge;
 use crate::errors::Failure;
+use crate::pages;
 use crate::return_to::ReturnTo;
 
 /// How long a form may take to arrive: a few kilobytes over the slowest link.
@@ -48,7 +49,8 @@ async fn form(body: Body, limit: usize) -> Result<String, Failure> {
 }
 
 /// The redirect to where a visitor wanted to go, with cookies. After a POST it is 303, so that nothing is posted again
-/// (RFC 9700, section 4.12).
+/// (RFC 9700, section 4.12). With a strict session cookie it is a page that goes there by itself: a redirect still counts
+/// as caused by the provider's site, and the browser would leave the new cookie out.
 fn landing<const N: usize>(
     edge: &Edge,
     method: &Method,
@@ -56,16 +58,20 @@ fn landing<const N: usize>(
     cookies: [Option<HeaderValue>; N],
 ) -> Response {
     let base = ReturnTo::base(&edge.settings.base_url);
-    let status = if method == Method::POST {
-        StatusCode::SEE_OTHER
+    let target = return_to.unwrap_or(&base).as_str();
+    let mut response = if edge.settings.strict_cookie() {
+        pages::onward(target)
+    } else if *method == Method::POST {
+        StatusCode::SEE_OTHER.into_response()
     } else {
-        StatusCode::FOUND
+        StatusCode::FOUND.into_response()
     };
-    let mut response = status.into_response();
-    let headers = response.headers_mut();
-    if let Ok(location) = HeaderValue::try_from(return_to.unwrap_or(&base).as_str()) {
-        headers.insert(header::LOCATION, location);
+    if response.status().is_redirection()
+        && let Ok(location) = HeaderValue::try_from(target)
+    {
+        response.headers_mut().insert(header::LOCATION, location);
     }
+    let headers = response.headers_mut();
     for cookie in cookies.into_iter().flatten() {
         headers.append(header::SET_COOKIE, cookie);
     }

@@ -5,6 +5,7 @@ use oidc::IdToken;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_proto::{claims, timestamp};
 
+use crate::cookies::SessionId;
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::keys;
@@ -12,10 +13,11 @@ use crate::request;
 use crate::sign_in::login::internal;
 use crate::sign_in::user::user;
 
-/// The request that makes the session. A valid session the browser brought is replaced by it.
+/// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
 pub(super) fn create_request(
     edge: &Edge,
     head: &Parts,
+    had: Option<SessionId>,
     tokens: oidc::TokenSet,
     id_token: IdToken,
     userinfo: Option<serde_json::Map<String, serde_json::Value>>,
@@ -25,6 +27,7 @@ pub(super) fn create_request(
     let replaces_session_id = edge
         .cookies
         .read(&head.headers)
+        .or(had)
         .map(|id| id.expose().to_owned())
         .unwrap_or_default();
     Ok(CreateSessionRequest {

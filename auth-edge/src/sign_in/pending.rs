@@ -248,6 +248,7 @@ mod tests {
         let mut add = |now_ms: u64| {
             let mut transaction = Transaction::begin(now_ms).unwrap();
             transaction.max_age = Some(u64::MAX - 1);
+            transaction.session = cookies::SessionId::parse(&"a".repeat(32));
             transaction.organization = Some("o".repeat(MAX_ORGANIZATION_BYTES));
             transaction.acr_values = Some("a".repeat(MAX_ACR_VALUES_BYTES));
             transaction.return_to = Some(ReturnTo::parse(&base(), &path).unwrap());

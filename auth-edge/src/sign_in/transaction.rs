@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use url::Url;
 
+use crate::cookies::SessionId;
 use crate::keys::{Keys, NoRandomness, random};
 use crate::return_to::ReturnTo;
 
@@ -29,6 +30,7 @@ pub const MAX_ACR_VALUES_BYTES: usize = 200;
 /// Bits of the flags.
 const SILENT: u8 = 1;
 const HAS_MAX_AGE: u8 = 2;
+const HAS_SESSION: u8 = 4;
 
 /// One pending sign-in.
 #[derive(Clone)]
@@ -49,6 +51,9 @@ pub struct Transaction {
     pub silent: bool,
     /// The organization asked for by this login alone.
     pub organization: Option<String>,
+    /// The session the browser had when this began, to be ended by it; kept only where the provider's answer comes without
+    /// the session cookie.
+    pub session: Option<SessionId>,
     /// Where the visitor wanted to go; `None` is the base URL.
     pub return_to: Option<ReturnTo>,
 }
@@ -73,6 +78,7 @@ impl Transaction {
             acr_values: None,
             silent: false,
             organization: None,
+            session: None,
             return_to: None,
         })
     }
@@ -107,14 +113,21 @@ impl Transaction {
             bytes.extend(URL_SAFE_NO_PAD.decode(text).unwrap_or_default());
         }
         bytes.extend(self.started_at_ms.to_be_bytes());
-        let has_max_age = if self.max_age.is_some() { HAS_MAX_AGE } else { 0 };
-        bytes.push(has_max_age | if self.silent { SILENT } else { 0 });
+        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+        bytes.push(
+            flag(self.max_age.is_some(), HAS_MAX_AGE)
+                | flag(self.silent, SILENT)
+                | flag(self.session.is_some(), HAS_SESSION),
+        );
         // Longer than a century is no limit any more.
         bytes.extend(
             u32::try_from(self.max_age.unwrap_or(0))
                 .unwrap_or(u32::MAX)
                 .to_be_bytes(),
         );
+        if let Some(session) = &self.session {
+            bytes.extend(session.to_bytes());
+        }
         for (text, most) in [
             (&self.organization, MAX_ORGANIZATION_BYTES),
             (&self.acr_values, MAX_ACR_VALUES_BYTES),
@@ -137,6 +150,12 @@ impl Transaction {
         let (started, rest) = rest.split_first_chunk::<8>()?;
         let (flags, rest) = rest.split_first()?;
         let (max_age, rest) = rest.split_first_chunk::<4>()?;
+        let (session, rest) = if flags & HAS_SESSION == 0 {
+            (None, rest)
+        } else {
+            let (bytes, rest) = rest.split_first_chunk()?;
+            (Some(SessionId::from_bytes(*bytes)), rest)
+        };
         let (organization, rest) = short_text(rest)?;
         let (acr_values, rest) = short_text(rest)?;
         let return_to = std::str::from_utf8(rest).ok()?;
@@ -149,6 +168,7 @@ impl Transaction {
             acr_values,
             silent: flags & SILENT != 0,
             organization,
+            session,
             return_to: if return_to.is_empty() {
                 None
             } else {
@@ -201,6 +221,7 @@ mod tests {
         sent.organization = Some("org_1".to_owned());
         sent.acr_values = Some("gold silver".to_owned());
         sent.silent = true;
+        sent.session = SessionId::parse("00112233445566778899aabbccddeeff");
         sent.return_to = ReturnTo::parse(&base(), "/a?b=c#d");
         let value = sent.seal(&keys(), "tx").unwrap();
         let back = Transaction::open(&keys(), &base(), "tx", &value).unwrap();
@@ -212,7 +233,7 @@ mod tests {
                 back.started_at_ms,
                 back.max_age,
                 (back.acr_values, back.silent),
-                back.organization,
+                (back.organization, back.session.unwrap().expose()),
                 back.return_to
             ),
             (
@@ -222,7 +243,7 @@ mod tests {
                 sent.started_at_ms,
                 sent.max_age,
                 (sent.acr_values, sent.silent),
-                sent.organization,
+                (sent.organization, sent.session.unwrap().expose()),
                 sent.return_to
             )
         );

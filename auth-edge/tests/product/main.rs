@@ -31,5 +31,6 @@ mod routes;
 mod session_cache;
 mod spoofing;
 mod streaming;
+mod strict_cookie;
 mod support;
 mod upstream_tokens;
