@@ -16,6 +16,7 @@ use crate::protect::host;
 use crate::protect::load::{self, Places};
 use crate::protect::security_headers::{self, Https};
 use crate::protect::slow_client::{self, Patience};
+use crate::protect::slow_reader::{self, Standstill};
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
 use crate::{access_token, analytics, client_keys, gateway, grpc_web, observe, profile, status};
 
@@ -91,6 +92,10 @@ pub fn router(edge: Edge) -> Router {
             security_headers::layer,
         ))
         .layer(from_fn_with_state(edge.metrics.clone(), observe::layer))
+        .layer(from_fn_with_state(
+            Standstill(settings.protection.send_timeout),
+            slow_reader::layer,
+        ))
         .with_state(edge)
 }
 

@@ -85,6 +85,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let reached = runtime.readiness.condition("session_service", Weight::Once);
     tokio::spawn(probe(edge.clone(), reached, runtime.shutdown.clone()));
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
+    serve::give_up_stalled(&listener, edge.settings.protection.send_timeout);
     tracing::info!(address = %listen, base_url = %edge.settings.base_url, "listening");
     let router = routes::router(edge.clone());
     let asked = match ext_authz_listen {

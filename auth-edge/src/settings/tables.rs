@@ -274,6 +274,12 @@ static PROTECTION: Topic = Topic {
             "SECONDS",
             "The longest silence within a request's body, gRPC streams excepted.",
         ),
+        setting(
+            "EDGE_SEND_TIMEOUT",
+            "60",
+            "SECONDS",
+            "How long a client may take nothing of an answer that waits for it, WebSockets and event streams too. One that has nothing to send may be silent for ever.",
+        ),
     ],
 };
 

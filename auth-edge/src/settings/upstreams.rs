@@ -33,6 +33,8 @@ pub struct ProtectionSettings {
     pub max_concurrent_requests: usize,
     /// The longest silence within a request's body.
     pub body_timeout: Duration,
+    /// How long an answer may wait for its client to take something of it.
+    pub send_timeout: Duration,
 }
 
 /// Keys and claims of assertions.
@@ -69,6 +71,7 @@ pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
     ProtectionSettings {
         max_concurrent_requests: reader.count("EDGE_MAX_CONCURRENT_REQUESTS"),
         body_timeout: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
+        send_timeout: Duration::from_secs(reader.secs("EDGE_SEND_TIMEOUT", Zero::Refused)),
     }
 }
 

@@ -62,6 +62,9 @@ impl Clients {
         connector.set_connect_timeout(Some(settings.connect_timeout));
         connector.set_keepalive(Some(TCP_KEEPALIVE));
         connector.set_nodelay(true);
+        // An upstream that takes nothing of a request or of a WebSocket is as good as one that does not answer.
+        #[cfg(target_os = "linux")]
+        connector.set_tcp_user_timeout(Some(settings.head_timeout));
         connector.enforce_http(false);
         let tls = tls(settings.ca.as_deref())?;
         let https = |tls: ClientConfig| HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();

@@ -16,12 +16,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::Peer;
 use super::progress::{Counted, Progress, abandoned, may_stop};
+use super::socket::Socket;
 use crate::tls::{PeerCertificate, ServerTls};
 
 /// A browser sends its headers in one packet; ten seconds are for the slowest network, not for a slowloris.
@@ -60,10 +60,14 @@ pub(super) struct Opened {
     pub(super) peer: Peer,
     pub(super) certificate: Option<PeerCertificate>,
     pub(super) draining: CancellationToken,
+    pub(super) progress: Progress,
 }
 
 /// Serves a connection over TLS, while the certificate it was opened with is believed.
-pub(super) async fn secured(stream: TcpStream, mut opened: Opened, router: Router, tls: &ServerTls) {
+pub(super) async fn secured<S>(stream: Socket<S>, mut opened: Opened, router: Router, tls: &ServerTls)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let accepting = TlsAcceptor::from(tls.current()).accept(stream);
     // A failed handshake is the client's affair; it is told on the wire and worth no record here.
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting).await else {
@@ -95,7 +99,8 @@ async fn connection<S>(stream: S, opened: Opened, router: Router, disbelieved: i
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (stream, progress) = Counted::of(stream);
+    let progress = opened.progress.clone();
+    let stream = Counted::of(stream, progress.clone());
     let asked = progress.clone();
     let (peer, certificate) = (opened.peer, opened.certificate.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
@@ -140,6 +145,7 @@ async fn answer(
     progress: Progress,
 ) -> Result<Response, Infallible> {
     let version = request.version();
+    let _working = (version < Version::HTTP_2).then(|| progress.works());
     let request: Request = request.map(Body::new);
     let mut response = tower_service::Service::call(&mut router, request).await?;
     if progress.ends_with_next_answer()
@@ -183,8 +189,11 @@ fn protocols() -> auto::Builder<TokioExecutor> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+    use tokio::sync::{Notify, oneshot};
     use tokio::time::Instant;
 
     use super::*;
@@ -192,17 +201,22 @@ mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
 
     /// A client's end of a connection, and what begins the end of the other one.
-    fn connected() -> (DuplexStream, CancellationToken) {
+    fn connected(router: Router) -> (DuplexStream, CancellationToken) {
         let (client, server) = tokio::io::duplex(4096);
         let draining = CancellationToken::new();
         let opened = Opened {
             peer: Peer(([127, 0, 0, 1], 1).into()),
             certificate: None,
             draining: draining.clone(),
+            progress: Progress::default(),
         };
-        let router = Router::new().route("/", get(|| async { "answered" }));
-        tokio::spawn(plain(server, opened, router));
+        let socket = Socket::of(server, opened.progress.clone());
+        tokio::spawn(plain(socket, opened, router));
         (client, draining)
+    }
+
+    fn answering() -> Router {
+        Router::new().route("/", get(|| async { "answered" }))
     }
 
     async fn ask(client: &mut DuplexStream) -> String {
@@ -224,7 +238,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_was_just_opened_gets_its_first_answer_while_draining() {
-        let (mut client, draining) = connected();
+        let (mut client, draining) = connected(answering());
         draining.cancel();
         tokio::time::sleep(FIRST_REQUEST_TIMEOUT - Duration::from_millis(1)).await;
         assert!(ask(&mut client).await.contains("connection: close\r\n"));
@@ -233,7 +247,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_is_kept_is_told_with_its_next_answer_that_it_ends() {
-        let (mut client, draining) = connected();
+        let (mut client, draining) = connected(answering());
         for _ in 0..2 {
             assert!(!ask(&mut client).await.contains("connection:"));
         }
@@ -245,11 +259,62 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_nobody_uses_is_closed_while_draining() {
-        let (mut client, draining) = connected();
+        let (mut client, draining) = connected(answering());
         ask(&mut client).await;
         draining.cancel();
         let began = Instant::now();
         assert!(is_closed(&mut client).await);
         assert_eq!(began.elapsed(), QUIET);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_ends_its_request_with_others_behind_it_or_without() {
+        for behind in ["", "GET / HTTP/1.1\r\nhost: here\r\n\r\n"] {
+            let (alive, gone) = oneshot::channel::<()>();
+            let alive = Arc::new(Mutex::new(Some(alive)));
+            let began = Arc::new(Notify::new());
+            let begin = Arc::clone(&began);
+            let never = get(move || async move {
+                let _alive = alive.lock().unwrap().take();
+                begin.notify_one();
+                std::future::pending::<()>().await;
+            });
+            let (mut client, _draining) = connected(answering().route("/never", never));
+            let requests = format!("GET /never HTTP/1.1\r\nhost: here\r\n\r\n{behind}");
+            client.write_all(requests.as_bytes()).await.unwrap();
+            began.notified().await;
+            // One that comes while the first is worked on is kept for later, however the server got it.
+            client.write_all(behind.as_bytes()).await.unwrap();
+            drop(client);
+            let ended = tokio::time::timeout(Duration::from_secs(60), gone).await;
+            assert!(
+                ended.is_ok(),
+                "the request goes on for nobody, behind it {behind:?}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_that_come_together_are_answered_in_turn() {
+        let slow = get(|| async {
+            tokio::task::yield_now().await;
+            "answered"
+        });
+        let (mut client, _draining) = connected(Router::new().route("/", slow));
+        const COUNT: usize = 600;
+        let (mut reading, mut writing) = tokio::io::split(&mut client);
+        let asking = async {
+            for _ in 0..COUNT {
+                writing.write_all(REQUEST).await.unwrap();
+            }
+        };
+        let answered = async {
+            let (mut answers, mut count) = (Vec::new(), 0);
+            while count < COUNT {
+                assert_ne!(reading.read_buf(&mut answers).await.unwrap(), 0);
+                count = answers.windows(8).filter(|bytes| bytes == b"answered").count();
+            }
+        };
+        tokio::join!(asking, answered);
     }
 }

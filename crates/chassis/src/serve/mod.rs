@@ -7,6 +7,7 @@
 mod closing;
 mod connection;
 mod progress;
+mod socket;
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::connection::Opened;
+use self::progress::Progress;
+use self::socket::Socket;
 use crate::runtime::Workers;
 use crate::tls::ServerTls;
 
@@ -32,6 +35,9 @@ const CONNECTIONS_MAX: usize = 16_384;
 
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// A client takes something of what waits for it at least so often; what most servers grant.
+const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The kernel is out of descriptors or memory: waiting a moment is all there is to do.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -46,16 +52,32 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// Listens on an address; `setting` is the variable that chooses it.
+/// Listens on an address; `setting` is the variable that chooses it. Clients that take nothing are given up after a minute
+/// ([`give_up_stalled`]).
 ///
 /// # Errors
 /// The address is taken, or not ours.
 pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
-    TcpListener::bind(address).await.map_err(|source| BindError {
+    let listener = TcpListener::bind(address).await.map_err(|source| BindError {
         address,
         setting,
         source,
-    })
+    })?;
+    give_up_stalled(&listener, STALLED_TIMEOUT);
+    Ok(listener)
+}
+
+/// Gives up each client of a listener that takes nothing of what is sent for so long, be it that it reads no more or that it
+/// has vanished: the kernel ends the connection (`TCP_USER_TIMEOUT`, RFC 5482), and whatever fed it is let go. Only what waits to be
+/// taken counts: a connection with nothing to send stays. Does nothing where the system has no such option.
+pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
+    #[cfg(target_os = "linux")]
+    // Connections inherit it.
+    if let Err(error) = socket2::SockRef::from(listener).set_tcp_user_timeout(Some(longest)) {
+        tracing::warn!(%error, "clients that take nothing cannot be given up");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (listener, longest);
 }
 
 /// Serves `router` on `listener`, each connection on the worker whose turn it is, until `shutdown`; then lets what is in
@@ -130,6 +152,7 @@ impl House {
             peer: Peer(address),
             certificate: None,
             draining: self.shutdown.clone(),
+            progress: Progress::default(),
         };
         let (router, tls) = (self.router.clone(), self.tls.clone());
         let serving = async move {
@@ -138,6 +161,7 @@ impl House {
                 return;
             };
             let _ = stream.set_nodelay(true);
+            let stream = Socket::of(stream, opened.progress.clone());
             match tls {
                 None => connection::plain(stream, opened, router).await,
                 Some(tls) => connection::secured(stream, opened, router, &tls).await,

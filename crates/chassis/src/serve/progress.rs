@@ -26,6 +26,7 @@ struct Steps {
     sent: AtomicU64,
     asked: AtomicBool,
     speaks_http2: AtomicBool,
+    works: AtomicBool,
     is_last: AtomicBool,
 }
 
@@ -36,6 +37,17 @@ impl Progress {
         if version == hyper::Version::HTTP_2 {
             self.0.speaks_http2.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// A request of HTTP/1.1 is being answered, until what this gives is dropped.
+    pub(super) fn works(&self) -> Working {
+        self.0.works.store(true, Ordering::Relaxed);
+        Working(self.clone())
+    }
+
+    /// Whether a request of HTTP/1.1 waits for its answer to begin.
+    pub(super) fn is_working(&self) -> bool {
+        self.0.works.load(Ordering::Relaxed)
     }
 
     /// From now on each answer is the connection's last.
@@ -55,6 +67,15 @@ impl Progress {
     /// Bytes both ways so far.
     fn moved(&self) -> u64 {
         self.0.received.load(Ordering::Relaxed) + self.0.sent.load(Ordering::Relaxed)
+    }
+}
+
+/// A request whose answer has not begun.
+pub(super) struct Working(Progress);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.0.works.store(false, Ordering::Relaxed);
     }
 }
 
@@ -92,15 +113,8 @@ pub(super) struct Counted<S> {
 
 impl<S> Counted<S> {
     /// Counts from now on.
-    pub(super) fn of(stream: S) -> (Self, Progress) {
-        let progress = Progress::default();
-        (
-            Self {
-                stream,
-                progress: progress.clone(),
-            },
-            progress,
-        )
+    pub(super) fn of(stream: S, progress: Progress) -> Self {
+        Self { stream, progress }
     }
 
     fn sent(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -167,7 +181,8 @@ mod tests {
     /// Whether a connection over which `sent` arrived is given up.
     async fn is_abandoned(sent: &[u8], asked: bool) -> bool {
         let (mut client, server) = tokio::io::duplex(64);
-        let (mut server, progress) = Counted::of(server);
+        let progress = Progress::default();
+        let mut server = Counted::of(server, progress.clone());
         client.write_all(sent).await.unwrap();
         server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
         if asked {
@@ -196,7 +211,8 @@ mod tests {
             began.elapsed()
         };
         let (mut client, server) = tokio::io::duplex(64);
-        let (mut server, progress) = Counted::of(server);
+        let progress = Progress::default();
+        let mut server = Counted::of(server, progress.clone());
         assert_eq!(stopped_after(&progress).await, first);
 
         progress.request_came(Version::HTTP_11);

@@ -1,0 +1,12 @@
+//! The edge as a process: what it takes of memory, whom it gives up, and how it goes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod client;
+mod memory;
+mod process;
+#[expect(dead_code, reason = "the product tests use more of it")]
+#[path = "../product/support/session_service.rs"]
+mod session_service;
+mod stalled;
+mod stopping;
