@@ -50,9 +50,9 @@ function frame(message) {
  * Calls `method` of the session service. `ended` resolves with `{status, raw}`: the status code, and all headers and bytes
  * that came as one text; `messages` grows as they come; `close` hangs up.
  */
-export function open(url, method, message = Buffer.alloc(0)) {
+export function open(url, method, message = Buffer.alloc(0), messages = []) {
   const session = http2.connect(url);
-  const call = { messages: [], listening: undefined };
+  const call = { messages };
   const texts = [];
   let status = -1;
   const heard = (headers) => {
