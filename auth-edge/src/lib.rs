@@ -13,6 +13,7 @@ pub mod cookies;
 pub mod edge;
 pub mod errors;
 pub mod ext_authz;
+pub mod front;
 pub mod gateway;
 pub mod grpc_web;
 pub mod keys;

@@ -6,43 +6,38 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
 use axum::response::Response;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
-use tracing::Instrument as _;
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
-
-use crate::keys;
+use tracing::Span;
 
 /// The response header that carries the request ID.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The route of requests that no route of our own matched.
 const GATEWAY: &str = "gateway";
 
-/// Names a request in the response, on error pages and in the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestId(Arc<str>);
+/// Names a request in the response, on error pages and in the log: 32 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(HeaderValue);
 
 impl RequestId {
+    /// One that no other request has. It is no secret, so the process' own generator is good enough.
     fn fresh() -> Self {
         const DIGITS: [u8; 16] = *b"0123456789abcdef";
-        // Without randomness nothing else works either; the request still gets its answer.
-        let bytes = keys::random::<16>().unwrap_or_default();
-        let digit = |value: u8| char::from(DIGITS[usize::from(value & 0x0f)]);
-        let mut text = String::with_capacity(2 * bytes.len());
-        for byte in bytes {
-            text.push(digit(byte >> 4));
-            text.push(digit(byte));
+        let mut text = [0; 32];
+        let mut number = rand::random::<u128>();
+        for place in &mut text {
+            *place = DIGITS[usize::try_from(number & 0x0f).unwrap_or_default()];
+            number >>= 4;
         }
-        Self(text.into())
+        Self(HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("")))
     }
 
-    /// The ID: 32 hexadecimal digits.
+    /// The ID.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.to_str().unwrap_or_default()
     }
 }
 
@@ -151,57 +146,76 @@ impl Metrics {
     }
 }
 
-/// The outermost layer: gives the request its ID, measures it, writes its record.
-pub async fn layer(State(metrics): State<Metrics>, mut request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let id = RequestId::fresh();
-    request.extensions_mut().insert(id.clone());
-    let method = known_method(request.method());
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map(|path| Arc::<str>::from(path.as_str()));
+/// A request that is being answered: its ID, its span, when it came.
+pub struct Observed {
+    id: RequestId,
+    started: Instant,
+    method: &'static str,
+    route: Option<MatchedPath>,
+    span: Span,
+}
 
-    let span = tracing::info_span!(
-        "request",
-        otel.kind = "server",
-        http.request.method = method,
-        http.route = route.as_deref().unwrap_or(GATEWAY),
-        request_id = id.as_str()
-    );
-    // A context that cannot be taken over only means a trace of its own.
-    let _ = span.set_parent(chassis::propagation::extract(request.headers()));
-    let mut response = next.run(request).instrument(span).await;
-
-    if let Ok(value) = HeaderValue::try_from(id.as_str()) {
-        response.headers_mut().insert(X_REQUEST_ID, value);
+impl Observed {
+    /// A request has come.
+    #[must_use]
+    pub fn begin(request: &Request) -> Self {
+        let id = RequestId::fresh();
+        let method = known_method(request.method());
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let span = tracing::info_span!(
+            "request",
+            otel.kind = "server",
+            http.request.method = method,
+            http.route = route.as_ref().map_or(GATEWAY, MatchedPath::as_str),
+            request_id = id.as_str()
+        );
+        chassis::propagation::continue_from(&span, request.headers());
+        Self {
+            id,
+            started: Instant::now(),
+            method,
+            route,
+            span,
+        }
     }
-    let named = response
-        .extensions()
-        .get::<RouteName>()
-        .map(|name| Arc::clone(&name.0));
-    let route = named.or(route).unwrap_or_else(|| GATEWAY.into());
-    let status = response.status();
-    let seconds = started.elapsed().as_secs_f64();
-    metrics
-        .requests
-        .with_label_values(&[method, &route, status.as_str()])
-        .observe(seconds);
-    let handle = response
-        .extensions()
-        .get::<Handle>()
-        .map(|handle| handle.0.as_str())
-        .unwrap_or_default();
-    tracing::info!(
-        http.request.method = method,
-        http.route = &*route,
-        http.response.status_code = status.as_u16(),
-        duration_ms = seconds * 1000.0,
-        request_id = id.as_str(),
-        session.handle = handle,
-        "request"
-    );
-    response
+
+    /// The request's ID.
+    #[must_use]
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// The span to answer it in.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
+    #[must_use]
+    pub fn end(self, mut response: Response, metrics: &Metrics) -> Response {
+        response.headers_mut().insert(X_REQUEST_ID, self.id.0.clone());
+        let status = response.status();
+        let seconds = self.started.elapsed().as_secs_f64();
+        let told = response.extensions();
+        let named = told.get::<RouteName>().map(|name| &*name.0);
+        let route = named.or(self.route.as_ref().map(MatchedPath::as_str)).unwrap_or(GATEWAY);
+        let handle = told.get::<Handle>().map_or("", |handle| &handle.0);
+        metrics
+            .requests
+            .with_label_values(&[self.method, route, status.as_str()])
+            .observe(seconds);
+        tracing::info!(
+            http.request.method = self.method,
+            http.route = route,
+            http.response.status_code = status.as_u16(),
+            duration_ms = seconds * 1000.0,
+            request_id = self.id.as_str(),
+            session.handle = handle,
+            "request"
+        );
+        response
+    }
 }
 
 /// The method as a label: clients can send any word as a method, labels must stay few.

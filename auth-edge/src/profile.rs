@@ -30,10 +30,10 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     let query = head.uri.query().unwrap_or_default();
     let polled =
         head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
-    let device = (!polled).then(|| edge.device(&head.headers, request::peer(&head.extensions)));
+    let device = || edge.device(&head.headers, request::peer(&head.extensions));
     let current = edge
         .sessions
-        .current(&head.headers, device)
+        .current(&head.headers, (!polled).then_some(&device))
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");

@@ -1,8 +1,6 @@
 //! Failures as bodies: JSON for programs, a small page for browsers.
 
-use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -26,17 +24,11 @@ pub fn wants_page(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Turns failures into bodies. The layer lies inside the one that gives request IDs, outside all handlers.
-pub async fn render(request: Request, next: Next) -> Response {
-    let page = wants_page(request.headers());
-    let request_id = request
-        .extensions()
-        .get::<RequestId>()
-        .cloned()
-        .unwrap_or_default();
-    let response = next.run(request).await;
+/// Turns a failure into a body, a page where the client would rather have one; other answers stay as they are.
+#[must_use]
+pub fn render(response: Response, page: bool, request_id: &RequestId) -> Response {
     match response.extensions().get::<Failure>().cloned() {
-        Some(failure) => rendered(&failure, page, &request_id, response),
+        Some(failure) => rendered(&failure, page, request_id, response),
         None => response,
     }
 }

@@ -25,8 +25,8 @@ pub struct Original(pub String);
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
     let headers = request.headers();
     let peer = request::peer(request.extensions());
-    let device = edge.device(headers, peer);
-    let current = match edge.sessions.current(headers, Some(device)).await {
+    let device = || edge.device(headers, peer);
+    let current = match edge.sessions.current(headers, Some(&device)).await {
         Ok(Some(current)) => current,
         Ok(None) => return refuse(&edge, &request),
         Err(error) => {

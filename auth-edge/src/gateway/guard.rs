@@ -124,10 +124,10 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
     {
         return Err(Failure::Csrf.into_response());
     }
-    let device = edge.device(request.headers, request.peer);
+    let device = || edge.device(request.headers, request.peer);
     let current = edge
         .sessions
-        .current(request.headers, Some(device))
+        .current(request.headers, Some(&device))
         .await
         .map_err(|error| {
             tracing::warn!(

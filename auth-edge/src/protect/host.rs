@@ -5,17 +5,18 @@
 
 use axum::extract::Request;
 use axum::http::{Version, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
 
 use crate::errors::Failure;
 
-/// The layer for the whole router.
-pub async fn layer(request: Request, next: Next) -> Response {
+/// Whether a request names one host, as it has to.
+///
+/// # Errors
+/// It names none, or two.
+pub fn named(request: &Request) -> Result<(), Failure> {
     let named = request.headers().get_all(header::HOST).iter().count();
     let least = usize::from(request.version() == Version::HTTP_11);
     if named > 1 || named < least {
-        return Failure::BadRequest("The request has to name one host.").into_response();
+        return Err(Failure::BadRequest("The request has to name one host."));
     }
-    next.run(request).await
+    Ok(())
 }

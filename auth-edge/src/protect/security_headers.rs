@@ -5,8 +5,6 @@
 //! same-origin. A header a handler has set stays. Pages of an upstream keep the policy they came with and get none of
 //! ours, which could only break them. Deliberately absent: CORS headers; no route of the edge is for other origins.
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
@@ -32,20 +30,19 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 #[derive(Debug, Clone, Copy)]
 pub struct FromUpstream;
 
-/// Whether the edge's base URL is https; state of the layer.
+/// Whether the edge's base URL is https.
 #[derive(Debug, Clone, Copy)]
 pub struct Https(pub bool);
 
-/// The layer for the whole router.
-pub async fn layer(State(https): State<Https>, request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+/// Adds to an answer what is missing.
+#[must_use]
+pub fn add(mut response: Response, https: Https) -> Response {
     let from_upstream = response.extensions().get::<FromUpstream>().is_some();
     apply(response.headers_mut(), https, from_upstream);
     response
 }
 
-/// Adds what is missing.
-pub fn apply(headers: &mut HeaderMap, Https(https): Https, from_upstream: bool) {
+fn apply(headers: &mut HeaderMap, Https(https): Https, from_upstream: bool) {
     let mut add = |name: HeaderName, value: HeaderValue| {
         headers.entry(name).or_insert(value);
     };

@@ -9,10 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header;
-use axum::middleware::Next;
-use axum::response::Response;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
@@ -21,21 +19,20 @@ use tokio::time::{Instant, Sleep};
 #[error("the client has been silent for too long within its body")]
 pub struct TooSlow;
 
-/// The longest silence within a body; state of the layer.
+/// The longest silence within a body.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience(pub Duration);
 
-/// The layer for the whole router.
-pub async fn layer(State(patience): State<Patience>, request: Request, next: Next) -> Response {
+/// A request whose body is given up when it falls silent.
+pub fn bounded(request: Request, patience: Patience) -> Request {
     let streams = request
         .headers()
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     if streams || request.body().is_end_stream() {
-        return next.run(request).await;
+        return request;
     }
-    next.run(request.map(|body| Body::new(Awaited::new(body, patience))))
-        .await
+    request.map(|body| Body::new(Awaited::new(body, patience)))
 }
 
 /// Whether an error, or what caused it, is [`TooSlow`].

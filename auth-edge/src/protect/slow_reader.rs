@@ -12,9 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
 use axum::http::Version;
-use axum::middleware::Next;
 use axum::response::Response;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::task::AbortOnDropHandle;
@@ -27,14 +25,13 @@ const PIECE: usize = 16 * 1024;
 #[error("the client has taken nothing of its answer for too long")]
 pub struct NotTaken;
 
-/// How long an answer may stand still; state of the layer.
+/// How long an answer may stand still.
 #[derive(Debug, Clone, Copy)]
 pub struct Standstill(pub Duration);
 
-/// The layer for the whole router.
-pub async fn layer(State(Standstill(longest)): State<Standstill>, request: Request, next: Next) -> Response {
-    let version = request.version();
-    let response = next.run(request).await;
+/// The answer to a request of this version, given up when it is not taken.
+#[must_use]
+pub fn bounded(response: Response, version: Version, Standstill(longest): Standstill) -> Response {
     let is_small = response
         .body()
         .size_hint()

@@ -43,6 +43,9 @@ pub struct CurrentSession {
     pub set_cookie: Option<HeaderValue>,
 }
 
+/// Tells from what device a person uses their session; asked only when the session service is to know it.
+pub type Visitor<'a> = &'a (dyn Fn() -> Device + Sync);
+
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
 pub struct Sessions {
@@ -75,17 +78,17 @@ impl Sessions {
         &self.client
     }
 
-    /// The session of a request. With a device it counts as use and may roll; without, it only reads.
+    /// The session of a request. With a visitor it counts as use and may roll; without, it only reads.
     pub async fn current(
         &self,
         headers: &HeaderMap,
-        device: Option<Device>,
+        visitor: Option<Visitor<'_>>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         let Some(id) = self.cookies.read(headers) else {
             return Ok(None);
         };
         if let Some(cache) = &self.cache
-            && let Some(session) = cache.find(&id, device.is_some(), self.clock.now_ms())
+            && let Some(session) = cache.find(&id, visitor.is_some(), self.clock.now_ms())
         {
             return Ok(Some(CurrentSession {
                 id,
@@ -93,7 +96,7 @@ impl Sessions {
                 set_cookie: None,
             }));
         }
-        self.asked(id, device).await
+        self.asked(id, visitor.map(|device| device())).await
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
