@@ -1,7 +1,8 @@
 //! What every request passes on its way in, and every answer on its way out: one layer around the whole router.
 //!
 //! In: an ID, a span, a place, a named host, a body that may not fall silent. Out: failures as bodies, security headers,
-//! the ID, the record, an eye on whether the body is taken. One layer and not one for each, because each would box every request's future anew.
+//! the ID, the record, an eye on whether the body is taken. One layer and not one for each, because each would box
+//! every request's future anew.
 
 use std::sync::Arc;
 

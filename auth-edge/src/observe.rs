@@ -199,7 +199,9 @@ impl Observed {
         let seconds = self.started.elapsed().as_secs_f64();
         let told = response.extensions();
         let named = told.get::<RouteName>().map(|name| &*name.0);
-        let route = named.or(self.route.as_ref().map(MatchedPath::as_str)).unwrap_or(GATEWAY);
+        let route = named
+            .or(self.route.as_ref().map(MatchedPath::as_str))
+            .unwrap_or(GATEWAY);
         let handle = told.get::<Handle>().map_or("", |handle| &handle.0);
         metrics
             .requests

@@ -201,6 +201,7 @@ impl Proxy {
         let (body, progress) = upload::watched(body, limit);
         let sent = self
             .clients
+            .here()
             .speaking_to(way.server, switches)
             .request(Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {

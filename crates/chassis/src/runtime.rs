@@ -4,14 +4,15 @@
 //! serves connections. A connection stays on its core, so that a request wakes no other thread; on a few cores this costs
 //! less than one scheduler over all of them (docs/decisions/schedulers.md).
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use std::{fmt, io};
 
+use arc_swap::ArcSwap;
 use prometheus::Registry;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Id};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -60,6 +61,53 @@ impl Workers {
     pub(crate) fn next(&self) -> Option<&Handle> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         self.handles.get(turn.checked_rem(self.handles.len())?)
+    }
+}
+
+/// A value for each scheduler, made when it is first asked for there: connections that stay with the scheduler that uses
+/// them wake no other one. Schedulers beyond the first 128 get one they do not share and that is not kept.
+pub struct PerScheduler<T> {
+    make: Box<dyn Fn() -> T + Send + Sync>,
+    made: ArcSwap<Vec<(Id, Arc<T>)>>,
+}
+
+/// Schedulers of a process are about as many as its cores.
+const SCHEDULERS_MAX: usize = 128;
+
+impl<T> PerScheduler<T> {
+    /// Makes nothing yet.
+    pub fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
+        Self {
+            make: Box::new(make),
+            made: ArcSwap::default(),
+        }
+    }
+
+    /// The value of the scheduler this is called on. Panics outside a tokio runtime.
+    pub fn here(&self) -> Arc<T> {
+        let here = Handle::current().id();
+        let find = |made: &[(Id, Arc<T>)]| {
+            let found = made.iter().find(|(id, _)| *id == here);
+            found.map(|(_, value)| Arc::clone(value))
+        };
+        if let Some(value) = find(&self.made.load()) {
+            return value;
+        }
+        let value = Arc::new((self.make)());
+        self.made.rcu(|made| {
+            let mut made = Vec::clone(made);
+            if made.len() < SCHEDULERS_MAX && find(&made).is_none() {
+                made.push((here, Arc::clone(&value)));
+            }
+            made
+        });
+        find(&self.made.load()).unwrap_or(value)
+    }
+}
+
+impl<T> fmt::Debug for PerScheduler<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PerScheduler({} made)", self.made.load().len())
     }
 }
 
@@ -147,6 +195,33 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), count);
         assert!(!first.contains(&std::thread::current().id()));
+        schedulers.stop();
+    }
+
+    #[test]
+    fn each_scheduler_has_its_own_value_and_keeps_it() {
+        let schedulers = Schedulers::start().unwrap();
+        let workers = schedulers.workers();
+        let next = AtomicUsize::new(0);
+        let values = Arc::new(PerScheduler::new(move || next.fetch_add(1, Ordering::Relaxed)));
+        let count = workers.handles.len();
+        let seen = schedulers.block_on(async {
+            let mut seen = Vec::new();
+            for _ in 0..2 * count {
+                let values = Arc::clone(&values);
+                seen.push(
+                    workers
+                        .next()
+                        .unwrap()
+                        .spawn(async move { *values.here() })
+                        .await
+                        .unwrap(),
+                );
+            }
+            seen
+        });
+        let once: Vec<usize> = (0..count).collect();
+        assert_eq!(seen, [once.clone(), once].concat());
         schedulers.stop();
     }
 }

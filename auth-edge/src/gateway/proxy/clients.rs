@@ -1,4 +1,4 @@
-//! Connections to upstreams, kept and shared.
+//! Connections to upstreams, kept and shared by the requests of one scheduler.
 //!
 //! A server behind `https` says by ALPN whether it speaks HTTP/2; one behind `h2c` is known to; one behind `http` speaks
 //! HTTP/1.1. Protocols that switch (WebSocket) need HTTP/1.1 whatever else the server speaks.
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use chassis::runtime::PerScheduler;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as PooledClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,7 +20,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::super::route_table::Server;
 use crate::settings::UpstreamSettings;
 
-/// Idle connections kept for each upstream.
+/// Idle connections kept for each upstream, by each scheduler.
 const IDLE_MAX: usize = 64;
 
 /// An idle connection is closed before a usual server closes it (60 to 75 s), so that no request meets a closed one.
@@ -47,9 +48,12 @@ pub enum UpstreamTlsError {
     Tls(#[from] rustls::Error),
 }
 
-/// One client for each way to speak.
+/// The clients of the edge.
 #[derive(Clone)]
-pub(super) struct Clients {
+pub(super) struct Clients(Arc<PerScheduler<OfScheduler>>);
+
+/// One client for each way to speak.
+pub(super) struct OfScheduler {
     http1: Client,
     negotiated: Client,
     http2: Client,
@@ -75,13 +79,20 @@ impl Clients {
             .enable_all_versions()
             .wrap_connector(connector.clone());
         let http2 = https(tls).enable_http2().wrap_connector(connector);
-        Ok(Self {
-            http1: client(false, http1),
-            negotiated: client(false, any),
-            http2: client(true, http2),
-        })
+        Ok(Self(Arc::new(PerScheduler::new(move || OfScheduler {
+            http1: client(false, http1.clone()),
+            negotiated: client(false, any.clone()),
+            http2: client(true, http2.clone()),
+        }))))
     }
 
+    /// Those of the scheduler this is called on.
+    pub(super) fn here(&self) -> Arc<OfScheduler> {
+        self.0.here()
+    }
+}
+
+impl OfScheduler {
     /// The client for a server.
     pub(super) fn speaking_to(&self, server: &Server, switches: bool) -> &Client {
         match server.url.scheme() {
