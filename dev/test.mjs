@@ -177,7 +177,7 @@ const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'caddy', 'haproxy'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
-  { name: 'python', what: 'the session API from Python', needs: ['python', 'openssl'], prepare: [services], run: () => unittest('python') },
+  { name: 'python', what: 'the session API and external authorization from Python', needs: ['python', 'openssl'], prepare: [provider, services], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
   { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },

@@ -2,78 +2,32 @@
 
 import http.server
 import json
-import os
-import pathlib
 import secrets
-import signal
-import socket
-import subprocess
 import tempfile
 import threading
-import time
-import urllib.error
-import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-PROGRAM = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug" / "session-svc"
+from program import Program, free_port
+
 ISSUER = "https://idp.example.test"
-READY_SECONDS = 60
 
 
-def free_port():
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
-class Service:
+class Service(Program):
     """One session service with a file store; `restart` kills it outright and starts it again."""
 
     def __init__(self, ready=True, **settings):
-        self.folder = tempfile.TemporaryDirectory(prefix="vestibule-python-")
+        folder = tempfile.TemporaryDirectory(prefix="vestibule-python-")
         self.address = f"127.0.0.1:{free_port()}"
-        self.admin = f"127.0.0.1:{free_port()}"
-        self.ready = ready
-        self.settings = {
+        admin = f"127.0.0.1:{free_port()}"
+        settings = {
             "SESSION_LISTEN": self.address,
-            "SESSION_ADMIN_LISTEN": self.admin,
-            "SESSION_STORE": f"file:{self.folder.name}/sessions.redb",
+            "SESSION_ADMIN_LISTEN": admin,
+            "SESSION_STORE": f"file:{folder.name}/sessions.redb",
             "SESSION_ENCRYPTION_KEY": secrets.token_hex(32),
             "OIDC_ISSUER_URL": ISSUER,
             "OIDC_CLIENT_ID": "vestibule",
             "OIDC_CLIENT_SECRET": secrets.token_hex(16),
         } | settings
-        self.start()
-
-    def start(self):
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SESSION_", "EDGE_", "OIDC_"))}
-        self.log = open(f"{self.folder.name}/log", "ab")
-        self.process = subprocess.Popen([PROGRAM], env=inherited | self.settings, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + READY_SECONDS
-        while not self.answers("readyz" if self.ready else "livez"):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(pathlib.Path(f"{self.folder.name}/log").read_text())
-            time.sleep(0.02)
-
-    def answers(self, path):
-        try:
-            with urllib.request.urlopen(f"http://{self.admin}/{path}", timeout=1) as answer:
-                return answer.status == 200
-        except (urllib.error.URLError, OSError):
-            return False
-
-    def restart(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-        self.log.close()
-        self.start()
-
-    def stop(self):
-        self.process.terminate()
-        code = self.process.wait(timeout=30)
-        self.log.close()
-        self.folder.cleanup()
-        return code
+        super().__init__("session-svc", admin, settings, folder, ready)
 
 
 class RefusingProvider:

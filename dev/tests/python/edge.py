@@ -1,0 +1,82 @@
+"""A real edge that answers Envoy's external authorization, with a session service and the development provider behind it."""
+
+import http.cookiejar
+import json
+import secrets
+import subprocess
+import urllib.parse
+import urllib.request
+
+from program import ROOT, Program, free_port
+from service import Service
+
+ADA = {"email": "ada@example.test", "password": "analytical-engine"}
+
+
+class Provider:
+    """The development provider; it tells where it is when it is ready."""
+
+    def __init__(self, redirect_uri):
+        command = ["node", ROOT / "dev/idp/server.mjs", "--port", "0", "--redirect-uri", redirect_uri]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        told = json.loads(self.process.stdout.readline())
+        self.issuer = told["issuer"]
+        self.settings = {"OIDC_ISSUER_URL": told["issuer"], "OIDC_CLIENT_ID": told["client_id"], "OIDC_CLIENT_SECRET": told["client_secret"]}
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+
+class Edge(Program):
+    """One edge; `ext_authz` is where Envoy would ask it."""
+
+    def __init__(self):
+        port, self.ext_authz, admin = free_port(), f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+        self.url = f"http://127.0.0.1:{port}"
+        self.provider = Provider(f"{self.url}/api/auth/callback")
+        self.sessions = Service(**self.provider.settings)
+        settings = self.provider.settings | {
+            "EDGE_LISTEN": f"127.0.0.1:{port}",
+            "EDGE_ADMIN_LISTEN": admin,
+            "EDGE_BASE_URL": self.url,
+            "EDGE_SECRET": secrets.token_hex(32),
+            "EDGE_SESSION_SVC_URL": f"http://{self.sessions.address}",
+            "EDGE_EXT_AUTHZ_LISTEN": self.ext_authz,
+            "EDGE_CHECK_AUTHORIZATION": "true",
+        }
+        super().__init__("auth-edge", admin, settings)
+
+    def sign_in(self):
+        """Ada signs in as a person does: the `Cookie` header of her browser."""
+        jar = http.cookiejar.CookieJar()
+        browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(jar), Stopping(f"{self.url}/landed"))
+        with browser.open(f"{self.url}/api/auth/login?returnTo=/landed", timeout=20) as page:
+            form = f"{page.url}/login"
+        browser.open(form, data=urllib.parse.urlencode(ADA).encode(), timeout=20).close()
+        [value] = [cookie.value for cookie in jar if cookie.name == "session"]
+        return f"session={value}"
+
+    def stop(self):
+        code = super().stop()
+        self.sessions.stop()
+        self.provider.stop()
+        return code
+
+
+class Stopping(urllib.request.HTTPRedirectHandler):
+    """Follows redirects as far as this address."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def redirect_request(self, request, answer, code, message, headers, url):
+        if url == self.end:
+            return None
+        return super().redirect_request(request, answer, code, message, headers, url)
+
+    def http_error_302(self, request, answer, code, message, headers):
+        return super().http_error_302(request, answer, code, message, headers) or answer
+
+    http_error_303 = http_error_302
