@@ -53,13 +53,14 @@ function plugin(issuer, accessTokenSecs) {
       'jwks-show': true, 'request-parameter-allow': true, 'secret-type': 'public', 'address-claim': { type: 'no' }, 'scope-claim': 'no',
       'name-claim': 'on-demand', 'name-claim-scope': ['profile'], 'email-claim': 'on-demand', 'email-claim-scope': ['email'],
       'oauth-par-allowed': true, 'oauth-par-required': false, 'oauth-par-request_uri-prefix': 'urn:ietf:params:oauth:request_uri:', 'oauth-par-duration': 90,
-      'session-management-allowed': true, 'front-channel-logout-allowed': false, 'back-channel-logout-allowed': true,
+      'session-management-allowed': true, 'front-channel-logout-allowed': true, 'back-channel-logout-allowed': true,
     },
   };
 }
 
-/** Starts it with one client and one person: {issuer, origin, stop}. */
-export async function startGlewlwyd({ redirectUri, accessTokenSecs }) {
+/** Starts it with one client, whose edge is at `edgeUrl`, and one person: {issuer, origin, stop}. */
+export async function startGlewlwyd({ edgeUrl, accessTokenSecs }) {
+  const route = (action) => `${edgeUrl}/api/auth/${action}`;
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-glewlwyd-'));
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
@@ -79,12 +80,20 @@ export async function startGlewlwyd({ redirectUri, accessTokenSecs }) {
     }, () => `glewlwyd was not ready:\n${child.output}`);
     const admin = new Client();
     await send(admin, origin, 'POST', '/api/auth/', ADMIN);
+    const clients = (await send(admin, origin, 'GET', '/api/mod/client/database')).json();
+    // Debian's schema knows one such address, the plugin reads a list.
+    clients.parameters['data-format'].post_logout_redirect_uris = { multiple: true, read: true, write: true };
+    await send(admin, origin, 'PUT', '/api/mod/client/database', clients);
+    await send(admin, origin, 'PUT', '/api/mod/client/database/reset', {});
     await send(admin, origin, 'POST', '/api/mod/plugin/', plugin(issuer, accessTokenSecs));
     for (const name of ['profile', 'email']) await send(admin, origin, 'POST', '/api/scope/', { name, display_name: name, password_required: false, password_max_age: 0, scheme: {} });
     await send(admin, origin, 'POST', '/api/user/', { ...ADA, enabled: true, scope: ['openid', 'profile', 'email'] });
     await send(admin, origin, 'POST', '/api/client/', {
       client_id: CLIENT.id, name: 'Vestibule', enabled: true, confidential: true, client_secret: CLIENT.secret, password: CLIENT.secret,
-      redirect_uri: [redirectUri], authorization_type: ['code', 'refresh_token'], token_endpoint_auth_method: ['client_secret_basic'], scope: ['openid', 'profile', 'email'],
+      redirect_uri: [route('callback')], post_logout_redirect_uris: [`${edgeUrl}/signed-out`],
+      backchannel_logout_uri: route('backchannel-logout'), backchannel_logout_session_required: 'true',
+      frontchannel_logout_uri: route('frontchannel-logout'), frontchannel_logout_session_required: 'true',
+      authorization_type: ['code', 'refresh_token'], token_endpoint_auth_method: ['client_secret_basic'], scope: ['openid', 'profile', 'email'],
     });
   } catch (error) {
     await stop();
@@ -102,4 +111,5 @@ export async function signInAt(person, { origin }) {
 async function send(client, origin, method, path, body) {
   const answer = await client.fetch(`${origin}${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   assert.equal(answer.status, 200, `${method} ${path}: ${answer.text}`);
+  return answer;
 }

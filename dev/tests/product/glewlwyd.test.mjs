@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { freePort } from '../../lib/net.mjs';
+import { freePort, until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client } from './client.mjs';
 import { ADA, CLIENT, signInAt, startGlewlwyd } from './glewlwyd.mjs';
@@ -17,7 +17,7 @@ let stack;
 before(async () => {
   const edge = await freePort();
   // So short-lived that every use of an access token needs a refresh first.
-  provider = await startGlewlwyd({ redirectUri: `http://127.0.0.1:${edge}/api/auth/callback`, accessTokenSecs: 30 });
+  provider = await startGlewlwyd({ edgeUrl: `http://127.0.0.1:${edge}`, accessTokenSecs: 30 });
   writeFileSync(join(SECRETS, 'secret'), CLIENT.secret);
   const settings = {
     OIDC_ISSUER_URL: provider.issuer,
@@ -25,7 +25,7 @@ before(async () => {
     OIDC_CLIENT_SECRET_FILE: join(SECRETS, 'secret'),
     OIDC_ID_TOKEN_SIGNING_ALG: 'ES256',
   };
-  stack = await startStack({ ports: { edge }, sessionEnv: settings, edgeEnv: { ...settings, EDGE_USERINFO_AT_LOGIN: 'true' } });
+  stack = await startStack({ ports: { edge }, sessionEnv: settings, edgeEnv: { ...settings, EDGE_USERINFO_AT_LOGIN: 'true', EDGE_FRONTCHANNEL_LOGOUT: 'true' } });
 });
 after(async () => {
   await stack?.stop();
@@ -69,6 +69,50 @@ test('the session refreshes its tokens at glewlwyd again and again, and signs ou
   const out = await person.navigate(`${stack.edgeUrl}/api/auth/logout`);
   assert.equal(out.status, 302);
   assert.equal((await person.me(stack)).status, 204);
+});
+
+async function signedIn(person) {
+  await signInAt(person, provider);
+  const { callback } = await authorize(person, '/api/auth/login');
+  assert.equal((await person.navigate(callback)).status, 302);
+  return (await person.me(stack)).json().sid;
+}
+
+test('a sign-out goes on at glewlwyd, which knows where to come back to and has the other browsers of its session told by frames', async () => {
+  const [laptop, tablet, desk] = [new Client(), new Client(), new Client()];
+  const sid = await signedIn(laptop);
+  tablet.jars.set(provider.origin, laptop.cookies(provider.origin));
+  assert.equal(await signedIn(tablet), sid, 'the same session at the provider');
+  assert.notEqual(await signedIn(desk), sid);
+
+  const out = await laptop.navigate(`${stack.edgeUrl}/api/auth/logout`);
+  const end = await laptop.navigate(out.headers.get('location'));
+  assert.equal(end.status, 302, end.text);
+  const page = new URL(end.headers.get('location')).searchParams;
+  assert.deepEqual([page.get('prompt'), page.get('sid'), page.get('client_id')], ['end_session', sid, CLIENT.id]);
+  const back = new URL(page.get('callback_url'));
+  assert.equal(back.origin + back.pathname, `${stack.edgeUrl}/signed-out`);
+  assert.equal(back.searchParams.get('state'), new URL(out.headers.get('location')).searchParams.get('state'));
+
+  // What that page does next: a frame for each client of the session. A frame's request carries no cookie of ours.
+  const told = (await laptop.fetch(`${provider.issuer}session/${sid}/${CLIENT.id}`)).json();
+  for (const { frontchannel_logout_uri: uri } of told.client) {
+    const frame = await new Client().navigate(`${uri}?${new URLSearchParams({ iss: told.iss, sid })}`, { headers: { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'cross-site' } });
+    assert.equal(frame.status, 200, frame.text);
+    assert.match(frame.headers.get('content-security-policy'), new RegExp(`frame-ancestors ${provider.origin}`));
+  }
+  await until(15_000, async () => (await tablet.me(stack)).status === 204, () => 'the other browser is still signed in');
+  assert.equal((await desk.me(stack)).status, 200, 'another session of the same person stays');
+});
+
+test('the logout token of a draft, which glewlwyd sends without an end and under another type, is refused and ends nothing', async () => {
+  const person = new Client();
+  const sid = await signedIn(person);
+  const refused = () => stack.logs('edge').split('logout token refused').length;
+  const before = refused();
+  assert.equal((await person.fetch(`${provider.issuer}session/${sid}/`, { method: 'DELETE' })).status, 200);
+  await until(10_000, () => refused() > before, () => 'no logout token came');
+  assert.equal((await person.me(stack)).status, 200);
 });
 
 test('nobody signed in at glewlwyd means nobody here', async () => {
