@@ -41,7 +41,9 @@ export function binary(name, profile = 'debug') {
  * @param {boolean} [options.tls] the edge speaks TLS, with a certificate made for this stack (no); needs openssl
  * @param {string} [options.store] SESSION_STORE; 'file:' alone takes a temporary file, 'redis' starts a Redis of its own ('file:')
  * @param {number} [options.accessTokenTtl] seconds an access token of the provider lives (300)
- * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic)
+ * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic); for private_key_jwt
+ *   the edge publishes the keys, and edgeEnv and sessionEnv say where they are
+ * @param {boolean} [options.requireDpopNonce] proofs of bound tokens have to repeat the provider's nonce (no)
  * @param {string[]} [options.resources] resources the provider issues access tokens for (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
@@ -88,11 +90,13 @@ export async function startStack(options = {}) {
   const isSetting = (name) => /^(EDGE|SESSION|OIDC|REDIS)_/.test(name);
   const baseEnv = Object.fromEntries(Object.entries(process.env).filter(([name]) => options.inheritSettings || !isSetting(name)));
   const foreignProvider = options.inheritSettings && process.env.OIDC_ISSUER_URL;
+  const clientAuth = options.clientAuth ?? 'client_secret_basic';
+  const keyed = clientAuth === 'private_key_jwt';
   const provider = foreignProvider ? {} : {
     OIDC_ISSUER_URL: issuer,
     OIDC_CLIENT_ID: 'vestibule-dev',
-    OIDC_CLIENT_AUTH_METHOD: options.clientAuth ?? 'client_secret_basic',
-    OIDC_CLIENT_SECRET_FILE: secretFile('client-secret', secrets.client),
+    OIDC_CLIENT_AUTH_METHOD: clientAuth,
+    ...(!keyed && { OIDC_CLIENT_SECRET_FILE: secretFile('client-secret', secrets.client) }),
   };
   const edgeSecret = secretFile('edge-secret', secrets.edge);
   const encryptionKey = secretFile('encryption-key', secrets.encryption);
@@ -115,6 +119,8 @@ export async function startStack(options = {}) {
       ...['/', '/signed-out'].flatMap((path) => ['--post-logout-redirect-uri', `${edgeUrl}${path}`]), '--post-logout-redirect-uri', edgeUrl,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
+      '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
+      ...(options.requireDpopNonce ? ['--require-dpop-nonce'] : []),
       ...(options.resources ?? []).flatMap((resource) => ['--resource', resource]),
       '--state', join(stateDir, 'idp.json'),
     ],

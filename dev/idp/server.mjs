@@ -18,6 +18,7 @@ const HELP = `Usage: node dev/idp/server.mjs [options]
   --client-secret TEXT               its secret; made anew on each start when absent
   --client-auth METHOD               client_secret_basic | client_secret_post | private_key_jwt (client_secret_basic)
   --client-jwks FILE                 public keys of the client as a JWK set, for private_key_jwt
+  --client-jwks-uri URL              where the client publishes them instead
   --require-dpop-nonce               proofs of bound tokens (DPoP) have to repeat a nonce
   --redirect-uri URL                 allowed callback, may be repeated
   --post-logout-redirect-uri URL     allowed target after sign-out, may be repeated
@@ -44,6 +45,7 @@ function readOptions() {
       'client-secret': { type: 'string' },
       'client-auth': { type: 'string', default: 'client_secret_basic' },
       'client-jwks': { type: 'string' },
+      'client-jwks-uri': { type: 'string' },
       'require-dpop-nonce': { type: 'boolean', default: false },
       'redirect-uri': { type: 'string', multiple: true, default: [] },
       'post-logout-redirect-uri': { type: 'string', multiple: true, default: [] },
@@ -66,6 +68,7 @@ function readOptions() {
     clientSecret: values['client-secret'],
     clientAuth: values['client-auth'],
     clientJwksFile: values['client-jwks'],
+    clientJwksUri: values['client-jwks-uri'],
     requireDpopNonce: values['require-dpop-nonce'],
     redirectUris: values['redirect-uri'],
     postLogoutRedirectUris: values['post-logout-redirect-uri'],

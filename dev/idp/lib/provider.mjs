@@ -20,6 +20,17 @@ function fetchAllowingLoopback(url, options) {
   return fetch(url, rest);
 }
 
+function addKeys(client, { clientJwksFile, clientJwksUri }) {
+  if (clientJwksUri) {
+    client.jwks_uri = clientJwksUri;
+  } else if (clientJwksFile) {
+    client.jwks = JSON.parse(readFileSync(clientJwksFile, 'utf8'));
+    client.token_endpoint_auth_signing_alg = client.jwks.keys[0].alg;
+  } else {
+    throw new Error('--client-auth private_key_jwt needs --client-jwks or --client-jwks-uri');
+  }
+}
+
 function clientOf(options) {
   const client = {
     client_id: options.clientId,
@@ -33,9 +44,7 @@ function clientOf(options) {
     id_token_signed_response_alg: 'RS256',
   };
   if (options.clientAuth === 'private_key_jwt') {
-    if (!options.clientJwksFile) throw new Error('--client-auth private_key_jwt needs --client-jwks');
-    client.jwks = JSON.parse(readFileSync(options.clientJwksFile, 'utf8'));
-    client.token_endpoint_auth_signing_alg = client.jwks.keys[0].alg;
+    addKeys(client, options);
   } else {
     client.client_secret = options.clientSecret;
   }
