@@ -180,7 +180,7 @@ const SUITES = [
   { name: 'python', what: 'the session API and external authorization from Python', needs: ['python', 'openssl'], prepare: [provider, services], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
-  { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
+  { name: 'browser', what: 'a real browser on the whole stack', needs: ['chromium', 'openssl'], prepare: [provider, web, services], run: () => nodeTests(join(ROOT, 'web'), 'e2e', '.spec.mjs') },
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl'], run: () => unittest('kubernetes') },
 ];
 

@@ -21,52 +21,52 @@ function callbacks(context) {
   return () => Promise.all(seen);
 }
 
-for (const [where, tls] of [
-  ["over TLS", true],
-  ["on http://localhost, which browsers trust like TLS", false],
-]) {
-  // conformance: A-023
-  test(`an answer posted from the provider's site signs in ${where}`, async () => {
-    const stack = await posted(tls);
-    const { context, page } = await window(stack, { ignoreHTTPSErrors: true });
-    const sent = callbacks(context);
-    await page.goto("/account/session?n=1");
-    const [pending] = await context.cookies(stack.edgeUrl);
-    assert.deepEqual([pending.sameSite, pending.secure], ["None", true]);
-    await signInAtProvider(page, stack);
-    await h1(page, "This session");
-    assert.equal(page.url(), `${stack.edgeUrl}/account/session?n=1`);
-    const [callback, ...more] = await sent();
-    assert.equal(more.length, 0);
-    assert.equal(callback.method, "POST");
-    assert.equal(callback.headers["sec-fetch-site"], "cross-site", "the provider is another site");
-    assert.match(callback.headers.cookie, new RegExp(`^${pending.name}=[^;]+$`), "that cookie and no other");
-    await page.reload();
-    await h1(page, "This session");
-    assert.equal((await sent()).length, 1, "a reload posts nothing again");
-    const cookies = await context.cookies(stack.edgeUrl);
-    assert.deepEqual(
-      cookies.map(({ sameSite }) => sameSite),
-      ["Lax"],
-      "the session's cookie stays Lax",
-    );
-  });
-
-  test(`signing in again by a posted answer ends the session the browser had, ${where}`, async () => {
-    const stack = await posted(tls);
-    const { context, page } = await window(stack, { ignoreHTTPSErrors: true });
-    await signIn(page, stack);
-    const [old] = await context.cookies(stack.edgeUrl);
-    await page.goto("/api/auth/login?returnTo=/account/session");
-    await h1(page, "This session");
-    const [now] = await context.cookies(stack.edgeUrl);
-    assert.notEqual(now.value, old.value);
-    const stranger = await window(stack, { ignoreHTTPSErrors: true });
-    await stranger.context.addCookies([old]);
-    const asked = await stranger.context.request.get(`${stack.edgeUrl}/api/auth/me`);
-    assert.equal(asked.status(), 204, "the session before is over");
-  });
+async function signsInByPost(tls) {
+  const stack = await posted(tls);
+  const { context, page } = await window(stack, { ignoreHTTPSErrors: true });
+  const sent = callbacks(context);
+  await page.goto("/account/session?n=1");
+  const [pending] = await context.cookies(stack.edgeUrl);
+  assert.deepEqual([pending.sameSite, pending.secure], ["None", true]);
+  await signInAtProvider(page, stack);
+  await h1(page, "This session");
+  assert.equal(page.url(), `${stack.edgeUrl}/account/session?n=1`);
+  const [callback, ...more] = await sent();
+  assert.equal(more.length, 0);
+  assert.equal(callback.method, "POST");
+  assert.equal(callback.headers["sec-fetch-site"], "cross-site", "the provider is another site");
+  assert.match(callback.headers.cookie, new RegExp(`^${pending.name}=[^;]+$`), "that cookie and no other");
+  await page.reload();
+  await h1(page, "This session");
+  assert.equal((await sent()).length, 1, "a reload posts nothing again");
+  const cookies = await context.cookies(stack.edgeUrl);
+  assert.deepEqual(
+    cookies.map(({ sameSite }) => sameSite),
+    ["Lax"],
+    "the session's cookie stays Lax",
+  );
 }
+
+// conformance: A-023
+test("an answer posted from the provider's site signs in over TLS", () => signsInByPost(true));
+
+test("an answer posted from the provider's site signs in on http://localhost, which browsers trust like TLS", () =>
+  signsInByPost(false));
+
+test("signing in again by a posted answer ends the session the browser had", async () => {
+  const stack = await posted(true);
+  const { context, page } = await window(stack, { ignoreHTTPSErrors: true });
+  await signIn(page, stack);
+  const [old] = await context.cookies(stack.edgeUrl);
+  await page.goto("/api/auth/login?returnTo=/account/session");
+  await h1(page, "This session");
+  const [now] = await context.cookies(stack.edgeUrl);
+  assert.notEqual(now.value, old.value);
+  const stranger = await window(stack, { ignoreHTTPSErrors: true });
+  await stranger.context.addCookies([old]);
+  const asked = await stranger.context.request.get(`${stack.edgeUrl}/api/auth/me`);
+  assert.equal(asked.status(), 204, "the session before is over");
+});
 
 test("two tabs finish by posted answers in either order", async () => {
   const stack = await posted(true);
