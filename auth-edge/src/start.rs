@@ -79,9 +79,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         None => None,
     };
     let (listen, ext_authz_listen) = (settings.listen, settings.ext_authz_listen);
-    let credentials = settings.credential_files.clone();
     let edge = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
-    let _watches = provider_settings::follow(&edge.provider, credentials);
     let reached = runtime.readiness.condition("session_service", Weight::Once);
     tokio::spawn(probe(edge.clone(), reached, runtime.shutdown.clone()));
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
@@ -102,7 +100,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     Ok(())
 }
 
-/// Puts the edge together and follows the files its secrets come from. Needs a tokio runtime.
+/// Puts the edge together and follows the files its secrets and credentials come from. Needs a tokio runtime.
 ///
 /// # Errors
 /// What keeps it from starting.
@@ -123,11 +121,13 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let session_cache = settings
         .session_cache
         .map(|lease| SessionCache::start(session_client.clone(), lease, metrics.cache.clone()));
+    let provider = RelyingParty::new(settings.provider.clone())?;
+    provider_settings::follow(&provider, settings.credential_files.clone());
     let surroundings = Surroundings {
         gateway: Gateway::new(routes, &settings.upstreams, assertions(&settings))?,
         session_client,
         session_cache,
-        provider: RelyingParty::new(settings.provider.clone())?,
+        provider,
         keys,
         clock,
         metrics,

@@ -370,3 +370,30 @@ async fn legal_but_odd_token_responses_are_accepted() {
         stack.provider.reset();
     }
 }
+
+#[tokio::test]
+async fn a_session_ends_no_later_than_the_provider_says() {
+    let stack = Stack::start().await;
+    stack.provider.script(|script| {
+        let ends = stack.now_secs() + 600;
+        script.claims.insert("session_expiry".to_owned(), json!(ends));
+    });
+    let mut browser = stack.browser();
+    let answer = browser.sign_in().await;
+    let line = answer.set_cookie("session").unwrap();
+    let max_age = line.split("Max-Age=").nth(1).unwrap();
+    let max_age: u64 = max_age.split(';').next().unwrap().parse().unwrap();
+    assert!(max_age <= 600, "the cookie goes with it: {line}");
+    let status = browser.get("/api/auth/status").await.json();
+    let left = status["absolute_expires_in"].as_u64().unwrap();
+    assert!((590..=600).contains(&left), "{status}");
+
+    stack.advance(599);
+    assert_eq!(
+        browser.visit("/api/auth/me").await.status,
+        200,
+        "and use does not prolong it"
+    );
+    stack.advance(1);
+    assert_eq!(browser.visit("/api/auth/me").await.status, 204);
+}

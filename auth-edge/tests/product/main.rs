@@ -10,6 +10,7 @@ mod analytics;
 mod asks;
 mod assertions;
 mod callback;
+mod credentials;
 mod demands;
 mod desync;
 mod ext_authz;

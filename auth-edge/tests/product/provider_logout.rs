@@ -111,6 +111,34 @@ async fn a_replay_or_a_bad_token_is_400_and_ends_nothing() {
 }
 
 #[tokio::test]
+async fn the_same_token_many_times_at_once_over_two_edges_is_acted_on_once() {
+    let stack = Stack::start().await;
+    let mut bob = signed_in(&stack, "bob", "sid-1").await;
+    let form = format!(
+        "logout_token={}",
+        stack.provider.logout_token(json!({"sub": "bob", "sid": null}))
+    );
+    let edges = [stack.browser(), stack.beside().await];
+    let posts: Vec<_> = (0..16)
+        .map(|number| {
+            let (mut machine, form) = (edges[number % 2].clone(), form.clone());
+            tokio::spawn(async move { machine.post(PATH, &[], &form).await })
+        })
+        .collect();
+    let mut statuses = Vec::new();
+    for post in posts {
+        statuses.push(post.await.unwrap().status);
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses[0], 200, "{statuses:?}");
+    assert!(
+        statuses[1..].iter().all(|status| *status == 400),
+        "replays: {statuses:?}"
+    );
+    assert_eq!(bob.get("/api/auth/me").await.status, 204);
+}
+
+#[tokio::test]
 async fn a_sid_and_a_subject_that_do_not_belong_together_end_nothing() {
     let stack = Stack::start().await;
     let mut bob = signed_in(&stack, "bob", "sid-1").await;

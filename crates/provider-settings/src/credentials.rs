@@ -6,7 +6,7 @@ use chassis::settings::Reader;
 use oidc::{ClientAuth, ClientKey, ClientKeys, ClientSecret, DpopKey};
 
 /// Shorter secrets can be guessed.
-const LEAST_SECRET_CHARS: usize = 8;
+pub(crate) const LEAST_SECRET_CHARS: usize = 8;
 /// Shorter secrets deserve a warning.
 const GOOD_SECRET_CHARS: usize = 32;
 
@@ -128,10 +128,15 @@ fn keys(reader: &mut Reader<'_>, needed_by: &str) -> Option<ClientKeys> {
 }
 
 /// The keys in files, if every one of them is usable.
-pub(crate) fn keys_from(files: &[PathBuf]) -> Option<ClientKeys> {
-    let key = |path: &PathBuf| ClientKey::from_pem(&text(path)?).ok();
-    let mut keys = files.iter().map(key).collect::<Option<Vec<_>>>()?.into_iter();
+fn keys_from(files: &[PathBuf]) -> Option<ClientKeys> {
+    let keys = files.iter().map(|path| key_from(path));
+    let mut keys = keys.collect::<Option<Vec<_>>>()?.into_iter();
     Some(ClientKeys::new(keys.next()?, keys.collect()))
+}
+
+/// The key of this client in a file, if it is usable.
+pub(crate) fn key_from(path: &Path) -> Option<ClientKey> {
+    ClientKey::from_pem(&text(path)?).ok()
 }
 
 /// The key in a file, if it is usable.

@@ -1,14 +1,14 @@
 //! Takes over client credentials whose files change, without a restart.
 //!
-//! A file that can not be used is told to the log and the credentials in use stay.
+//! A file that can not be used is told to the log, with its setting and what is wrong, and the credentials in use stay.
 
 use std::path::PathBuf;
 
 use chassis::settings::Reader;
-use oidc::{ClientAuth, ClientSecret, Credentials, RelyingParty};
+use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, RelyingParty};
 use tokio::task::JoinHandle;
 
-use crate::credentials::{dpop_key_from, key_files, keys_from};
+use crate::credentials::{LEAST_SECRET_CHARS, dpop_key_from, key_files, key_from};
 
 /// The files the client's credentials came from.
 #[derive(Clone, Debug, Default)]
@@ -51,48 +51,95 @@ pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()
 }
 
 fn take_over(party: &RelyingParty, files: &CredentialFiles) {
-    let Some(credentials) = current(party.credentials(), files) else {
-        tracing::warn!(
-            "the provider credentials' file changed to something unusable; the earlier ones stay in use"
-        );
-        return;
+    let credentials = match current(party.credentials(), files) {
+        Ok(credentials) => credentials,
+        Err(Unusable {
+            setting,
+            path,
+            problem,
+        }) => {
+            let path = path.display();
+            tracing::warn!(setting, %path, "the changed file {problem}: put a right one in its place; until then the credentials before it stay in use");
+            return;
+        }
     };
     match party.reload(credentials) {
         Ok(()) => tracing::info!("took over changed provider credentials"),
         Err(error) => {
-            tracing::warn!(%error, "changed provider credentials can not be used; the earlier ones stay");
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                error,
+                "changed provider credentials can not be used: correct their files; until then those before stay in use"
+            );
         }
     }
 }
 
+/// A file that can not be used, and what is wrong with it.
+struct Unusable {
+    setting: &'static str,
+    path: PathBuf,
+    problem: &'static str,
+}
+
 /// The credentials the files hold now, of the same kinds as before.
-fn current(before: Credentials, files: &CredentialFiles) -> Option<Credentials> {
+fn current(before: Credentials, files: &CredentialFiles) -> Result<Credentials, Unusable> {
+    let secret = || files.secret.as_ref().map(secret).transpose();
     let auth = match before.auth {
-        ClientAuth::SecretBasic(_) if files.secret.is_some() => ClientAuth::SecretBasic(secret(files)?),
-        ClientAuth::SecretPost(_) if files.secret.is_some() => ClientAuth::SecretPost(secret(files)?),
-        ClientAuth::PrivateKeyJwt(_) => ClientAuth::PrivateKeyJwt(keys_from(&files.keys)?),
-        unchanged @ (ClientAuth::SecretBasic(_)
-        | ClientAuth::SecretPost(_)
-        | ClientAuth::TlsClientAuth { .. }
-        | ClientAuth::None) => unchanged,
+        ClientAuth::SecretBasic(old) => ClientAuth::SecretBasic(secret()?.unwrap_or(old)),
+        ClientAuth::SecretPost(old) => ClientAuth::SecretPost(secret()?.unwrap_or(old)),
+        ClientAuth::PrivateKeyJwt(_) => ClientAuth::PrivateKeyJwt(keys(files)?),
+        unchanged @ (ClientAuth::TlsClientAuth { .. } | ClientAuth::None) => unchanged,
     };
     let request_keys = match before.request_keys {
-        Some(_) => Some(keys_from(&files.keys)?),
+        Some(_) => Some(keys(files)?),
         None => None,
     };
-    let dpop_key = match before.dpop_key {
-        Some(_) => Some(dpop_key_from(files.dpop_key.as_ref()?)?),
-        None => None,
+    let dpop_key = match (before.dpop_key, &files.dpop_key) {
+        (Some(_), Some(path)) => Some(dpop_key_from(path).ok_or_else(|| Unusable {
+            setting: "OIDC_DPOP_KEY_FILE",
+            path: path.clone(),
+            problem: NO_KEY,
+        })?),
+        (before, _) => before,
     };
-    Some(Credentials {
+    Ok(Credentials {
         auth,
         request_keys,
         dpop_key,
     })
 }
 
-fn secret(files: &CredentialFiles) -> Option<ClientSecret> {
-    let bytes = chassis::files::read_bounded(files.secret.as_ref()?).ok()?;
-    let text = std::str::from_utf8(&bytes).ok()?.trim_end_matches(['\r', '\n']);
-    (!text.is_empty()).then(|| ClientSecret::new(text))
+const NO_KEY: &str = "holds no PEM private key in PKCS#8 (RSA of at least 2048 bits, P-256 or Ed25519)";
+
+fn keys(files: &CredentialFiles) -> Result<ClientKeys, Unusable> {
+    let mut keys = Vec::new();
+    for path in &files.keys {
+        keys.push(key_from(path).ok_or_else(|| Unusable {
+            setting: "OIDC_CLIENT_KEY_FILE",
+            path: path.clone(),
+            problem: NO_KEY,
+        })?);
+    }
+    let mut keys = keys.into_iter();
+    let first = keys.next().ok_or_else(|| Unusable {
+        setting: "OIDC_CLIENT_KEY_FILE",
+        path: PathBuf::new(),
+        problem: NO_KEY,
+    })?;
+    Ok(ClientKeys::new(first, keys.collect()))
+}
+
+fn secret(path: &PathBuf) -> Result<ClientSecret, Unusable> {
+    let bytes = chassis::files::read_bounded(path).unwrap_or_default();
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.chars().count() < LEAST_SECRET_CHARS {
+        return Err(Unusable {
+            setting: "OIDC_CLIENT_SECRET_FILE",
+            path: path.clone(),
+            problem: "holds no text of at least 8 characters",
+        });
+    }
+    Ok(ClientSecret::new(text))
 }

@@ -166,7 +166,7 @@ impl Sessions {
         Err(SessionsError::Internal)
     }
 
-    fn random_id(&self) -> Result<SessionId, SessionsError> {
+    pub(super) fn random_id(&self) -> Result<SessionId, SessionsError> {
         SessionId::random(&self.random).map_err(SessionsError::NoRandomness)
     }
 

@@ -5,8 +5,8 @@
 
 use chassis::secret::Secret;
 
-use super::endings::Use;
 use super::keeper::Removed;
+use super::once::Turn;
 use super::{Sessions, SessionsError};
 use crate::session::{Handle, Session, index};
 
@@ -83,14 +83,18 @@ impl Sessions {
         let Some(once) = &all.once else {
             return self.end_each(all).await;
         };
-        match self.keeper.used(&all.issuer, once).await? {
-            Use::Never => {}
-            Use::ByThisCall => return Ok(0),
-            Use::Before => return Err(SessionsError::RequestIdReused),
-        }
-        let count = self.end_each(all).await?;
-        self.keeper.note_use(&all.issuer, once).await?;
-        Ok(count)
+        let holder = self.random_id()?.handle().to_string();
+        let turn = match self.keeper.turn(&all.issuer, once, &holder).await? {
+            Turn::Ours(turn) => turn,
+            Turn::Done => return Ok(0),
+            Turn::Used => return Err(SessionsError::RequestIdReused),
+        };
+        let ended = match self.end_each(all).await {
+            Ok(count) => self.keeper.note_use(&all.issuer, once).await.map(|()| count),
+            Err(error) => Err(error),
+        };
+        self.keeper.give_back(&turn).await;
+        ended
     }
 
     async fn end_each(&self, all: &EndAll) -> Result<u32, SessionsError> {

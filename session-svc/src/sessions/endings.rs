@@ -12,19 +12,15 @@
 use chassis::secret::Secret;
 
 use super::SessionsError;
-use super::end::Once;
 use super::keeper::Keeper;
 use crate::session::{Handle, Session, index};
 use crate::store::{Inserted, Record, Replaced};
 
 /// How long a mark is kept: longer than a sign-in takes from the ID token to the session.
-const MARK_KEPT_MS: u64 = 120_000;
+pub(super) const MARK_KEPT_MS: u64 = 120_000;
 
 /// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
 pub(super) const REQUEST_KEPT_MS: u64 = 600_000;
-
-/// How long what is good once is remembered at most: a day, more than any logout token lives.
-const ONCE_KEPT_MS: u64 = 86_400_000;
 
 /// Writes of one mark; losing more often means that as many younger marks are there.
 const MARK_ATTEMPTS: usize = 5;
@@ -120,39 +116,21 @@ impl Keeper {
         }))
     }
 
-    /// Whether what is good for one ending has been used.
-    pub(super) async fn used(&self, issuer: &str, once: &Once) -> Result<Use, SessionsError> {
-        let name = once_name(issuer, once);
-        let Some(record) = self.store().load(&name).await? else {
-            return Ok(Use::Never);
-        };
-        let by = self.seal().open_note(MARK, &name, &record.payload)?;
-        let same_call = once.request_id.as_ref().is_some_and(|id| id.as_bytes() == by);
-        Ok(if same_call { Use::ByThisCall } else { Use::Before })
-    }
-
-    /// Notes that it has been used, by which call.
-    pub(super) async fn note_use(&self, issuer: &str, once: &Once) -> Result<(), SessionsError> {
-        let by = once.request_id.as_deref().unwrap_or_default();
-        let kept_ms = once
-            .until_ms
-            .saturating_sub(self.now_ms())
-            .clamp(MARK_KEPT_MS, ONCE_KEPT_MS);
-        self.write_mark(&once_name(issuer, once), by.as_bytes(), kept_ms)
-            .await
-    }
-
-    async fn write_mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<(), SessionsError> {
+    /// The first version of a mark.
+    pub(super) fn mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<Record, SessionsError> {
         let now_ms = self.now_ms();
-        let payload = self.seal().seal_note(MARK, name, note)?;
-        let mut record = Record {
+        Ok(Record {
             name: name.to_owned(),
             version: 1,
             expires_at_ms: now_ms.saturating_add(kept_ms),
             created_at_ms: now_ms,
             indexes: Vec::new(),
-            payload,
-        };
+            payload: self.seal().seal_note(MARK, name, note)?,
+        })
+    }
+
+    async fn write_mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<(), SessionsError> {
+        let mut record = self.mark(name, note, kept_ms)?;
         for _ in 0..MARK_ATTEMPTS {
             // An empty event: watchers pass it over.
             record.version = 1;
@@ -192,21 +170,6 @@ impl Marks {
         };
         ends(&self.subject, &after.subject) || ends(&self.sid, &after.sid)
     }
-}
-
-/// Whether what is good once has been used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// Not yet.
-    Never,
-    /// By the very call that asks again.
-    ByThisCall,
-    /// By another one.
-    Before,
-}
-
-fn once_name(issuer: &str, once: &Once) -> String {
-    index::hashed(&[b"once", issuer.as_bytes(), once.id.as_bytes()])
 }
 
 fn mark_name(index: &str) -> String {

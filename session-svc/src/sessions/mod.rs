@@ -14,6 +14,7 @@ mod endings;
 mod error;
 pub mod keeper;
 mod list;
+mod once;
 pub mod ports;
 mod read;
 pub mod sealed_notes;

@@ -171,6 +171,34 @@ async fn what_is_good_once_is_refused_at_every_replica_until_it_may_be_forgotten
 }
 
 #[tokio::test]
+async fn of_many_calls_at_the_same_moment_one_acts_and_the_others_are_refused() {
+    let mut world = world().await;
+    world.create(alice()).await;
+    let calls = (0..16).map(|number| {
+        let mut replica = if number % 2 == 0 {
+            world.one.clone()
+        } else {
+            world.two.clone()
+        };
+        let request = once(
+            "alice",
+            "jti-1",
+            &format!("00000000-0000-4000-8000-0000000001{number:02}"),
+        );
+        tokio::spawn(async move { replica.end_sessions(request).await })
+    });
+    let calls: Vec<_> = calls.collect();
+    let mut counts = Vec::new();
+    for call in calls {
+        match call.await.unwrap() {
+            Ok(ended) => counts.push(ended.into_inner().ended_count),
+            refused => assert_eq!(reason(refused), ErrorReason::ErrRequestIdReused),
+        }
+    }
+    assert_eq!(counts, [1], "one has ended the one session");
+}
+
+#[tokio::test]
 async fn an_ending_that_was_refused_uses_nothing_up() {
     let mut world = world().await;
     world.create(alice()).await;

@@ -3,6 +3,7 @@
 mod browser;
 #[path = "../../../../session-svc/tests/support/certificates.rs"]
 mod certificates;
+mod log;
 mod session_service;
 mod upstream;
 
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use browser::{Answer, Browser};
 pub(crate) use certificates::Certificates;
+pub(crate) use log::Log;
 use session_service::SessionService;
 pub(crate) use upstream::Upstream;
 
@@ -159,6 +161,22 @@ impl Stack {
     /// A browser without cookies.
     pub(crate) fn browser(&self) -> Browser {
         Browser::new(&self.address, &self.base)
+    }
+
+    /// A browser that goes to another edge with the same settings, beside this one.
+    pub(crate) async fn beside(&self) -> Browser {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let clock = Arc::new(self.clock.clone());
+        let edge = start::build(self.edge.settings.clone(), clock, &prometheus::Registry::new()).unwrap();
+        tokio::spawn(chassis::serve::serve(
+            Workers::here(),
+            listener,
+            routes::router(edge),
+            None,
+            self.stop.clone(),
+        ));
+        Browser::new(&address, &self.base)
     }
 
     /// The base URL without a slash at the end.
