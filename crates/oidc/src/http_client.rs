@@ -85,6 +85,9 @@ impl HttpClient {
             .pool_idle_timeout(POOL_IDLE)
             .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
             .no_proxy();
+        if let Some(proxy) = settings.proxy.clone() {
+            builder = builder.proxy(reqwest::Proxy::custom(move |url| proxy.for_url(url)));
+        }
         if let Some(path) = &settings.ca_file {
             builder = builder.tls_built_in_root_certs(false);
             let pem = std::fs::read(path).map_err(|source| BuildError::CaFile(Some(source)))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
-use crate::{ClientAuth, SigningAlgorithm};
+use crate::{ClientAuth, ForwardProxy, SigningAlgorithm};
 
 /// Everything configured about the provider and this client's registration with it.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub struct ProviderSettings {
     pub default_token_lifetime_secs: u64,
     /// PEM file of the certification authorities trusted for the provider instead of the public ones.
     pub ca_file: Option<PathBuf>,
+    /// The proxy calls to the provider go through.
+    pub proxy: Option<ForwardProxy>,
 }
 
 impl ProviderSettings {
@@ -73,6 +75,7 @@ impl ProviderSettings {
             clock_tolerance_secs: 60,
             default_token_lifetime_secs: 300,
             ca_file: None,
+            proxy: None,
         }
     }
 

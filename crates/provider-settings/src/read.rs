@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
 use oidc::{
-    BuildError, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
+    BuildError, ForwardProxy, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode,
+    SigningAlgorithm,
 };
 use url::Url;
 
@@ -57,6 +58,7 @@ pub fn read(reader: &mut Reader<'_>) -> ProviderSettings {
     }
     settings.default_token_lifetime_secs = reader.secs("OIDC_DEFAULT_TOKEN_LIFETIME", Zero::Refused);
     settings.ca_file = reader.path("OIDC_CA_FILE");
+    settings.proxy = proxy(reader);
     try_out(reader, &settings);
     settings
 }
@@ -151,6 +153,28 @@ fn resources(reader: &mut Reader<'_>) -> Vec<String> {
         reader.wrong("OIDC_RESOURCE", "must hold absolute URLs without a fragment");
     }
     resources
+}
+
+/// The way out, as all programs read it from the environment.
+fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
+    let direct = reader.text("NO_PROXY");
+    let url = reader.secret("HTTPS_PROXY")?;
+    let members = direct.split([',', ' ']).filter(|member| !member.is_empty());
+    let mut direct = Vec::new();
+    for member in members {
+        match member.parse() {
+            Ok(hosts) => direct.push(hosts),
+            // Others read the variable too, and what they understand need not be ours.
+            Err(problem) => {
+                let problem: oidc::proxy::NoHosts = problem;
+                reader.warn("NO_PROXY", format!("{member} {problem}: it is passed over"));
+            }
+        }
+    }
+    let proxy = ForwardProxy::new(url.expose(), direct);
+    proxy
+        .map_err(|problem| reader.wrong("HTTPS_PROXY", problem.to_string()))
+        .ok()
 }
 
 /// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.

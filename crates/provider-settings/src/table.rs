@@ -133,5 +133,18 @@ pub static TOPIC: Topic = Topic {
             "FILE",
             "PEM certificates of the authorities trusted for the provider, instead of the public ones.",
         ),
+        Setting {
+            name: "HTTPS_PROXY",
+            default: "",
+            value: "URL",
+            secret: true,
+            help: "Forward proxy for calls to the provider, such as http://user:password@proxy.example:3128; also read as https_proxy. Loopback is reached without it.",
+        },
+        setting(
+            "NO_PROXY",
+            "",
+            "LIST",
+            "Who is reached without HTTPS_PROXY; also read as no_proxy. A domain stands for itself and all below it, .domain for those below it; addresses, networks such as 10.0.0.0/8, a :port behind each, and * are understood.",
+        ),
     ],
 };

@@ -60,6 +60,13 @@ impl Setting {
             .replace('_', "-")
     }
 
+    /// The other spelling of a variable that programs of all kinds share: those about proxies are read in lower case too.
+    pub(crate) fn in_lower_case(&self) -> Option<String> {
+        self.name
+            .ends_with("_PROXY")
+            .then(|| self.name.to_ascii_lowercase())
+    }
+
     /// The variable naming a file to read the secret from.
     pub fn file_variable(&self) -> String {
         format!("{}_FILE", self.name)

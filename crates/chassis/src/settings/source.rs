@@ -43,9 +43,11 @@ impl Source {
         let environment = source.decode(environment);
         for setting in service.settings() {
             let from_flag = given.values.get(setting.name);
-            let from_environment = environment
-                .get(setting.name)
-                .filter(|value| !value.trim().is_empty());
+            let other_spelling = setting.in_lower_case().and_then(|name| environment.get(&name));
+            let from_environment = [environment.get(setting.name), other_spelling]
+                .into_iter()
+                .flatten()
+                .find(|value| !value.trim().is_empty());
             if let Some(value) = from_flag.or(from_environment) {
                 source.values.insert(setting.name, value.clone());
             }
