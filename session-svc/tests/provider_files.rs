@@ -143,6 +143,7 @@ async fn used_keys(client: &SessionClient, session_id: &str, provider: &Scripted
     (assertion["kid"].clone(), proof["jwk"]["x"].clone())
 }
 
+// conformance: B-033
 #[tokio::test]
 async fn changed_keys_are_used_without_a_restart_and_a_wrong_file_changes_nothing() {
     let log = Log::default();

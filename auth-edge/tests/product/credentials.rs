@@ -36,6 +36,7 @@ async fn used_keys(stack: &Stack) -> (Value, Value) {
     (assertion["kid"].clone(), proof["jwk"]["x"].clone())
 }
 
+// conformance: B-033
 #[tokio::test]
 async fn changed_keys_are_used_without_a_restart_and_a_wrong_file_changes_nothing() {
     let log = Log::begin();
@@ -87,6 +88,7 @@ async fn changed_keys_are_used_without_a_restart_and_a_wrong_file_changes_nothin
     assert_eq!(published().await, after.0);
 }
 
+// conformance: B-033
 #[tokio::test]
 async fn a_changed_secret_is_used_without_a_restart_and_one_that_is_none_changes_nothing() {
     let log = Log::begin();
