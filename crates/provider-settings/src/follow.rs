@@ -2,7 +2,7 @@
 //!
 //! A file that can not be used is told to the log, with its setting and what is wrong, and the credentials in use stay.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chassis::settings::Reader;
 use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, RelyingParty};
@@ -84,7 +84,7 @@ struct Unusable {
 
 /// The credentials the files hold now, of the same kinds as before.
 fn current(before: Credentials, files: &CredentialFiles) -> Result<Credentials, Unusable> {
-    let secret = || files.secret.as_ref().map(secret).transpose();
+    let secret = || files.secret.as_deref().map(secret).transpose();
     let auth = match before.auth {
         ClientAuth::SecretBasic(old) => ClientAuth::SecretBasic(secret()?.unwrap_or(old)),
         ClientAuth::SecretPost(old) => ClientAuth::SecretPost(secret()?.unwrap_or(old)),
@@ -130,14 +130,14 @@ fn keys(files: &CredentialFiles) -> Result<ClientKeys, Unusable> {
     Ok(ClientKeys::new(first, keys.collect()))
 }
 
-fn secret(path: &PathBuf) -> Result<ClientSecret, Unusable> {
+fn secret(path: &Path) -> Result<ClientSecret, Unusable> {
     let bytes = chassis::files::read_bounded(path).unwrap_or_default();
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
     let text = text.trim_end_matches(['\r', '\n']);
     if text.chars().count() < LEAST_SECRET_CHARS {
         return Err(Unusable {
             setting: "OIDC_CLIENT_SECRET_FILE",
-            path: path.clone(),
+            path: path.to_path_buf(),
             problem: "holds no text of at least 8 characters",
         });
     }

@@ -22,10 +22,14 @@ let [provider, issuer, proxy, proxyPort, stack] = [];
 
 /** A provider behind TLS: where it is, and a token endpoint that refreshes. */
 async function startProvider() {
-  const args = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=provider',
-    '-addext', `subjectAltName=IP:${HOST}`, '-keyout', file('key.pem'), '-out', file('cert.pem')];
-  assert.equal(spawnSync('openssl', args).status, 0);
-  const server = https.createServer({ key: readFileSync(file('key.pem')), cert: readFileSync(file('cert.pem')) }, (asked, answer) => {
+  const openssl = (name, ...further) => {
+    const made = ['-keyout', file(`${name}.key`), '-out', file(`${name}.pem`), '-subj', `/CN=${name}`];
+    const args = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', ...made, ...further];
+    assert.equal(spawnSync('openssl', args).status, 0);
+  };
+  openssl('authority');
+  openssl('provider', '-CA', file('authority.pem'), '-CAkey', file('authority.key'), '-addext', `subjectAltName=IP:${HOST}`, '-addext', 'basicConstraints=critical,CA:FALSE');
+  const server = https.createServer({ key: readFileSync(file('provider.key')), cert: readFileSync(file('provider.pem')) }, (asked, answer) => {
     const documents = {
       '/.well-known/openid-configuration': { issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/keys` },
       '/token': { access_token: 'a-new-one', token_type: 'Bearer', expires_in: 300 },
@@ -46,7 +50,7 @@ async function startProxy() {
 }
 
 const settings = (password) => ({
-  OIDC_ISSUER_URL: issuer, OIDC_CA_FILE: file('cert.pem'), NO_PROXY: 'elsewhere.example,10.0.0.0/8', no_proxy: '',
+  OIDC_ISSUER_URL: issuer, OIDC_CA_FILE: file('authority.pem'), NO_PROXY: 'elsewhere.example,10.0.0.0/8', no_proxy: '',
   HTTPS_PROXY: `http://vestibule:${password}@127.0.0.1:${proxyPort}`,
 });
 
