@@ -63,6 +63,8 @@ test("Back over the provider's page comes to our own page before it, which knows
   const asked = callbacks(context);
   await page.goBack();
   assert.ok(page.url().startsWith(stack.issuer), page.url());
+  const wayOn = page.getByRole("link", { name: "Go back to the application" });
+  assert.equal(await wayOn.getAttribute("href"), `${stack.edgeUrl}/`);
   await page.goBack();
   assert.equal(page.url(), `${stack.edgeUrl}/`);
   await page.getByText("You are signed in.").waitFor();

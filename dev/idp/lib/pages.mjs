@@ -99,11 +99,11 @@ export function signedOutPage() {
         <p class="lead">You can close this page.</p>`);
 }
 
-/** An error of the protocol or an out-of-date page, in words. */
-export function errorPage(error, description) {
+/** An error of the protocol or an out-of-date page, in words, with the way to the application: its origin, if it is known. */
+export function errorPage(error, description, application) {
   return page('Something went wrong', html`
         <h1>This did not work</h1>
         <p class="lead">${description || 'The provider could not go on with this request.'}</p>
-        <p class="lead">Go back to the application and sign in again.</p>
+        <p class="lead">${application ? html`<a href="${application}">Go back to the application</a>` : 'Go back to the application'} and sign in again.</p>
         <p class="code"><code>${error}</code></p>`);
 }

@@ -140,7 +140,7 @@ export function createProvider(options) {
     },
     renderError: async (ctx, out) => {
       ctx.type = 'html';
-      ctx.body = errorPage(out.error, out.error_description);
+      ctx.body = errorPage(out.error, out.error_description, applicationOf(options.redirectUris));
       protect(ctx, []);
     },
     fetch: fetchAllowingLoopback,
@@ -154,6 +154,9 @@ export function createProvider(options) {
 function protect(ctx, formTargets) {
   ctx.set(pageHeaders(formTargets));
 }
+
+/** Where the client's pages begin. */
+export const applicationOf = ([redirectUri]) => redirectUri && new URL('/', redirectUri).href;
 
 /** Headers of every page; forms may lead to the client, because a redirect after a form counts as its target. */
 export function pageHeaders(formTargets) {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 
 import { ACCOUNTS, authenticate } from './accounts.mjs';
 import { consentPage, errorPage, signInPage } from './pages.mjs';
-import { pageHeaders } from './provider.mjs';
+import { applicationOf, pageHeaders } from './provider.mjs';
 
 const MAX_FORM_BYTES = 8 * 1024; // two short fields
 const ASSETS = new Map([
@@ -33,6 +33,7 @@ async function sendAsset(response, name) {
 export function createRequestHandler(provider, { issuer, redirectUris }) {
   const protocol = provider.callback();
   const headers = { ...pageHeaders(redirectUris), 'Content-Type': 'text/html; charset=utf-8' };
+  const application = applicationOf(redirectUris);
   const send = (response, status, body) => response.writeHead(status, headers).end(body);
 
   async function show(request, response, extra = {}, status = 200) {
@@ -63,7 +64,7 @@ export function createRequestHandler(provider, { issuer, redirectUris }) {
     if (request.method === 'GET' && action === undefined) return show(request, response);
     if (request.method !== 'POST') return response.writeHead(405, { Allow: 'POST' }).end();
     if (request.headers.origin && request.headers.origin !== issuer && request.headers.origin !== 'null') {
-      return send(response, 403, errorPage('forbidden', 'This form was sent from another site.'));
+      return send(response, 403, errorPage('forbidden', 'This form was sent from another site.', application));
     }
     if (action === 'login') return signIn(request, response);
     if (action === 'consent') {
@@ -73,7 +74,7 @@ export function createRequestHandler(provider, { issuer, redirectUris }) {
       const result = { error: 'access_denied', error_description: 'the person cancelled the sign-in' };
       return provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
     }
-    return send(response, 404, errorPage('not_found', 'There is no such page.'));
+    return send(response, 404, errorPage('not_found', 'There is no such page.', application));
   }
 
   return async (request, response) => {
@@ -85,7 +86,7 @@ export function createRequestHandler(provider, { issuer, redirectUris }) {
       return await interaction(request, response, second, third);
     } catch (error) {
       process.stderr.write(`sign-in page: ${error.message}\n`);
-      return send(response, 400, errorPage('sign_in_expired', 'This sign-in page is no longer valid: it is too old, was used already, or belongs to another browser.'));
+      return send(response, 400, errorPage('sign_in_expired', 'This sign-in page is no longer valid: it is too old, was used already, or belongs to another browser.', application));
     }
   };
 }
