@@ -11,7 +11,7 @@
 //   stack.pid('edge'), stack.logs('edge')       process id; the last 64 KiB it wrote
 //   await stack.stop()                          ends everything; also removes the temporary folder
 //
-// Processes are called idp, session, session-2, …, edge, edge-2, …, redis. The programs are taken from
+// Processes are called idp, idp-2, session, session-2, …, edge, edge-2, …, redis. The programs are taken from
 // ${CARGO_TARGET_DIR:-target}/debug and must have been built. No child outlives the process that called startStack.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,6 +41,8 @@ export function binary(name, profile = 'debug') {
  * @param {boolean} [options.tls] the edge speaks TLS, with a certificate made for this stack (no); needs openssl
  * @param {string} [options.store] SESSION_STORE; 'file:' alone takes a temporary file, 'redis' starts a Redis of its own ('file:')
  * @param {number} [options.accessTokenTtl] seconds an access token of the provider lives (300)
+ * @param {boolean} [options.secondProvider] two providers, listed in a file: `main`, which is the default and called idp here, and
+ *   `other`, called idp-2 (no)
  * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic); for private_key_jwt
  *   the edge publishes the keys, and edgeEnv and sessionEnv say where they are
  * @param {boolean} [options.requireDpopNonce] proofs of bound tokens have to repeat the provider's nonce (no)
@@ -76,7 +78,7 @@ export async function startStack(options = {}) {
   const numbered = (word, count) => Array.from({ length: count }, (_, at) => (at === 0 ? word : `${word}-${at + 1}`));
   const edgeNames = numbered('edge', edges);
   const sessionNames = numbered('session', sessionServices);
-  for (const name of ['idp', ...[...edgeNames, ...sessionNames].flatMap((process) => [process, `${process}Admin`])]) await port(name);
+  for (const name of ['idp', 'idp-2', ...[...edgeNames, ...sessionNames].flatMap((process) => [process, `${process}Admin`])]) await port(name);
   const edgeAt = (at) => `${options.tls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${at}`;
   const edgeUrl = options.publicUrl ?? edgeAt(edges > 1 ? await port('url') : ports.edge);
   const certificate = options.tls ? makeCertificate(stateDir) : undefined;
@@ -98,6 +100,17 @@ export async function startStack(options = {}) {
     OIDC_CLIENT_AUTH_METHOD: clientAuth,
     ...(!keyed && { OIDC_CLIENT_SECRET_FILE: secretFile('client-secret', secrets.client) }),
   };
+  const idps = options.secondProvider ? { idp: 'main', 'idp-2': 'other' } : { idp: undefined };
+  if (options.secondProvider) {
+    const tables = Object.entries(idps).map(([name, id]) => [
+      '[[provider]]', `id = "${id}"`, `issuer_url = "${url(name)}"`, 'client_id = "vestibule-dev"',
+      `client_secret_file = "${provider.OIDC_CLIENT_SECRET_FILE}"`, '',
+    ].join('\n'));
+    const file = join(stateDir, 'providers.toml');
+    writeFileSync(file, `default = "main"\n${tables.join('')}`);
+    for (const name of Object.keys(provider)) delete provider[name];
+    provider.OIDC_PROVIDERS = file;
+  }
   const edgeSecret = secretFile('edge-secret', secrets.edge);
   const encryptionKey = secretFile('encryption-key', secrets.encryption);
 
@@ -111,21 +124,21 @@ export async function startStack(options = {}) {
       ready: (child) => child.output.includes('Ready to accept connections'),
     });
   }
-  if (!foreignProvider) plan.set('idp', {
+  for (const [name, id] of foreignProvider ? [] : Object.entries(idps)) plan.set(name, {
     command: process.execPath,
     args: [
-      join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports.idp), `--client-secret=${secrets.client}`,
-      '--redirect-uri', `${edgeUrl}/api/auth/callback`,
+      join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports[name]), `--client-secret=${secrets.client}`,
+      '--redirect-uri', `${edgeUrl}/api/auth/callback${id ? `/${id}` : ''}`,
       ...['/', '/signed-out'].flatMap((path) => ['--post-logout-redirect-uri', `${edgeUrl}${path}`]), '--post-logout-redirect-uri', edgeUrl,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
       ...(options.requireDpopNonce ? ['--require-dpop-nonce'] : []),
       ...(options.resources ?? []).flatMap((resource) => ['--resource', resource]),
-      '--state', join(stateDir, 'idp.json'),
+      '--state', join(stateDir, `${name}.json`),
     ],
     env: certificate && { NODE_EXTRA_CA_CERTS: certificate.certificate }, // for its calls to the edge
-    ready: async () => (await probe(`${issuer}/.well-known/openid-configuration`)).status === 200,
+    ready: async () => (await probe(`${url(name)}/.well-known/openid-configuration`)).status === 200,
   });
   for (const name of sessionNames) {
     plan.set(name, {
@@ -197,7 +210,7 @@ export async function startStack(options = {}) {
   async function stop() {
     for (const name of plan.keys()) expected.add(name);
     await balancer?.stop();
-    const inOrder = [edgeNames, sessionNames, ['idp', 'redis']];
+    const inOrder = [edgeNames, sessionNames, ['idp', 'idp-2', 'redis']];
     for (const names of inOrder) {
       await Promise.all(names.map((name) => running.get(name)?.stop()));
     }
@@ -206,7 +219,7 @@ export async function startStack(options = {}) {
 
   try {
     if (plan.has('redis')) await start('redis');
-    await Promise.all([...plan.keys()].filter((name) => name === 'idp' || sessionNames.includes(name)).map(start));
+    await Promise.all([...plan.keys()].filter((name) => name in idps || sessionNames.includes(name)).map(start));
     await Promise.all(edgeNames.map(start));
     if (edges > 1) balancer = await startBalancer(ports.url, edgeNames.map((name) => ports[name]));
   } catch (error) {
@@ -218,6 +231,7 @@ export async function startStack(options = {}) {
     edgeUrl,
     edgeUrls: edgeNames.map((name) => edgeAt(ports[name])),
     issuer,
+    otherIssuer: options.secondProvider && url('idp-2'),
     sessionUrls: sessionNames.map(url),
     adminUrls: Object.fromEntries([...edgeNames, ...sessionNames].map((name) => [name, url(`${name}Admin`)])),
     accounts: foreignProvider ? [] : ACCOUNTS.map(({ name, email, password }) => ({ name, email, password })),

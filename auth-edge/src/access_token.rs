@@ -22,7 +22,8 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     if !edge.settings.access_token_endpoint {
         return Err(Failure::NotFound);
     }
-    csrf::check_script(request.headers(), &edge.settings.base_url).map_err(|_refused| Failure::Csrf)?;
+    csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url())
+        .map_err(|_refused| Failure::Csrf)?;
     let missing = Failure::Session {
         reason: ErrorReason::ErrMissingSession,
         scopes: None,

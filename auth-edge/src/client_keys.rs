@@ -17,7 +17,7 @@ const CACHE: &str = "public, max-age=300";
 
 /// GET gives the key set; without keys there is no such address.
 pub async fn handle(State(edge): State<Edge>) -> Result<Response, Failure> {
-    let keys = edge.provider.client_jwks().ok_or(Failure::NotFound)?;
+    let keys = edge.providers.client_jwks().ok_or(Failure::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, "application/jwk-set+json"),
         (header::CACHE_CONTROL, CACHE),

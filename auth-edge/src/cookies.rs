@@ -10,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::secret::Secret;
 
 use crate::keys::{Keys, Purpose};
+use crate::sites::Sites;
 
 /// Hexadecimal digits of a session ID: 16 random bytes.
 const ID_DIGITS: usize = 32;
@@ -110,6 +111,7 @@ pub struct SessionCookies {
     settings: CookieSettings,
     keys: Keys,
     full_name: String,
+    sites: Option<Sites>,
 }
 
 impl SessionCookies {
@@ -126,7 +128,15 @@ impl SessionCookies {
             settings,
             keys,
             full_name,
+            sites: None,
         }
+    }
+
+    /// Binds the cookies of hosts that belong to a provider to that provider: taken elsewhere they are worth nothing.
+    #[must_use]
+    pub fn on(mut self, sites: Sites) -> Self {
+        self.sites = Some(sites).filter(Sites::has_hosts);
+        self
     }
 
     /// The cookie's name with its prefix.
@@ -145,16 +155,15 @@ impl SessionCookies {
         }
         let id = SessionId::parse(id)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        self.keys
-            .verify(Purpose::SessionCookie, &self.signed_parts(&id), &signature)
-            .then_some(id)
+        let verifies = |parts: &[&[u8]]| self.keys.verify(Purpose::SessionCookie, parts, &signature);
+        self.covered(headers, &id, verifies).then_some(id)
     }
 
-    /// The `Set-Cookie` value that gives a browser its session for `max_age` seconds.
+    /// The `Set-Cookie` value that gives a browser its session for `max_age` seconds, at the site of these request headers.
     #[must_use]
-    pub fn issue(&self, id: &SessionId, max_age: u64) -> Option<HeaderValue> {
-        let signature =
-            URL_SAFE_NO_PAD.encode(self.keys.sign(Purpose::SessionCookie, &self.signed_parts(id)));
+    pub fn issue(&self, headers: &HeaderMap, id: &SessionId, max_age: u64) -> Option<HeaderValue> {
+        let sign = |parts: &[&[u8]]| self.keys.sign(Purpose::SessionCookie, parts);
+        let signature = URL_SAFE_NO_PAD.encode(self.covered(headers, id, sign));
         let lifetime = if self.settings.transient {
             String::new()
         } else {
@@ -191,8 +200,13 @@ impl SessionCookies {
         )
     }
 
-    fn signed_parts<'a>(&'a self, id: &'a SessionId) -> [&'a [u8]; 2] {
-        [self.settings.name.as_bytes(), id.expose().as_bytes()]
+    /// What a signature covers: name and ID, and at a provider's own host its issuer.
+    fn covered<T>(&self, headers: &HeaderMap, id: &SessionId, signed: impl FnOnce(&[&[u8]]) -> T) -> T {
+        let (name, id) = (self.settings.name.as_bytes(), id.expose().as_bytes());
+        match self.sites.as_ref().and_then(|sites| sites.of(headers).owner()) {
+            None => signed(&[name, id]),
+            Some(owner) => signed(&[name, id, owner.issuer.as_bytes()]),
+        }
     }
 }
 
@@ -248,7 +262,11 @@ mod tests {
     #[test]
     fn the_cookie_verifies_when_it_comes_back_and_is_short() {
         let cookies = cookies(true, None);
-        let pair = sent_back(&cookies.issue(&SessionId::parse(ID).unwrap(), 60).unwrap());
+        let pair = sent_back(
+            &cookies
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
         assert!(pair.len() <= 120, "{} bytes", pair.len());
         assert_eq!(cookies.read(&request(&pair)).unwrap().expose(), ID);
         assert_eq!(
@@ -275,7 +293,7 @@ mod tests {
             cookies(false, None),
         ] {
             let set = cookies
-                .issue(&SessionId::parse(ID).unwrap(), 60)
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
                 .unwrap()
                 .to_str()
                 .unwrap()
@@ -289,7 +307,11 @@ mod tests {
     #[test]
     fn a_cookie_sent_twice_counts_as_none_wherever_the_second_stands() {
         let cookies = cookies(true, None);
-        let pair = sent_back(&cookies.issue(&SessionId::parse(ID).unwrap(), 60).unwrap());
+        let pair = sent_back(
+            &cookies
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
         assert!(cookies.read(&request(&format!("{pair}; {pair}"))).is_none());
         assert!(
             cookies
@@ -304,7 +326,11 @@ mod tests {
     #[test]
     fn a_cookie_that_is_forged_truncated_or_of_another_shape_is_not_read() {
         let cookies = cookies(true, None);
-        let pair = sent_back(&cookies.issue(&SessionId::parse(ID).unwrap(), 60).unwrap());
+        let pair = sent_back(
+            &cookies
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
         for at in "__Host-session=".len()..pair.len() {
             let mut bytes = pair.clone().into_bytes();
             bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
@@ -333,7 +359,11 @@ mod tests {
         let keys = Keys::new(&[Secret::new("a secret that is long enough".to_owned())]);
         settings.name = "other".to_owned();
         let other = SessionCookies::new(settings, keys);
-        let pair = sent_back(&other.issue(&SessionId::parse(ID).unwrap(), 60).unwrap());
+        let pair = sent_back(
+            &other
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
         let renamed = pair.replace("other", "session");
         assert!(cookies(true, None).read(&request(&renamed)).is_none());
     }

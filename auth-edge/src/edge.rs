@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use chassis::clock::Clock;
-use oidc::RelyingParty;
 use session_proto::client::SessionClient;
 use session_proto::timestamp;
 use session_proto::v1::Device;
@@ -21,11 +20,13 @@ use crate::observe::Metrics;
 use crate::protect::csrf::FormTokens;
 use crate::protect::forwarded::TrustedProxies;
 use crate::protect::rate_limit::RateLimiter;
+use crate::providers::{self, Providers};
 use crate::sessions::{SessionCache, Sessions};
 use crate::settings::EdgeSettings;
 use crate::sign_in::logout::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
 use crate::sign_in::redeemed::Redeemed;
+use crate::sites::Sites;
 
 /// Longest `User-Agent` kept, in bytes, as the session API says.
 const MAX_USER_AGENT_BYTES: usize = 512;
@@ -46,8 +47,10 @@ pub struct Parts {
     pub pending: PendingSignIns,
     /// The session service.
     pub sessions: Sessions,
-    /// The identity provider.
-    pub provider: RelyingParty,
+    /// The identity providers.
+    pub providers: Providers,
+    /// The addresses browsers know the product by.
+    pub sites: Sites,
     /// Wall clock.
     pub clock: Arc<dyn Clock>,
     /// Whose `X-Forwarded-*` headers are believed.
@@ -86,8 +89,8 @@ pub struct Surroundings {
     pub session_client: SessionClient,
     /// Sessions remembered, if any are to be.
     pub session_cache: Option<SessionCache>,
-    /// The identity provider.
-    pub provider: RelyingParty,
+    /// The identity providers.
+    pub providers: Providers,
     /// Keys derived from the secrets.
     pub keys: Keys,
     /// Wall clock.
@@ -105,20 +108,20 @@ impl Edge {
         let Surroundings {
             session_client,
             session_cache,
-            provider,
+            providers,
             keys,
             clock,
             metrics,
             gateway,
         } = surroundings;
+        let sites = providers::sites(&settings);
         let cookie = settings.cookie.clone();
-        let cookies = SessionCookies::new(cookie, keys.clone());
+        let cookies = SessionCookies::new(cookie, keys.clone()).on(sites.clone());
         let pending = PendingSignIns::new(
             keys.clone(),
-            settings.base_url.clone(),
+            sites.clone(),
             &settings.cookie.name,
             settings.transaction_duration_secs,
-            settings.form_post(),
         );
         let sessions = Sessions::new(session_client, cookies.clone(), Arc::clone(&clock), session_cache);
         let parts = Parts {
@@ -135,7 +138,8 @@ impl Edge {
             cookies,
             pending,
             sessions,
-            provider,
+            providers,
+            sites,
             clock,
             metrics,
             gateway,

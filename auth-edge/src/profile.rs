@@ -81,13 +81,20 @@ fn answer(edge: &Edge, current: CurrentSession) -> Response {
 
 /// Reads userinfo with a valid access token, merges it over the user and saves the merge.
 async fn refetched(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure> {
+    let Some(provider) = edge.providers.of_session(&current.session.issuer) else {
+        tracing::warn!(
+            issuer = current.session.issuer,
+            "profile not read anew: the provider is not configured"
+        );
+        return Err(Failure::Provider(Handler::Profile, Outage::BadAnswer));
+    };
     let token = edge
         .sessions
         .access_token(&current.id, Vec::new())
         .await
         .map_err(told)?;
-    let userinfo = edge
-        .provider
+    let userinfo = provider
+        .party
         .userinfo(
             &token.token_type,
             token.value.expose(),

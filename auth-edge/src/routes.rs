@@ -4,9 +4,11 @@
 //! touches nothing; every answer has passed the layers at the end. Deliberately absent: any decision.
 
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
+use oidc::ResponseMode;
 
 use crate::edge::Edge;
 use crate::errors::Failure;
@@ -23,7 +25,6 @@ const WELL_KNOWN_PATH: &str = "/.well-known/vestibule";
 /// The edge as a router.
 pub fn router(edge: Edge) -> Router {
     let settings = &edge.settings;
-    let callback_methods = if settings.form_post() { POST } else { GET };
     let front = Front::new(&edge);
     let analytics = match settings.analytics {
         Some(_) => Router::new().route(analytics::ROUTE, any(analytics::handle)),
@@ -31,7 +32,7 @@ pub fn router(edge: Edge) -> Router {
     };
     Router::new()
         .route(&settings.login_path, only(GET_HEAD, login::handle))
-        .route(&settings.callback_path, only(callback_methods, callback::handle))
+        .merge(callbacks(&edge))
         .route(logout::PATH, only(GET_HEAD_POST, logout::handle))
         .route("/api/auth/me", only(GET_HEAD, profile::handle))
         .route("/api/auth/401", any(status::unauthorized))
@@ -59,6 +60,20 @@ pub fn router(edge: Edge) -> Router {
         .fallback(gateway::handle)
         .layer(from_fn_with_state(front, front::layer))
         .with_state(edge)
+}
+
+/// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
+fn callbacks(edge: &Edge) -> Router<Edge> {
+    let mut router = Router::new();
+    for (at, provider) in edge.providers.all().iter().enumerate() {
+        let methods = match provider.response_mode() {
+            ResponseMode::FormPost => POST,
+            ResponseMode::Query => GET,
+        };
+        let handle = move |State(edge): State<Edge>, request: Request| callback::handle(edge, at, request);
+        router = router.route(&provider.callback_path, only(methods, handle));
+    }
+    router
 }
 
 /// Methods, and their names for `Allow`.

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod cookies;
+mod providers;
 mod read;
 mod tables;
 mod upstreams;
@@ -14,8 +15,7 @@ use std::time::Duration;
 
 use chassis::secret::Secret;
 use ipnet::IpNet;
-use oidc::{ProviderSettings, ResponseMode};
-use provider_settings::CredentialFiles;
+use provider_settings::{Provider, Providers};
 use url::Url;
 
 use crate::analytics::AnalyticsSettings;
@@ -118,50 +118,25 @@ pub struct EdgeSettings {
     pub rate_limit_login: u64,
     /// Product analytics; none when off.
     pub analytics: Option<AnalyticsSettings>,
-    /// The provider.
-    pub provider: ProviderSettings,
-    /// Files the provider credentials came from, to follow their changes.
-    pub credential_files: CredentialFiles,
+    /// The providers.
+    pub providers: Providers,
 }
 
 impl EdgeSettings {
-    /// Whether the provider answers by a form that the browser posts.
+    /// The path of a provider's callback: its own where there are several, so that an answer tells whose it is.
     #[must_use]
-    pub fn form_post(&self) -> bool {
-        self.provider.response_mode == ResponseMode::FormPost
+    pub fn callback_path(&self, provider: &Provider) -> String {
+        match &provider.callback_path {
+            Some(own) => own.clone(),
+            None if self.providers.listed => format!("{}/{}", self.callback_path, provider.id),
+            None => self.callback_path.clone(),
+        }
     }
 
     /// Whether browsers leave the session cookie out of every request that a page of another site causes.
     #[must_use]
     pub fn strict_cookie(&self) -> bool {
         self.cookie.same_site == SameSite::Strict
-    }
-
-    /// The redirect URI as registered with the provider.
-    #[must_use]
-    pub fn redirect_uri(&self) -> String {
-        self.at(&self.callback_path)
-    }
-
-    /// The absolute URL of the login route.
-    #[must_use]
-    pub fn login_url(&self, return_to: Option<&str>) -> String {
-        let login = self.at(&self.login_path);
-        match return_to {
-            Some(return_to) => {
-                let query: String = url::form_urlencoded::Serializer::new(String::new())
-                    .append_pair("returnTo", return_to)
-                    .finish();
-                format!("{login}?{query}")
-            }
-            None => login,
-        }
-    }
-
-    /// The absolute URL of a path of ours.
-    #[must_use]
-    pub fn at(&self, path: &str) -> String {
-        format!("{}{path}", self.base_url.origin().ascii_serialization())
     }
 
     /// Whether browsers reach the edge by https.

@@ -14,7 +14,7 @@ use chassis::secret::{Reloading, Secret, split_list};
 use chassis::serve::{self, BindError};
 use chassis::tls::{ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
-use oidc::{BuildError, RelyingParty};
+use oidc::BuildError;
 use prometheus::Registry;
 use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
@@ -24,9 +24,11 @@ use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 use crate::edge::{Edge, Surroundings};
 use crate::ext_authz;
 use crate::gateway::assertion::{AssertionKeys, Assertions};
-use crate::gateway::{Gateway, UpstreamTlsError, route_file};
+use crate::gateway::route_file::{self, Around};
+use crate::gateway::{Gateway, UpstreamTlsError};
 use crate::keys::Keys;
 use crate::observe::Metrics;
+use crate::providers::Providers;
 use crate::routes;
 use crate::sessions::{SILENCE_MAX, SessionCache};
 use crate::settings::{EdgeSettings, secrets_are_usable};
@@ -112,8 +114,13 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
         let signs = settings.assertions.is_some();
+        let ids = settings.providers.ids();
         routes.follow("EDGE_ROUTES", path, move |text| {
-            route_file::parse(text, signs).map_err(every)
+            let around = Around {
+                signs,
+                connections: Some(&ids),
+            };
+            route_file::parse(text, around).map_err(every)
         });
     }
     let metrics = Metrics::new(registry)?;
@@ -121,13 +128,15 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let session_cache = settings
         .session_cache
         .map(|lease| SessionCache::start(session_client.clone(), lease, metrics.cache.clone()));
-    let provider = RelyingParty::new(settings.provider.clone())?;
-    provider_settings::follow(&provider, settings.credential_files.clone());
+    let providers = Providers::new(&settings)?;
+    for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
+        provider_settings::follow(&provider.party, configured.credential_files.clone());
+    }
     let surroundings = Surroundings {
         gateway: Gateway::new(routes, &settings.upstreams, assertions(&settings))?,
         session_client,
         session_cache,
-        provider,
+        providers,
         keys,
         clock,
         metrics,

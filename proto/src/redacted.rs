@@ -41,7 +41,7 @@ redact! {
     GetAccessTokenRequest { shown: [scopes, force_refresh], hidden: [session_id] }
     GetAccessTokenResponse { shown: [token_type, scope, expires_at], hidden: [access_token] }
     EndSessionRequest { shown: [by, cause], hidden: [] }
-    EndSessionResponse { shown: [ended], hidden: [id_token_hint] }
+    EndSessionResponse { shown: [ended, issuer], hidden: [id_token_hint] }
 }
 
 impl Debug for v1::get_session_request::By {

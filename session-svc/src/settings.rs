@@ -11,8 +11,7 @@ use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
 use chassis::tls::TlsFiles;
-use oidc::ProviderSettings;
-use provider_settings::CredentialFiles;
+use provider_settings::Providers;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
@@ -193,10 +192,8 @@ pub struct Settings {
     pub lifetime: Lifetime,
     /// Bounds of the use cases.
     pub limits: Limits,
-    /// The provider.
-    pub provider: ProviderSettings,
-    /// Files the provider credentials came from, to follow their changes.
-    pub credential_files: CredentialFiles,
+    /// The providers.
+    pub providers: Providers,
 }
 
 /// A list of callers and where it came from, to follow its changes.
@@ -210,9 +207,17 @@ pub struct ListedCallers {
 
 /// Reads and judges all settings.
 pub fn read(reader: &mut Reader<'_>) -> Settings {
-    let mut provider = provider_settings::read(reader);
-    provider.refresh_timeout =
-        Duration::from_millis(reader.millis("SESSION_REFRESH_TIMEOUT_MS", Zero::Refused));
+    let mut providers = provider_settings::read(reader);
+    let refresh_timeout = Duration::from_millis(reader.millis("SESSION_REFRESH_TIMEOUT_MS", Zero::Refused));
+    for provider in &mut providers.all {
+        provider.settings.refresh_timeout = refresh_timeout;
+    }
+    // For whoever creates sessions without saying when their tokens expire: too early costs a refresh, too late a call.
+    let default_token_lifetime_secs = providers
+        .settings()
+        .map(|settings| settings.default_token_lifetime_secs)
+        .min()
+        .unwrap_or_default();
     let listen = reader.socket_addr("SESSION_LISTEN");
     if listen.is_none() && reader.text("SESSION_LISTEN").eq_ignore_ascii_case("off") {
         reader.wrong("SESSION_LISTEN", "cannot be off: nobody could call");
@@ -235,15 +240,14 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             token_expiry_margin_ms: reader.secs("SESSION_TOKEN_EXPIRY_MARGIN", Zero::Allowed) * SECOND_MS,
             refresh_ahead_ms: reader.secs("SESSION_REFRESH_AHEAD", Zero::Allowed) * SECOND_MS,
             refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
-            default_token_lifetime_ms: provider.default_token_lifetime_secs.saturating_mul(SECOND_MS),
+            default_token_lifetime_ms: default_token_lifetime_secs.saturating_mul(SECOND_MS),
             max_bytes: reader.bytes("SESSION_MAX_BYTES"),
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
             watch_heartbeat: Duration::from_millis(
                 reader.millis("SESSION_WATCH_HEARTBEAT_MS", Zero::Refused),
             ),
         },
-        provider,
-        credential_files: CredentialFiles::read(reader),
+        providers,
     }
 }
 

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, Calls, Health};
-use crate::refresh::{Measures, Provider, Refresher};
+use crate::refresh::{Measures, Providers, Refresher};
 use crate::session::Lifetime;
 use crate::session::id::NoRandomness;
 use crate::sessions::keeper::Keeper;
@@ -69,12 +69,12 @@ pub enum StartError {
 
 /// What a service is put together from.
 #[derive(Clone)]
-pub struct Parts<P = RelyingParty> {
+pub struct Parts<P = Providers> {
     /// Keeps the sessions; its clock is the service's.
     pub store: Arc<dyn SessionStore>,
     /// Seals them.
     pub keys: Reloading<KeyRing>,
-    /// Renews their tokens.
+    /// Renew their tokens.
     pub provider: P,
     /// How long they live.
     pub lifetime: Lifetime,
@@ -104,8 +104,13 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
         None => None,
     };
     let listener = serve::bind(settings.listen, "SESSION_LISTEN").await?;
-    let provider = RelyingParty::new(settings.provider.clone())?;
-    let _watches = provider_settings::follow(&provider, settings.credential_files.clone());
+    let mut parties = Vec::new();
+    for provider in &settings.providers.all {
+        let party = RelyingParty::new(provider.settings.clone())?;
+        let _watches = provider_settings::follow(&party, provider.credential_files.clone());
+        parties.push(party);
+    }
+    let provider = Providers::of_parties(settings.providers.listed, parties);
     let parts = Parts {
         store: store::open_from(
             &settings.store,
@@ -133,7 +138,7 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
 ///
 /// # Errors
 /// What keeps it from starting.
-pub async fn serve<P: Provider>(
+pub async fn serve<P: Into<Providers>>(
     parts: Parts<P>,
     listener: TcpListener,
     tls: Option<ServerTls>,
@@ -147,7 +152,7 @@ pub async fn serve<P: Provider>(
 ///
 /// # Errors
 /// What keeps it from starting.
-pub async fn serve_behind<P: Provider>(
+pub async fn serve_behind<P: Into<Providers>>(
     door: Door,
     parts: Parts<P>,
     listener: TcpListener,

@@ -113,6 +113,11 @@ fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::EXPECT] {
         request.headers_mut().remove(name);
     }
+    if let Ok(host) = HeaderValue::try_from(&http.host)
+        && !host.is_empty()
+    {
+        request.headers_mut().insert(header::HOST, host);
+    }
     let address = asked
         .source
         .and_then(|source| source.address)

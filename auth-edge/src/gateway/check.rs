@@ -59,6 +59,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
             current: Some(current),
             access_token: None,
         },
+        edge.providers.several(),
     );
     response
 }
@@ -89,8 +90,9 @@ fn refuse(edge: &Edge, request: &Request) -> Response {
         return no_store(Failure::NotAuthenticated.into_response());
     }
     let login = edge
-        .settings
-        .login_url(original(edge, request, headers).as_deref());
+        .sites
+        .of(headers)
+        .login_url(original(edge, request, headers).as_deref(), None);
     match HeaderValue::try_from(login) {
         Ok(login) => no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response()),
         Err(_) => no_store(Failure::NotAuthenticated.into_response()),

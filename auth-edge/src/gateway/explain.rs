@@ -47,7 +47,7 @@ impl Tool for RoutesTool {
     }
 
     fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
-        let table = routes(&mut reader);
+        let table = routes(&mut reader, None);
         let (table, warnings) = reader.finish(table)?;
         let given = given
             .subcommand()
@@ -175,6 +175,7 @@ fn asks(asks: &Asks) -> Value {
     tell("scopes", !asks.scopes.is_empty(), json!(asks.scopes));
     tell("max_age", asks.max_age_secs.is_some(), json!(asks.max_age_secs));
     tell("acr", !asks.acr.is_empty(), json!(asks.acr));
+    tell("connection", asks.connection.is_some(), json!(asks.connection));
     tell(
         "organization",
         asks.organization.is_some(),
@@ -212,12 +213,18 @@ fn told(facts: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::route_file::Around;
+
+    const AROUND: Around<'_> = Around {
+        signs: false,
+        connections: None,
+    };
     use crate::gateway::route_file;
 
     fn ask(method: &str, target: &str) -> (bool, Map<String, Value>) {
         let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:web\"\n\
              [[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\nscopes = [\"a\"]\n";
-        let explained = explain(&route_file::parse(table, false).unwrap(), method, target);
+        let explained = explain(&route_file::parse(table, AROUND).unwrap(), method, target);
         (explained.answered, explained.facts)
     }
 

@@ -19,8 +19,11 @@ use super::route_table::{Asks, Guard, Route};
 use crate::edge::Edge;
 use crate::errors::{Failure, wants_page};
 use crate::protect::csrf::{Provenance, provenance};
+use crate::providers::Named;
 use crate::request::{self, is_prefetch, is_script};
+use crate::return_to::ReturnTo;
 use crate::sessions::{CurrentSession, Known, Token};
+use crate::sign_in::login::CONNECTION;
 
 /// What a request that may pass passes with.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +81,8 @@ enum Missing {
     StepUp,
     /// A sign-in as member of the organization.
     Organization,
+    /// A sign-in at the provider the route is for.
+    Connection,
     /// A usable access token, for this reason.
     Token(ErrorReason),
     /// Something signing in again does not bring.
@@ -97,6 +102,7 @@ impl Missing {
                 })
             }
             Self::Organization => Self::Right(WRONG_ORGANIZATION),
+            Self::Connection => Self::Right(WRONG_CONNECTION),
             Self::Session | Self::Token(_) | Self::Right(_) => self,
         }
     }
@@ -105,6 +111,11 @@ impl Missing {
 const WRONG_ORGANIZATION: Failure = Failure::Forbidden {
     code: "wrong_organization",
     words: "This address is for members of another organization.",
+};
+
+const WRONG_CONNECTION: Failure = Failure::Forbidden {
+    code: "wrong_connection",
+    words: "This address is for people of another provider.",
 };
 
 /// A sign-in is fresh for so long: time for a redirect or two.
@@ -120,7 +131,7 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
         return Ok(Passed::default());
     }
     if changes_something(request)
-        && provenance(request.headers, &edge.settings.base_url) == Provenance::Foreign
+        && provenance(request.headers, edge.sites.of(request.headers).base_url()) == Provenance::Foreign
     {
         return Err(Failure::Csrf.into_response());
     }
@@ -137,19 +148,20 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
             Failure::SessionServiceDown.into_response()
         })?;
     let Some(current) = current else {
-        return Err(refuse(edge, route, request, Missing::Session));
+        return Err(refuse(edge, route, request, None, Missing::Session));
     };
     let checked = check(&current.session, &route.asks, edge.clock.now_ms());
+    let checked = checked.and_then(|()| check_connection(edge, &current.session, &route.asks));
     checked.map_err(|missing| {
         let again = route.guard == Guard::Page
             && navigates(request)
             && is_fresh(&current.session, edge.clock.now_ms());
         let missing = if again { missing.after_sign_in() } else { missing };
-        refuse(edge, route, request, missing)
+        refuse(edge, route, request, Some(&current.session), missing)
     })?;
     let access_token = if route.asks.token() {
         let token = token(edge, &current, route).await;
-        Some(token.map_err(|missing| refuse(edge, route, request, missing))?)
+        Some(token.map_err(|missing| refuse(edge, route, request, Some(&current.session), missing))?)
     } else {
         None
     };
@@ -222,6 +234,17 @@ fn check(session: &Known, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
     Ok(())
 }
 
+/// Whether the session was made at the provider the route is for.
+fn check_connection(edge: &Edge, session: &Session, asks: &Asks) -> Result<(), Missing> {
+    let Some(asked) = &asks.connection else {
+        return Ok(());
+    };
+    match edge.providers.of_session(&session.issuer) {
+        Some(provider) if provider.id == *asked => Ok(()),
+        Some(_) | None => Err(Missing::Connection),
+    }
+}
+
 async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<Granted, Missing> {
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
@@ -264,7 +287,13 @@ async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<G
 }
 
 /// Tells what is missing: people are sent to sign in where that helps, programs get an answer they can read.
-fn refuse(edge: &Edge, route: &Route, request: &Parts<'_>, missing: Missing) -> Response {
+fn refuse(
+    edge: &Edge,
+    route: &Route,
+    request: &Parts<'_>,
+    session: Option<&Session>,
+    missing: Missing,
+) -> Response {
     if let Missing::Right(failure) = missing {
         let challenge = match &failure {
             Failure::Session {
@@ -280,10 +309,17 @@ fn refuse(edge: &Edge, route: &Route, request: &Parts<'_>, missing: Missing) -> 
             return no_store(StatusCode::NO_CONTENT.into_response());
         }
         if navigates(request) {
-            return no_store(Redirect::temporary(&sign_in(edge, request.uri, &route.asks)).into_response());
+            let again = match missing {
+                // Somebody who is signed in shows it once more where they are known.
+                Missing::StepUp | Missing::Token(_) => session,
+                Missing::Session | Missing::Organization | Missing::Connection | Missing::Right(_) => None,
+            };
+            let connection = again.and_then(|session| edge.providers.connection_of(&session.issuer));
+            let login = sign_in(edge, request.uri, &route.asks, connection);
+            return no_store(Redirect::temporary(&login).into_response());
         }
         if sends_form(request) {
-            let login_url = edge.settings.login_url(None);
+            let login_url = elsewhere(edge, route, request);
             return no_store(Failure::NotSent { login_url }.into_response());
         }
     }
@@ -295,6 +331,7 @@ fn refuse(edge: &Edge, route: &Route, request: &Parts<'_>, missing: Missing) -> 
         }
         .into_response(),
         Missing::Organization => WRONG_ORGANIZATION.into_response(),
+        Missing::Connection => WRONG_CONNECTION.into_response(),
         Missing::StepUp => challenged(
             Failure::NotAuthenticated.into_response(),
             challenge::step_up(&route.asks),
@@ -325,12 +362,28 @@ fn is_whole_page(request: &Parts<'_>) -> bool {
     mode && !is_script(request.headers)
 }
 
+/// Where to sign in in another tab, at the provider of this page.
+fn elsewhere(edge: &Edge, route: &Route, request: &Parts<'_>) -> String {
+    let site = edge.sites.of(request.headers);
+    let named = Named {
+        by_route: route.connection(),
+        ..Named::default()
+    };
+    let page = ReturnTo::parse(site.base_url(), request.uri.path());
+    let provider = edge.providers.choose(named, site, page.as_ref()).ok();
+    let connection = provider.and_then(|provider| edge.providers.connection_of(provider.issuer()));
+    site.login_url(None, connection)
+}
+
 /// The login route, with the way back and all the route asks of a sign-in: what one sign-in brought the next would
 /// lose again.
-fn sign_in(edge: &Edge, uri: &Uri, asks: &Asks) -> String {
+fn sign_in(edge: &Edge, uri: &Uri, asks: &Asks, connection: Option<&str>) -> String {
     let back = uri.path_and_query().map_or("/", |target| target.as_str());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", back);
+    if let Some(connection) = connection {
+        query.append_pair(CONNECTION, connection);
+    }
     if let Some(max_age_secs) = asks.max_age_secs {
         query.append_pair("max_age", &max_age_secs.to_string());
     }

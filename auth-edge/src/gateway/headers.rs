@@ -174,13 +174,15 @@ fn cookie_name(pair: &[u8]) -> String {
 }
 
 /// Tells the upstream, or the proxy that asked, who it is.
-pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed) {
+/// Where there are several providers, a subject is a person only together with its issuer.
+pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed, several: bool) {
     let Some(current) = &passed.current else { return };
+    let issuer = several.then_some(("x-auth-issuer", &current.session.issuer));
     let pairs = [
         ("x-auth-subject", &current.session.subject),
         ("x-auth-session", &current.session.handle),
     ];
-    for (name, value) in pairs {
+    for (name, value) in pairs.into_iter().chain(issuer) {
         // A subject that cannot be a header value (controls, other than Latin) is left out rather than bent.
         if let Ok(value) = HeaderValue::try_from(value.as_str()) {
             headers.insert(HeaderName::from_static(name), value);

@@ -310,10 +310,11 @@ fn is_caused_by<E: std::error::Error + 'static>(error: &(dyn std::error::Error +
 fn dress(head: &mut Parts, way: &Way<'_>, uri: Uri, peer: std::net::IpAddr, asked: Option<Asked>) {
     let edge = way.edge;
     let client_address = edge.trusted_proxies.client_address(peer, &head.headers);
+    let host = own_host(edge.sites.of(&head.headers).base_url());
     let may_speak_http2 = way.server.prior_knowledge || way.server.url.scheme() == "https";
     let wants_trailers = may_speak_http2 && headers::is_grpc(&head.headers);
     headers::strip_request(&mut head.headers, |name| is_ours(edge, name));
-    headers::add_identity(&mut head.headers, way.passed);
+    headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
     if way.route.asks.access_token {
         // Whatever a client sent under this name is not the token this upstream trusts.
         head.headers.remove(header::AUTHORIZATION);
@@ -332,11 +333,7 @@ fn dress(head: &mut Parts, way: &Way<'_>, uri: Uri, peer: std::net::IpAddr, aske
         "x-forwarded-proto",
         Some(HeaderValue::from_static(scheme)),
     );
-    tell(
-        &mut head.headers,
-        "x-forwarded-host",
-        own_host(&edge.settings.base_url),
-    );
+    tell(&mut head.headers, "x-forwarded-host", host);
     if wants_trailers {
         // gRPC needs it to be said, hop by hop.
         head.headers

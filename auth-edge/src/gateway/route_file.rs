@@ -2,6 +2,8 @@
 //!
 //! Invariant: every mistake is named at once, with its line; a table with a mistake is no table at all.
 
+mod asked;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,7 +15,6 @@ use url::Url;
 use super::path::RequestPath;
 use super::route_table::{Asks, Guard, Route, RouteTable, Server, Upstream};
 use crate::routes::is_reserved;
-use crate::sign_in::wishes::{self, ALLOWED_PARAMETERS};
 
 /// The most rules of one table: each request looks at all of them in the worst case.
 const MAX_ROUTES: usize = 1_000;
@@ -28,14 +29,23 @@ pub struct Mistake {
     pub text: String,
 }
 
-/// Reads a table; `signs` tells whether there are keys to sign assertions with.
+/// What else is configured, as far as routes may ask for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    /// Whether there are keys to sign assertions with.
+    pub signs: bool,
+    /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
+    pub connections: Option<&'a [String]>,
+}
+
+/// Reads a table.
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
-pub fn parse(text: &str, signs: bool) -> Result<RouteTable, Vec<Mistake>> {
+pub fn parse(text: &str, around: Around<'_>) -> Result<RouteTable, Vec<Mistake>> {
     let mut reading = Reading {
         text,
-        signs,
+        around,
         mistakes: Vec::new(),
     };
     let (document, syntax) = DeTable::parse_recoverable(text);
@@ -56,7 +66,7 @@ pub fn parse(text: &str, signs: bool) -> Result<RouteTable, Vec<Mistake>> {
 
 struct Reading<'t> {
     text: &'t str,
-    signs: bool,
+    around: Around<'t>,
     mistakes: Vec<Mistake>,
 }
 
@@ -142,6 +152,7 @@ impl Reading<'_> {
                 "acr" => asks.acr = self.tokens(value),
                 "max_age" => asks.max_age_secs = self.seconds(value),
                 "organization" => asks.organization = self.string(value),
+                "connection" => asks.connection = self.connection(value),
                 "claims" => asks.claims = self.claims(value),
                 "sign_in" => sign_in = self.sign_in(value),
                 "upstream_jwt" => upstream_jwt = self.boolean(value),
@@ -157,7 +168,7 @@ impl Reading<'_> {
         if guard == Some(Guard::Open) && asks != Asks::default() {
             self.wrong(span, "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed");
         }
-        if upstream_jwt && !self.signs {
+        if upstream_jwt && !self.around.signs {
             self.wrong(span, "upstream_jwt needs keys: set EDGE_UPSTREAM_JWT_KEY_FILE");
         }
         if guard == Some(Guard::Open) && upstream_jwt {
@@ -341,56 +352,6 @@ impl Reading<'_> {
             self.wrong(&value.span(), "expected whole seconds, at least 1");
         }
         seconds
-    }
-
-    /// Parameters of the authorization request; `max_age` is a number, the others are texts.
-    fn sign_in(&mut self, value: &Value<'_>) -> BTreeMap<String, String> {
-        let DeValue::Table(parameters) = value.get_ref() else {
-            self.wrong(
-                &value.span(),
-                "expected a table of parameters: { acr_values = \"gold\" }",
-            );
-            return BTreeMap::new();
-        };
-        let mut read = BTreeMap::new();
-        for (name, value) in parameters {
-            let name = name.get_ref().clone().into_owned();
-            if !ALLOWED_PARAMETERS.contains(&name.as_str()) {
-                let text = format!("sign_in takes only {}", ALLOWED_PARAMETERS.join(", "));
-                self.wrong(&value.span(), text);
-                continue;
-            }
-            let text = match value.get_ref() {
-                DeValue::Integer(number) if name == "max_age" => {
-                    u64::from_str_radix(number.as_str(), number.radix())
-                        .map_or_else(|_| "-".to_owned(), |secs| secs.to_string())
-                }
-                _ => self.string(value).unwrap_or_default(),
-            };
-            if wishes::fits(&name, &text) {
-                read.insert(name, text);
-            } else if !text.is_empty() {
-                self.wrong(&value.span(), format!("{name} is too long, or no value of it"));
-            }
-        }
-        read
-    }
-
-    fn claims(&mut self, value: &Value<'_>) -> BTreeMap<String, String> {
-        let DeValue::Table(claims) = value.get_ref() else {
-            self.wrong(
-                &value.span(),
-                "expected a table of claims: { groups = \"admin\" }",
-            );
-            return BTreeMap::new();
-        };
-        let mut read = BTreeMap::new();
-        for (name, value) in claims {
-            if let Some(text) = self.string(value) {
-                read.insert(name.get_ref().clone().into_owned(), text);
-            }
-        }
-        read
     }
 }
 

@@ -3,8 +3,15 @@
 use crate::gateway::path::RequestPath;
 use crate::gateway::route_table::{Guard, Match, RouteTable, Upstream};
 
+fn around(signs: bool) -> super::Around<'static> {
+    super::Around {
+        signs,
+        connections: Some(&[]),
+    }
+}
+
 fn parse(text: &str) -> Result<RouteTable, Vec<super::Mistake>> {
-    super::parse(text, true)
+    super::parse(text, around(true))
 }
 
 const TABLE: &str = r#"
@@ -231,6 +238,31 @@ fn an_assertion_needs_somebody_to_speak_of_and_somebody_to_speak_to() {
         assert!(parse(&table).is_err(), "{guard} {upstream}");
     }
     let right = "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\nupstream_jwt = true";
-    assert!(super::parse(right, true).is_ok());
-    assert!(super::parse(right, false).is_err(), "nothing signs without keys");
+    assert!(super::parse(right, around(true)).is_ok());
+    assert!(
+        super::parse(right, around(false)).is_err(),
+        "nothing signs without keys"
+    );
+}
+
+#[test]
+fn a_route_may_name_a_provider_that_is_there_and_no_other() {
+    let known = ["partner".to_owned()];
+    let around = super::Around {
+        signs: false,
+        connections: Some(&known),
+    };
+    let route =
+        |field: &str| format!("[[route]]\npath = \"/a\"\nguard = \"page\"\nupstream = \"dir:.\"\n{field}\n");
+    for field in [
+        "connection = \"partner\"",
+        "sign_in = { connection = \"partner\" }",
+    ] {
+        let table = super::parse(&route(field), around).unwrap();
+        assert_eq!(table.routes()[0].connection(), Some("partner"), "{field}");
+        let wrong = parse(&route(field)).unwrap_err();
+        assert!(wrong[0].text.contains("OIDC_PROVIDERS"), "{}", wrong[0]);
+    }
+    let open = route("connection = \"partner\"").replace("page", "none");
+    assert!(super::parse(&open, around).is_err(), "nobody is asked there");
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use url::Url;
 
 use super::path::RequestPath;
+use crate::sign_in::login::CONNECTION;
 
 /// Who may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct Asks {
     pub acr: Vec<String>,
     /// Member of this organization: `org_…` by id, anything else by name.
     pub organization: Option<String>,
+    /// Signed in at the provider of this id.
+    pub connection: Option<String>,
     /// Claims that have to hold these values, or lists that contain them.
     pub claims: BTreeMap<String, String>,
 }
@@ -102,6 +105,13 @@ pub struct Route {
 }
 
 impl Route {
+    /// The provider to sign in at for this route, by its id, where the route names one.
+    #[must_use]
+    pub fn connection(&self) -> Option<&str> {
+        let by_sign_in = self.sign_in.get(CONNECTION);
+        self.asks.connection.as_ref().or(by_sign_in).map(String::as_str)
+    }
+
     fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
         let long_enough = if self.prefix {
             path.len() >= self.segments.len()

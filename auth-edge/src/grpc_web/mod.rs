@@ -43,7 +43,8 @@ pub fn routes(edge: &Edge) -> Router<Edge> {
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
 /// for clients that look there.
 async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Response {
-    let Err(refused) = csrf::check_script(request.headers(), &edge.settings.base_url) else {
+    let Err(refused) = csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url())
+    else {
         return next.run(request).await;
     };
     tracing::info!(%refused, "a browser call is refused");

@@ -96,7 +96,7 @@ impl Sessions {
                 set_cookie: None,
             }));
         }
-        self.asked(id, visitor.map(|device| device())).await
+        self.asked(headers, id, visitor.map(|device| device())).await
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
@@ -106,7 +106,7 @@ impl Sessions {
         device: Device,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         match self.cookies.read(headers) {
-            Some(id) => self.asked(id, Some(device)).await,
+            Some(id) => self.asked(headers, id, Some(device)).await,
             None => Ok(None),
         }
     }
@@ -114,6 +114,7 @@ impl Sessions {
     /// Asks the session service, and remembers what it says.
     async fn asked(
         &self,
+        headers: &HeaderMap,
         id: SessionId,
         device: Option<Device>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
@@ -126,7 +127,7 @@ impl Sessions {
         match read {
             Ok((session, rolled)) => {
                 let set_cookie = if rolled {
-                    self.cookie_for(&id, &session)
+                    self.cookie_for(headers, &id, &session)
                 } else {
                     None
                 };
@@ -148,13 +149,18 @@ impl Sessions {
         }
     }
 
-    /// The cookie that holds this session as long as the session lasts now.
+    /// The cookie that holds this session as long as the session lasts now, for the site of these request headers.
     #[must_use]
-    pub fn cookie_for(&self, id: &SessionId, session: &v1::Session) -> Option<HeaderValue> {
+    pub fn cookie_for(
+        &self,
+        headers: &HeaderMap,
+        id: &SessionId,
+        session: &v1::Session,
+    ) -> Option<HeaderValue> {
         let expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
         // Rounded up: a browser must not drop the cookie before the session ends.
         let max_age = expires_ms.saturating_sub(self.clock.now_ms()).div_ceil(1000);
-        self.cookies.issue(id, max_age)
+        self.cookies.issue(headers, id, max_age)
     }
 
     /// Begins a session and gives its secret name.
@@ -251,6 +257,7 @@ impl Sessions {
         Ok(Ended {
             ended: response.ended,
             id_token_hint: hint,
+            issuer: response.issuer,
         })
     }
 
@@ -270,6 +277,8 @@ pub struct Ended {
     pub ended: bool,
     /// The ID token to show to the provider.
     pub id_token_hint: Option<String>,
+    /// The provider it was made with.
+    pub issuer: String,
 }
 
 impl std::fmt::Debug for Ended {

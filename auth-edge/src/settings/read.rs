@@ -7,11 +7,11 @@ use std::time::Duration;
 use chassis::settings::{Reader, Zero};
 use ipnet::IpNet;
 use oidc::PROTOCOL_CLAIMS;
-use provider_settings::CredentialFiles;
 use url::Url;
 
-use super::addresses::{allowed, base_url, is_localhost, is_web, post_logout_redirect};
+use super::addresses::{allowed, base_url, is_web, post_logout_redirect};
 use super::cookies::{cookie, secrets};
+use super::providers;
 use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
 use crate::analytics;
@@ -28,27 +28,14 @@ const MAX_SESSION_CACHE_SECS: u64 = 60;
 pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     let base_url = base_url(reader);
     let secure = base_url.scheme() == "https";
-    let provider = provider_settings::read(reader);
-    if !secure && provider.response_mode == oidc::ResponseMode::FormPost && !is_localhost(&base_url) {
-        reader.wrong(
-            "OIDC_RESPONSE_MODE",
-            "form_post needs an https EDGE_BASE_URL, or one on localhost",
-        );
-    }
-    // Such a token is of no use to whoever does not hold the key.
-    for name in ["EDGE_ACCESS_TOKEN_ENDPOINT", "EDGE_CHECK_AUTHORIZATION"] {
-        if provider.dpop_key.is_some() && reader.flag(name) {
-            reader.wrong(
-                name,
-                "cannot be on with OIDC_DPOP=on: the token is bound to a key that stays here",
-            );
-        }
-    }
+    let providers = provider_settings::read(reader);
     let login_path = auth_path(reader, "EDGE_LOGIN_PATH");
     let callback_path = auth_path(reader, "EDGE_CALLBACK_PATH");
     if login_path == callback_path {
         reader.wrong("EDGE_CALLBACK_PATH", "must differ from EDGE_LOGIN_PATH");
     }
+    providers::judge(reader, &providers, &base_url, &login_path, &callback_path);
+    let ids = providers.ids();
     EdgeSettings {
         listen: listen(reader),
         ext_authz_listen: reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN"),
@@ -60,7 +47,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         session_service_identity: pair(reader, "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"),
         session_cache: session_cache(reader),
         routes_file: reader.path("EDGE_ROUTES"),
-        routes: routes(reader),
+        routes: routes(reader, Some(&ids)),
         assertions: assertions(reader),
         upstreams: upstreams(reader),
         protection: protection(reader),
@@ -100,8 +87,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         check_authorization: reader.flag("EDGE_CHECK_AUTHORIZATION"),
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
         analytics: analytics::read(reader),
-        credential_files: CredentialFiles::read(reader),
-        provider,
+        providers,
         base_url,
     }
 }
@@ -132,14 +118,18 @@ fn listen(reader: &mut Reader) -> SocketAddr {
 
 fn auth_path(reader: &mut Reader, name: &str) -> String {
     let path = reader.required_text(name);
+    if !is_plain_path(&path) {
+        reader.wrong(name, "must be a plain path such as /api/auth/login");
+    }
+    path
+}
+
+pub(super) fn is_plain_path(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~');
     let segments = path.split('/').skip(1);
     let whole =
         segments.clone().count() > 0 && segments.clone().all(|s| !s.is_empty() && s != "." && s != "..");
-    if !path.starts_with('/') || !path.bytes().all(plain) || !whole {
-        reader.wrong(name, "must be a plain path such as /api/auth/login");
-    }
-    path
+    path.starts_with('/') && path.bytes().all(plain) && whole
 }
 
 fn login_parameters(reader: &mut Reader) -> Vec<String> {

@@ -8,7 +8,7 @@ use chassis::settings::{Reader, Zero};
 
 use super::read::file;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
-use crate::gateway::route_file;
+use crate::gateway::route_file::{self, Around};
 use crate::gateway::route_table::RouteTable;
 
 /// How requests are passed on.
@@ -104,12 +104,16 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 }
 
 /// The route table; its mistakes are mistakes of the setting.
-pub fn routes(reader: &mut Reader<'_>) -> RouteTable {
+/// `connections` are the providers a route may name, as of [`Around`].
+pub fn routes(reader: &mut Reader<'_>, connections: Option<&[String]>) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
     };
-    let signs = reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some();
-    match read_routes(&path, signs) {
+    let around = Around {
+        signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
+        connections,
+    };
+    match read_routes(&path, around) {
         Ok(table) => table,
         Err(mistakes) => {
             for mistake in mistakes {
@@ -120,14 +124,14 @@ pub fn routes(reader: &mut Reader<'_>) -> RouteTable {
     }
 }
 
-/// Reads a route table from its file; `signs` tells whether assertions can be signed.
+/// Reads a route table from its file.
 ///
 /// # Errors
 /// Every mistake, each with its place.
-pub fn read_routes(path: &Path, signs: bool) -> Result<RouteTable, Vec<String>> {
+pub fn read_routes(path: &Path, around: Around<'_>) -> Result<RouteTable, Vec<String>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![format!("the file {} cannot be read: {error}", path.display())])?;
-    route_file::parse(&text, signs).map_err(|mistakes| {
+    route_file::parse(&text, around).map_err(|mistakes| {
         mistakes
             .iter()
             .map(|mistake| format!("{}, {mistake}", path.display()))

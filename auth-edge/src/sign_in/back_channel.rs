@@ -1,12 +1,13 @@
 //! Back-channel logout: the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
 //!
 //! Invariants: 200 only once the sessions are gone; a token is good once, at whichever replica it arrives, since the session
-//! service remembers it; what fails for a reason of ours can be sent again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
+//! service remembers it; where there are several providers a token is judged by the keys and settings of the issuer it names
+//! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{LogoutToken, LogoutTokenError};
+use oidc::{IdTokenError, LogoutToken, LogoutTokenError};
 use session_proto::timestamp;
 use session_proto::v1::{EndSessionsRequest, ErrorReason};
 
@@ -43,8 +44,15 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         ));
     };
     let now = now_ms / 1000;
-    let token = edge
-        .provider
+    let provider = if edge.providers.several() {
+        let issuer = oidc::unverified_issuer(&raw);
+        issuer.and_then(|issuer| edge.providers.by_issuer(&issuer))
+    } else {
+        edge.providers.all().first()
+    };
+    let provider = provider.ok_or_else(|| refused(LogoutTokenError::Token(IdTokenError::Issuer)))?;
+    let token = provider
+        .party
         .validate_logout_token(&raw, now)
         .await
         .map_err(refused)?;
@@ -67,7 +75,7 @@ async fn end(edge: &Edge, token: &LogoutToken, until: u64) -> Result<(), Failure
     };
     match edge.sessions.end_all(request).await {
         Ok(count) => {
-            tracing::info!(count, "sessions ended by the provider");
+            tracing::info!(issuer = token.iss, count, "sessions ended by the provider");
             Ok(())
         }
         Err(error) if error.reason == ErrorReason::ErrRequestIdReused => {

@@ -1,18 +1,19 @@
 //! The callback route: the provider's answer becomes a session, or is refused.
 //!
 //! Invariants: the checks run in the order of the contract and the first that fails ends it; a bad message causes no call to the
-//! provider; only the transaction that the state names is used up; a refusal creates nothing, changes no session and
+//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{Expected, check_issuer_parameter};
+use oidc::{Expected, RelyingParty, check_issuer_parameter};
 
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::observe::Handle;
+use crate::providers::Provider;
 use crate::request;
 use crate::return_to::ReturnTo;
 use crate::sign_in::answer::{Answer, read_answer};
@@ -21,6 +22,7 @@ use crate::sign_in::new_session::create_request;
 use crate::sign_in::pending::NotPending;
 use crate::sign_in::rejected::{Reason, Rejected};
 use crate::sign_in::transaction::Transaction;
+use crate::sites::Site;
 
 /// What a refusal is: of the provider's answer, or because our own session service is down.
 enum Ended {
@@ -35,7 +37,9 @@ impl From<Rejected> for Ended {
 }
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+/// `at` is the place of the provider whose callback this is.
+pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response, Failure> {
+    let provider = edge.providers.all().get(at).ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     let address = edge
         .trusted_proxies
@@ -48,23 +52,48 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
 
     let answer = match read_answer(&head, body).await {
         Ok(answer) => answer,
-        Err(reason) => return Ok(refuse(&edge, None, &reason.into())),
+        Err(reason) => return Ok(refuse(&edge, provider, &head.headers, None, &reason.into())),
     };
-    match finish(&edge, &head, &answer).await {
+    let site = edge.sites.of(&head.headers);
+    let way = Way {
+        edge: &edge,
+        provider,
+        site,
+        head: &head,
+    };
+    let may_answer = site.owner().is_none_or(|owner| owner.provider == at);
+    match finish(&way, &answer, may_answer).await {
         Ok(response) => Ok(response),
         Err(Ended::Rejected(rejected)) => {
-            Ok(refuse(&edge, answer.state.first().map(String::as_str), &rejected))
+            let state = answer.state.first().map(String::as_str);
+            Ok(refuse(&edge, provider, &head.headers, state, &rejected))
         }
         Err(Ended::SessionServiceDown(return_to)) => {
             edge.metrics.login("unavailable");
-            let try_again = edge.settings.login_url(return_to.as_ref().map(ReturnTo::as_str));
+            let return_to = return_to.as_ref().map(ReturnTo::as_str);
+            let try_again = site.login_url(return_to, edge.providers.connection_of(provider.issuer()));
             Err(Failure::CallbackUnavailable { try_again })
         }
     }
 }
 
+/// What a callback goes through with.
+struct Way<'a> {
+    edge: &'a Edge,
+    provider: &'a Provider,
+    site: &'a Site,
+    head: &'a Parts,
+}
+
 /// The whole way from the answer to the session, in the order of the contract.
-async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, Ended> {
+async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Response, Ended> {
+    let Way {
+        edge,
+        provider,
+        site,
+        head,
+    } = *way;
+    let party = &provider.party;
     let transaction = find_transaction(edge, &head.headers, answer).map_err(Ended::Rejected)?;
     let return_to = transaction.return_to.clone();
     let rejected = |reason: Reason| Rejected {
@@ -73,21 +102,24 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         consumed: true,
     };
 
-    let code = match check_message(edge, answer).await {
+    if !may_answer || transaction.issuer != provider.mark {
+        return Err(rejected(Reason::OtherProvider).into());
+    }
+
+    let code = match check_message(party, answer).await {
         Ok(code) => code,
         Err(Reason::InteractionNeeded) if transaction.silent => {
-            check_promised_issuer(edge, answer).await.map_err(rejected)?;
-            return Ok(anonymous(edge, head, &transaction));
+            check_promised_issuer(party, answer).await.map_err(rejected)?;
+            return Ok(anonymous(way, &transaction));
         }
         Err(reason) => return Err(rejected(reason).into()),
     };
     let now_ms = edge.clock.now_ms();
-    let tokens = edge
-        .provider
+    let tokens = party
         .exchange_code(
             code,
             &transaction.verifier,
-            &edge.settings.redirect_uri(),
+            &site.at(&provider.callback_path),
             now_ms / 1000,
         )
         .await
@@ -99,15 +131,13 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
         acr_values: transaction.acr_values.as_deref(),
         organization: transaction.organization.as_deref(),
     };
-    let id_token = edge
-        .provider
+    let id_token = party
         .validate_id_token(&tokens.id_token, &expected, edge.clock.now_ms() / 1000)
         .await
         .map_err(|error| rejected(Reason::IdToken(error)))?;
     let userinfo = if edge.settings.userinfo_at_login {
         let now = edge.clock.now_ms() / 1000;
-        let userinfo = edge
-            .provider
+        let userinfo = party
             .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
             .await;
         Some(userinfo.map_err(|error| rejected(Reason::Userinfo(error)))?)
@@ -140,10 +170,10 @@ async fn finish(edge: &Edge, head: &Parts, answer: &Answer) -> Result<Response, 
     })?;
 
     let cookies = [
-        edge.sessions.cookie_for(&id, &session),
-        edge.pending.clear(&transaction.state),
+        edge.sessions.cookie_for(&head.headers, &id, &session),
+        edge.pending.clear(&transaction.state, provider.response_mode()),
     ];
-    let mut response = landing(edge, &head.method, return_to.as_ref(), cookies);
+    let mut response = landing(edge, site, &head.method, return_to.as_ref(), cookies);
     edge.metrics.login("success");
     response.extensions_mut().insert(Handle(session.handle));
     Ok(response)
@@ -178,10 +208,10 @@ fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result
 }
 
 /// `iss`, then `error`, then exactly one `code`. The provider's metadata is asked for only if all else is well.
-async fn check_message<'a>(edge: &Edge, answer: &'a Answer) -> Result<&'a str, Reason> {
+async fn check_message<'a>(party: &RelyingParty, answer: &'a Answer) -> Result<&'a str, Reason> {
     match answer.iss.as_slice() {
         [] => {}
-        [iss] if *iss == edge.settings.provider.issuer => {}
+        [iss] if *iss == party.settings().issuer => {}
         _ => return Err(Reason::Issuer),
     }
     if let Some(error) = answer.error.first() {
@@ -199,45 +229,63 @@ async fn check_message<'a>(edge: &Edge, answer: &'a Answer) -> Result<&'a str, R
     if code.is_empty() {
         return Err(Reason::Code);
     }
-    check_promised_issuer(edge, answer).await?;
+    check_promised_issuer(party, answer).await?;
     Ok(code)
 }
 
 /// Whether `iss` is there if the provider promises it (RFC 9207, section 2.4).
-async fn check_promised_issuer(edge: &Edge, answer: &Answer) -> Result<(), Reason> {
-    let metadata = edge.provider.metadata().await.map_err(Reason::Metadata)?;
+async fn check_promised_issuer(party: &RelyingParty, answer: &Answer) -> Result<(), Reason> {
+    let metadata = party.metadata().await.map_err(Reason::Metadata)?;
     let iss = answer.iss.first().map(String::as_str);
     check_issuer_parameter(&metadata, iss).map_err(|_wrong| Reason::Issuer)
 }
 
 /// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round
 /// in circles.
-fn anonymous(edge: &Edge, head: &Parts, transaction: &Transaction) -> Response {
-    tracing::info!("a silent sign-in found nobody");
+fn anonymous(way: &Way<'_>, transaction: &Transaction) -> Response {
+    let (edge, provider) = (way.edge, way.provider);
+    tracing::info!(provider = provider.id, "a silent sign-in found nobody");
     edge.metrics.login("anonymous");
-    let cookies = [edge.pending.clear(&transaction.state), edge.pending.mark_silent()];
-    landing(edge, &head.method, transaction.return_to.as_ref(), cookies)
+    let mode = provider.response_mode();
+    let cookies = [
+        edge.pending.clear(&transaction.state, mode),
+        edge.pending.mark_silent(&provider.id, mode),
+    ];
+    landing(
+        way.site,
+        &way.head.method,
+        transaction.return_to.as_ref(),
+        cookies,
+    )
 }
 
-fn refuse(edge: &Edge, state: Option<&str>, rejected: &Rejected) -> Response {
+fn refuse(
+    edge: &Edge,
+    provider: &Provider,
+    headers: &HeaderMap,
+    state: Option<&str>,
+    rejected: &Rejected,
+) -> Response {
     let label = rejected.reason.label();
     tracing::warn!(
+        provider = provider.id,
         reason = label,
         error = &rejected.reason as &dyn std::error::Error,
         "callback refused"
     );
     edge.metrics.login("rejected");
     edge.metrics.callback_rejection(label);
-    let try_again = edge
-        .settings
-        .login_url(rejected.return_to.as_ref().map(ReturnTo::as_str));
+    let try_again = edge.sites.of(headers).login_url(
+        rejected.return_to.as_ref().map(ReturnTo::as_str),
+        edge.providers.connection_of(provider.issuer()),
+    );
     let mut response = Failure::Callback {
         words: rejected.reason.words(),
         try_again,
     }
     .into_response();
     if rejected.consumed
-        && let Some(cookie) = state.and_then(|state| edge.pending.clear(state))
+        && let Some(cookie) = state.and_then(|state| edge.pending.clear(state, provider.response_mode()))
     {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

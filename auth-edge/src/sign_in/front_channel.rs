@@ -8,7 +8,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use session_proto::v1::EndSessionsRequest;
-use url::Url;
 
 use crate::edge::Edge;
 use crate::errors::Failure;
@@ -20,13 +19,13 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     if !edge.settings.frontchannel_logout {
         return Err(Failure::NotFound);
     }
-    let issuer = &edge.settings.provider.issuer;
     let query = request.uri().query().unwrap_or_default();
     let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
-    let same_issuer = request::first_parameter(query, "iss").is_some_and(|iss| iss == *issuer);
-    if let (Some(provider_sid), true) = (sid, same_issuer) {
+    let issuer = request::first_parameter(query, "iss");
+    let provider = issuer.and_then(|issuer| edge.providers.by_issuer(&issuer));
+    if let (Some(provider_sid), Some(provider)) = (sid, provider) {
         let request = EndSessionsRequest {
-            issuer: issuer.clone(),
+            issuer: provider.issuer().to_owned(),
             provider_sid,
             cause: "front_channel_logout".to_owned(),
             ..EndSessionsRequest::default()
@@ -39,10 +38,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             Failure::SessionServiceDown
         })?;
     }
-    let origin = Url::parse(issuer)
-        .map(|issuer| issuer.origin().ascii_serialization())
-        .unwrap_or_default();
-    let mut response = pages::framed_by(&origin);
+    let mut response = pages::framed_by(&edge.providers.origins_of(provider));
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -1,23 +1,29 @@
 //! The login route: begins a transaction and sends the browser to the provider.
 //!
 //! Invariants: of the query only `returnTo`, the allow-list and what a third party may say are read; the cookie is set only
-//! when the provider's address is known. A third party (OpenID Connect Core, section 4) names the issuer, which has to
+//! when the provider's address is known; where there are several providers one is chosen before anything else is done. A
+//! third party (OpenID Connect Core, section 4) names the issuer, which has to
 //! be ours, and where to land, which is judged as any `returnTo`. Deliberately absent: any state on the server.
 
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oidc::AuthorizationRequest;
+use oidc::{AuthorizationRequest, ResponseMode};
 
 use crate::edge::Edge;
 use crate::errors::{Failure, Handler};
+use crate::gateway::route_table::Route;
 use crate::pages;
+use crate::providers::{Named, NotChosen};
 use crate::request::{self, Site};
 use crate::return_to::ReturnTo;
 use crate::sign_in::landing;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::wishes::Wishes;
+
+/// The parameter, of a login or of a route's `sign_in`, that names a provider by its id. It is ours and never passed on.
+pub const CONNECTION: &str = "connection";
 
 /// GET starts a sign-in; HEAD and prefetches start nothing.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
@@ -26,14 +32,29 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         return Ok(no_content());
     }
     let query = head.uri.query().unwrap_or_default();
-    if let Some(iss) = request::first_parameter(query, "iss") {
-        check_third_party(&edge, &head.headers, &iss)?;
-    }
+    let site = edge.sites.of(&head.headers);
+    let iss = request::first_parameter(query, "iss");
     let return_to = request::first_parameter(query, "returnTo")
         .or_else(|| request::first_parameter(query, "target_link_uri"))
-        .and_then(|raw| ReturnTo::parse(&edge.settings.base_url, &raw));
+        .and_then(|raw| ReturnTo::parse(site.base_url(), &raw));
+    let route = return_to.as_ref().and_then(|to| edge.gateway.route_of(to));
+    let connection = request::first_parameter(query, CONNECTION).filter(|_| edge.providers.several());
+    let named = Named {
+        issuer: iss.as_deref(),
+        connection: connection.as_deref(),
+        by_route: route.as_deref().and_then(Route::connection),
+    };
+    let provider = edge
+        .providers
+        .choose(named, site, return_to.as_ref())
+        .map_err(not_chosen)?;
+    if iss.is_some() && !request::is_navigation(&head.headers) {
+        // Somebody else's site sent the visitor here: as a whole page (OpenID Connect Core, section 4).
+        return Err(Failure::BadRequest("A sign-in cannot be started inside a frame."));
+    }
     if request::is_script(&head.headers) {
-        let login_url = edge.settings.login_url(return_to.as_ref().map(ReturnTo::as_str));
+        let return_to = return_to.as_ref().map(ReturnTo::as_str);
+        let login_url = site.login_url(return_to, connection.as_deref());
         return Err(Failure::LoginRequired { login_url });
     }
     if let Some(page) = once_more(&edge, &head) {
@@ -49,33 +70,31 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             retry_after_secs: too_many.retry_after_secs,
         })?;
 
+    let settings = provider.party.settings();
     let mut wishes = Wishes::of(
         query,
         &edge.settings.login_parameters,
-        return_to
-            .as_ref()
-            .and_then(|to| edge.gateway.route_of(to))
-            .as_deref(),
-        edge.settings.provider.organization.is_some(),
+        route.as_deref(),
+        settings.organization.is_some(),
     );
-    if wishes.silent() && edge.pending.was_silent(&head.headers) {
+    if wishes.silent() && edge.pending.was_silent(&head.headers, &provider.id) {
         if wishes.silent_by_visitor {
             // It found nobody a moment ago: asking again would go round in circles.
-            return Ok(landing(&edge, &Method::GET, return_to.as_ref(), []));
+            return Ok(landing(&edge, site, &Method::GET, return_to.as_ref(), []));
         }
         wishes.ask_after_all();
     }
-    let mut transaction = Transaction::begin(now_ms).map_err(internal)?;
+    let mut transaction = Transaction::begin(provider.mark, now_ms).map_err(internal)?;
     transaction.return_to = return_to;
-    transaction.max_age = wishes.max_age.or(edge.settings.provider.configured_max_age());
+    transaction.max_age = wishes.max_age.or(settings.configured_max_age());
     transaction.acr_values = wishes.acr_values().map(str::to_owned);
     transaction.silent = wishes.silent();
     transaction.organization.clone_from(&wishes.organization);
-    if edge.settings.form_post() || edge.settings.strict_cookie() {
+    if provider.response_mode() == ResponseMode::FormPost || edge.settings.strict_cookie() {
         transaction.session = edge.cookies.read(&head.headers);
     }
 
-    let redirect_uri = edge.settings.redirect_uri();
+    let redirect_uri = site.at(&provider.callback_path);
     let authorization = AuthorizationRequest {
         redirect_uri: &redirect_uri,
         state: &transaction.state,
@@ -85,12 +104,13 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         max_age: wishes.max_age,
         now: now_ms / 1000,
     };
-    let url = edge
-        .provider
+    let url = provider
+        .party
         .authorization_url(&authorization)
         .await
         .map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "no sign-in can start");
+            let error_told = &error as &dyn std::error::Error;
+            tracing::warn!(provider = provider.id, error = error_told, "no sign-in can start");
             edge.metrics.login("unavailable");
             Failure::Provider(Handler::Login, error.outage())
         })?;
@@ -99,7 +119,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     let mut response = (StatusCode::FOUND, [(header::LOCATION, location)]).into_response();
     for cookie in edge
         .pending
-        .add(&head.headers, &transaction, now_ms)
+        .add(&head.headers, &transaction, provider.response_mode(), now_ms)
         .map_err(internal)?
     {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -120,25 +140,22 @@ fn once_more(edge: &Edge, head: &Parts) -> Option<Response> {
     if !without_cookie || request::site(&head.headers) == Site::Own {
         return None;
     }
-    let here = edge
-        .settings
-        .base_url
-        .join(head.uri.path_and_query()?.as_str())
-        .ok()?;
+    let base_url = edge.sites.of(&head.headers).base_url();
+    let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;
     Some(pages::onward(here.as_str()))
 }
 
-/// Somebody else's site sent the visitor here: for our provider, as a whole page (OpenID Connect Core, section 4).
-fn check_third_party(edge: &Edge, headers: &HeaderMap, iss: &str) -> Result<(), Failure> {
-    if iss != edge.settings.provider.issuer {
-        return Err(Failure::BadRequest(
-            "This sign-in was started for another provider than ours.",
-        ));
-    }
-    if request::is_navigation(headers) {
-        Ok(())
-    } else {
-        Err(Failure::BadRequest("A sign-in cannot be started inside a frame."))
+fn not_chosen(why: NotChosen) -> Failure {
+    match why {
+        NotChosen::OtherIssuer => {
+            Failure::BadRequest("This sign-in was started for another provider than ours.")
+        }
+        NotChosen::UnknownConnection => Failure::BadRequest(
+            "There is no such connection. Ask for one that is configured, or for none at all.",
+        ),
+        NotChosen::OtherHost => {
+            Failure::BadRequest("People of that connection sign in at another address than this one.")
+        }
     }
 }
 

@@ -15,10 +15,13 @@ use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::pages;
 use crate::protect::csrf::FORM_FIELD;
+use crate::providers::Provider;
 use crate::request::{self, Site};
 use crate::return_to::ReturnTo;
+use crate::sessions::Ended;
 use crate::settings::ProviderLogout;
 use crate::sign_in::login::no_content;
+use crate::sites;
 
 /// Path of the logout route.
 pub const PATH: &str = "/api/auth/logout";
@@ -46,20 +49,29 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         edge.form_tokens
             .check_form(
                 &head.headers,
-                &edge.settings.base_url,
+                edge.sites.of(&head.headers).base_url(),
                 session.as_ref().map(SessionId::expose),
                 token.as_deref(),
             )
             .map_err(|_refused| Failure::Csrf)?;
         let wish = request::first_parameter(&form, "returnTo")
             .or_else(|| request::first_parameter(query, "returnTo"));
-        return sign_out(&edge, session, return_to(&edge, wish), StatusCode::SEE_OTHER).await;
+        let site = edge.sites.of(&head.headers);
+        return sign_out(
+            &edge,
+            site,
+            session,
+            return_to(&edge, site, wish),
+            StatusCode::SEE_OTHER,
+        )
+        .await;
     }
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
     }
     let session = edge.cookies.read(&head.headers);
-    let return_to = return_to(&edge, request::first_parameter(query, "returnTo"));
+    let site = edge.sites.of(&head.headers);
+    let return_to = return_to(&edge, site, request::first_parameter(query, "returnTo"));
     match (
         request::is_navigation(&head.headers),
         request::site(&head.headers),
@@ -71,45 +83,45 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             }
             if edge.settings.strict_cookie() {
                 // The cookie may be there and was left out; taking it away would sign somebody out unasked.
-                return Ok(Redirect::to(landing(&edge, return_to.as_ref())).into_response());
+                return Ok(Redirect::to(&landing(&edge, site, return_to.as_ref())).into_response());
             }
         }
         (false, _) => return Err(Failure::CrossSite),
     }
-    sign_out(&edge, session, return_to, StatusCode::FOUND).await
+    sign_out(&edge, site, session, return_to, StatusCode::FOUND).await
 }
 
-fn return_to(edge: &Edge, wish: Option<String>) -> Option<ReturnTo> {
-    let settings = &edge.settings;
-    ReturnTo::parse_for_logout(&settings.base_url, &settings.logout_return_to_allowed, &wish?)
+fn return_to(edge: &Edge, site: &sites::Site, wish: Option<String>) -> Option<ReturnTo> {
+    ReturnTo::parse_for_logout(site.base_url(), &edge.settings.logout_return_to_allowed, &wish?)
 }
 
 fn ask(edge: &Edge, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
     let token = edge.form_tokens.issue(session.expose());
-    let issuer = url::Url::parse(&edge.settings.provider.issuer);
-    let provider = issuer
-        .map(|issuer| issuer.origin().ascii_serialization())
-        .unwrap_or_default();
-    pages::confirm_logout(PATH, &token, return_to.map(ReturnTo::as_str), &provider)
+    let providers = edge.providers.origins();
+    pages::confirm_logout(PATH, &token, return_to.map(ReturnTo::as_str), &providers)
 }
 
 /// Where the visitor lands in the end.
-fn landing<'a>(edge: &'a Edge, return_to: Option<&'a ReturnTo>) -> &'a str {
-    return_to.map_or(edge.settings.post_logout_redirect.as_str(), ReturnTo::as_str)
+fn landing(edge: &Edge, site: &sites::Site, return_to: Option<&ReturnTo>) -> String {
+    return_to.map_or_else(
+        || site.here(edge.sites.main(), &edge.settings.post_logout_redirect),
+        |to| to.as_str().to_owned(),
+    )
 }
 
 async fn sign_out(
     edge: &Edge,
+    site: &sites::Site,
     session: Option<SessionId>,
     return_to: Option<ReturnTo>,
     status: StatusCode,
 ) -> Result<Response, Failure> {
-    let landing = landing(edge, return_to.as_ref());
-    let mut target = landing.to_owned();
+    let landing = landing(edge, site, return_to.as_ref());
+    let mut target = landing.clone();
     if let Some(session) = session {
         match edge.sessions.end(&session).await {
             Ok(ended) if ended.ended => {
-                if let Some(url) = provider_logout(edge, ended.id_token_hint.as_deref(), landing).await {
+                if let Some(url) = provider_logout(edge, &ended, &landing).await {
                     target = url;
                 }
             }
@@ -140,23 +152,36 @@ fn cleared(edge: &Edge, mut response: Response) -> Response {
 }
 
 /// Where the provider ends its own session; `None` when it offers nothing, is down, or is to be left alone.
-async fn provider_logout(edge: &Edge, hint: Option<&str>, landing: &str) -> Option<String> {
+async fn provider_logout(edge: &Edge, ended: &Ended, landing: &str) -> Option<String> {
+    let Some(provider) = edge.providers.of_session(&ended.issuer) else {
+        tracing::warn!(
+            issuer = ended.issuer,
+            "signed out here only: the provider is not configured"
+        );
+        return None;
+    };
     match edge.settings.provider_logout {
         ProviderLogout::Off => None,
-        ProviderLogout::Auth0 => edge.provider.auth0_logout_url(landing).map(String::from),
+        ProviderLogout::Auth0 => provider.party.auth0_logout_url(landing).map(String::from),
         ProviderLogout::Oidc => {
             // Nothing is remembered for it: that the browser comes back is all there is to the answer.
             let state = crate::keys::random::<16>().ok().map(|bytes| {
                 use base64::Engine;
                 base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
             });
-            end_session_url(edge, hint, landing, state.as_deref()).await
+            end_session_url(
+                provider,
+                ended.id_token_hint.as_deref(),
+                landing,
+                state.as_deref(),
+            )
+            .await
         }
     }
 }
 
 async fn end_session_url(
-    edge: &Edge,
+    provider: &Provider,
     hint: Option<&str>,
     landing: &str,
     state: Option<&str>,
@@ -166,10 +191,11 @@ async fn end_session_url(
         post_logout_redirect_uri: Some(landing),
         state,
     };
-    match edge.provider.end_session_url(&request).await {
+    match provider.party.end_session_url(&request).await {
         Ok(url) => url.map(String::from),
         Err(error) => {
             tracing::warn!(
+                provider = provider.id,
                 error = &error as &dyn std::error::Error,
                 "signed out here only: the provider cannot be asked"
             );

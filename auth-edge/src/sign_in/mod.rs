@@ -26,6 +26,7 @@ use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::pages;
 use crate::return_to::ReturnTo;
+use crate::sites::Site;
 
 /// How long a form may take to arrive: a few kilobytes over the slowest link.
 const FORM_PATIENCE: Duration = Duration::from_secs(10);
@@ -53,11 +54,12 @@ async fn form(body: Body, limit: usize) -> Result<String, Failure> {
 /// as caused by the provider's site, and the browser would leave the new cookie out.
 fn landing<const N: usize>(
     edge: &Edge,
+    site: &Site,
     method: &Method,
     return_to: Option<&ReturnTo>,
     cookies: [Option<HeaderValue>; N],
 ) -> Response {
-    let base = ReturnTo::base(&edge.settings.base_url);
+    let base = ReturnTo::base(site.base_url());
     let target = return_to.unwrap_or(&base).as_str();
     let mut response = if edge.settings.strict_cookie() {
         pages::onward(target)

@@ -6,11 +6,12 @@
 //! the next sign-in takes away. Deliberately absent: touching any other transaction at the callback.
 
 use axum::http::{HeaderMap, HeaderValue};
-use url::Url;
+use oidc::ResponseMode;
 
 use crate::cookies;
 use crate::keys::{Keys, NoRandomness};
 use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
+use crate::sites::Sites;
 
 /// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
 const MAX_TOTAL_BYTES: usize = 4000;
@@ -26,10 +27,10 @@ const MARK_SECS: u64 = 60;
 #[derive(Clone, Debug)]
 pub struct PendingSignIns {
     keys: Keys,
-    base_url: Url,
+    sites: Sites,
     prefix: String,
     duration_secs: u64,
-    attributes: &'static str,
+    secure: bool,
 }
 
 /// Why a callback has no transaction.
@@ -42,23 +43,27 @@ pub enum NotPending {
 }
 
 impl PendingSignIns {
-    /// `form_post` answers come as cross-site POSTs, for which browsers send `SameSite=None; Secure` cookies only.
+    /// Names the cookies as the prefix rules demand: `__Host-` on https.
     #[must_use]
-    pub fn new(keys: Keys, base_url: Url, base_name: &str, duration_secs: u64, form_post: bool) -> Self {
-        let secure = base_url.scheme() == "https";
+    pub fn new(keys: Keys, sites: Sites, base_name: &str, duration_secs: u64) -> Self {
+        let secure = sites.main().base_url().scheme() == "https";
         let host_prefix = if secure { "__Host-" } else { "" };
-        let attributes = match (form_post, secure) {
-            (true, _) => "; Path=/; HttpOnly; Secure; SameSite=None",
-            (false, true) => "; Path=/; HttpOnly; Secure; SameSite=Lax",
-            (false, false) => "; Path=/; HttpOnly; SameSite=Lax",
-        };
         let prefix = format!("{host_prefix}{base_name}_login_");
         Self {
             keys,
-            base_url,
+            sites,
             prefix,
             duration_secs,
-            attributes,
+            secure,
+        }
+    }
+
+    /// Answers by form come as cross-site POSTs, for which browsers send `SameSite=None; Secure` cookies only.
+    fn attributes(&self, mode: ResponseMode) -> &'static str {
+        match (mode, self.secure) {
+            (ResponseMode::FormPost, _) => "; Path=/; HttpOnly; Secure; SameSite=None",
+            (ResponseMode::Query, true) => "; Path=/; HttpOnly; Secure; SameSite=Lax",
+            (ResponseMode::Query, false) => "; Path=/; HttpOnly; SameSite=Lax",
         }
     }
 
@@ -68,20 +73,23 @@ impl PendingSignIns {
         name.starts_with(&self.prefix)
     }
 
-    /// The `Set-Cookie` values that add a transaction: first those that make room, then its own.
+    /// The `Set-Cookie` values that add a transaction whose answer comes in this way: first those that make room, then its
+    /// own.
     pub fn add(
         &self,
         headers: &HeaderMap,
         transaction: &Transaction,
+        mode: ResponseMode,
         now_ms: u64,
     ) -> Result<Vec<HeaderValue>, NoRandomness> {
+        let base_url = self.sites.of(headers).base_url();
         let name = self.name_of(&transaction.state);
         let value = transaction.seal(&self.keys, &name)?;
         let mut room = MAX_TOTAL_BYTES.saturating_sub(name.len() + value.len() + 1);
         let mut set = Vec::new();
         let mut kept: Vec<(u64, &str, usize)> = Vec::new();
         for (name, value) in cookies::pairs(headers).filter(|(name, _)| self.owns(name)) {
-            match Transaction::open(&self.keys, &self.base_url, name, value) {
+            match Transaction::open(&self.keys, base_url, name, value) {
                 Some(found) if !found.expired(now_ms, self.duration_secs) => {
                     kept.push((found.started_at_ms, name, name.len() + value.len()));
                 }
@@ -102,11 +110,12 @@ impl PendingSignIns {
         let mut cookies: Vec<HeaderValue> = set
             .into_iter()
             .take(MAX_CLEARED)
-            .filter_map(|name| self.clear_named(name))
+            .filter_map(|name| self.clear_named(name, mode))
             .collect();
         let own = format!(
             "{name}={value}{}; Max-Age={}",
-            self.attributes, self.duration_secs
+            self.attributes(mode),
+            self.duration_secs
         );
         cookies.extend(HeaderValue::try_from(own).map(sensitive));
         Ok(cookies)
@@ -115,8 +124,9 @@ impl PendingSignIns {
     /// The transaction that a state names: present once, sealed by us, unexpired, its state equal.
     pub fn find(&self, headers: &HeaderMap, state: &str, now_ms: u64) -> Result<Transaction, NotPending> {
         let name = self.name_of(state);
+        let base_url = self.sites.of(headers).base_url();
         let value = cookies::only_value(headers, &name).ok_or(NotPending::Unknown)?;
-        let found = Transaction::open(&self.keys, &self.base_url, &name, value).ok_or(NotPending::Unknown)?;
+        let found = Transaction::open(&self.keys, base_url, &name, value).ok_or(NotPending::Unknown)?;
         if !same_secret(&found.state, state) {
             return Err(NotPending::Unknown);
         }
@@ -128,29 +138,33 @@ impl PendingSignIns {
 
     /// The `Set-Cookie` value that takes the transaction of this state away.
     #[must_use]
-    pub fn clear(&self, state: &str) -> Option<HeaderValue> {
-        self.clear_named(&self.name_of(state))
+    pub fn clear(&self, state: &str, mode: ResponseMode) -> Option<HeaderValue> {
+        self.clear_named(&self.name_of(state), mode)
     }
 
-    /// The `Set-Cookie` value that remembers for a minute that a silent sign-in found nobody.
+    /// The `Set-Cookie` value that remembers for a minute that a silent sign-in at this provider found nobody.
     #[must_use]
-    pub fn mark_silent(&self) -> Option<HeaderValue> {
-        let mark = format!("{}{MARK}=1{}; Max-Age={MARK_SECS}", self.prefix, self.attributes);
+    pub fn mark_silent(&self, provider: &str, mode: ResponseMode) -> Option<HeaderValue> {
+        let attributes = self.attributes(mode);
+        let mark = format!(
+            "{}{MARK}={provider}{attributes}; Max-Age={MARK_SECS}",
+            self.prefix
+        );
         HeaderValue::try_from(mark).ok()
     }
 
-    /// Whether a silent sign-in of this browser found nobody a moment ago.
+    /// Whether a silent sign-in of this browser at this provider found nobody a moment ago.
     #[must_use]
-    pub fn was_silent(&self, headers: &HeaderMap) -> bool {
-        cookies::only_value(headers, &format!("{}{MARK}", self.prefix)).is_some()
+    pub fn was_silent(&self, headers: &HeaderMap, provider: &str) -> bool {
+        cookies::only_value(headers, &format!("{}{MARK}", self.prefix)) == Some(provider)
     }
 
     fn name_of(&self, state: &str) -> String {
         format!("{}{}", self.prefix, id_of_state(state))
     }
 
-    fn clear_named(&self, name: &str) -> Option<HeaderValue> {
-        HeaderValue::try_from(format!("{name}={}; Max-Age=0", self.attributes)).ok()
+    fn clear_named(&self, name: &str, mode: ResponseMode) -> Option<HeaderValue> {
+        HeaderValue::try_from(format!("{name}={}; Max-Age=0", self.attributes(mode))).ok()
     }
 }
 
@@ -165,10 +179,11 @@ mod tests {
 
     use axum::http::header;
     use chassis::secret::Secret;
+    use url::Url;
 
     use super::*;
     use crate::return_to::ReturnTo;
-    use crate::sign_in::transaction::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
+    use crate::sign_in::transaction::{IssuerMark, MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 
     fn base() -> Url {
         Url::parse("https://app.example/").unwrap()
@@ -177,11 +192,14 @@ mod tests {
     fn pending(secret: &str) -> PendingSignIns {
         PendingSignIns::new(
             Keys::new(&[Secret::new(secret.to_owned())]),
-            base(),
+            Sites::only(&base(), "/api/auth/login"),
             "session",
             3600,
-            false,
         )
+    }
+
+    fn begin(now_ms: u64) -> Transaction {
+        Transaction::begin(IssuerMark::of("https://idp.example"), now_ms).unwrap()
     }
 
     #[derive(Default)]
@@ -219,9 +237,13 @@ mod tests {
     }
 
     fn start(pending: &PendingSignIns, jar: &mut Jar, return_to: &str, now_ms: u64) -> Transaction {
-        let mut transaction = Transaction::begin(now_ms).unwrap();
+        let mut transaction = begin(now_ms);
         transaction.return_to = ReturnTo::parse(&base(), return_to);
-        jar.take(&pending.add(&jar.headers(), &transaction, now_ms).unwrap());
+        jar.take(
+            &pending
+                .add(&jar.headers(), &transaction, ResponseMode::Query, now_ms)
+                .unwrap(),
+        );
         transaction
     }
 
@@ -246,13 +268,17 @@ mod tests {
         let (pending, mut jar) = (pending("secret"), Jar::default());
         let path = format!("/{}", "a".repeat(1024 - base().as_str().len()));
         let mut add = |now_ms: u64| {
-            let mut transaction = Transaction::begin(now_ms).unwrap();
+            let mut transaction = begin(now_ms);
             transaction.max_age = Some(u64::MAX - 1);
             transaction.session = cookies::SessionId::parse(&"a".repeat(32));
             transaction.organization = Some("o".repeat(MAX_ORGANIZATION_BYTES));
             transaction.acr_values = Some("a".repeat(MAX_ACR_VALUES_BYTES));
             transaction.return_to = Some(ReturnTo::parse(&base(), &path).unwrap());
-            jar.take(&pending.add(&jar.headers(), &transaction, now_ms).unwrap());
+            jar.take(
+                &pending
+                    .add(&jar.headers(), &transaction, ResponseMode::Query, now_ms)
+                    .unwrap(),
+            );
             transaction.state
         };
         let (first, second) = (add(1), add(2));
@@ -282,7 +308,9 @@ mod tests {
             .join("; ");
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, HeaderValue::try_from(line).unwrap());
-        let set = pending.add(&headers, &Transaction::begin(1).unwrap(), 1).unwrap();
+        let set = pending
+            .add(&headers, &begin(1), ResponseMode::FormPost, 1)
+            .unwrap();
         assert_eq!(set.len(), MAX_CLEARED + 1);
     }
 
@@ -311,20 +339,24 @@ mod tests {
     #[test]
     fn the_mark_of_a_silent_sign_in_lasts_until_the_next_sign_in_begins() {
         let (pending, mut jar) = (pending("secret"), Jar::default());
-        assert!(!pending.was_silent(&jar.headers()));
-        jar.take(&[pending.mark_silent().unwrap()]);
-        assert!(pending.was_silent(&jar.headers()));
+        assert!(!pending.was_silent(&jar.headers(), "a"));
+        jar.take(&[pending.mark_silent("a", ResponseMode::Query).unwrap()]);
+        assert!(pending.was_silent(&jar.headers(), "a"));
+        assert!(
+            !pending.was_silent(&jar.headers(), "b"),
+            "another provider may be asked"
+        );
         start(&pending, &mut jar, "/a", 1_000);
-        assert!(!pending.was_silent(&jar.headers()));
+        assert!(!pending.was_silent(&jar.headers(), "a"));
     }
 
     #[test]
     fn form_post_needs_none_and_secure_on_these_cookies() {
         let keys = Keys::new(&[Secret::new("secret".to_owned())]);
         let base = Url::parse("http://localhost:3000/").unwrap();
-        let pending = PendingSignIns::new(keys, base, "session", 60, true);
+        let pending = PendingSignIns::new(keys, Sites::only(&base, "/login"), "session", 60);
         let set = pending
-            .add(&HeaderMap::new(), &Transaction::begin(1).unwrap(), 1)
+            .add(&HeaderMap::new(), &begin(1), ResponseMode::FormPost, 1)
             .unwrap();
         let text = set[0].to_str().unwrap();
         assert!(

@@ -19,6 +19,9 @@ pub enum Reason {
     /// The transaction has been taken to the provider before.
     #[error("the pending sign-in has been used already")]
     AlreadyUsed,
+    /// The answer came to the callback of another provider than the sign-in was begun at (RFC 9700, section 4.4).
+    #[error("the answer is not of the provider the sign-in was begun at")]
+    OtherProvider,
     /// The `iss` parameter is missing, repeated or names another issuer (RFC 9207).
     #[error("the iss parameter is missing or wrong")]
     Issuer,
@@ -85,6 +88,7 @@ impl Reason {
             Self::UnknownTransaction => "unknown_transaction",
             Self::ExpiredTransaction => "expired_transaction",
             Self::AlreadyUsed => "already_used",
+            Self::OtherProvider => "other_provider",
             Self::Issuer => "issuer",
             Self::Metadata(_) => "metadata",
             Self::Denied => "denied",
@@ -120,7 +124,8 @@ impl Reason {
             | Self::IdToken(IdTokenError::Provider(_)) => {
                 "The service that signs you in could not be reached or answered with a fault. Try again."
             }
-            Self::Issuer
+            Self::OtherProvider
+            | Self::Issuer
             | Self::ProviderError
             | Self::Code
             | Self::Exchange(_)

@@ -17,12 +17,14 @@ use crate::return_to::ReturnTo;
 const STATE_BYTES: usize = 16;
 /// Random bytes of the verifier: 43 characters once encoded, the least that RFC 7636 allows.
 const VERIFIER_BYTES: usize = 32;
+/// Bytes of an issuer's mark: 128 bits, so that none is found that has another's.
+const MARK_BYTES: usize = 16;
 /// Bytes of the ID in the cookie's name: enough that no two pending sign-ins meet.
 const ID_BYTES: usize = 9;
 /// How far ahead of ours the clock of the replica that sealed a transaction may be, in milliseconds.
 const CLOCK_LEAD_MS: u64 = 60_000;
 /// Separates this AAD from any other use of the seal.
-const AAD_LABEL: &[u8] = b"vestibule transaction v1";
+const AAD_LABEL: &[u8] = b"vestibule transaction v2";
 /// Longest organization kept with a transaction, in bytes: with everything else at its longest, two still fit.
 pub const MAX_ORGANIZATION_BYTES: usize = 96;
 /// Longest `acr_values` kept with a transaction, in bytes: room for three or four of the usual names.
@@ -31,6 +33,23 @@ pub const MAX_ACR_VALUES_BYTES: usize = 200;
 const SILENT: u8 = 1;
 const HAS_MAX_AGE: u8 = 2;
 const HAS_SESSION: u8 = 4;
+
+/// Which issuer a sign-in was begun at: the beginning of its identifier's SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IssuerMark([u8; MARK_BYTES]);
+
+impl IssuerMark {
+    /// The mark of an issuer identifier, byte for byte as configured.
+    #[must_use]
+    pub fn of(issuer: &str) -> Self {
+        let hash = digest::digest(&digest::SHA256, issuer.as_bytes());
+        let mut mark = [0; MARK_BYTES];
+        mark.iter_mut()
+            .zip(hash.as_ref())
+            .for_each(|(to, from)| *to = *from);
+        Self(mark)
+    }
+}
 
 /// One pending sign-in.
 #[derive(Clone)]
@@ -41,6 +60,8 @@ pub struct Transaction {
     pub nonce: String,
     /// The PKCE verifier (RFC 7636).
     pub verifier: String,
+    /// The issuer it was begun at: nobody else may answer (RFC 9700, section 4.4.2).
+    pub issuer: IssuerMark,
     /// When it began, in milliseconds since the Unix epoch.
     pub started_at_ms: u64,
     /// The `max_age` asked for, in seconds: the ID token then has to tell `auth_time`.
@@ -67,12 +88,13 @@ impl std::fmt::Debug for Transaction {
 }
 
 impl Transaction {
-    /// Begins a transaction with fresh random values.
-    pub fn begin(now_ms: u64) -> Result<Self, NoRandomness> {
+    /// Begins a transaction at this issuer with fresh random values.
+    pub fn begin(issuer: IssuerMark, now_ms: u64) -> Result<Self, NoRandomness> {
         Ok(Self {
             state: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?),
             nonce: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?),
             verifier: URL_SAFE_NO_PAD.encode(random::<VERIFIER_BYTES>()?),
+            issuer,
             started_at_ms: now_ms,
             max_age: None,
             acr_values: None,
@@ -112,6 +134,7 @@ impl Transaction {
         for text in [&self.state, &self.nonce, &self.verifier] {
             bytes.extend(URL_SAFE_NO_PAD.decode(text).unwrap_or_default());
         }
+        bytes.extend(self.issuer.0);
         bytes.extend(self.started_at_ms.to_be_bytes());
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         bytes.push(
@@ -147,6 +170,7 @@ impl Transaction {
         let (state, rest) = bytes.split_at_checked(STATE_BYTES)?;
         let (nonce, rest) = rest.split_at_checked(STATE_BYTES)?;
         let (verifier, rest) = rest.split_at_checked(VERIFIER_BYTES)?;
+        let (issuer, rest) = rest.split_first_chunk::<MARK_BYTES>()?;
         let (started, rest) = rest.split_first_chunk::<8>()?;
         let (flags, rest) = rest.split_first()?;
         let (max_age, rest) = rest.split_first_chunk::<4>()?;
@@ -163,6 +187,7 @@ impl Transaction {
             state: URL_SAFE_NO_PAD.encode(state),
             nonce: URL_SAFE_NO_PAD.encode(nonce),
             verifier: URL_SAFE_NO_PAD.encode(verifier),
+            issuer: IssuerMark(*issuer),
             started_at_ms: u64::from_be_bytes(*started),
             max_age: (flags & HAS_MAX_AGE != 0).then(|| u64::from(u32::from_be_bytes(*max_age))),
             acr_values,
@@ -210,13 +235,17 @@ mod tests {
         Keys::new(&[Secret::new("a secret that is long enough".to_owned())])
     }
 
+    fn begin(now_ms: u64) -> Transaction {
+        Transaction::begin(IssuerMark::of("https://idp.example"), now_ms).unwrap()
+    }
+
     fn base() -> Url {
         Url::parse("https://app.example/").unwrap()
     }
 
     #[test]
     fn a_transaction_comes_back_from_its_cookie_unchanged() {
-        let mut sent = Transaction::begin(1_700_000_000_000).unwrap();
+        let mut sent = begin(1_700_000_000_000);
         sent.max_age = Some(0);
         sent.organization = Some("org_1".to_owned());
         sent.acr_values = Some("gold silver".to_owned());
@@ -229,7 +258,7 @@ mod tests {
             (
                 back.state,
                 back.nonce,
-                back.verifier,
+                (back.verifier, back.issuer),
                 back.started_at_ms,
                 back.max_age,
                 (back.acr_values, back.silent),
@@ -239,7 +268,7 @@ mod tests {
             (
                 sent.state,
                 sent.nonce,
-                sent.verifier,
+                (sent.verifier, sent.issuer),
                 sent.started_at_ms,
                 sent.max_age,
                 (sent.acr_values, sent.silent),
@@ -252,7 +281,7 @@ mod tests {
     // conformance: B-069
     #[test]
     fn a_transaction_opens_only_under_its_own_cookie_name() {
-        let value = Transaction::begin(0).unwrap().seal(&keys(), "tx_a").unwrap();
+        let value = begin(0).seal(&keys(), "tx_a").unwrap();
         assert!(Transaction::open(&keys(), &base(), "tx_b", &value).is_none());
     }
 
@@ -261,7 +290,7 @@ mod tests {
     fn of_ten_thousand_sign_ins_no_two_share_a_value_and_each_is_long_enough() {
         let mut seen = std::collections::HashSet::new();
         for _ in 0..10_000 {
-            let begun = Transaction::begin(0).unwrap();
+            let begun = begin(0);
             assert!(begun.state.len() >= 22 && begun.nonce.len() >= 22);
             let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
             assert!((43..=128).contains(&begun.verifier.len()) && begun.verifier.bytes().all(unreserved));
@@ -273,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_transaction_expires_at_its_last_second_and_is_not_believed_from_the_future() {
-        let transaction = Transaction::begin(1_000_000).unwrap();
+        let transaction = begin(1_000_000);
         assert!(!transaction.expired(1_000_000 + 59_999, 60));
         assert!(transaction.expired(1_000_000 + 60_000, 60));
         assert!(!transaction.expired(1_000_000 - CLOCK_LEAD_MS, 60));
@@ -283,7 +312,7 @@ mod tests {
     // conformance: B-069
     #[test]
     fn nothing_of_a_transaction_is_shown() {
-        let transaction = Transaction::begin(0).unwrap();
+        let transaction = begin(0);
         assert!(!format!("{transaction:?}").contains(&transaction.state));
     }
 }

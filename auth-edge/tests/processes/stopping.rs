@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::any;
 use chassis::clock::{Clock as _, ManualClock, SystemClock};
+use oidc::{ProviderSettings, RelyingParty};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -97,7 +98,8 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
     let (upstream, _stop) = serve(router).await;
     // Readiness waits for its first answer.
     let clock = ManualClock::new(SystemClock.now_ms());
-    let sessions = SessionService::start("http://127.0.0.1:1", "client", "a secret", None, &clock).await;
+    let nobody = RelyingParty::new(ProviderSettings::new("http://127.0.0.1:1", "client")).unwrap();
+    let sessions = SessionService::start(nobody, &clock).await;
     let url = sessions.url();
     let settings = [("EDGE_SESSION_SVC_URL", url.as_str()), ("EDGE_DRAIN_DELAY", "2")];
     let mut stopped = Process::start(upstream, &settings).await;

@@ -30,6 +30,7 @@ mod real_provider;
 mod reload;
 mod routes;
 mod session_cache;
+mod several;
 mod spoofing;
 mod streaming;
 mod strict_cookie;

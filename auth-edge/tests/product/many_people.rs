@@ -60,7 +60,11 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
             .await
             .unwrap();
         let line = cookies
-            .issue(&SessionId::parse(&made.session_id).unwrap(), 60)
+            .issue(
+                &reqwest::header::HeaderMap::new(),
+                &SessionId::parse(&made.session_id).unwrap(),
+                60,
+            )
             .unwrap();
         let pair = line.to_str().unwrap().split(';').next().unwrap().to_owned();
         people.push((subject, pair));

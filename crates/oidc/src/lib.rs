@@ -57,6 +57,7 @@ pub use error::{
 };
 pub use id_token::{Expected, IdToken};
 pub use issuer_parameter::check_issuer_parameter;
+pub use jws::unverified_issuer;
 pub use logout_token::LogoutToken;
 pub use metadata::Metadata;
 pub use proxy::ForwardProxy;

@@ -51,6 +51,7 @@ pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()
 }
 
 fn take_over(party: &RelyingParty, files: &CredentialFiles) {
+    let issuer = party.settings().issuer.as_str();
     let credentials = match current(party.credentials(), files) {
         Ok(credentials) => credentials,
         Err(Unusable {
@@ -59,15 +60,16 @@ fn take_over(party: &RelyingParty, files: &CredentialFiles) {
             problem,
         }) => {
             let path = path.display();
-            tracing::warn!(setting, %path, "the changed file {problem}: put a right one in its place; until then the credentials before it stay in use");
+            tracing::warn!(issuer, setting, %path, "the changed file {problem}: put a right one in its place; until then the credentials before it stay in use");
             return;
         }
     };
     match party.reload(credentials) {
-        Ok(()) => tracing::info!("took over changed provider credentials"),
+        Ok(()) => tracing::info!(issuer, "took over changed provider credentials"),
         Err(error) => {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(
+                issuer,
                 error,
                 "changed provider credentials can not be used: correct their files; until then those before stay in use"
             );

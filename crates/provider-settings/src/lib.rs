@@ -2,13 +2,18 @@
 //!
 //! Invariants: [`read`] judges everything that concerns the provider and names every mistake at once; no message
 //! holds a secret. The services put [`TOPIC`] into their tables and call [`read`]; [`follow`] takes over
-//! credentials whose files change.
+//! credentials whose files change. There is one provider by plain variables, or several by a file of tables
+//! with the same settings, judged by the same rules.
 
 mod credentials;
+mod file;
 mod follow;
+mod providers;
 mod read;
 mod table;
+mod words;
 
 pub use follow::{CredentialFiles, follow};
+pub use providers::{Provider, Providers};
 pub use read::read;
-pub use table::TOPIC;
+pub use table::{PROVIDERS, TOPIC};

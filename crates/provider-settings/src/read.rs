@@ -10,12 +10,42 @@ use oidc::{
 use url::Url;
 
 use crate::credentials::{client_auth, dpop_key, request_keys};
+use crate::table::{PROVIDERS, TOPIC, is_of_one_provider};
+use crate::{CredentialFiles, Providers, file};
 
 /// More tolerance than this would make expiry meaningless.
 const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
 
 /// Reads all `OIDC_…` settings; mistakes are recorded with the reader and a harmless value stands in.
-pub fn read(reader: &mut Reader<'_>) -> ProviderSettings {
+pub fn read(reader: &mut Reader<'_>) -> Providers {
+    let Some(path) = reader.path(PROVIDERS) else {
+        return Providers::only(one(reader), CredentialFiles::read(reader));
+    };
+    for setting in TOPIC.settings {
+        if is_of_one_provider(setting) && reader.is_given(setting.name) {
+            reader.wrong(
+                setting.name,
+                format!(
+                    "is given beside {PROVIDERS}: write it into the provider's table, or leave the file out"
+                ),
+            );
+        }
+    }
+    let mut providers = file::read(reader, &path).unwrap_or_else(|| {
+        Providers::only(
+            ProviderSettings::new(String::new(), String::new()),
+            CredentialFiles::default(),
+        )
+    });
+    let proxy = proxy(reader);
+    for provider in &mut providers.all {
+        provider.settings.proxy.clone_from(&proxy);
+    }
+    providers
+}
+
+/// Reads the settings of one provider.
+pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     let issuer = issuer(reader);
     let client_id = reader.required_text("OIDC_CLIENT_ID");
     let auth = client_auth(reader);

@@ -2,6 +2,14 @@
 
 use chassis::settings::{Setting, Topic, setting};
 
+/// The setting that names the file of several providers.
+pub const PROVIDERS: &str = "OIDC_PROVIDERS";
+
+/// Whether a setting belongs to one provider, and not to the process.
+pub(crate) fn is_of_one_provider(setting: &Setting) -> bool {
+    setting.name.starts_with("OIDC_") && setting.name != PROVIDERS
+}
+
 /// Everything about the provider and this client's registration with it.
 pub static TOPIC: Topic = Topic {
     title: "Identity provider",
@@ -132,6 +140,12 @@ pub static TOPIC: Topic = Topic {
             "",
             "FILE",
             "PEM certificates of the authorities trusted for the provider, instead of the public ones.",
+        ),
+        setting(
+            PROVIDERS,
+            "",
+            "FILE",
+            "Several providers instead of one (TOML): a [[provider]] table for each, with an id and the settings above in lower case without OIDC_. Takes the place of all of them; the same file for both services. Read at the start.",
         ),
         Setting {
             name: "HTTPS_PROXY",

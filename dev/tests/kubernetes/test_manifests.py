@@ -2,10 +2,13 @@
 
 import functools
 import math
+import os
 import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
+import tomllib
 import unittest
 
 import kubernetes_validate
@@ -20,18 +23,33 @@ LEASE_SECONDS = 15  # a refresh that is in flight is given up by then
 ALLOWED_VOLUMES = {"configMap", "secret", "emptyDir", "projected", "downwardAPI", "persistentVolumeClaim", "csi", "ephemeral"}
 
 
-@functools.cache
-def render(name):
-    if shutil.which("kubectl"):
-        command = ["kubectl", "kustomize", str(RENDERED[name])]
-    else:
-        command = ["kustomize", "build", str(RENDERED[name])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+def kustomize(name, folder):
+    command = ["kubectl", "kustomize"] if shutil.which("kubectl") else ["kustomize", "build"]
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False, timeout=60)
     if done.returncode != 0:
         raise AssertionError(f"{name} does not render: {done.stderr}")
     if done.stderr:
         raise AssertionError(f"{name} renders with warnings: {done.stderr}")
     return list(yaml.safe_load_all(done.stdout))
+
+
+@functools.cache
+def render(name):
+    return kustomize(name, RENDERED[name])
+
+
+def render_with(component):
+    """The base with one component, which no overlay needs to have."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = pathlib.Path(folder).resolve()
+        fields = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [os.path.relpath(ROOT / "k8s/base", at)],
+            "components": [os.path.relpath(ROOT / "k8s/components" / component, at)],
+        }
+        (at / "kustomization.yaml").write_text(yaml.safe_dump(fields))
+        return kustomize(component, at)
 
 
 def of_kind(name, *kinds):
@@ -361,6 +379,30 @@ class Manifests(unittest.TestCase):
                 for key, value in self.settings(overlay, name).items():
                     if value.startswith("/"):
                         self.assertTrue(any(value.startswith(f"{mount}/") for mount in mounts), f"{key}={value}")
+
+    def test_several_providers_are_one_file_that_both_services_read(self):
+        items = render_with("providers")
+        for item in items:
+            kubernetes_validate.validate(item, "1.34", strict=True)
+        maps = {item["metadata"]["name"]: item for item in items if item["kind"] == "ConfigMap"}
+        mounted = set()
+        for name in ("edge", "session-svc"):
+            (pod,) = [item["spec"]["template"] for item in items if item["kind"] == "Deployment" and item["metadata"]["name"] == name]
+            (container,) = pod["spec"]["containers"]
+            sources = [maps[source["configMapRef"]["name"]]["data"] for source in container["envFrom"]]
+            settings = {key: value for source in sources for key, value in source.items()}
+            self.assertEqual([key for key in settings if key.startswith("OIDC_")], ["OIDC_PROVIDERS"])
+            folder, file = os.path.split(settings["OIDC_PROVIDERS"])
+            (mount,) = [mount for mount in container["volumeMounts"] if mount["mountPath"] == folder]
+            (volume,) = [volume for volume in pod["spec"]["volumes"] if volume["name"] == mount["name"]]
+            mounted.add(volume["configMap"]["name"])
+            self.assertIs(maps[volume["configMap"]["name"]]["immutable"], True)
+            folders = {mount["mountPath"] for mount in container["volumeMounts"]}
+            tables = tomllib.loads(maps[volume["configMap"]["name"]]["data"][file])["provider"]
+            self.assertGreater(len(tables), 1)
+            for table in tables:
+                self.assertIn(os.path.dirname(table["client_secret_file"]), folders)
+        self.assertEqual(len(mounted), 1)
 
     # layout
 

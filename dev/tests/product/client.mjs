@@ -80,7 +80,7 @@ export class Client {
 
   /** Signs in up to, and not including, the callback: gives the callback's URL. */
   async authorize(stack, { account = stack.accounts[0], login = '/api/auth/login' } = {}) {
-    const isCallback = (url) => new URL(url).pathname === '/api/auth/callback';
+    const isCallback = (url) => new URL(url).pathname.startsWith('/api/auth/callback');
     const page = await this.follow(new URL(login, stack.edgeUrl).href, isCallback);
     if (page.location) return page.location; // the provider knows this browser already
     assert.equal(page.status, 200, page.text);

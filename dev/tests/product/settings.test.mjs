@@ -1,6 +1,9 @@
 // Both programs' command lines: help, version, and a configuration refused with every mistake named.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { binary } from '../../stack.mjs';
@@ -47,5 +50,23 @@ for (const program of ['auth-edge', 'session-svc']) {
     for (const name of [...named, 'OIDC_CLIENT_SECRET']) assert.ok(refused.text.includes(name), `${name} is not named in:\n${refused.text}`);
     for (const secret of ['sh0rt', 'tiny', 'c0ffee']) assert.ok(!refused.text.includes(secret), `the secret ${secret} is printed`);
     assert.equal(run(program, [], wrong).status, 78);
+  });
+
+  // conformance: B-064
+  test(`${program} takes several providers from a file and never two of one issuer`, () => {
+    const folder = mkdtempSync(join(tmpdir(), 'vestibule-'));
+    const settings = Object.fromEntries(Object.entries(RIGHT[program]).filter(([name]) => !name.startsWith('OIDC_')));
+    const table = (id, issuer) => `[[provider]]\nid = "${id}"\nissuer_url = "${issuer}"\nclient_id = "client"\nclient_auth_method = "none"\n`;
+    const check = (issuer) => {
+      const file = join(folder, 'providers.toml');
+      writeFileSync(file, `default = "a"\n${table('a', 'https://issuer.example')}${table('b', issuer)}`);
+      return run(program, ['--check-config'], { ...settings, OIDC_PROVIDERS: file });
+    };
+    const right = check('https://other.example');
+    assert.equal(right.status, 0, right.text);
+    const refused = check('https://issuer.example');
+    assert.equal(refused.status, 78, refused.text);
+    assert.match(refused.text, /OIDC_PROVIDERS.*line 8: issuer_url "https:\/\/issuer.example" is there twice/);
+    rmSync(folder, { recursive: true });
   });
 }

@@ -538,6 +538,9 @@ pub struct EndSessionResponse {
     /// The ID token to give to the provider as a hint at sign-out; only for callers that gave the session_id.
     #[prost(string, tag = "2")]
     pub id_token_hint: ::prost::alloc::string::String,
+    /// Issuer identifier of the provider it was made with; only for callers that gave the session_id.
+    #[prost(string, tag = "3")]
+    pub issuer: ::prost::alloc::string::String,
 }
 /// Ends all sessions of a person, or of a provider session, or those that are both.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -185,7 +185,11 @@ impl SessionService for Api {
         let work = async move {
             let handle = handle?;
             let cause = arguments::cause(&request.cause, "logout")?;
-            let Ended { ended, id_token_hint } = match &request.by {
+            let Ended {
+                ended,
+                id_token_hint,
+                issuer,
+            } = match &request.by {
                 // The hint is for the holder of the secret alone.
                 Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, &cause).await?,
                 Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause).await?,
@@ -194,7 +198,11 @@ impl SessionService for Api {
             let id_token_hint = id_token_hint
                 .map(chassis::secret::Secret::into_inner)
                 .unwrap_or_default();
-            Ok(v1::EndSessionResponse { ended, id_token_hint })
+            Ok(v1::EndSessionResponse {
+                ended,
+                id_token_hint,
+                issuer: issuer.unwrap_or_default(),
+            })
         };
         self.calls.complete(Rpc::EndSession, &call, work).await
     }

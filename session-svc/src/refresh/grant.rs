@@ -6,9 +6,9 @@ use chassis::secret::Secret;
 use oidc::{IdToken, IdTokenError, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::Refresher;
 use super::flight::{Flown, Held, renew_error, settled};
 use super::measures::FlightOutcome;
+use super::{Provider, Refresher};
 use crate::session::change::Kind;
 use crate::session::{AccessToken, Claims, Scope, Session, State};
 use crate::sessions::claims_of;
@@ -30,19 +30,22 @@ impl Refresher {
         let Some(refresh_token) = session.tokens.refresh.clone() else {
             return Some(Err(RenewError::Refused));
         };
+        let Some(provider) = self.providers.of(&session.issuer) else {
+            // Nothing is lost: it may come back, and a sign-in helps at once.
+            tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
+            self.measures.flight(FlightOutcome::Rejected);
+            return Some(Err(RenewError::Refused));
+        };
         // A process that stood still must not use a refresh token that somebody else may be using.
         if !held.is_certain() {
             tracing::warn!(session = %session.handle, "the lease of a refresh ran out before the provider was asked");
             return None;
         }
         let asked = Instant::now();
-        let answer = self
-            .provider
-            .refresh(refresh_token.expose(), self.now_secs())
-            .await;
+        let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
         self.measures.provider_took(asked.elapsed());
         Some(match answer {
-            Ok(tokens) => self.accept(session, tokens).await,
+            Ok(tokens) => self.accept(provider.as_ref(), session, tokens).await,
             Err(error) => self.refused(session, error).await,
         })
     }
@@ -55,15 +58,15 @@ impl Refresher {
                 return self.give_up(session).await;
             }
             RefreshError::Refused(refusal) => {
-                tracing::warn!(session = %handle, refusal = refusal.error(), "the provider refused this client");
+                tracing::warn!(session = %handle, issuer = session.issuer, refusal = refusal.error(), "the provider refused this client");
                 (FlightOutcome::Rejected, RenewError::Refused)
             }
             RefreshError::Unusable(_) => {
-                tracing::warn!(session = %handle, %error, "the refresh response is of no use");
+                tracing::warn!(session = %handle, issuer = session.issuer, %error, "the refresh response is of no use");
                 (FlightOutcome::Unusable, RenewError::Refused)
             }
             RefreshError::Transient(error) => {
-                tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "the provider could not be asked");
+                tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
                 (FlightOutcome::Transient, RenewError::ProviderUnavailable)
             }
         };
@@ -83,14 +86,17 @@ impl Refresher {
         settled(session, generation).unwrap_or(Err(RenewError::Refused))
     }
 
-    async fn accept(&self, session: Session, tokens: RefreshedTokens) -> Result<Session, RenewError> {
+    async fn accept(
+        &self,
+        provider: &dyn Provider,
+        session: Session,
+        tokens: RefreshedTokens,
+    ) -> Result<Session, RenewError> {
         let handle = session.handle;
         let id_token = match &tokens.id_token {
             None => None,
             Some(raw) => {
-                let checked = self
-                    .provider
-                    .check(raw, &session.issuer, &session.subject, self.now_secs());
+                let checked = provider.check(raw, &session.issuer, &session.subject, self.now_secs());
                 match checked.await {
                     Ok(checked) => Some(checked),
                     Err(IdTokenError::Provider(error)) => {
@@ -117,6 +123,7 @@ impl Refresher {
         id_token: Option<&IdToken>,
     ) -> Result<Session, RenewError> {
         let (handle, generation) = (session.handle, session.tokens.generation);
+        let issuer = session.issuer.clone();
         let saved = self
             .save(session, Kind::Refreshed, |session| {
                 apply(session, tokens, id_token);
@@ -136,7 +143,7 @@ impl Refresher {
             Err(error) => {
                 if let (RenewError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
                     // The session ended meanwhile: nobody will use what the provider just gave.
-                    self.revoke_in_background(Secret::new(rotated.clone()));
+                    self.revoke_in_background(&issuer, Secret::new(rotated.clone()));
                 }
                 Err(error)
             }
@@ -155,7 +162,7 @@ impl Refresher {
             .or_else(|| session.tokens.refresh.clone());
         let removed = self.remove(&session).await;
         if let Some(token) = last {
-            self.revoke_in_background(token);
+            self.revoke_in_background(&session.issuer, token);
         }
         removed?;
         Err(RenewError::Refused)

@@ -35,7 +35,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use measures::Measures;
-pub use provider::Provider;
+pub use provider::{Provider, Providers};
 
 use self::ahead::Ahead;
 use self::awaiting::Wakes;
@@ -53,11 +53,11 @@ pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 type Outcome = Result<Arc<Session>, RenewError>;
 type Flights = Mutex<HashMap<(Handle, u64), Shared<BoxFuture<'static, Outcome>>>>;
 
-/// Renews tokens at a provider. Clones share everything.
+/// Renews tokens at the providers they came from. Clones share everything.
 #[derive(Clone)]
 pub struct Refresher {
     keeper: Keeper,
-    provider: Arc<dyn Provider>,
+    providers: Providers,
     lease: Duration,
     flights: Arc<Flights>,
     wakes: Arc<Wakes>,
@@ -68,13 +68,13 @@ pub struct Refresher {
 }
 
 impl Refresher {
-    /// A refresher of the sessions kept by `keeper`, at the provider given; `lease` is what other replicas wait when
+    /// A refresher of the sessions kept by `keeper`, at the providers given; `lease` is what other replicas wait when
     /// this one dies in the middle of a refresh.
-    pub fn new(keeper: Keeper, provider: impl Provider, lease: Duration, measures: Measures) -> Self {
+    pub fn new(keeper: Keeper, providers: impl Into<Providers>, lease: Duration, measures: Measures) -> Self {
         Self {
             wakes: Arc::new(Wakes::new(keeper.clone())),
             keeper,
-            provider: Arc::new(provider),
+            providers: providers.into(),
             lease,
             flights: Arc::default(),
             ahead: Arc::default(),
@@ -139,7 +139,7 @@ impl Renew for Refresher {
         self.refresh_ahead(seen);
     }
 
-    fn revoke_later(&self, refresh_token: Secret<String>) {
-        self.revoke_in_background(refresh_token);
+    fn revoke_later(&self, issuer: &str, refresh_token: Secret<String>) {
+        self.revoke_in_background(issuer, refresh_token);
     }
 }

@@ -1,4 +1,9 @@
-//! What a refresh asks of an identity provider.
+//! What a refresh asks of an identity provider, and which provider is asked.
+//!
+//! Invariant: where there are several, a token is shown to the issuer of its session and to nobody else.
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use oidc::{
@@ -34,7 +39,7 @@ impl Provider for RelyingParty {
 }
 
 #[async_trait]
-impl<P: Provider + ?Sized> Provider for std::sync::Arc<P> {
+impl<P: Provider + ?Sized> Provider for Arc<P> {
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         self.as_ref().refresh(refresh_token, now).await
     }
@@ -45,5 +50,43 @@ impl<P: Provider + ?Sized> Provider for std::sync::Arc<P> {
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
         self.as_ref().revoke(refresh_token, now).await
+    }
+}
+
+/// Whom to ask about a session. Clones share everything.
+#[derive(Clone)]
+pub enum Providers {
+    /// The one there is, about every session.
+    Only(Arc<dyn Provider>),
+    /// Each about the sessions of its own issuer.
+    Each(Arc<HashMap<String, Arc<dyn Provider>>>),
+}
+
+impl Providers {
+    /// Those that a file lists, or the one of the plain variables.
+    #[must_use]
+    pub fn of_parties(listed: bool, parties: Vec<RelyingParty>) -> Self {
+        let mut each: HashMap<String, Arc<dyn Provider>> = HashMap::new();
+        for party in parties {
+            if !listed {
+                return Self::Only(Arc::new(party));
+            }
+            each.insert(party.settings().issuer.clone(), Arc::new(party));
+        }
+        Self::Each(Arc::new(each))
+    }
+
+    /// The provider a session of this issuer came from; `None` when it is not configured any more.
+    pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn Provider>> {
+        match self {
+            Self::Only(provider) => Some(provider),
+            Self::Each(each) => each.get(issuer),
+        }
+    }
+}
+
+impl<P: Provider> From<P> for Providers {
+    fn from(only: P) -> Self {
+        Self::Only(Arc::new(only))
     }
 }

@@ -10,27 +10,38 @@ use super::measures::RevocationOutcome;
 
 impl Refresher {
     /// Revokes a refresh token in a task of its own; the provider's HTTP timeout bounds it.
-    pub(super) fn revoke_in_background(&self, refresh_token: Secret<String>) {
+    pub(super) fn revoke_in_background(&self, issuer: &str, refresh_token: Secret<String>) {
+        let Some(provider) = self.providers.of(issuer).map(Arc::clone) else {
+            tracing::warn!(
+                issuer,
+                "the provider is not configured: a refresh token is left to expire"
+            );
+            self.measures.revocation(RevocationOutcome::GivenUp);
+            return;
+        };
         let Ok(permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
             tracing::warn!("too many revocations are under way: a refresh token is left to expire");
             self.measures.revocation(RevocationOutcome::GivenUp);
             return;
         };
-        let (provider, measures) = (Arc::clone(&self.provider), self.measures.clone());
+        let (measures, issuer) = (self.measures.clone(), issuer.to_owned());
         let now_secs = self.keeper.now_ms() / 1_000;
         self.work.spawn(async move {
             let outcome = match provider.revoke(refresh_token.expose(), now_secs).await {
                 Ok(Revoked::Done) => {
-                    tracing::debug!("a refresh token was revoked");
+                    tracing::debug!(issuer, "a refresh token was revoked");
                     RevocationOutcome::Done
                 }
                 Ok(Revoked::NotOffered) => {
-                    tracing::debug!("the provider revokes no tokens: a refresh token is left to expire");
+                    tracing::debug!(
+                        issuer,
+                        "the provider revokes no tokens: a refresh token is left to expire"
+                    );
                     RevocationOutcome::NotOffered
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "a refresh token could not be revoked");
+                    tracing::warn!(issuer, error, "a refresh token could not be revoked");
                     RevocationOutcome::Failed
                 }
             };

@@ -20,6 +20,8 @@ pub struct Ended {
     pub ended: bool,
     /// Its ID token, for the holder of the secret ID alone.
     pub id_token_hint: Option<Secret<String>>,
+    /// The provider it was made with, for the same holder.
+    pub issuer: Option<String>,
 }
 
 /// Which sessions to end.
@@ -61,6 +63,7 @@ impl Sessions {
             .map(|session| Ended {
                 ended: true,
                 id_token_hint: session.tokens.id_token,
+                issuer: Some(session.issuer),
             })
             .unwrap_or_default())
     }
@@ -71,6 +74,7 @@ impl Sessions {
         Ok(Ended {
             ended: session.is_some(),
             id_token_hint: None,
+            issuer: None,
         })
     }
 
@@ -156,7 +160,7 @@ impl Sessions {
                         .split(' ')
                         .any(|scope| scope == "offline_access");
                 if let Some(refresh_token) = session.tokens.refresh.clone().filter(|_| !outlives) {
-                    self.renew.revoke_later(refresh_token);
+                    self.renew.revoke_later(&session.issuer, refresh_token);
                 }
                 Ok(Some(*session))
             }

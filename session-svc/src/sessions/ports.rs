@@ -61,8 +61,8 @@ pub trait Renew: Send + Sync + 'static {
     /// Renews tokens that are still good, later and without telling anybody; however many ask, one grant is made.
     fn refresh_later(&self, seen: Session);
 
-    /// Revokes the refresh token of a session that ended, later and without telling anybody (RFC 7009).
-    fn revoke_later(&self, refresh_token: Secret<String>);
+    /// Revokes the refresh token of a session that ended at its issuer, later and without telling anybody (RFC 7009).
+    fn revoke_later(&self, issuer: &str, refresh_token: Secret<String>);
 }
 
 /// Why tokens were not renewed.

@@ -23,6 +23,7 @@ mod redis_server;
 mod revocation;
 #[path = "../support/sentinels.rs"]
 mod sentinels;
+mod several;
 mod slow_store;
 mod support;
 mod turns;

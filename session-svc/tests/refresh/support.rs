@@ -13,7 +13,7 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Claims, ScriptedProvider};
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::refresh::{DEFAULT_LEASE, Provider};
+use session_svc::refresh::{DEFAULT_LEASE, Provider, Providers};
 use session_svc::session::Lifetime;
 use session_svc::sessions::Limits;
 use session_svc::start::{Parts, serve};
@@ -80,7 +80,7 @@ pub(crate) fn provider_settings(issuer: &str) -> ProviderSettings {
 pub(crate) async fn replica(
     store: Arc<dyn SessionStore>,
     clock: Arc<dyn Clock>,
-    provider: impl Provider,
+    providers: impl Into<Providers>,
     limits: Limits,
 ) -> Replica {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -89,7 +89,7 @@ pub(crate) async fn replica(
     let parts = Parts {
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap()),
-        provider: Arc::new(provider),
+        provider: providers.into(),
         lifetime: Lifetime {
             rolling_ms: 86_400_000,
             absolute_ms: 7 * 86_400_000,

@@ -6,6 +6,7 @@
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use oidc::RelyingParty;
 use url::Url;
 
 use super::Way;
@@ -39,10 +40,9 @@ pub(super) fn prove(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
         return Ok(());
     };
     let now = way.edge.clock.now_ms() / 1000;
-    let proof = way
-        .edge
-        .provider
-        .dpop_proof(head.method.as_str(), &url, token, now);
+    let proof = party(way).map_or(Ok(None), |party| {
+        party.dpop_proof(head.method.as_str(), &url, token, now)
+    });
     match proof.map(|proof| proof.and_then(|proof| HeaderValue::try_from(proof).ok())) {
         Ok(Some(proof)) => {
             head.headers.insert(HEADER, proof);
@@ -67,11 +67,18 @@ pub(super) fn wants_nonce(way: &Way<'_>, uri: &Uri, status: StatusCode, headers:
     let nonce = headers.get(NONCE).and_then(|value| value.to_str().ok());
     let learned = nonce
         .zip(address(uri))
-        .is_some_and(|(nonce, url)| way.edge.provider.learn_dpop_nonce(&url, nonce));
+        .is_some_and(|(nonce, url)| party(way).is_some_and(|party| party.learn_dpop_nonce(&url, nonce)));
     let mut challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
     learned
         && status == StatusCode::UNAUTHORIZED
         && challenges.any(|value| value.to_str().is_ok_and(|text| text.contains("use_dpop_nonce")))
+}
+
+/// Who holds the key: the relying party of the provider that bound the token.
+fn party<'a>(way: &'a Way<'_>) -> Option<&'a RelyingParty> {
+    let current = way.passed.current.as_ref()?;
+    let provider = way.edge.providers.of_session(&current.session.issuer)?;
+    Some(&provider.party)
 }
 
 fn address(uri: &Uri) -> Option<Url> {

@@ -39,7 +39,10 @@ fn the_defaults_are_those_of_the_manual() {
         (settings.cookie.name.as_str(), settings.cookie.same_site),
         ("session", SameSite::Lax)
     );
-    assert_eq!(settings.redirect_uri(), "https://app.example/api/auth/callback");
+    assert_eq!(
+        settings.callback_path(&settings.providers.all[0]),
+        "/api/auth/callback"
+    );
     assert_eq!(settings.post_logout_redirect.as_str(), "https://app.example/");
     assert_eq!(
         (settings.transaction_duration_secs, settings.rate_limit_login),

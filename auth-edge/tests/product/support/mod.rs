@@ -16,11 +16,12 @@ use chassis::clock::{Clock, ManualClock, SystemClock};
 use chassis::runtime::Workers;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
-use oidc::DpopKey;
+use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_proto::{claims, timestamp};
+use session_svc::refresh::Providers;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +56,16 @@ fn dpop_key(path: &str) -> Option<DpopKey> {
     Some(DpopKey::from_pem(&pem).unwrap())
 }
 
+/// The providers of a file, as the session service reads them.
+fn listed(file: &str) -> Providers {
+    let source = Source::from_pairs(&SERVICE, &[("OIDC_PROVIDERS", file)]);
+    let mut reader = Reader::new(&source);
+    let read = provider_settings::read(&mut reader);
+    let (read, _) = reader.finish(read).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let parties = read.settings().cloned().map(RelyingParty::new);
+    Providers::of_parties(read.listed, parties.collect::<Result<_, _>>().unwrap())
+}
+
 /// Provider, session service and edge.
 pub(crate) struct Stack {
     pub(crate) provider: ScriptedProvider,
@@ -86,20 +97,33 @@ impl Stack {
 
     /// As [`Stack::with`], on a listener whose address somebody has to know before.
     pub(crate) async fn on(listener: TcpListener, settings: &[(&str, &str)]) -> Self {
-        let provider = ScriptedProvider::start();
+        Self::at(ScriptedProvider::start(), listener, settings).await
+    }
+
+    /// As [`Stack::on`], with a provider that is there already. `OIDC_PROVIDERS` takes the place of the plain variables, at
+    /// the session service too.
+    pub(crate) async fn at(
+        provider: ScriptedProvider,
+        listener: TcpListener,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let clock = ManualClock::new(SystemClock.now_ms());
         let given = |name: &str, otherwise: &str| {
             let found = settings.iter().find(|(known, _)| *known == name);
             found.map_or(otherwise, |(_, value)| value).to_owned()
         };
-        let sessions = SessionService::start(
-            &given("OIDC_ISSUER_URL", provider.issuer()),
-            &given("OIDC_CLIENT_ID", CLIENT_ID),
-            &given("OIDC_CLIENT_SECRET", CLIENT_SECRET),
-            dpop_key(&given("OIDC_DPOP_KEY_FILE", "")),
-            &clock,
-        )
-        .await;
+        let file = given("OIDC_PROVIDERS", "");
+        let providers = if file.is_empty() {
+            let issuer = given("OIDC_ISSUER_URL", provider.issuer());
+            let mut only = ProviderSettings::new(issuer, given("OIDC_CLIENT_ID", CLIENT_ID));
+            let secret = ClientSecret::new(given("OIDC_CLIENT_SECRET", CLIENT_SECRET));
+            only.client_auth = ClientAuth::SecretBasic(secret);
+            only.dpop_key = dpop_key(&given("OIDC_DPOP_KEY_FILE", ""));
+            Providers::from(RelyingParty::new(only).unwrap())
+        } else {
+            listed(&file)
+        };
+        let sessions = SessionService::start(providers, &clock).await;
         let address = listener.local_addr().unwrap().to_string();
         let mut pairs = vec![
             ("EDGE_BASE_URL", format!("http://{address}")),
@@ -113,6 +137,9 @@ impl Stack {
             ("OIDC_CLIENT_SECRET", CLIENT_SECRET.to_owned()),
             ("OIDC_HTTP_TIMEOUT_MS", "1000".to_owned()),
         ];
+        if !file.is_empty() {
+            pairs.retain(|(name, _)| !name.starts_with("OIDC_"));
+        }
         for (name, value) in settings {
             pairs.retain(|(known, _)| known != name);
             pairs.push((name, (*value).to_owned()));
@@ -222,7 +249,11 @@ impl Stack {
         };
         let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
         let line = cookies
-            .issue(&SessionId::parse(&made.session_id).unwrap(), 60)
+            .issue(
+                &reqwest::header::HeaderMap::new(),
+                &SessionId::parse(&made.session_id).unwrap(),
+                60,
+            )
             .unwrap();
         let (name, value) = line
             .to_str()

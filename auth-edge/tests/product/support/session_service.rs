@@ -10,10 +10,9 @@ use axum::middleware::{Next, from_fn};
 use chassis::clock::ManualClock;
 use chassis::runtime::Workers;
 use chassis::secret::Reloading;
-use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use ring::rand::SystemRandom;
 use session_svc::grpc::{self, Calls, Health};
-use session_svc::refresh::{DEFAULT_LEASE, Measures, Refresher};
+use session_svc::refresh::{DEFAULT_LEASE, Measures, Providers, Refresher};
 use session_svc::session::Lifetime;
 use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::{Limits, Sessions};
@@ -42,13 +41,7 @@ impl Drop for SessionService {
 }
 
 impl SessionService {
-    pub(crate) async fn start(
-        issuer: &str,
-        client_id: &str,
-        client_secret: &str,
-        dpop_key: Option<DpopKey>,
-        clock: &ManualClock,
-    ) -> Self {
+    pub(crate) async fn start(providers: impl Into<Providers>, clock: &ManualClock) -> Self {
         let store = Arc::new(MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY));
         let vault = Vault::new(Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap()));
         let lifetime = Lifetime {
@@ -57,12 +50,8 @@ impl SessionService {
             roll_interval_ms: 60_000,
         };
         let keeper = Keeper::new(store, Arc::new(vault), lifetime);
-        let mut settings = ProviderSettings::new(issuer, client_id);
-        settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(client_secret));
         let measures = Measures::new(&prometheus::Registry::new()).unwrap();
-        settings.dpop_key = dpop_key;
-        let relying_party = RelyingParty::new(settings).unwrap();
-        let refresher = Refresher::new(keeper.clone(), relying_party, DEFAULT_LEASE, measures);
+        let refresher = Refresher::new(keeper.clone(), providers, DEFAULT_LEASE, measures);
         let limits = Limits {
             token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 0,

@@ -31,9 +31,10 @@ pub(crate) const NOW: u64 = 1_800_000_000;
 pub(crate) fn party(settings: &[(&str, &str)]) -> Result<(RelyingParty, CredentialFiles), String> {
     let source = Source::from_pairs(&SERVICE, settings);
     let mut reader = Reader::new(&source);
-    let (settings, files) = (read(&mut reader), CredentialFiles::read(&mut reader));
-    let (settings, _) = reader.finish(settings).map_err(|wrong| wrong.to_string())?;
-    Ok((RelyingParty::new(settings).unwrap(), files))
+    let providers = read(&mut reader);
+    let (mut providers, _) = reader.finish(providers).map_err(|wrong| wrong.to_string())?;
+    let only = providers.all.remove(0);
+    Ok((RelyingParty::new(only.settings).unwrap(), only.credential_files))
 }
 
 /// An authority, a server of localhost and provider.example, and a client, each as `NAME.pem` and `NAME.key`.

@@ -1,0 +1,85 @@
+//! What the edge asks of the providers beyond what they ask of themselves.
+
+use std::collections::BTreeSet;
+
+use chassis::settings::Reader;
+use oidc::ResponseMode;
+use provider_settings::{PROVIDERS, Providers};
+use url::Url;
+
+use super::addresses::is_localhost;
+use super::read::is_plain_path;
+use crate::providers::PathPattern;
+
+/// Judges the providers by what else is configured.
+pub(super) fn judge(
+    reader: &mut Reader<'_>,
+    providers: &Providers,
+    base_url: &Url,
+    login_path: &str,
+    callback_path: &str,
+) {
+    let settings = |name: &'static str| if providers.listed { PROVIDERS } else { name };
+    for provider in &providers.all {
+        let of = if providers.listed {
+            format!("provider {:?}: ", provider.id)
+        } else {
+            String::new()
+        };
+        if base_url.scheme() == "http"
+            && provider.settings.response_mode == ResponseMode::FormPost
+            && !is_localhost(base_url)
+        {
+            reader.wrong(
+                settings("OIDC_RESPONSE_MODE"),
+                format!("{of}form_post needs an https EDGE_BASE_URL, or one on localhost"),
+            );
+        }
+        for path in &provider.paths {
+            if let Err(mistake) = PathPattern::parse(path) {
+                reader.wrong(PROVIDERS, format!("{of}path {path:?}: {mistake}"));
+            }
+        }
+        if provider
+            .callback_path
+            .as_ref()
+            .is_some_and(|path| !is_plain_path(path))
+        {
+            reader.wrong(
+                PROVIDERS,
+                format!("{of}callback_path must be a plain path such as {callback_path}"),
+            );
+        }
+    }
+    // Such a token is of no use to whoever does not hold the key.
+    let bound = providers.settings().any(|settings| settings.dpop_key.is_some());
+    for name in ["EDGE_ACCESS_TOKEN_ENDPOINT", "EDGE_CHECK_AUTHORIZATION"] {
+        if bound && reader.flag(name) {
+            reader.wrong(
+                name,
+                "cannot be on with OIDC_DPOP=on: the token is bound to a key that stays here",
+            );
+        }
+    }
+    if reader.is_given("EDGE_COOKIE_DOMAIN")
+        && providers.all.iter().any(|provider| !provider.hosts.is_empty())
+    {
+        reader.wrong(
+            "EDGE_COOKIE_DOMAIN",
+            "cannot be set with hosts in OIDC_PROVIDERS: a session belongs to one host",
+        );
+    }
+    let mut seen = BTreeSet::from([login_path.to_owned()]);
+    for provider in &providers.all {
+        let path = match &provider.callback_path {
+            Some(own) => own.clone(),
+            None => format!("{callback_path}/{}", provider.id),
+        };
+        if providers.listed && !seen.insert(path.clone()) {
+            reader.wrong(
+                PROVIDERS,
+                format!("provider {:?}: the callback {path:?} is another route of ours: give it a path of its own", provider.id),
+            );
+        }
+    }
+}

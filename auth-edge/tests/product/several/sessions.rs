@@ -1,0 +1,128 @@
+//! What is done for a session is done at the provider it came from.
+
+use scripted_provider::{Endpoint, ScriptedProvider};
+use serde_json::json;
+
+use super::{Two, parameter};
+use crate::support::Browser;
+
+const BACK_CHANNEL: &str = "/api/auth/backchannel-logout";
+
+fn grants(two: &Two) -> (usize, usize) {
+    let of = |provider: &ScriptedProvider| provider.grants("refresh_token");
+    (of(two.a()), of(&two.b))
+}
+
+async fn token(two: &Two, browser: &mut Browser) -> String {
+    let origin = two.stack.base().to_owned();
+    let proof = [("x-csrf", "1"), ("origin", origin.as_str())];
+    let answer = browser.get_with("/api/auth/access-token", &proof).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["access_token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_session_is_refreshed_at_the_provider_it_came_from() {
+    let two = Two::with("", "", &[("EDGE_ACCESS_TOKEN_ENDPOINT", "true")]).await;
+    for provider in [two.a(), &two.b] {
+        provider.script(|script| {
+            script.token.insert("expires_in".to_owned(), json!(30));
+        });
+    }
+    let (mut of_a, mut of_b) = (two.signed_in("a").await, two.signed_in("b").await);
+    let token_of_a = token(&two, &mut of_a).await;
+    assert_eq!(grants(&two), (1, 0));
+    let token_of_b = token(&two, &mut of_b).await;
+    assert_eq!(grants(&two), (1, 1));
+    assert!(two.a().knows_access_token(&token_of_a));
+    assert!(two.b.knows_access_token(&token_of_b));
+}
+
+#[tokio::test]
+async fn signing_out_ends_the_session_of_its_own_provider_and_takes_its_token_back_there() {
+    let two = Two::start().await;
+    let mut of_b = two.signed_in("b").await;
+    let answer = of_b.visit("/api/auth/logout").await;
+    let location = url::Url::parse(answer.location()).unwrap();
+    assert!(location.as_str().starts_with(two.b.issuer()), "{location}");
+    assert!(parameter(&location, "id_token_hint").is_some());
+    two.b.wait_for_calls(Endpoint::Revocation, 1).await;
+    assert_eq!(two.a().calls(Endpoint::Revocation), 0);
+}
+
+#[tokio::test]
+async fn userinfo_is_read_where_the_session_came_from() {
+    let two = Two::with("", "", &[("EDGE_USERINFO_AT_LOGIN", "true")]).await;
+    two.b.script(|script| {
+        script.userinfo.insert("name".to_owned(), json!("Bea"));
+    });
+    let mut of_b = two.signed_in("b").await;
+    assert_eq!(of_b.get("/api/auth/me?refetch=true").await.json()["name"], "Bea");
+    assert_eq!(
+        (two.a().calls(Endpoint::Userinfo), two.b.calls(Endpoint::Userinfo)),
+        (0, 2)
+    );
+}
+
+/// Two people who look the same to whoever forgets the issuer.
+async fn namesakes(two: &Two) -> (Browser, Browser) {
+    for provider in [two.a(), &two.b] {
+        provider.script(|script| script.sid = Some("sid-1".to_owned()));
+    }
+    (two.signed_in("a").await, two.signed_in("b").await)
+}
+
+async fn both(of_a: &mut Browser, of_b: &mut Browser) -> (u16, u16) {
+    let a = of_a.get("/api/auth/me").await.status;
+    (a, of_b.get("/api/auth/me").await.status)
+}
+
+#[tokio::test]
+async fn a_back_channel_logout_ends_sessions_of_its_own_issuer_alone() {
+    let two = Two::start().await;
+    let (mut of_a, mut of_b) = namesakes(&two).await;
+    let mut machine = two.stack.browser();
+    // Signed by a, in the name of b; of an issuer nobody knows; and of no issuer at all.
+    for iss in [json!(two.b.issuer()), json!("https://evil.example"), json!(null)] {
+        let token = two
+            .a()
+            .logout_token(json!({"iss": iss, "sub": "alice", "sid": "sid-1"}));
+        let answer = machine
+            .post(BACK_CHANNEL, &[], &format!("logout_token={token}"))
+            .await;
+        assert_eq!(answer.status, 400, "{iss}: {answer:?}");
+    }
+    assert_eq!(both(&mut of_a, &mut of_b).await, (200, 200));
+    // The same jti at both: a token of one is no replay of the other's.
+    for (provider, left) in [(two.a(), (204, 200)), (&two.b, (204, 204))] {
+        let token = provider.logout_token(json!({"sub": "alice", "sid": "sid-1", "jti": "jti-1"}));
+        let answer = machine
+            .post(BACK_CHANNEL, &[], &format!("logout_token={token}"))
+            .await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(both(&mut of_a, &mut of_b).await, left);
+    }
+}
+
+#[tokio::test]
+async fn a_front_channel_logout_ends_sessions_of_its_own_issuer_alone() {
+    let two = Two::with("", "", &[("EDGE_FRONTCHANNEL_LOGOUT", "true")]).await;
+    let (mut of_a, mut of_b) = namesakes(&two).await;
+    let issuer = two.b.issuer().to_owned();
+    let frame = format!("/api/auth/frontchannel-logout?iss={issuer}&sid=sid-1");
+    let answer = two.stack.browser().get(&frame).await;
+    let policy = answer.header("content-security-policy");
+    assert!(policy.ends_with(&format!("frame-ancestors {issuer}")), "{policy}");
+    assert_eq!(both(&mut of_a, &mut of_b).await, (200, 204));
+}
+
+#[tokio::test]
+async fn who_asks_whether_somebody_may_pass_learns_the_issuer_with_the_subject() {
+    let two = Two::start().await;
+    let (mut of_a, mut of_b) = namesakes(&two).await;
+    let a = of_a.get("/api/auth/check").await;
+    let b = of_b.get("/api/auth/check").await;
+    assert_eq!(a.header("x-auth-subject"), b.header("x-auth-subject"));
+    assert_eq!(a.header("x-auth-issuer"), two.a().issuer());
+    assert_eq!(b.header("x-auth-issuer"), two.b.issuer());
+}

@@ -1,0 +1,38 @@
+//! How the file calls what the plain variables call `OIDC_…`.
+
+use crate::table::{TOPIC, is_of_one_provider};
+
+/// The key of a variable, as if it were no secret: `OIDC_CLIENT_ID` is `client_id`.
+pub(crate) fn key(name: &str) -> String {
+    name.strip_prefix("OIDC_").unwrap_or(name).to_ascii_lowercase()
+}
+
+/// The key the file has for it: secrets are given by their file.
+pub(crate) fn file_key(name: &str) -> String {
+    let secret = TOPIC
+        .settings
+        .iter()
+        .any(|setting| setting.name == name && setting.secret);
+    let key = key(name);
+    if secret { format!("{key}_file") } else { key }
+}
+
+/// A message about variables as one about keys.
+pub(crate) fn in_the_file(text: &str) -> String {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for setting in TOPIC
+        .settings
+        .iter()
+        .filter(|setting| is_of_one_provider(setting))
+    {
+        names.push((setting.name.to_owned(), file_key(setting.name)));
+        if setting.secret {
+            names.push((setting.file_variable(), file_key(setting.name)));
+        }
+    }
+    // Longer names first: some begin with others.
+    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    names
+        .into_iter()
+        .fold(text.to_owned(), |text, (name, key)| text.replace(&name, &key))
+}
