@@ -252,6 +252,7 @@ fn anonymous(way: &Way<'_>, transaction: &Transaction) -> Response {
         edge.pending.mark_silent(&provider.id, mode),
     ];
     landing(
+        edge,
         way.site,
         &way.head.method,
         transaction.return_to.as_ref(),

@@ -66,7 +66,7 @@ for (const program of ['auth-edge', 'session-svc']) {
     assert.equal(right.status, 0, right.text);
     const refused = check('https://issuer.example');
     assert.equal(refused.status, 78, refused.text);
-    assert.match(refused.text, /OIDC_PROVIDERS.*line 8: issuer_url "https:\/\/issuer.example" is there twice/);
+    assert.match(refused.text, /OIDC_PROVIDERS.*line 9: issuer_url "https:\/\/issuer.example" is there twice/);
     rmSync(folder, { recursive: true });
   });
 }
