@@ -4,6 +4,7 @@
 //! small page for browsers, by `Accept`, with the request ID. Invariant: every word comes
 //! from here; nothing is taken from the provider, the query or a source error, which go to the log.
 
+mod failure;
 mod render;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -13,116 +14,11 @@ use session_proto::v1::ErrorReason;
 
 use crate::pages;
 
+pub use failure::{Failure, Handler};
 pub use render::{render, wants_page};
 
 /// How long a client should wait before asking a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
-
-/// Which handler failed; names the code of its failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handler {
-    /// Login.
-    Login,
-    /// Callback.
-    Callback,
-    /// Logout, in all its forms.
-    Logout,
-    /// Profile.
-    Profile,
-}
-
-impl Handler {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Login => "ERR_LOGIN_HANDLER_FAILURE",
-            Self::Callback => "ERR_CALLBACK_HANDLER_FAILURE",
-            Self::Logout => "ERR_LOGOUT_HANDLER_FAILURE",
-            Self::Profile => "ERR_PROFILE_HANDLER_FAILURE",
-        }
-    }
-}
-
-/// Why the request is not answered as it hoped.
-#[derive(Clone, Debug)]
-pub enum Failure {
-    /// There is nothing at this address.
-    NotFound,
-    /// The address is known, the method is not; the `Allow` header names those that are.
-    MethodNotAllowed(&'static str),
-    /// The unauthorized answer of the specification, word for word, also for browsers.
-    NotAuthenticated,
-    /// As before, for a person who has sent a form: it was not passed on.
-    NotSent {
-        /// The absolute URL to sign in at.
-        login_url: String,
-    },
-    /// A script asked for the login route, which only a navigation can use.
-    LoginRequired {
-        /// The absolute URL to navigate to.
-        login_url: String,
-    },
-    /// The request is malformed: the path, a header or the body.
-    BadRequest(&'static str),
-    /// The proof that the request comes from our own pages is missing.
-    Csrf,
-    /// A sub-resource of another site tried to sign the visitor out.
-    CrossSite,
-    /// The body is too large.
-    TooLarge,
-    /// The body did not go on for too long (408).
-    TooSlow,
-    /// More requests are being worked on than the edge takes on.
-    Overloaded,
-    /// The body has another content type than the route takes.
-    UnsupportedMediaType,
-    /// Too many requests from this address.
-    RateLimited {
-        /// Seconds until the next one is welcome.
-        retry_after_secs: u64,
-    },
-    /// Sign-in failed: the provider's answer was refused.
-    Callback {
-        /// The words for the visitor.
-        words: &'static str,
-        /// Where "try again" leads: the login route with the same return-to.
-        try_again: String,
-    },
-    /// The session service is down at the end of a sign-in: nothing was created.
-    CallbackUnavailable {
-        /// Where "try again" leads.
-        try_again: String,
-    },
-    /// The provider gave no usable answer to a handler that needs one now.
-    Provider(Handler, Outage),
-    /// The logout token was refused; ends nothing.
-    LogoutToken(&'static str),
-    /// The session service, or its store, cannot be reached. Nothing was lost.
-    SessionServiceDown,
-    /// As before, while signing out: this browser is signed out, the session itself will follow.
-    SignedOutHereOnly,
-    /// The session service refused, with its reason.
-    Session {
-        /// The reason.
-        reason: ErrorReason,
-        /// Scopes that are missing, space-separated.
-        scopes: Option<String>,
-        /// The handler in whose name the failure is told; `None` tells the reason itself.
-        handler: Option<Handler>,
-    },
-    /// The session does not have what the route asks for, other than a scope.
-    Forbidden {
-        /// The code.
-        code: &'static str,
-        /// The words.
-        words: &'static str,
-    },
-    /// The upstream of a proxied route cannot be reached (502).
-    UpstreamDown,
-    /// The upstream of a proxied route did not answer in time (504).
-    UpstreamSlow,
-    /// A fault of the edge; its log has the cause under the request ID.
-    Internal,
-}
 
 /// What a failure says.
 struct Told {

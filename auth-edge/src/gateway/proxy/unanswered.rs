@@ -1,0 +1,56 @@
+//! Why an upstream gave no answer, and what the client is told of it.
+
+use super::{Way, upload};
+use crate::errors::Failure;
+use crate::protect::slow_client;
+
+/// Why there is no answer.
+pub(super) enum Unanswered {
+    /// The upstream took too long.
+    TooLate,
+    /// The connection could not be made or broke.
+    Broken(hyper_util::client::legacy::Error),
+    /// The fault is ours.
+    Ours(Failure),
+}
+
+impl Unanswered {
+    /// Whether asking again at once may help: a connection that was just being closed, a server that was just restarted.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, Self::Broken(_))
+    }
+
+    pub(super) fn told(self, way: &Way<'_>) -> Failure {
+        let error = match self {
+            Self::TooLate => return Failure::UpstreamSlow,
+            Self::Ours(failure) => return failure,
+            Self::Broken(error) => error,
+        };
+        let cause = &error as &(dyn std::error::Error + 'static);
+        if slow_client::caused(cause) {
+            return Failure::TooSlow;
+        }
+        if is_caused_by::<upload::TooLarge>(cause) {
+            return Failure::TooLarge;
+        }
+        tracing::warn!(
+            error = cause,
+            http.route = &*way.route.name,
+            "an upstream cannot be reached"
+        );
+        let timed_out = std::iter::successors(Some(cause), |error| error.source()).any(|error| {
+            error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+        });
+        if timed_out {
+            Failure::UpstreamSlow
+        } else {
+            Failure::UpstreamDown
+        }
+    }
+}
+
+fn is_caused_by<E: std::error::Error + 'static>(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<E>())
+}
