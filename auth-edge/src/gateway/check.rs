@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State as SessionState;
 
-use super::guard::Passed;
+use super::guard::{Granted, Passed};
 use super::headers::add_identity;
 use crate::edge::Edge;
 use crate::errors::Failure;
@@ -64,12 +64,14 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
     response
 }
 
-/// The `Authorization` for the upstream; `None` if the person has to sign in first.
+/// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC 9449), as
+/// sessions have from before `OIDC_DPOP` was switched off, is worth nothing to whoever asks, and the next sign-in brings one that is.
 async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<HeaderValue>, Failure> {
     if current.session.state() == SessionState::NeedsSignIn {
         return Ok(None);
     }
     match edge.sessions.access_token(&current.id, Vec::new()).await {
+        Ok(granted) if Granted::from(&*granted).bound => Ok(None),
         Ok(granted) => Ok(HeaderValue::try_from(format!("Bearer {}", granted.value.expose())).ok()),
         Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(Failure::Session {
             reason: error.reason,

@@ -1,5 +1,7 @@
 //! Forward auth: what another proxy is told.
 
+use session_proto::v1::TokenSet;
+
 use crate::gateway::{Gateway, UNAUTHORIZED};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,4 +63,23 @@ async fn forward_auth_takes_the_way_back_from_a_trusted_proxy() {
             .header("authorization")
             .starts_with("Bearer ")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_bound_to_a_key_is_handed_to_nobody() {
+    let gateway = Gateway::start("", &[("EDGE_CHECK_AUTHORIZATION", "true")]).await;
+    for (token_type, status, scheme) in [("Bearer", 200, "Bearer "), ("DPoP", 401, ""), ("dpop", 401, "")] {
+        let tokens = TokenSet {
+            token_type: token_type.to_owned(),
+            ..TokenSet::default()
+        };
+        let person = serde_json::json!({"sub": format!("person-{token_type}")});
+        let (name, value) = gateway.stack.session_with(person, tokens).await;
+        let mut browser = gateway.stack.browser();
+        browser.jar.insert(name, value);
+        let answer = browser.get("/api/auth/check").await;
+        assert_eq!(answer.status, status, "{token_type}");
+        assert!(answer.header("authorization").starts_with(scheme), "{answer:?}");
+        assert!(!answer.body.contains("token-of-person"), "{answer:?}");
+    }
 }

@@ -222,6 +222,15 @@ impl Stack {
 
     /// As before, of this person and with these scopes.
     pub(crate) async fn session_of(&self, user: serde_json::Value, scope: &str) -> (String, String) {
+        let tokens = TokenSet {
+            scope: scope.to_owned(),
+            ..TokenSet::default()
+        };
+        self.session_with(user, tokens).await
+    }
+
+    /// As before, with more about its tokens.
+    pub(crate) async fn session_with(&self, user: serde_json::Value, tokens: TokenSet) -> (String, String) {
         use auth_edge::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
         let now_ms = self.clock.now_ms();
         let client = SessionClient::new(ClientSettings::new([self.sessions.url()])).unwrap();
@@ -231,9 +240,8 @@ impl Stack {
                 user: user.as_object().map(claims::to_struct),
                 tokens: Some(TokenSet {
                     access_token: format!("token-of-{}", user["sub"].as_str().unwrap()),
-                    scope: scope.to_owned(),
                     expires_at: Some(timestamp::from_ms(now_ms + 3_600_000)),
-                    ..TokenSet::default()
+                    ..tokens
                 }),
                 authenticated_at: Some(timestamp::from_ms(now_ms)),
                 ..CreateSessionRequest::default()
