@@ -1,39 +1,48 @@
 //! A person's sessions, live: the session service's events with a heartbeat of our own.
 //!
-//! The stream ends after this browser's session has ended, and when the session service cannot be heard any more: the
-//! page opens another one and reads again what it shows.
+//! Built on [`SessionClient::watch`](session_proto::client::SessionClient::watch), which opens the stream again where it ended, so
+//! that a replica that goes away is no affair of the page's. The stream ends after this browser's session has ended, and when the
+//! session service cannot be heard for a while: the page opens another one and reads again what it shows.
 
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt as _, stream};
-use session_proto::client::SessionError;
+use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
+use session_proto::client::{SessionError, WatchItem};
+use session_proto::timestamp;
 use session_proto::v1::session_event::Kind;
 use session_proto::v1::{Session, SessionEvent, WatchSessionsRequest};
-use session_proto::{error, timestamp};
-use tokio::time::{Instant, interval_at, timeout};
-use tonic::{Status, Streaming};
+use tokio::time::{Instant, Interval, interval_at, sleep_until};
+use tonic::Status;
 
+use super::service::failed;
 use crate::edge::Edge;
 
 /// Proxies close connections that are silent for half a minute or more.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// The session service beats several times a second: silence for so long means it is gone.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// A restarted replica, or another one, is heard within this.
+const UNHEARD_MAX: Duration = Duration::from_secs(15);
 
 type Events = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
 
 struct Watch {
-    events: Streaming<SessionEvent>,
-    beat: tokio::time::Interval,
+    items: BoxStream<'static, WatchItem>,
+    beat: Interval,
     edge: Edge,
     /// The handle of this browser's session.
     own: String,
+    /// Where the page can go on: after the last the service told, its heartbeats included.
+    resume_token: String,
+    /// Why and since when nothing is heard.
+    unheard: Option<(SessionError, Instant)>,
     ended: bool,
 }
 
 /// Opens the stream.
+///
+/// # Errors
+/// The session service refused, or cannot be reached.
 pub(super) async fn stream(
     edge: &Edge,
     mine: &Session,
@@ -42,20 +51,25 @@ pub(super) async fn stream(
     let request = WatchSessionsRequest {
         issuer: mine.issuer.clone(),
         subject: mine.subject.clone(),
-        resume_token,
+        resume_token: resume_token.clone(),
         ..Default::default()
     };
-    let events = edge.sessions.client().watch_sessions(request).await?;
-    let beat = interval_at(Instant::now() + BEAT, BEAT);
+    let mut items = edge.sessions.client().watch(request).boxed();
+    let first = match items.next().await {
+        Some(WatchItem::Lost(error)) => return Err(error),
+        other => other,
+    };
     let watch = Watch {
-        events,
-        beat,
+        items: stream::iter(first).chain(items).boxed(),
+        beat: interval_at(Instant::now() + BEAT, BEAT),
         edge: edge.clone(),
         own: mine.handle.clone(),
+        resume_token,
+        unheard: None,
         ended: false,
     };
     // The first beat at once: the page learns that it is connected before anything happens.
-    let first = watch.heartbeat();
+    let first = watch.event(Kind::Heartbeat);
     Ok(stream::iter([Ok(first)])
         .chain(stream::unfold(watch, next))
         .boxed())
@@ -65,39 +79,70 @@ async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)>
     if watch.ended {
         return None;
     }
-    let outcome = loop {
-        tokio::select! {
-            _ = watch.beat.tick() => break Ok(watch.heartbeat()),
-            heard = timeout(SILENCE_MAX, watch.events.message()) => match heard {
-                // The service's own beats only tell that it is there.
-                Ok(Ok(Some(event))) if event.kind() == Kind::Heartbeat => {}
-                Ok(Ok(Some(event))) => break Ok(event),
-                Ok(Ok(None) | Err(_)) | Err(_) => break Err(()),
-            },
-        }
+    let told = watch.told().await;
+    watch.ended = match &told {
+        Ok(event) => event.kind() == Kind::Ended && event.handle == watch.own,
+        Err(_) => true,
     };
-    match outcome {
-        Ok(event) => {
-            watch.ended = event.kind() == Kind::Ended && event.handle == watch.own;
-            Some((Ok(event), watch))
+    Some((told.map_err(failed), watch))
+}
+
+impl Watch {
+    /// What the page is told next, or why it hears nothing more.
+    async fn told(&mut self) -> Result<SessionEvent, SessionError> {
+        loop {
+            let patience = self.unheard.clone();
+            let given_up = async {
+                match patience {
+                    Some((error, since)) => {
+                        sleep_until(since + UNHEARD_MAX).await;
+                        error
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            let item = tokio::select! {
+                _ = self.beat.tick(), if self.unheard.is_none() => return Ok(self.event(Kind::Heartbeat)),
+                error = given_up => return Err(error),
+                item = self.items.next() => item,
+            };
+            match item {
+                Some(WatchItem::Connected) => self.unheard = None,
+                Some(WatchItem::Event(event)) => {
+                    if !event.resume_token.is_empty() {
+                        self.resume_token.clone_from(&event.resume_token);
+                    }
+                    // The service's own beats only tell that it is there.
+                    if event.kind() != Kind::Heartbeat {
+                        return Ok(event);
+                    }
+                }
+                Some(WatchItem::Missed) => return Ok(self.event(Kind::Missed)),
+                Some(WatchItem::Lost(error)) if error.is_unavailable() => {
+                    self.unheard.get_or_insert((error, Instant::now()));
+                }
+                Some(WatchItem::Lost(error)) => return Err(error),
+                // Of single replicas only.
+                Some(WatchItem::Found | WatchItem::Gone) => {}
+                None => return Err(self.unheard.take().map_or_else(unheard, |(error, _)| error)),
+            }
         }
-        Err(()) => {
-            watch.ended = true;
-            let reason = session_proto::v1::ErrorReason::ErrSessionServiceUnavailable;
-            Some((
-                Err(error::status(reason, "the session service cannot be heard", [])),
-                watch,
-            ))
+    }
+
+    fn event(&self, kind: Kind) -> SessionEvent {
+        SessionEvent {
+            kind: kind.into(),
+            at: Some(timestamp::from_ms(self.edge.clock.now_ms())),
+            resume_token: self.resume_token.clone(),
+            ..SessionEvent::default()
         }
     }
 }
 
-impl Watch {
-    fn heartbeat(&self) -> SessionEvent {
-        SessionEvent {
-            kind: Kind::Heartbeat.into(),
-            at: Some(timestamp::from_ms(self.edge.clock.now_ms())),
-            ..SessionEvent::default()
-        }
+fn unheard() -> SessionError {
+    SessionError {
+        reason: session_proto::v1::ErrorReason::ErrSessionServiceUnavailable,
+        message: "the session service cannot be heard".to_owned(),
+        metadata: std::collections::HashMap::new(),
     }
 }

@@ -1,5 +1,7 @@
 //! `BrowserSessionService` as the web app calls it.
 
+use std::time::Duration;
+
 use reqwest::Method;
 
 use crate::support::{Answer, Browser, Stack};
@@ -88,4 +90,40 @@ async fn without_a_session_every_call_says_so() {
         (200, "5"),
         "{answer:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_goes_on_when_the_session_service_was_away_for_a_moment() {
+    let stack = Stack::start().await;
+    let (name, value) = stack.session_cookie().await;
+    let url = format!(
+        "http://{}/session.v1.BrowserSessionService/WatchMySession",
+        stack.address()
+    );
+    let mut answer = reqwest::Client::new()
+        .post(url)
+        .header("content-type", "application/grpc-web+proto")
+        .header("cookie", format!("{name}={value}"))
+        .header("x-csrf", "1")
+        .header("sec-fetch-site", "same-origin")
+        .body(EMPTY)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.chunk().await.unwrap().expect("the first beat");
+    stack.sessions.stop().await;
+    stack.sessions.start_again().await;
+    // The same person signs in elsewhere.
+    stack.session_cookie().await;
+    let mut told = String::new();
+    while !told.contains("person-1") {
+        let chunk = tokio::time::timeout(Duration::from_secs(60), answer.chunk()).await;
+        let chunk = chunk
+            .expect("in time")
+            .unwrap()
+            .expect("the stream has not ended");
+        told.push_str(&String::from_utf8_lossy(&chunk));
+        assert!(!told.contains("grpc-status"), "it has ended: {told:?}");
+    }
 }
