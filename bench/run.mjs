@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 
 import { ROOT } from '../dev/stack.mjs';
 import { prepare } from './lib/services.mjs';
+import { draining } from './lines/draining.mjs';
 import { ending } from './lines/ending.mjs';
 import { getSession } from './lines/get_session.mjs';
 import { growth } from './lines/growth.mjs';
@@ -23,7 +24,7 @@ import { sessionCheck } from './lines/session_check.mjs';
 import { signIn } from './lines/sign_in.mjs';
 import { starting } from './lines/starting.mjs';
 
-const LINES = { session_check: sessionCheck, proxying, sign_in: signIn, get_session: getSession, refresh, ending, growth, starting };
+const LINES = { session_check: sessionCheck, proxying, sign_in: signIn, get_session: getSession, refresh, ending, draining, growth, starting };
 const RECORDED = join(ROOT, 'bench/recorded.json');
 
 const { values } = parseArgs({

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
-/// Handshakes on their way end within a round trip: this is one around the world.
-const HANDSHAKES: Duration = Duration::from_millis(300);
+/// Handshakes on their way end within a round trip: this is one across a continent, and many from a balancer.
+const HANDSHAKES: Duration = Duration::from_millis(100);
 
 /// The last connections of a listener, each given to `serve`; then the listener is no more.
 pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result<(TcpStream, SocketAddr)>)) {
