@@ -100,7 +100,8 @@ async fn a_watch_goes_on_when_the_session_service_was_away_for_a_moment() {
         "http://{}/session.v1.BrowserSessionService/WatchMySession",
         stack.address()
     );
-    let mut answer = reqwest::Client::new()
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut answer = client
         .post(url)
         .header("content-type", "application/grpc-web+proto")
         .header("cookie", format!("{name}={value}"))
