@@ -243,7 +243,8 @@ impl Proxy {
             let Some((asked, client)) = client.filter(|_| is_websocket) else {
                 return Failure::UpstreamDown.into_response();
             };
-            upgrade::join(client, hyper::upgrade::on(&mut answer));
+            let longest = edge.settings.protection.send_timeout;
+            upgrade::join(client, hyper::upgrade::on(&mut answer), longest);
             headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::consent(asked, answer.map(Body::new));

@@ -13,6 +13,7 @@ use axum::routing::any;
 use futures_util::stream;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2;
+use hyper::ext::Protocol;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -130,4 +131,15 @@ async fn a_stream_that_stands_still_frees_the_upstream_and_its_connection_goes_o
     let other = sender.send_request(request("/nothing")).await.unwrap();
     assert_eq!(other.status(), 404, "the connection is as good as before");
     assert!(answer.collect().await.is_err(), "what is missing is told");
+
+    let socket = hyper::Request::connect(format!("http://{}/talk", edge.address))
+        .extension(Protocol::from_static("websocket"))
+        .header("sec-websocket-version", "13")
+        .body(Empty::new())
+        .unwrap();
+    let answer = sender.send_request(socket).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut socket = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+    socket.read_exact(&mut [0; 16]).await.unwrap();
+    until("the WebSocket's upstream is let go", || open.count() == 0).await;
 }

@@ -2,7 +2,12 @@
 //!
 //! Deliberately absent: every other protocol. `h2c` above all would open a road to the upstream past the guards.
 //! The upstream, always asked by HTTP/1.1, decides: only its 101 joins the two connections, which then carry bytes both
-//! ways until one side ends.
+//! ways until one side ends, or takes nothing for too long.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -13,6 +18,8 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 use crate::keys;
 
@@ -84,8 +91,8 @@ pub(super) fn consent(asked: Asked, mut response: Response) -> Response {
     response
 }
 
-/// Joins the two sides once both have switched.
-pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade) {
+/// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `longest`.
+pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade, longest: Duration) {
     tokio::spawn(async move {
         let (client, upstream) = match tokio::try_join!(client, upstream) {
             Ok(both) => both,
@@ -94,7 +101,74 @@ pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade) {
                 return;
             }
         };
+        let mut client = Taking::of(TokioIo::new(client), longest);
+        let mut upstream = Taking::of(TokioIo::new(upstream), longest);
         // Either side hanging up is how such connections end.
-        let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(upstream)).await;
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
     });
+}
+
+/// A side that has to take what it is sent. The kernel sees whether a whole connection stands still; a stream of HTTP/2 stands
+/// still within one that lives.
+struct Taking<S> {
+    stream: S,
+    longest: Duration,
+    /// Runs while something waits to be taken.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Taking<S> {
+    fn of(stream: S, longest: Duration) -> Self {
+        Self {
+            stream,
+            longest,
+            waiting: None,
+        }
+    }
+
+    fn within<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.waiting = None;
+            return polled;
+        }
+        let longest = self.longest;
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(longest)));
+        waiting
+            .as_mut()
+            .poll(context)
+            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Taking<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Taking<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, buffer);
+        self.within(polled, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(context);
+        self.within(polled, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.within(polled, context)
+    }
 }
