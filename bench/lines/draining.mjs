@@ -52,15 +52,18 @@ export async function draining({ say, cleanup }) {
     }
   }, 2);
   const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
-  for (const name of ['edge', 'edge-2']) {
-    await pause((SECONDS_EACH * 1000) / 4);
-    await stack.restart(name);
-    await pause((SECONDS_EACH * 1000) / 4);
+  try {
+    for (const name of ['edge', 'edge-2']) {
+      await pause((SECONDS_EACH * 1000) / 4);
+      await stack.restart(name);
+      await pause((SECONDS_EACH * 1000) / 4);
+    }
+  } finally {
+    clearInterval(pace);
+    clearInterval(probing);
   }
-  clearInterval(pace);
   const seconds = (performance.now() - began) / 1000;
   await Promise.all(waiting);
-  clearInterval(probing);
   clients.forEach((client) => client.close());
   const reached = tally.sent / seconds;
   const kinds = [...new Set(lost)].map((kind) => `${kind} ${lost.filter((other) => other === kind).length}`).join(', ');

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::routing::any;
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, Kind, Unanswered};
-use crate::process::{Process, serve, until};
+use crate::process::{PATIENCE, Process, serve, until};
 use crate::session_service::SessionService;
 
 /// Requests of each kind that are worked on when the edge is told to stop.
@@ -140,7 +140,9 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
     .await;
 
     stopped.terminate();
+    let deadline = Instant::now() + PATIENCE;
     while TcpStream::connect(address).await.is_ok() {
+        assert!(Instant::now() < deadline, "the port closes");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(
