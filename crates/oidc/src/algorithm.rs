@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use openidconnect::core::CoreJwsSigningAlgorithm;
-use ring::digest;
+use ring::{digest, signature};
 
 /// A JWS signature algorithm (RFC 7518 section 3.1, RFC 8037).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,19 @@ impl SigningAlgorithm {
             Self::Rs256 | Self::Ps256 | Self::Es256 | Self::Hs256 => &digest::SHA256,
             Self::Rs384 | Self::Ps384 | Self::Es384 => &digest::SHA384,
             Self::Rs512 | Self::Ps512 | Self::EdDsa => &digest::SHA512,
+        }
+    }
+
+    /// How RSA signatures of this algorithm are verified; `None` where it is not RSA's.
+    pub(crate) fn rsa(self) -> Option<&'static signature::RsaParameters> {
+        match self {
+            Self::Rs256 => Some(&signature::RSA_PKCS1_2048_8192_SHA256),
+            Self::Rs384 => Some(&signature::RSA_PKCS1_2048_8192_SHA384),
+            Self::Rs512 => Some(&signature::RSA_PKCS1_2048_8192_SHA512),
+            Self::Ps256 => Some(&signature::RSA_PSS_2048_8192_SHA256),
+            Self::Ps384 => Some(&signature::RSA_PSS_2048_8192_SHA384),
+            Self::Ps512 => Some(&signature::RSA_PSS_2048_8192_SHA512),
+            Self::Es256 | Self::Es384 | Self::EdDsa | Self::Hs256 => None,
         }
     }
 

@@ -1,9 +1,13 @@
 //! The provider's verification keys (RFC 7517). Keys that do not serve signatures, or are too weak, never come in.
+//!
+//! RSA, which nearly every provider signs with, is verified by `ring`, several times faster than by `openidconnect`, which
+//! verifies the others.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use openidconnect::JsonWebKey as _;
 use openidconnect::core::CoreJsonWebKey;
+use ring::signature::RsaPublicKeyComponents;
 use serde_json::{Map, Value};
 
 use crate::SigningAlgorithm;
@@ -26,7 +30,25 @@ pub(crate) enum Verdict {
 
 struct Key {
     kid: Option<String>,
-    key: CoreJsonWebKey,
+    key: Public,
+}
+
+enum Public {
+    Rsa(RsaPublicKeyComponents<Vec<u8>>),
+    Other(Box<CoreJsonWebKey>),
+}
+
+impl Public {
+    fn verifies(&self, token: &Unverified<'_>, algorithm: SigningAlgorithm) -> bool {
+        match self {
+            Self::Rsa(key) => algorithm
+                .rsa()
+                .is_some_and(|how| key.verify(how, token.signed, &token.signature).is_ok()),
+            Self::Other(key) => key
+                .verify_signature(&algorithm.core(), token.signed, &token.signature)
+                .is_ok(),
+        }
+    }
 }
 
 /// The keys that may verify tokens of one algorithm.
@@ -52,7 +74,7 @@ impl KeySet {
         Self {
             keys: vec![Key {
                 kid: None,
-                key: CoreJsonWebKey::new_symmetric(secret.to_vec()),
+                key: Public::Other(Box::new(CoreJsonWebKey::new_symmetric(secret.to_vec()))),
             }],
         }
     }
@@ -64,11 +86,7 @@ impl KeySet {
         };
         let mut verdict = Verdict::NoSuchKey;
         for key in self.keys.iter().filter(fits).take(MAX_TRIES) {
-            if key
-                .key
-                .verify_signature(&algorithm.core(), token.signed, &token.signature)
-                .is_ok()
-            {
+            if key.key.verifies(token, algorithm) {
                 return Verdict::Verified;
             }
             verdict = Verdict::BadSignature;
@@ -79,7 +97,8 @@ impl KeySet {
 
 fn usable(member: &Value, algorithm: SigningAlgorithm) -> Option<Key> {
     let text = |name: &str| member.get(name).and_then(Value::as_str);
-    let for_signatures = text("use").is_none_or(|usage| usage == "sig")
+    let for_signatures = member.get("use").is_none_or(|usage| usage == "sig")
+        && member.get("kid").is_none_or(Value::is_string)
         && member
             .get("alg")
             .is_none_or(|alg| alg.as_str() == Some(algorithm.name()))
@@ -91,27 +110,32 @@ fn usable(member: &Value, algorithm: SigningAlgorithm) -> Option<Key> {
     if !for_signatures || text("kty") != Some(algorithm.key_type()) || text("crv") != algorithm.curve() {
         return None;
     }
-    if algorithm.key_type() == "RSA" && bits(text("n")?)? < LEAST_RSA_BITS {
-        return None;
+    let kid = text("kid").map(str::to_owned);
+    if algorithm.rsa().is_some() {
+        let (n, e) = (number(text("n")?)?, number(text("e")?)?);
+        let strong = bits(&n) >= LEAST_RSA_BITS;
+        let key = Public::Rsa(RsaPublicKeyComponents { n, e });
+        return strong.then_some(Key { kid, key });
     }
     // members that the crate would stumble over and that were judged above are left out
     let mut members = member.as_object()?.clone();
-    members.retain(|name, _| {
-        matches!(
-            name.as_str(),
-            "kty" | "use" | "kid" | "n" | "e" | "crv" | "x" | "y"
-        )
-    });
+    members.retain(|name, _| matches!(name.as_str(), "kty" | "use" | "kid" | "crv" | "x" | "y"));
     let key = serde_json::from_value(Value::Object(members)).ok()?;
     Some(Key {
-        kid: text("kid").map(str::to_owned),
-        key,
+        kid,
+        key: Public::Other(Box::new(key)),
     })
 }
 
-fn bits(modulus: &str) -> Option<usize> {
-    let bytes = URL_SAFE_NO_PAD.decode(modulus.trim_end_matches('=')).ok()?;
-    let significant = bytes.iter().skip_while(|byte| **byte == 0);
-    let (first, rest) = (significant.clone().next()?, significant.count() - 1);
-    Some(rest * 8 + usize::try_from(8 - first.leading_zeros()).ok()?)
+/// The bytes of a number in base64url, without zeros in front (RFC 7518, section 2).
+fn number(text: &str) -> Option<Vec<u8>> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    bytes.get(zeros..).map(<[u8]>::to_vec)
+}
+
+/// How many bits a number without zeros in front has.
+fn bits(number: &[u8]) -> usize {
+    let first = number.first().map_or(0, |byte| byte.leading_zeros());
+    (number.len() * 8).saturating_sub(usize::try_from(first).unwrap_or_default())
 }
