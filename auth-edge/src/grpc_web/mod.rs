@@ -41,11 +41,14 @@ pub fn routes(edge: &Edge) -> Router<Edge> {
 }
 
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
-/// for clients that look there.
+/// for clients that look there. No cache may keep any answer.
 async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Response {
+    const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
     let Err(refused) = csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url())
     else {
-        return next.run(request).await;
+        let mut response = next.run(request).await;
+        response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+        return response;
     };
     tracing::info!(%refused, "a browser call is refused");
     let status = error::status(
@@ -60,6 +63,6 @@ async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Re
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/grpc-web+proto"),
     );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::CACHE_CONTROL, NO_STORE);
     response
 }

@@ -222,10 +222,9 @@ fn shown(session: Session, current: Option<&str>) -> Session {
     }
 }
 
-/// An answer no cache may keep, with the cookie where the call rolled the session.
+/// An answer, with the cookie where the call rolled the session.
 fn answer<T>(message: T, set_cookie: Option<HeaderValue>) -> Response<T> {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(cookie) = set_cookie {
         headers.insert(header::SET_COOKIE, cookie);
     }

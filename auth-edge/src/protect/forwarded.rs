@@ -193,6 +193,38 @@ mod tests {
     }
 
     #[test]
+    fn a_chain_is_walked_for_so_long_and_no_longer() {
+        let chain: Vec<String> = (1..=40).map(|hop| format!("10.0.0.{hop}")).collect();
+        let headers = headers(&[("x-forwarded-for", &chain.join(", "))]);
+        let client = proxies(&["10.0.0.0/8"]).client_address(ip("10.0.1.1"), &headers);
+        assert_eq!(client, ip("10.0.0.9"));
+    }
+
+    #[test]
+    fn an_original_url_that_could_be_read_in_two_ways_is_none() {
+        let long = format!("/{}", "a".repeat(5_000));
+        let host = ("x-forwarded-host", "app.example");
+        for more in [
+            &[
+                host,
+                ("x-forwarded-host", "evil.example"),
+                ("x-forwarded-uri", "/a"),
+            ][..],
+            &[host, ("x-forwarded-uri", "/a"), ("x-forwarded-uri", "/b")],
+            &[("x-forwarded-host", "u@evil.example"), ("x-forwarded-uri", "/a")],
+            &[("x-forwarded-host", "evil.example/x"), ("x-forwarded-uri", "/a")],
+            &[("x-forwarded-host", "evil.example\\x"), ("x-forwarded-uri", "/a")],
+            &[("x-forwarded-host", "evil.example?x"), ("x-forwarded-uri", "/a")],
+            &[("x-forwarded-host", "evil.example#x"), ("x-forwarded-uri", "/a")],
+            &[host, ("x-forwarded-uri", &long)],
+        ] {
+            let headers = headers(&[&[("x-forwarded-proto", "https")], more].concat());
+            let url = proxies(&["10.0.0.1"]).original_url(ip("10.0.0.1"), &headers);
+            assert_eq!(url, None, "{more:?}");
+        }
+    }
+
+    #[test]
     fn the_original_url_comes_from_either_family_of_headers() {
         let trusted = proxies(&["10.0.0.1"]);
         let forwarded = [

@@ -194,6 +194,13 @@ fn signing_out_may_lead_to_exactly_the_urls_of_the_list() {
     let allowed = [Url::parse("https://www.example/bye?x=1").unwrap()];
     let parse = |raw| ReturnTo::parse_for_logout(&base(), &allowed, raw).is_some();
     assert!(parse("https://www.example/bye?x=1") && parse("/signed-out"));
+    let app = [Url::parse("com.example.app://bye").unwrap()];
+    assert!(
+        ReturnTo::parse_for_logout(&base(), &app, "com.example.app://bye").is_none(),
+        "only the web, whatever the list says"
+    );
+    let long = format!("/{}signed-out", "a/../".repeat(1_700));
+    assert!(!parse(&long), "long is long, also if little of it is left");
     for raw in [
         "https://www.example/bye",
         "https://www.example/bye?x=1&y=2",

@@ -127,6 +127,7 @@ impl PendingSignIns {
         let base_url = self.sites.of(headers).base_url();
         let value = cookies::only_value(headers, &name).ok_or(NotPending::Unknown)?;
         let found = Transaction::open(&self.keys, base_url, &name, value).ok_or(NotPending::Unknown)?;
+        // The name holds 72 bits of the state's hash; this compares all of it.
         if !same_secret(&found.state, state) {
             return Err(NotPending::Unknown);
         }

@@ -124,6 +124,12 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
         // A message already used up by the page above is refused too, with the same code.
         assert_eq!(json.json()["error"], "ERR_CALLBACK_HANDLER_FAILURE", "{path}");
     }
+    let elsewhere = [("iss", "https://evil.example"), ("error", "access_denied")];
+    let mixed_up = browser.clone().visit(&with("iss", &elsewhere)).await;
+    assert!(
+        !mixed_up.body.contains("denied"),
+        "an error of another issuer says nothing about ours: {mixed_up:?}"
+    );
     let mut nobody = stack.browser();
     refused(&nobody.visit(&callback).await);
     assert_eq!(stack.provider.calls(Endpoint::Token), 0, "no code was redeemed");

@@ -23,7 +23,7 @@ async fn forward_auth_says_who_it_is_or_that_it_is_nobody() {
     );
     let mut browser = gateway.signed_in().await;
     let answer = browser.get("/api/auth/check").await;
-    assert_eq!(answer.status, 200);
+    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
     assert!(!answer.header("x-auth-subject").is_empty() && !answer.header("x-auth-session").is_empty());
     assert_eq!(answer.header("authorization"), "");
 }

@@ -114,6 +114,7 @@ async fn a_page_guard_sends_a_visitor_to_sign_in_and_back() {
         "no-store",
         "what a session has opened is for no cache"
     );
+    assert!(page.header("vary").contains("cookie"), "{page:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -169,6 +170,22 @@ async fn a_preflight_passes_without_anybodys_identity() {
     );
     let seen = &gateway.upstream.requests()[0];
     assert_eq!(seen.all("x-auth-subject"), Vec::<String>::new());
+    let mut stranger = gateway.stack.browser();
+    for part in [[headers[0], ("accept", "*/*")], [headers[1], ("accept", "*/*")]] {
+        let answer = stranger.send(Method::OPTIONS, "/api/orders", &part, None).await;
+        assert_eq!(answer.status, 401, "half a preflight is none: {part:?}");
+    }
+    let with_token = [headers[0], headers[1], ("authorization", "Bearer mine")];
+    let preflight = stranger
+        .send(Method::OPTIONS, "/token/a", &with_token, None)
+        .await;
+    assert_eq!(preflight.status, 200);
+    let seen = gateway.upstream.requests().pop().unwrap();
+    assert_eq!(
+        (seen.target.as_str(), seen.all("authorization")),
+        ("/a", Vec::new()),
+        "an upstream that trusts our token gets no other"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -90,6 +90,7 @@ async fn without_a_session_every_call_says_so() {
         (200, "5"),
         "{answer:?}"
     );
+    assert_eq!(answer.header("cache-control"), "no-store");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -76,7 +76,16 @@ async fn a_client_silent_within_its_body_is_408() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_beyond_its_limit_is_413_whether_it_says_so_or_not() {
-    let reading = Router::new().fallback(any(|body: Bytes| async move { body.len().to_string() }));
+    let asked = Arc::new(Semaphore::new(0));
+    let count = Arc::clone(&asked);
+    let reading = Router::new()
+        .fallback(any(|body: Bytes| async move { body.len().to_string() }))
+        .layer(axum::middleware::map_request(
+            move |request: axum::extract::Request| {
+                count.add_permits(1);
+                std::future::ready(request)
+            },
+        ));
     let upstream = Upstream::of(reading, None).await;
     let url = upstream.url();
     let rules = format!(
@@ -94,6 +103,11 @@ async fn a_body_beyond_its_limit_is_413_whether_it_says_so_or_not() {
         let answer = browser.post(path, &[], &"x".repeat(length)).await;
         assert_eq!(answer.status, status, "{path} {length}");
     }
+    assert_eq!(
+        asked.available_permits(),
+        2,
+        "what says it is too large is sent to nobody"
+    );
     for (length, status) in [(10, "200"), (11, "413")] {
         let chunk = "x".repeat(length);
         let request = format!(

@@ -291,6 +291,9 @@ async fn logins_are_limited_per_address() {
         400,
         "callbacks have their own bucket"
     );
+    assert_eq!(browser.visit("/api/auth/callback?state=x").await.status, 400);
+    let limited = browser.visit("/api/auth/callback?state=x").await;
+    assert_eq!((limited.status, limited.header("retry-after")), (429, "30"));
     stack.advance(30);
     assert_eq!(browser.visit("/api/auth/login").await.status, 302);
 }

@@ -33,6 +33,7 @@ async fn signing_out_ends_the_session_here_and_then_at_the_provider() {
     let answer = browser.visit("/api/auth/logout").await;
     assert_eq!((answer.status, answer.header("cache-control")), (302, "no-store"));
     assert!(clears(&answer), "{answer:?}");
+    assert_eq!(answer.header("clear-site-data"), "\"cache\"");
     let url = url::Url::parse(answer.location()).unwrap();
     assert!(
         answer
@@ -114,6 +115,20 @@ async fn navigations_of_our_own_sign_out_and_everything_cross_site_does_not() {
         assert_eq!(answer.status, 403, "{dest}");
         assert!(answer.set_cookies().is_empty());
     }
+    for ahead in [
+        ("purpose", "prefetch"),
+        ("sec-purpose", "prefetch;prerender"),
+        ("x-moz", "prefetch"),
+    ] {
+        let answer = browser
+            .get_with("/api/auth/logout", &[OWN[0], OWN[1], OWN[2], ahead])
+            .await;
+        assert_eq!((answer.status, answer.set_cookies().len()), (204, 0), "{ahead:?}");
+    }
+    let looked = browser
+        .send(reqwest::Method::HEAD, "/api/auth/logout", &OWN, None)
+        .await;
+    assert_eq!((looked.status, looked.set_cookies().len()), (204, 0));
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
     assert_eq!(
         browser.clone().get_with("/api/auth/logout", &OWN).await.status,

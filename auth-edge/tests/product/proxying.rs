@@ -1,5 +1,7 @@
 //! What crosses to an upstream and back.
 
+use axum::response::IntoResponse as _;
+
 use crate::gateway::Gateway;
 
 // conformance: B-023 B-056 B-058
@@ -156,5 +158,15 @@ async fn a_websocket_is_joined_and_no_other_protocol_is() {
             .requests()
             .iter()
             .all(|request| request.all("upgrade") != ["h2c"])
+    );
+    gateway.upstream.answer_by(|_| {
+        let switched = [("connection", "upgrade"), ("upgrade", "h2c")];
+        Some((axum::http::StatusCode::SWITCHING_PROTOCOLS, switched).into_response())
+    });
+    let last = ask("websocket").replace("Connection: Upgrade", "Connection: close, Upgrade");
+    let other = gateway.stack.raw(last.trim_end_matches("ping")).await;
+    assert!(
+        other.starts_with("HTTP/1.1 502"),
+        "an upstream that switches to what nobody asked for: {other}"
     );
 }

@@ -194,6 +194,14 @@ async fn nonce_hash_acr_and_organization_bind_the_login() {
         .expect("max_age plus tolerance");
     let stale = bench.login_expecting(|e| e.max_age = Some(339)).await;
     assert!(matches!(stale, Err(IdTokenError::AuthTime)));
+    bench.provider.script(|script| {
+        script.claims.insert("auth_time".into(), json!(NOW + 61));
+    });
+    let early = bench.login_expecting(|e| e.max_age = Some(340)).await;
+    assert!(
+        matches!(early, Err(IdTokenError::AuthTime)),
+        "a sign-in yet to come is no sign-in"
+    );
     bench
         .login_expecting(|e| e.acr_values = Some("gold silver"))
         .await

@@ -1,6 +1,11 @@
 //! Logout tokens pass every check or none.
 
-use oidc::LogoutTokenError;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use oidc::{IdTokenError, LogoutTokenError};
+use scripted_provider::Endpoint;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, bench};
@@ -31,6 +36,7 @@ async fn logout_tokens_pass_every_check_or_none() {
         json!({ "sub": "a", "events": null }),
         json!({ "sub": "a", "events": { "other": {} } }),
         json!({ "sub": "a", "jti": null }),
+        json!({ "sub": "a", "jti": "" }),
         json!({ "sub": "a", "exp": null }),
         json!({ "sub": "a", "exp": NOW - 61 }),
         json!({ "sub": "a", "iat": null }),
@@ -55,9 +61,42 @@ async fn logout_tokens_pass_every_check_or_none() {
             "{typ}"
         );
     }
+    let good = bench.provider.logout_token(json!({ "sub": "a" }));
+    let (header, rest) = good.split_once('.').expect("a JWS");
+    let header = URL_SAFE_NO_PAD.decode(header).expect("a header");
+    let twice = String::from_utf8_lossy(&header).replacen('{', r#"{"alg":"none","#, 1);
+    let twice = format!("{}.{rest}", URL_SAFE_NO_PAD.encode(twice));
+    assert!(
+        matches!(
+            bench.party.validate_logout_token(&twice, NOW).await,
+            Err(LogoutTokenError::Token(IdTokenError::Malformed))
+        ),
+        "a header that says alg twice is not read at all"
+    );
     let id_token = bench.exchange().await.expect("tokens").id_token;
     assert!(matches!(
         bench.party.validate_logout_token(&id_token, NOW).await,
         Err(LogoutTokenError::Type)
     ));
+}
+
+#[tokio::test]
+async fn keys_that_somebody_invents_make_no_storm_at_the_provider() {
+    let bench = bench();
+    bench.login().await.expect("the keys are known");
+    let (before, begun) = (bench.provider.calls(Endpoint::Jwks), Instant::now());
+    for number in 0..100 {
+        let header = json!({ "kid": format!("invented-{number}") });
+        let raw = bench
+            .provider
+            .logout_token_with_header(header, json!({ "sub": "a" }));
+        assert!(bench.party.validate_logout_token(&raw, NOW).await.is_err());
+    }
+    // Two in ten seconds, however slow the machine.
+    let allowed = 2 * (1 + begun.elapsed().as_secs() / 10);
+    let asked = bench.provider.calls(Endpoint::Jwks) - before;
+    assert!(
+        u64::try_from(asked).expect("a count") <= allowed,
+        "{asked} of {allowed}"
+    );
 }
