@@ -21,6 +21,11 @@ use crate::readiness::Readiness;
 /// Work on blocking threads is not waited for longer than this at the end.
 const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 
+/// A worker looks up this often. Whoever sets a timer for before the time a worker means to wake anyway makes it wake itself at
+/// once, by a system call for each timer, and deadlines of calls are such timers: with this, none is. Shorter than the
+/// deadlines, and long enough to cost nothing at rest.
+const LOOK_UP: Duration = Duration::from_millis(250);
+
 /// What a service gets to run with.
 #[derive(Clone)]
 pub struct Runtime {
@@ -111,6 +116,13 @@ impl<T> fmt::Debug for PerScheduler<T> {
     }
 }
 
+/// Never ends.
+async fn look_up() {
+    loop {
+        tokio::time::sleep(LOOK_UP).await;
+    }
+}
+
 /// The scheduler of a command, which works alone and ends with it.
 pub(crate) fn alone() -> io::Result<tokio::runtime::Runtime> {
     Builder::new_current_thread().enable_all().build()
@@ -137,7 +149,7 @@ impl Schedulers {
             let over = over.clone();
             let thread = std::thread::Builder::new().name(format!("worker-{number}"));
             threads.push(thread.spawn(move || {
-                worker.block_on(over.cancelled());
+                worker.block_on(over.run_until_cancelled(look_up()));
                 worker.shutdown_timeout(BLOCKING_GRACE);
             })?);
         }
