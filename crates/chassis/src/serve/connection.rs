@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::Peer;
+use super::gathering::Gathering;
 use super::progress::{Counted, Progress, abandoned, may_stop};
 use super::socket::Socket;
 use crate::tls::{PeerCertificate, ServerTls};
@@ -100,11 +101,14 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let progress = opened.progress.clone();
-    let stream = Counted::of(stream, progress.clone());
-    let asked = progress.clone();
+    let stream = Gathering::over(Counted::of(stream, progress.clone()));
+    let (asked, gathering) = (progress.clone(), stream.clone());
     let (peer, certificate) = (opened.peer, opened.certificate.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         asked.request_came(request.version());
+        if request.version() == Version::HTTP_2 {
+            gathering.begin();
+        }
         request.extensions_mut().insert(peer);
         if let Some(certificate) = &certificate {
             request.extensions_mut().insert(certificate.clone());
@@ -114,11 +118,11 @@ where
     let builder = protocols();
     let mut serving = pin!(
         builder
-            .serve_connection_with_upgrades(TokioIo::new(stream), service)
+            .serve_connection_with_upgrades(TokioIo::new(stream.clone()), service)
             .into_owned()
     );
     tokio::select! {
-        served = serving.as_mut() => return told(served),
+        served = stream.drive(serving.as_mut()) => return told(served),
         () = abandoned(&progress, HEADER_READ_TIMEOUT) => return,
         () = opened.draining.cancelled() => {}
         () = disbelieved => {
@@ -126,16 +130,16 @@ where
                 certificate.disbelieved.cancel();
             }
             serving.as_mut().graceful_shutdown();
-            let _ = tokio::time::timeout(DISBELIEVED_TIMEOUT, serving.as_mut()).await;
+            let _ = tokio::time::timeout(DISBELIEVED_TIMEOUT, stream.drive(serving.as_mut())).await;
             return;
         }
     }
     progress.end_with_next_answer();
     tokio::select! {
-        served = serving.as_mut() => return told(served),
+        served = stream.drive(serving.as_mut()) => return told(served),
         () = may_stop(&progress, FIRST_REQUEST_TIMEOUT, QUIET) => serving.as_mut().graceful_shutdown(),
     }
-    told(serving.await);
+    told(stream.drive(serving.as_mut()).await);
 }
 
 /// The router's answer, which over HTTP/1.1 says whether it is the connection's last: over HTTP/2 the connection says so.

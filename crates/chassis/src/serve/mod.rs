@@ -6,6 +6,7 @@
 
 mod closing;
 mod connection;
+mod gathering;
 mod progress;
 mod socket;
 
