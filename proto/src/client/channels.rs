@@ -3,9 +3,14 @@
 //! A connection is driven by the tokio runtime it was made on. A caller on another one would wake that runtime's thread
 //! for its request, and be woken by it for the answer: several times what the call itself costs.
 
+use std::net::SocketAddr;
+
 use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::service_fn;
+
+use super::gathering;
 
 /// Schedulers that are remembered: more than a process has, unless it makes and drops them all the time (tests do).
 const REMEMBERED_MAX: usize = 64;
@@ -14,14 +19,16 @@ const REMEMBERED_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Channels {
     endpoint: Endpoint,
+    address: SocketAddr,
     made: ArcSwap<Vec<(Id, Channel)>>,
 }
 
 impl Channels {
     /// Connects nowhere yet.
-    pub(super) fn new(endpoint: Endpoint) -> Self {
+    pub(super) fn new(endpoint: Endpoint, address: SocketAddr) -> Self {
         Self {
             endpoint,
+            address,
             made: ArcSwap::default(),
         }
     }
@@ -32,7 +39,9 @@ impl Channels {
         if let Some(channel) = find(&self.made.load(), here) {
             return channel;
         }
-        let channel = self.endpoint.connect_lazy();
+        let address = self.address;
+        let connector = service_fn(move |_: Uri| gathering::connect(address));
+        let channel = self.endpoint.connect_with_connector_lazy(connector);
         self.made.rcu(|made| {
             let mut made = Vec::clone(made);
             if find(&made, here).is_none() {

@@ -141,7 +141,6 @@ impl Target {
         let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))?
             .origin(self.origin.clone())
             .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
             .keep_alive_timeout(KEEPALIVE_TIMEOUT);
         if !self.secure {
@@ -176,7 +175,7 @@ impl Peer {
         match target.endpoint(address, tls) {
             Ok(endpoint) => Some(Arc::new(Self {
                 id: target.id(address),
-                channels: Channels::new(endpoint),
+                channels: Channels::new(endpoint, address),
                 epoch: Instant::now(),
                 resolve_soon: Arc::clone(resolve_soon),
                 left_out_until_ms: AtomicU64::new(0),

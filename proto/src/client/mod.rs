@@ -31,6 +31,7 @@ mod call;
 mod channels;
 mod endpoint;
 mod failure;
+mod gathering;
 mod pool;
 mod resolve;
 mod settings;
