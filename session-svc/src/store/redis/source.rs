@@ -10,6 +10,7 @@ use std::time::Duration;
 use deadpool_redis::redis::aio::{ConnectionLike, MultiplexedConnection};
 use deadpool_redis::redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
 use deadpool_redis::redis::cluster_async::ClusterConnection;
+use deadpool_redis::redis::io::tcp::TcpSettings;
 use deadpool_redis::redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use deadpool_redis::redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
@@ -159,7 +160,8 @@ fn make(settings: &RedisSettings) -> Result<Source, SetupError> {
         } => {
             let servers = sentinels.iter().map(|server| address(server, settings));
             let mut builder = SentinelClientBuilder::new(servers, master, SentinelServerType::Master)?
-                .set_client_to_redis_db(settings.database);
+                .set_client_to_redis_db(settings.database)
+                .set_client_to_redis_tcp_settings(undelayed());
             if let Some(user) = &settings.login.user {
                 builder = builder.set_client_to_redis_username(user);
             }
@@ -243,7 +245,14 @@ fn connection_info(server: &Address, settings: &RedisSettings) -> RedisResult<Co
     }
     Ok(address(server, settings)
         .into_connection_info()?
+        .set_tcp_settings(undelayed())
         .set_redis_settings(login))
+}
+
+/// Many calls share a connection: the kernel is not to keep one call's command until the answer to another's is there
+/// (RFC 9293, section 3.7.4), a round trip later.
+fn undelayed() -> TcpSettings {
+    TcpSettings::default().set_nodelay(true)
 }
 
 fn certificates(tls: &TlsSettings) -> Result<TlsCertificates, SetupError> {
