@@ -31,7 +31,7 @@ impl Access {
             return Err(BuildError::SymmetricSecret);
         }
         Ok(Self {
-            http: HttpClient::new(settings, &credentials.auth)?,
+            http: HttpClient::new(settings, &credentials)?,
             credentials,
             settings: Arc::clone(settings),
         })

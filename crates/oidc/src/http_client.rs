@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use url::{Url, form_urlencoded};
 
 use crate::client_auth::Proof;
-use crate::{BuildError, ClientAuth, ProviderError, ProviderSettings};
+use crate::{BuildError, ClientAuth, Credentials, ProviderError, ProviderSettings};
 
 /// More than any metadata, key set or token response needs.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -77,7 +77,7 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    pub(crate) fn new(settings: &ProviderSettings, auth: &ClientAuth) -> Result<Self, BuildError> {
+    pub(crate) fn new(settings: &ProviderSettings, credentials: &Credentials) -> Result<Self, BuildError> {
         let mut builder = reqwest::Client::builder()
             .timeout(settings.http_timeout)
             .connect_timeout(settings.http_timeout)
@@ -85,7 +85,7 @@ impl HttpClient {
             .pool_idle_timeout(POOL_IDLE)
             .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
             .no_proxy();
-        if let Some(proxy) = settings.proxy.clone() {
+        if let Some(proxy) = credentials.proxy.clone() {
             builder = builder.proxy(reqwest::Proxy::custom(move |url| proxy.for_url(url)));
         }
         if let Some(path) = &settings.ca_file {
@@ -99,7 +99,7 @@ impl HttpClient {
                 builder = builder.add_root_certificate(authority);
             }
         }
-        if let ClientAuth::TlsClientAuth { cert_file, key_file } = auth {
+        if let ClientAuth::TlsClientAuth { cert_file, key_file } = &credentials.auth {
             builder = builder.identity(identity(cert_file, key_file)?);
         }
         Ok(Self {

@@ -45,6 +45,14 @@ impl ForwardProxy {
         Ok(Self { url, direct })
     }
 
+    /// The same hosts reached without it, the proxy elsewhere or with another password.
+    ///
+    /// # Errors
+    /// As for [`ForwardProxy::new`].
+    pub fn moved(&self, url: &str) -> Result<Self, NoProxyUrl> {
+        Self::new(url, self.direct.clone())
+    }
+
     /// The proxy to reach this URL through; `None` for the straight way.
     pub(crate) fn for_url(&self, url: &Url) -> Option<Url> {
         let straight =

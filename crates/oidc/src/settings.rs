@@ -85,6 +85,7 @@ impl ProviderSettings {
             auth: self.client_auth.clone(),
             request_keys: self.request_keys.clone(),
             dpop_key: self.dpop_key.clone(),
+            proxy: self.proxy.clone(),
         }
     }
 
@@ -115,6 +116,8 @@ pub struct Credentials {
     pub request_keys: Option<ClientKeys>,
     /// Key that tokens are bound to.
     pub dpop_key: Option<DpopKey>,
+    /// The proxy, which may know this client by user and password.
+    pub proxy: Option<ForwardProxy>,
 }
 
 /// How the provider returns the authorization response.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use chassis::settings::Reader;
-use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, RelyingParty};
+use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, ForwardProxy, RelyingParty};
 use tokio::task::JoinHandle;
 
 use crate::credentials::{LEAST_SECRET_CHARS, dpop_key_from, key_files, key_from};
@@ -18,6 +18,7 @@ pub struct CredentialFiles {
     certificate: Option<PathBuf>,
     authorities: Option<PathBuf>,
     dpop_key: Option<PathBuf>,
+    proxy: Option<PathBuf>,
 }
 
 impl CredentialFiles {
@@ -29,6 +30,7 @@ impl CredentialFiles {
             certificate: reader.path("OIDC_CLIENT_CERT_FILE"),
             authorities: reader.path("OIDC_CA_FILE"),
             dpop_key: reader.path("OIDC_DPOP_KEY_FILE"),
+            proxy: reader.secret_file("HTTPS_PROXY"),
         }
     }
 }
@@ -40,6 +42,7 @@ pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()
         &files.certificate,
         &files.authorities,
         &files.dpop_key,
+        &files.proxy,
     ];
     let paths = single.into_iter().flatten().chain(&files.keys);
     let mut watches = Vec::new();
@@ -105,10 +108,15 @@ fn current(before: Credentials, files: &CredentialFiles) -> Result<Credentials, 
         })?),
         (before, _) => before,
     };
+    let proxy = match (before.proxy, &files.proxy) {
+        (Some(before), Some(path)) => Some(moved(&before, path)?),
+        (before, _) => before,
+    };
     Ok(Credentials {
         auth,
         request_keys,
         dpop_key,
+        proxy,
     })
 }
 
@@ -130,6 +138,16 @@ fn keys(files: &CredentialFiles) -> Result<ClientKeys, Unusable> {
         problem: NO_KEY,
     })?;
     Ok(ClientKeys::new(first, keys.collect()))
+}
+
+fn moved(proxy: &ForwardProxy, path: &Path) -> Result<ForwardProxy, Unusable> {
+    let bytes = chassis::files::read_bounded(path).unwrap_or_default();
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    proxy.moved(text.trim()).map_err(|_no_url| Unusable {
+        setting: "HTTPS_PROXY_FILE",
+        path: path.to_path_buf(),
+        problem: "holds no URL of a proxy such as http://user:password@proxy.example:3128",
+    })
 }
 
 fn secret(path: &Path) -> Result<ClientSecret, Unusable> {

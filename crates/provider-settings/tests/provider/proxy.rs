@@ -1,8 +1,10 @@
 //! Calls to the provider through a forward proxy, and proxies that misbehave.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use oidc::{Outage, ProviderError, RelyingParty};
+use provider_settings::follow;
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -180,6 +182,38 @@ fn whole(error: &ProviderError) -> String {
         cause = error.source();
     }
     text
+}
+
+#[tokio::test]
+async fn a_proxy_whose_file_changes_is_used_without_a_restart() {
+    let certificates = Certificates::make();
+    let provider = TlsProvider::called("provider.example", &certificates, None).await;
+    let forbids = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+    let (first, second) = (
+        Proxy::that(Does::Answers(forbids)).await,
+        Proxy::that(Does::Tunnels).await,
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("proxy");
+    std::fs::write(&file, &first.address).unwrap();
+    let (ca, path) = (certificates.text("ca.pem"), file.to_str().unwrap());
+    let settings = [
+        ("OIDC_ISSUER_URL", provider.issuer.as_str()),
+        ("OIDC_CLIENT_ID", CLIENT_ID),
+        ("OIDC_CLIENT_SECRET", CLIENT_SECRET),
+        ("OIDC_CA_FILE", &ca),
+        ("HTTPS_PROXY_FILE", path),
+    ];
+    let (party, files) = party(&settings).unwrap();
+    let _watches = follow(&party, files);
+    party.metadata().await.unwrap_err();
+    std::fs::write(&file, format!("{}\n", second.address)).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while party.metadata().await.is_err() {
+        assert!(Instant::now() < deadline, "the proxy it names now is not used");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!first.heads().is_empty() && !second.heads().is_empty());
 }
 
 #[test]
