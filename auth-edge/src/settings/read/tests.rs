@@ -214,3 +214,39 @@ fn login_parameters_can_be_switched_off() {
         ["prompt"]
     );
 }
+
+#[test]
+fn what_the_file_of_providers_says_has_to_fit_the_edge() {
+    use std::io::Write as _;
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let table = |id: &str, further: &str| {
+        format!(
+            "[[provider]]\nid = \"{id}\"\nissuer_url = \"https://{id}.example\"\nclient_id = \"edge\"\n\
+             client_auth_method = \"none\"\n{further}\n"
+        )
+    };
+    let further = "paths = [\"/a/*/b\"]\nhosts = [\"a.example\"]\ncallback_path = \"/api/auth/me\"";
+    let callback = "callback_path = \"/api/auth/callback/c\"";
+    let tables = [table("a", further), table("b", callback), table("c", "")].concat();
+    write!(file, "default = \"a\"\n{tables}").unwrap();
+    let source = Source::from_pairs(
+        &SERVICE,
+        &[
+            GOOD[0],
+            GOOD[1],
+            ("EDGE_COOKIE_DOMAIN", "example"),
+            ("OIDC_PROVIDERS", file.path().to_str().unwrap()),
+        ],
+    );
+    let mut reader = Reader::new(&source);
+    let settings = read(&mut reader);
+    let wrong = reader.finish(settings).unwrap_err().to_string();
+    for expected in [
+        "provider \"a\": path \"/a/*/b\"",
+        "provider \"a\": the callback \"/api/auth/me\"",
+        "provider \"c\": the callback \"/api/auth/callback/c\"",
+        "EDGE_COOKIE_DOMAIN (--cookie-domain): cannot be set with hosts",
+    ] {
+        assert!(wrong.contains(expected), "{expected}: {wrong}");
+    }
+}
