@@ -54,6 +54,19 @@ test('signing in again ends the session the browser had and gives a new name', a
   assert.equal(old.status, 204);
 });
 
+test('the tokens of a second sign-in in the same browser still work after the first one\'s session has ended', async () => {
+  const person = new Client();
+  await person.signIn(stack);
+  await person.signIn(stack);
+  const profiles = [];
+  // Long enough for anything the service does in the background about the first.
+  await until(15_000, async () => {
+    profiles.push((await person.me(stack, '/api/auth/me?refetch=true')).status);
+    return profiles.length === 20;
+  }, () => `${profiles}`);
+  assert.deepEqual([...new Set(profiles)], [200]);
+});
+
 test('without a session me is 204 without a body and 401 is word for word', async () => {
   const stranger = new Client();
   const me = await stranger.me(stack);

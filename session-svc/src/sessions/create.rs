@@ -104,7 +104,7 @@ impl Sessions {
             .map(SessionId::handle)
             .filter(|old| *old != session.handle)
         {
-            self.end_handle(replaced, "replaced").await?;
+            self.end_replaced(replaced, &session).await?;
         }
         self.keep_limit(&session).await?;
         Ok(Created { id, session })

@@ -143,6 +143,42 @@ impl Sessions {
         handle: Handle,
         cause: &str,
     ) -> Result<Option<Session>, SessionsError> {
+        let ended = self.remove_handle(handle, cause).await?;
+        if let Some(session) = &ended {
+            // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
+            let outlives = cause == BACK_CHANNEL
+                && session
+                    .tokens
+                    .scope
+                    .text()
+                    .split(' ')
+                    .any(|scope| scope == "offline_access");
+            if !outlives {
+                self.take_back(session);
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Ends the session that this new one takes the place of. Its refresh token is taken back only if it was somebody else's:
+    /// with it providers take back the whole grant (RFC 7009, section 2.1), which a person who signs in again in the same
+    /// browser may share with the session before.
+    pub(super) async fn end_replaced(&self, handle: Handle, by: &Session) -> Result<(), SessionsError> {
+        if let Some(old) = self.remove_handle(handle, "replaced").await?
+            && (&old.issuer, &old.subject) != (&by.issuer, &by.subject)
+        {
+            self.take_back(&old);
+        }
+        Ok(())
+    }
+
+    fn take_back(&self, session: &Session) {
+        if let Some(refresh_token) = session.tokens.refresh.clone() {
+            self.renew.revoke_later(&session.issuer, refresh_token);
+        }
+    }
+
+    async fn remove_handle(&self, handle: Handle, cause: &str) -> Result<Option<Session>, SessionsError> {
         match self.keeper.load(handle).await {
             Ok(session) => self.keeper.mark_young(&session).await?,
             // Removed below all the same: an unreadable record must not outlive the wish to end it.
@@ -150,20 +186,7 @@ impl Sessions {
             Err(error) => return Err(error),
         }
         match self.keeper.remove(handle, cause).await? {
-            Removed::Session(session) => {
-                // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
-                let outlives = cause == BACK_CHANNEL
-                    && session
-                        .tokens
-                        .scope
-                        .text()
-                        .split(' ')
-                        .any(|scope| scope == "offline_access");
-                if let Some(refresh_token) = session.tokens.refresh.clone().filter(|_| !outlives) {
-                    self.renew.revoke_later(&session.issuer, refresh_token);
-                }
-                Ok(Some(*session))
-            }
+            Removed::Session(session) => Ok(Some(*session)),
             Removed::Expired | Removed::Unreadable | Removed::Nothing => Ok(None),
         }
     }
