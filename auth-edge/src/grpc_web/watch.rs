@@ -55,12 +55,23 @@ pub(super) async fn stream(
         ..Default::default()
     };
     let mut items = edge.sessions.client().watch(request).boxed();
-    let first = match items.next().await {
-        Some(WatchItem::Lost(error)) => return Err(error),
-        other => other,
+    let mut told = Vec::new();
+    while !matches!(told.last(), Some(WatchItem::Event(_))) {
+        match items.next().await {
+            Some(WatchItem::Lost(error)) => return Err(error),
+            Some(item) => told.push(item),
+            None => return Err(unheard()),
+        }
+    }
+    // From the first moment on the page can come back for what it missed; but not past what it has not been told yet.
+    let resume_token = match told.as_slice() {
+        [WatchItem::Connected, WatchItem::Event(beat)] if beat.kind() == Kind::Heartbeat => {
+            beat.resume_token.clone()
+        }
+        _ => resume_token,
     };
     let watch = Watch {
-        items: stream::iter(first).chain(items).boxed(),
+        items: stream::iter(told).chain(items).boxed(),
         beat: interval_at(Instant::now() + BEAT, BEAT),
         edge: edge.clone(),
         own: mine.handle.clone(),

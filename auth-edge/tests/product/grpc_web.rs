@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use prost::Message as _;
 use reqwest::Method;
+use session_proto::v1::{SessionEvent, WatchMySessionRequest, session_event};
 
 use crate::support::{Answer, Browser, Stack};
 
@@ -93,31 +95,36 @@ async fn without_a_session_every_call_says_so() {
     assert_eq!(answer.header("cache-control"), "no-store");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_watch_goes_on_when_the_session_service_was_away_for_a_moment() {
-    let stack = Stack::start().await;
-    let (name, value) = stack.session_cookie().await;
+/// Opens the page's stream with a session cookie, after `resume_token` if there is one.
+async fn watch(stack: &Stack, cookie: &str, resume_token: &str) -> reqwest::Response {
     let url = format!(
         "http://{}/session.v1.BrowserSessionService/WatchMySession",
         stack.address()
     );
+    let request = WatchMySessionRequest {
+        resume_token: resume_token.to_owned(),
+    };
+    let message = request.encode_to_vec();
+    let mut body = vec![0];
+    body.extend_from_slice(&u32::try_from(message.len()).unwrap().to_be_bytes());
+    body.extend_from_slice(&message);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let mut answer = client
+    let answer = client
         .post(url)
         .header("content-type", "application/grpc-web+proto")
-        .header("cookie", format!("{name}={value}"))
+        .header("cookie", cookie)
         .header("x-csrf", "1")
         .header("sec-fetch-site", "same-origin")
-        .body(EMPTY)
+        .body(body)
         .send()
         .await
         .unwrap();
     assert_eq!(answer.status(), 200);
-    answer.chunk().await.unwrap().expect("the first beat");
-    stack.sessions.stop().await;
-    stack.sessions.start_again().await;
-    // The same person signs in elsewhere.
-    stack.session_cookie().await;
+    answer
+}
+
+/// Reads on until the stream has told of a session of this person.
+async fn told_of_a_session(answer: &mut reqwest::Response) {
     let mut told = String::new();
     while !told.contains("person-1") {
         let chunk = tokio::time::timeout(Duration::from_secs(60), answer.chunk()).await;
@@ -128,4 +135,32 @@ async fn a_watch_goes_on_when_the_session_service_was_away_for_a_moment() {
         told.push_str(&String::from_utf8_lossy(&chunk));
         assert!(!told.contains("grpc-status"), "it has ended: {told:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_was_cut_off_at_once_comes_back_for_what_it_missed() {
+    let stack = Stack::start().await;
+    let (name, value) = stack.session_cookie().await;
+    let cookie = format!("{name}={value}");
+    let mut first = watch(&stack, &cookie, "").await;
+    let beat = first.chunk().await.unwrap().expect("the first beat");
+    let length = u32::from_be_bytes(beat[1..5].try_into().unwrap());
+    let beat = SessionEvent::decode(&beat[5..][..usize::try_from(length).unwrap()]).unwrap();
+    assert_eq!(beat.kind(), session_event::Kind::Heartbeat);
+    drop(first);
+    stack.session_cookie().await;
+    told_of_a_session(&mut watch(&stack, &cookie, &beat.resume_token).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_goes_on_when_the_session_service_was_away_for_a_moment() {
+    let stack = Stack::start().await;
+    let (name, value) = stack.session_cookie().await;
+    let mut answer = watch(&stack, &format!("{name}={value}"), "").await;
+    answer.chunk().await.unwrap().expect("the first beat");
+    stack.sessions.stop().await;
+    stack.sessions.start_again().await;
+    // The same person signs in elsewhere.
+    stack.session_cookie().await;
+    told_of_a_session(&mut answer).await;
 }
