@@ -70,14 +70,14 @@ impl Workers {
 }
 
 /// A value for each scheduler, made when it is first asked for there: connections that stay with the scheduler that uses
-/// them wake no other one. Schedulers beyond the first 128 get one they do not share and that is not kept.
+/// them wake no other one. Those of the newest [`SCHEDULERS_MAX`] schedulers are kept.
 pub struct PerScheduler<T> {
     make: Box<dyn Fn() -> T + Send + Sync>,
     made: ArcSwap<Vec<(Id, Arc<T>)>>,
 }
 
-/// Schedulers of a process are about as many as its cores.
-const SCHEDULERS_MAX: usize = 128;
+/// Schedulers of a process are about as many as its cores; more than this are not expected.
+pub const SCHEDULERS_MAX: usize = 128;
 
 impl<T> PerScheduler<T> {
     /// Makes nothing yet.
@@ -101,8 +101,9 @@ impl<T> PerScheduler<T> {
         let value = Arc::new((self.make)());
         self.made.rcu(|made| {
             let mut made = Vec::clone(made);
-            if made.len() < SCHEDULERS_MAX && find(&made).is_none() {
-                made.push((here, Arc::clone(&value)));
+            if find(&made).is_none() {
+                made.truncate(SCHEDULERS_MAX - 1);
+                made.insert(0, (here, Arc::clone(&value)));
             }
             made
         });

@@ -10,26 +10,22 @@
 //!   that settings that do not work yet break nothing that does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
+use chassis::runtime::PerScheduler;
 use chassis::secret::Reloading;
 use deadpool_redis::redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use deadpool_redis::redis::{
     Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind, Value,
 };
 use futures_util::FutureExt as _;
-use tokio::runtime::{Handle, Id};
 use tokio::sync::Mutex;
 
 use crate::store::url::RedisSettings;
 
 use super::nodes::Node;
 use super::source::{SetupError, Source, Wire};
-
-/// Connections held at most: one for each scheduler of the process, which are about as many as it has cores.
-pub(super) const LANES_MAX: usize = 128;
 
 /// Longest wait for everything one call does, connecting again included.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
@@ -61,7 +57,7 @@ pub(super) struct Connections {
     source: Reloading<Source>,
     /// How often the settings changed.
     generation: AtomicUsize,
-    lanes: ArcSwap<Vec<(Id, Arc<Lane>)>>,
+    lanes: PerScheduler<Lane>,
     made: AtomicUsize,
 }
 
@@ -71,7 +67,7 @@ impl Connections {
         Ok(Self {
             source: Reloading::new(Source::new(settings)?),
             generation: AtomicUsize::new(0),
-            lanes: ArcSwap::default(),
+            lanes: PerScheduler::new(Lane::default),
             made: AtomicUsize::new(0),
         })
     }
@@ -124,7 +120,7 @@ impl Connections {
     }
 
     async fn on_lane<T>(&self, send: impl AsyncFnOnce(&mut Wire) -> RedisResult<T>) -> RedisResult<T> {
-        let lane = self.lane();
+        let lane = self.lanes.here();
         let (mut wire, number) = match lane.wire() {
             Some(found) if found.generation == self.generation.load(Ordering::Acquire) => found.shared(),
             Some(found) => self.renew(&lane, found.shared()).await,
@@ -137,24 +133,6 @@ impl Connections {
             lane.let_go(number);
         }
         answer
-    }
-
-    /// The connection of the scheduler this is called on.
-    fn lane(&self) -> Arc<Lane> {
-        let here = Handle::current().id();
-        if let Some(lane) = find(&self.lanes.load(), here) {
-            return lane;
-        }
-        let lane = Arc::<Lane>::default();
-        self.lanes.rcu(|lanes| {
-            let mut lanes = Vec::clone(lanes);
-            if find(&lanes, here).is_none() {
-                lanes.truncate(LANES_MAX - 1);
-                lanes.insert(0, (here, Arc::clone(&lane)));
-            }
-            lanes
-        });
-        find(&self.lanes.load(), here).unwrap_or(lane)
     }
 
     async fn connect(&self, lane: &Lane) -> RedisResult<(Wire, usize)> {
@@ -221,11 +199,6 @@ impl Connections {
         let source = self.source.load();
         bounded(source.apart(answer_timeout).boxed()).await
     }
-}
-
-fn find(lanes: &[(Id, Arc<Lane>)], wanted: Id) -> Option<Arc<Lane>> {
-    let found = lanes.iter().find(|(id, _)| *id == wanted);
-    found.map(|(_, lane)| Arc::clone(lane))
 }
 
 /// A connection found in use.

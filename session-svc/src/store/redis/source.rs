@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chassis::runtime::SCHEDULERS_MAX;
 use deadpool_redis::redis::aio::{ConnectionLike, MultiplexedConnection};
 use deadpool_redis::redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
 use deadpool_redis::redis::cluster_async::ClusterConnection;
@@ -22,7 +23,7 @@ use tokio::sync::Mutex;
 
 use crate::store::url::{Address, Login, RedisSettings, TlsSettings, Topology};
 
-use super::connections::{CALL_TIMEOUT, LANES_MAX};
+use super::connections::CALL_TIMEOUT;
 
 /// Longest wait for a connection, TLS and authentication included.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -214,7 +215,7 @@ fn single(
         recycle: Some(CONNECT_TIMEOUT),
     };
     let pool = Pool::builder(manager)
-        .max_size(LANES_MAX)
+        .max_size(SCHEDULERS_MAX)
         .timeouts(timeouts)
         .runtime(Runtime::Tokio1)
         .build()?;
