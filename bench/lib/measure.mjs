@@ -55,7 +55,7 @@ export async function saturate({ url, headers = {}, pids, seconds, connections =
     micros: each.reduce((sum, value) => sum + value, 0),
     by: Object.fromEntries(pids.map(([name], at) => [name, each[at]])),
     perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)[1]),
-    p99: milliseconds(/99%\s+(\S+)/.exec(stdout)[1]),
+    p99: milliseconds(/^\s*99%\s+(\S+)/m.exec(stdout)[1]), // a line of its own: other figures may end in 99% too
   };
 }
 
