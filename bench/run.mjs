@@ -2,6 +2,7 @@
 //
 //   node bench/run.mjs                              everything
 //   node bench/run.mjs --only session_check,ending  some lines
+//   node bench/run.mjs --only peers                  us beside others that keep sessions
 //   node bench/run.mjs --rounds 5 --seconds 5 --sessions 1000000
 //
 // The figure steered by is CPU time a request, user and system, over every process that serves it; the load generator is not
@@ -18,13 +19,14 @@ import { draining } from './lines/draining.mjs';
 import { ending } from './lines/ending.mjs';
 import { getSession } from './lines/get_session.mjs';
 import { growth } from './lines/growth.mjs';
+import { peers } from './lines/peers.mjs';
 import { proxying } from './lines/proxying.mjs';
 import { refresh } from './lines/refresh.mjs';
 import { sessionCheck } from './lines/session_check.mjs';
 import { signIn } from './lines/sign_in.mjs';
 import { starting } from './lines/starting.mjs';
 
-const LINES = { session_check: sessionCheck, proxying, sign_in: signIn, get_session: getSession, refresh, ending, draining, growth, starting };
+const LINES = { session_check: sessionCheck, proxying, sign_in: signIn, get_session: getSession, refresh, ending, draining, growth, starting, peers };
 const RECORDED = join(ROOT, 'bench/recorded.json');
 
 const { values } = parseArgs({
@@ -55,7 +57,7 @@ async function measure(name) {
 function report(rows) {
   const machine = `${cpus().length} × ${cpus()[0].model.trim()}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Linux, node ${process.versions.node}`;
   const recorded = existsSync(RECORDED) ? JSON.parse(readFileSync(RECORDED, 'utf8')) : {};
-  const against = ({ id, median }) => (recorded[id] ? `${(median / recorded[id]).toFixed(2)} ×` : '');
+  const against = ({ id, median }) => (recorded[id] && median ? `${(median / recorded[id]).toFixed(2)} ×` : '');
   const table = rows.map((row) => `| ${row.id} | ${row.work} | ${row.unit} | ${row.goal} | ${row.text} | ${against(row)} | ${row.detail} |`);
   const text = [
     '# Benchmark', '',
@@ -66,7 +68,7 @@ function report(rows) {
   const folder = join(resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target'), 'bench');
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'report.md'), text);
-  const figures = Object.fromEntries(rows.map(({ id, median }) => [id, Number(median.toPrecision(4))]));
+  const figures = Object.fromEntries(rows.filter(({ median }) => median !== undefined).map(({ id, median }) => [id, Number(median.toPrecision(4))]));
   writeFileSync(join(folder, 'report.json'), `${JSON.stringify({ machine, rounds, seconds, rows }, null, 2)}\n`);
   if (values.record) writeFileSync(RECORDED, `${JSON.stringify({ ...recorded, ...figures }, null, 2)}\n`);
   say(`\n${text}\nwritten to ${join(folder, 'report.md')}`);

@@ -3,11 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { buildWeb, checkTools, installPackages, Problem, run } from '../../dev/lib/build.mjs';
+import { buildWeb, checkTools, installPackages, run } from '../../dev/lib/build.mjs';
 import { Child } from '../../dev/lib/child.mjs';
 import { freePort, probe, until } from '../../dev/lib/net.mjs';
 import { binary, startStack } from '../../dev/stack.mjs';
 import { Client } from '../../dev/tests/product/client.mjs';
+import { preparePeers } from '../peers/list.mjs';
+import { installDebian } from './debian.mjs';
 
 const TARGET = 'x86_64-unknown-linux-gnu';
 
@@ -20,11 +22,8 @@ const TOOLS = { wrk: 'wrk', h2load: 'nghttp2-client', 'redis-server': 'redis-ser
 export async function prepare(say, chosen) {
   checkTools();
   const missing = Object.entries(TOOLS).filter(([command]) => spawnSync('which', [command]).status !== 0).map(([, name]) => name);
-  if (missing.length > 0) {
-    if (process.getuid?.() !== 0) throw new Problem(`make bench needs these Debian packages: apt-get install ${missing.join(' ')}`);
-    say(`installing ${missing.join(' ')}`);
-    await run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...missing], { quiet: true, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
-  }
+  if (missing.length > 0) await installDebian(missing, say);
+  if (chosen.includes('peers')) await preparePeers(say);
   await installPackages('dev/idp', say);
   await installPackages('web', say);
   await buildWeb(say);
