@@ -22,6 +22,22 @@ pub const BASE_PATH: &str = "/api/auth";
 /// Where the edge publishes what machines look for (RFC 8615).
 const WELL_KNOWN_PATH: &str = "/.well-known/vestibule";
 
+/// Routes that stay where they are, whatever the settings say.
+const FIXED: [&str; 9] = [
+    BASE_PATH,
+    logout::PATH,
+    "/api/auth/me",
+    "/api/auth/401",
+    "/api/auth/status",
+    "/api/auth/access-token",
+    "/api/auth/backchannel-logout",
+    "/api/auth/frontchannel-logout",
+    "/api/auth/check",
+];
+
+/// Below these everything is taken.
+const TAKEN_BELOW: [&str; 3] = [WELL_KNOWN_PATH, grpc_web::PREFIX, analytics::PREFIX];
+
 /// The edge as a router.
 pub fn router(edge: Edge) -> Router {
     let settings = &edge.settings;
@@ -113,9 +129,19 @@ async fn not_found() -> Failure {
 /// answers 404 to it instead of passing on to an upstream what looks like ours.
 #[must_use]
 pub fn is_reserved(path: &str) -> bool {
+    lies_below(&[BASE_PATH, WELL_KNOWN_PATH], path)
+}
+
+/// Whether a path belongs to a route that no setting moves, switched on or not: nothing else can be put there.
+#[must_use]
+pub fn is_fixed(path: &str) -> bool {
+    FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(path)) || lies_below(&TAKEN_BELOW, path)
+}
+
+fn lies_below(bases: &[&str], path: &str) -> bool {
     let path = path.to_ascii_lowercase();
-    [BASE_PATH, WELL_KNOWN_PATH].iter().any(|base| {
-        path.strip_prefix(base)
+    bases.iter().any(|base| {
+        path.strip_prefix(&base.to_ascii_lowercase())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }

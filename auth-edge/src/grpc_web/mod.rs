@@ -22,6 +22,9 @@ use self::service::Browser;
 use crate::edge::Edge;
 use crate::protect::csrf;
 
+/// Below it lie the calls of the service.
+pub const PREFIX: &str = "/session.v1.BrowserSessionService";
+
 /// Requests carry a handle at most; anything larger is not from our pages.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
 

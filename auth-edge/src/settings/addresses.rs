@@ -4,6 +4,7 @@ use chassis::settings::Reader;
 use url::Url;
 
 use crate::return_to::ReturnTo;
+use crate::sign_in::logout;
 
 /// What reading goes on with after the mistake has been noted.
 fn placeholder_url() -> Url {
@@ -42,11 +43,17 @@ pub(super) fn is_localhost(url: &Url) -> bool {
     }
 }
 
-pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url) -> Url {
+pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url, callback_path: &str) -> Url {
     let Some(text) = reader.optional_text("EDGE_POST_LOGOUT_REDIRECT") else {
         return base.clone();
     };
     if let Some(own) = ReturnTo::parse(base, &text) {
+        if [logout::PATH, callback_path].contains(&own.url().path()) {
+            reader.wrong(
+                "EDGE_POST_LOGOUT_REDIRECT",
+                "must be a page to land on, neither the sign-out nor the callback route",
+            );
+        }
         return own.url().clone();
     }
     match Url::parse(&text).ok().filter(is_web) {

@@ -16,6 +16,7 @@ use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
 use crate::analytics;
 use crate::protect::forwarded::TrustedProxies;
+use crate::routes::is_fixed;
 use crate::sign_in::wishes::ALLOWED_PARAMETERS;
 
 /// Longest transaction: the cookie's state must not become a way to keep something for long.
@@ -52,10 +53,10 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         upstreams: upstreams(reader),
         protection: protection(reader),
         cookie: cookie(reader, secure),
+        post_logout_redirect: post_logout_redirect(reader, &base_url, &callback_path),
         login_path,
         callback_path,
         login_parameters: login_parameters(reader),
-        post_logout_redirect: post_logout_redirect(reader, &base_url),
         logout_return_to_allowed: allowed(reader),
         provider_logout: choice(
             reader,
@@ -120,6 +121,8 @@ fn auth_path(reader: &mut Reader, name: &str) -> String {
     let path = reader.required_text(name);
     if !is_plain_path(&path) {
         reader.wrong(name, "must be a plain path such as /api/auth/login");
+    } else if is_fixed(&path) {
+        reader.wrong(name, format!("{path:?} is another route of ours"));
     }
     path
 }

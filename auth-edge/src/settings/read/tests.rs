@@ -216,6 +216,48 @@ fn login_parameters_can_be_switched_off() {
 }
 
 #[test]
+fn no_path_of_a_setting_takes_the_place_of_another_route() {
+    for path in [
+        "/api/auth",
+        "/api/auth/logout",
+        "/api/auth/me",
+        "/api/auth/Me",
+        "/api/auth/401",
+        "/api/auth/status",
+        "/api/auth/access-token",
+        "/api/auth/backchannel-logout",
+        "/api/auth/frontchannel-logout",
+        "/api/auth/check",
+        "/.well-known/vestibule/jwks.json",
+        "/.well-known/vestibule/client-jwks.json",
+        "/session.v1.BrowserSessionService/GetCurrentSession",
+        "/ingest/e",
+    ] {
+        for name in ["EDGE_LOGIN_PATH", "EDGE_CALLBACK_PATH"] {
+            let wrong = result(&[(name, path)]).map(|_| ()).unwrap_err();
+            assert!(wrong.contains(name) && wrong.contains(path), "{path}: {wrong}");
+        }
+    }
+    for landing in [
+        "/api/auth/logout",
+        "/api/auth/logout?returnTo=/a",
+        "https://app.example/api/auth/callback",
+    ] {
+        let wrong = result(&[("EDGE_POST_LOGOUT_REDIRECT", landing)]).map(|_| ());
+        assert!(
+            wrong.unwrap_err().contains("EDGE_POST_LOGOUT_REDIRECT"),
+            "{landing}"
+        );
+    }
+    let free = [
+        ("EDGE_LOGIN_PATH", "/sign-in"),
+        ("EDGE_CALLBACK_PATH", "/api/auth/login"),
+        ("EDGE_POST_LOGOUT_REDIRECT", "/sign-in"),
+    ];
+    result(&free).unwrap();
+}
+
+#[test]
 fn what_the_file_of_providers_says_has_to_fit_the_edge() {
     use std::io::Write as _;
     let mut file = tempfile::NamedTempFile::new().unwrap();
