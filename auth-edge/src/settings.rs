@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chassis::files::Snapshot;
 use chassis::secret::Secret;
 use ipnet::IpNet;
 use provider_settings::{Provider, Providers};
@@ -62,8 +63,8 @@ pub struct EdgeSettings {
     pub base_url: Url,
     /// Secrets: the first signs and seals, all verify.
     pub secrets: Vec<Secret<String>>,
-    /// The file the secrets came from, to follow its changes.
-    pub secrets_file: Option<PathBuf>,
+    /// The file the secrets came from as it was then, to follow its changes.
+    pub secrets_file: Option<Snapshot>,
     /// Addresses of the session service.
     pub session_service: Vec<String>,
     /// Authority that the session service's certificate has to come from.

@@ -3,11 +3,11 @@
 //! Invariants: nothing here waits for the provider or the session service, so that the edge starts when they are down;
 //! readiness waits for the first answer of the session service and never goes back because of a later outage.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::Clock;
+use chassis::files::Snapshot;
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
@@ -108,8 +108,8 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
 /// What keeps it from starting.
 pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry) -> Result<Edge, StartError> {
     let keys = Keys::new(&settings.secrets);
-    if let Some(path) = &settings.secrets_file {
-        follow_secrets(&keys, path.clone());
+    if let Some(file) = &settings.secrets_file {
+        follow_secrets(&keys, file.clone());
     }
     let routes = Reloading::new(settings.routes.clone());
     if let Some(path) = &settings.routes_file {
@@ -154,9 +154,9 @@ fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
     Some(Assertions::new(keys, issuer, &given.claims))
 }
 
-fn follow_secrets(keys: &Keys, path: PathBuf) {
+fn follow_secrets(keys: &Keys, file: Snapshot) {
     let keys = keys.clone();
-    let _watch = chassis::files::watch(path, move |content| {
+    let _watch = file.watch(move |content| {
         let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();
         if secrets_are_usable(&secrets) {
             keys.replace(&secrets);

@@ -42,7 +42,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         ext_authz_listen: reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN"),
         tls: pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
         secrets: secrets(reader),
-        secrets_file: reader.secret_file("EDGE_SECRET"),
+        secrets_file: reader.secret_snapshot("EDGE_SECRET"),
         session_service: session_service(reader),
         session_service_ca: file(reader, "EDGE_SESSION_SVC_CA_FILE"),
         session_service_identity: pair(reader, "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"),

@@ -17,19 +17,54 @@ pub const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The largest file read at all: settings, key rings and certificate chains are far below 1 MiB.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Calls `on_change` with the new content whenever the file's content changes; what it holds now counts as known.
-/// Needs a tokio runtime; ends with it or when the handle is aborted.
-pub fn watch<F>(path: impl Into<PathBuf>, mut on_change: F) -> JoinHandle<()>
-where
-    F: FnMut(&[u8]) + Send + 'static,
-{
-    let path = path.into();
-    let known = read_bounded(&path).ok().map(|content| vec![content]);
-    watch_from(known, POLL_INTERVAL, vec![path], move |contents| {
-        if let Some(content) = contents.first() {
-            on_change(content);
-        }
-    })
+/// A file as it was at one moment: tells whether it has changed since, without keeping what it held.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    path: PathBuf,
+    hasher: RandomState,
+    seen: Option<u64>,
+}
+
+impl Snapshot {
+    /// The file as it is now; one that cannot be read has changed as soon as it can.
+    #[must_use]
+    pub fn take(path: PathBuf) -> Self {
+        let content = read_bounded(&path).ok();
+        Self::of(path, content.as_deref())
+    }
+
+    /// The file as it was when `content` was read from it.
+    #[must_use]
+    pub fn of(path: PathBuf, content: Option<&[u8]>) -> Self {
+        let hasher = RandomState::new();
+        let seen = content.map(|content| hasher.hash_one([content]));
+        Self { path, hasher, seen }
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Calls `on_change` with the new content whenever the file's content changes, also if it has changed already. Needs a tokio
+    /// runtime; ends with it or when the handle is aborted.
+    pub fn watch<F>(self, mut on_change: F) -> JoinHandle<()>
+    where
+        F: FnMut(&[u8]) + Send + 'static,
+    {
+        look(
+            self.hasher,
+            self.seen,
+            POLL_INTERVAL,
+            vec![self.path],
+            move |contents| {
+                if let Some(content) = contents.first() {
+                    on_change(content);
+                }
+            },
+        )
+    }
 }
 
 /// Watches several files as one value, every `every`, starting from `known` content (`None` makes the first look a
@@ -38,13 +73,26 @@ pub fn watch_from<F>(
     known: Option<Vec<Vec<u8>>>,
     every: Duration,
     paths: Vec<PathBuf>,
-    mut on_change: F,
+    on_change: F,
 ) -> JoinHandle<()>
 where
     F: FnMut(&[Vec<u8>]) + Send + 'static,
 {
     let hasher = RandomState::new();
-    let mut known = known.map(|contents| hasher.hash_one(contents));
+    let known = known.map(|contents| hasher.hash_one(contents));
+    look(hasher, known, every, paths, on_change)
+}
+
+fn look<F>(
+    hasher: RandomState,
+    mut known: Option<u64>,
+    every: Duration,
+    paths: Vec<PathBuf>,
+    mut on_change: F,
+) -> JoinHandle<()>
+where
+    F: FnMut(&[Vec<u8>]) + Send + 'static,
+{
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use chassis::files::Snapshot;
 use chassis::secret::Reloading;
 
 const SOON: Duration = Duration::from_millis(10);
@@ -67,4 +68,30 @@ async fn a_swapped_symbolic_link_is_followed_as_kubernetes_swaps_it() {
     std::os::unix::fs::symlink("v2", at("new")).unwrap();
     std::fs::rename(at("new"), at("..data")).unwrap();
     until("the second version", || *value.load() == 2).await;
+}
+
+#[tokio::test]
+async fn what_changed_before_anybody_watched_is_told_and_what_did_not_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let told: Arc<[AtomicUsize; 3]> = Arc::default();
+    let snapshots = ["same", "changed", "appeared"].map(|name| {
+        let path = directory.path().join(name);
+        if name != "appeared" {
+            std::fs::write(&path, "1").unwrap();
+        }
+        Snapshot::take(path)
+    });
+    for name in ["changed", "appeared"] {
+        std::fs::write(directory.path().join(name), "2").unwrap();
+    }
+    for (at, snapshot) in snapshots.into_iter().enumerate() {
+        let told = Arc::clone(&told);
+        snapshot.watch(move |content| {
+            assert_eq!(content, b"2");
+            told[at].fetch_add(1, Ordering::SeqCst);
+        });
+    }
+    let counts = || [0, 1, 2].map(|at: usize| told[at].load(Ordering::SeqCst));
+    until("both are told", || counts()[1..] == [1, 1]).await;
+    assert_eq!(counts()[0], 0);
 }

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use chassis::files::Snapshot;
 use chassis::settings::Reader;
 use oidc::{ClientAuth, ClientKeys, ClientSecret, Credentials, ForwardProxy, RelyingParty};
 use tokio::task::JoinHandle;
@@ -15,40 +16,48 @@ use crate::credentials::{LEAST_SECRET_CHARS, dpop_key_from, key_files, key_from}
 pub struct CredentialFiles {
     secret: Option<PathBuf>,
     keys: Vec<PathBuf>,
-    certificate: Option<PathBuf>,
-    authorities: Option<PathBuf>,
     dpop_key: Option<PathBuf>,
     proxy: Option<PathBuf>,
+    /// All of them as they were before the settings were read.
+    snapshots: Vec<Snapshot>,
 }
 
 impl CredentialFiles {
-    /// Reads which files there are.
+    /// Reads which files there are: before what they hold is, so that no change in between is missed.
     pub fn read(reader: &mut Reader<'_>) -> Self {
-        Self {
-            secret: reader.secret_file("OIDC_CLIENT_SECRET"),
-            keys: key_files(reader),
-            certificate: reader.path("OIDC_CLIENT_CERT_FILE"),
-            authorities: reader.path("OIDC_CA_FILE"),
-            dpop_key: reader.path("OIDC_DPOP_KEY_FILE"),
-            proxy: reader.secret_file("HTTPS_PROXY"),
-        }
+        let (keys, dpop_key) = (key_files(reader), reader.path("OIDC_DPOP_KEY_FILE"));
+        let certificate = reader.path("OIDC_CLIENT_CERT_FILE");
+        let authorities = reader.path("OIDC_CA_FILE");
+        let plain = [&certificate, &authorities, &dpop_key];
+        let plain = plain.into_iter().flatten().chain(&keys).cloned();
+        let mut snapshots: Vec<Snapshot> = plain.map(Snapshot::take).collect();
+        let secret = reader.secret_snapshot("OIDC_CLIENT_SECRET");
+        snapshots.extend(secret.clone());
+        let mut files = Self {
+            secret: secret.map(|file| file.path().to_owned()),
+            keys,
+            dpop_key,
+            proxy: None,
+            snapshots,
+        };
+        files.read_proxy(reader);
+        files
+    }
+
+    /// Reads where the way out is written, which several providers share.
+    pub(crate) fn read_proxy(&mut self, reader: &mut Reader<'_>) {
+        let proxy = reader.secret_snapshot("HTTPS_PROXY");
+        self.proxy = proxy.as_ref().map(|file| file.path().to_owned());
+        self.snapshots.extend(proxy);
     }
 }
 
-/// Watches the files and hands changed credentials to `party`. Needs a tokio runtime; ends with it.
+/// Watches the files and hands to `party` what has changed since the settings were read. Needs a tokio runtime; ends with it.
 pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()>> {
-    let single = [
-        &files.secret,
-        &files.certificate,
-        &files.authorities,
-        &files.dpop_key,
-        &files.proxy,
-    ];
-    let paths = single.into_iter().flatten().chain(&files.keys);
     let mut watches = Vec::new();
-    for path in paths {
+    for snapshot in files.snapshots.clone() {
         let (party, files) = (party.clone(), files.clone());
-        watches.push(chassis::files::watch(path, move |_| take_over(&party, &files)));
+        watches.push(snapshot.watch(move |_| take_over(&party, &files)));
     }
     watches
 }

@@ -19,7 +19,8 @@ const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
 /// Reads all `OIDC_…` settings; mistakes are recorded with the reader and a harmless value stands in.
 pub fn read(reader: &mut Reader<'_>) -> Providers {
     let Some(path) = reader.path(PROVIDERS) else {
-        return Providers::only(one(reader), CredentialFiles::read(reader));
+        let files = CredentialFiles::read(reader);
+        return Providers::only(one(reader), files);
     };
     for setting in TOPIC.settings {
         if is_of_one_provider(setting) && reader.is_given(setting.name) {
@@ -40,6 +41,7 @@ pub fn read(reader: &mut Reader<'_>) -> Providers {
     let proxy = proxy(reader);
     for provider in &mut providers.all {
         provider.settings.proxy.clone_from(&proxy);
+        provider.credential_files.read_proxy(reader);
     }
     providers
 }

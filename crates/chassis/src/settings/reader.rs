@@ -8,6 +8,7 @@ use url::Url;
 
 use super::wrong::scrubbed;
 use super::{Mistake, Setting, Source, Warning, Wrong};
+use crate::files::Snapshot;
 use crate::secret::{Secret, split_list};
 
 /// Whether 0 has a meaning for a number.
@@ -160,8 +161,13 @@ impl<'a> Reader<'a> {
         split_list(self.raw(name).unwrap_or_default())
     }
 
-    /// The file the secret was read from, to follow its changes.
+    /// The file the secret was read from.
     pub fn secret_file(&mut self, name: &str) -> Option<PathBuf> {
+        self.secret_snapshot(name).map(|file| file.path().to_owned())
+    }
+
+    /// The file the secret was read from as it was then, to follow its changes.
+    pub fn secret_snapshot(&mut self, name: &str) -> Option<Snapshot> {
         self.declared(name);
         self.source.file(name).cloned()
     }

@@ -5,14 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::{Given, Mistake, Service, Setting, Warning, levenshtein};
-use crate::files;
+use crate::files::{self, Snapshot};
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
 #[derive(Clone)]
 pub struct Source {
     pub(super) service: &'static Service,
     values: BTreeMap<&'static str, String>,
-    files: BTreeMap<&'static str, PathBuf>,
+    files: BTreeMap<&'static str, Snapshot>,
     pub(super) mistakes: Vec<Mistake>,
     pub(super) warnings: Vec<Warning>,
 }
@@ -70,8 +70,8 @@ impl Source {
         self.values.get(name).map(String::as_str)
     }
 
-    /// The file a secret was read from, if it was.
-    pub fn file(&self, name: &str) -> Option<&PathBuf> {
+    /// The file a secret was read from, if it was, as it was then.
+    pub fn file(&self, name: &str) -> Option<&Snapshot> {
         self.files.get(name)
     }
 
@@ -85,7 +85,9 @@ impl Source {
             return;
         }
         let shown = path.display().to_string();
-        match files::read_bounded(&path).map(String::from_utf8) {
+        let read = files::read_bounded(&path);
+        let snapshot = Snapshot::of(path, read.as_deref().ok());
+        match read.map(String::from_utf8) {
             Ok(Ok(text)) if text.trim().is_empty() => {
                 self.mistake(setting, format!("the file {shown} of {variable} is empty"));
             }
@@ -104,7 +106,7 @@ impl Source {
                 );
             }
         }
-        self.files.insert(setting.name, path);
+        self.files.insert(setting.name, snapshot);
     }
 
     fn decode(&mut self, pairs: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {

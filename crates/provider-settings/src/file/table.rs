@@ -82,7 +82,8 @@ impl Reading<'_> {
             .collect();
         let source = Source::from_pairs(&TABLE, &pairs);
         let mut reader = Reader::new(&source);
-        let read = (one(&mut reader), CredentialFiles::read(&mut reader));
+        let files = CredentialFiles::read(&mut reader);
+        let read = (one(&mut reader), files);
         let (read, mistakes, warnings) = match reader.finish(read) {
             Ok((read, warnings)) => (Some(read), Vec::new(), warnings),
             Err(wrong) => (None, wrong.mistakes, wrong.warnings),

@@ -115,6 +115,29 @@ async fn a_secret_whose_file_changes_is_used_without_a_restart_and_an_empty_one_
     assert!(matches!(wrong, Err(TokenError::Refused(_))));
 }
 
+#[tokio::test]
+async fn a_secret_that_changed_while_the_settings_were_read_is_used() {
+    let provider = ScriptedProvider::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    write(&file, "not the right secret yet");
+    let (party, files) = party(&[
+        ("OIDC_ISSUER_URL", provider.issuer()),
+        ("OIDC_CLIENT_ID", CLIENT_ID),
+        ("OIDC_CLIENT_SECRET_FILE", file.to_str().unwrap()),
+    ])
+    .unwrap();
+    write(&file, CLIENT_SECRET);
+    let _watches = follow(&party, files);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !matches!(&party.refresh("unknown", NOW).await,
+        Err(oidc::RefreshError::Refused(refusal)) if refusal.error() == "invalid_grant")
+    {
+        assert!(tokio::time::Instant::now() < deadline, "the change was missed");
+        tokio::task::yield_now().await;
+    }
+}
+
 fn write(path: &Path, text: &str) {
     // Renamed into place, as mounted secrets change.
     let next = path.with_extension("next");

@@ -189,31 +189,45 @@ async fn a_proxy_whose_file_changes_is_used_without_a_restart() {
     let certificates = Certificates::make();
     let provider = TlsProvider::called("provider.example", &certificates, None).await;
     let forbids = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
-    let (first, second) = (
-        Proxy::that(Does::Answers(forbids)).await,
-        Proxy::that(Does::Tunnels).await,
-    );
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("proxy");
-    std::fs::write(&file, &first.address).unwrap();
+    let [file, list, secret] = ["proxy", "providers.toml", "secret"].map(|name| folder.path().join(name));
+    std::fs::write(&secret, CLIENT_SECRET).unwrap();
     let (ca, path) = (certificates.text("ca.pem"), file.to_str().unwrap());
-    let settings = [
+    let table = format!(
+        "default = \"only\"\n[[provider]]\nid = \"only\"\nissuer_url = \"{}\"\nclient_id = \"{CLIENT_ID}\"\n\
+         client_secret_file = \"{}\"\nca_file = \"{ca}\"\n",
+        provider.issuer,
+        secret.display()
+    );
+    std::fs::write(&list, table).unwrap();
+    let plain = [
         ("OIDC_ISSUER_URL", provider.issuer.as_str()),
         ("OIDC_CLIENT_ID", CLIENT_ID),
         ("OIDC_CLIENT_SECRET", CLIENT_SECRET),
         ("OIDC_CA_FILE", &ca),
         ("HTTPS_PROXY_FILE", path),
     ];
-    let (party, files) = party(&settings).unwrap();
-    let _watches = follow(&party, files);
-    party.metadata().await.unwrap_err();
-    std::fs::write(&file, format!("{}\n", second.address)).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while party.metadata().await.is_err() {
-        assert!(Instant::now() < deadline, "the proxy it names now is not used");
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    let listed = [
+        ("OIDC_PROVIDERS", list.to_str().unwrap()),
+        ("HTTPS_PROXY_FILE", path),
+    ];
+    for settings in [&plain[..], &listed] {
+        let (first, second) = (
+            Proxy::that(Does::Answers(forbids)).await,
+            Proxy::that(Does::Tunnels).await,
+        );
+        std::fs::write(&file, &first.address).unwrap();
+        let (party, files) = party(settings).unwrap();
+        let _watches = follow(&party, files);
+        party.metadata().await.unwrap_err();
+        std::fs::write(&file, format!("{}\n", second.address)).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while party.metadata().await.is_err() {
+            assert!(Instant::now() < deadline, "the proxy it names now is not used");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(!first.heads().is_empty() && !second.heads().is_empty());
     }
-    assert!(!first.heads().is_empty() && !second.heads().is_empty());
 }
 
 #[test]
