@@ -11,6 +11,7 @@ use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 
 use super::SessionError;
+use super::channels::StreamPlace;
 use super::endpoint::Peer;
 use super::pool::Pool;
 use crate::error;
@@ -82,21 +83,22 @@ where
     }
 }
 
-/// Opens a stream on `peer`. The deadline covers opening it, not the stream.
+/// Opens a stream on `peer`. The deadline covers opening it, not the stream; its place is held as long as it is read.
 pub(super) async fn stream<Q, R, F>(
     pool: &Pool,
     peer: &Peer,
     until: Instant,
     request: Q,
     open: impl FnOnce(Channel, Request<Q>) -> F,
-) -> Result<Streaming<R>, SessionError>
+) -> Result<(Streaming<R>, StreamPlace), SessionError>
 where
     F: Future<Output = Result<Response<Streaming<R>>, Status>>,
 {
     let mut request = Request::new(request);
     pool.annotate(request.metadata_mut());
-    let opened = timeout_at(until, open(peer.channel(), request)).await;
-    Ok(outcome(peer, opened)?.into_inner())
+    let (channel, place) = peer.channel_for_stream();
+    let opened = timeout_at(until, open(channel, request)).await;
+    Ok((outcome(peer, opened)?.into_inner(), place))
 }
 
 /// Why an attempt failed.

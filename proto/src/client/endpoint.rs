@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Uri};
 
-use super::channels::Channels;
+use super::channels::{Channels, StreamPlace};
 use super::resolve::Resolve;
 use super::settings::InvalidSettings;
 use super::tls::ClientTls;
@@ -190,6 +190,10 @@ impl Peer {
 
     pub(super) fn channel(&self) -> Channel {
         self.channels.here()
+    }
+
+    pub(super) fn channel_for_stream(&self) -> (Channel, StreamPlace) {
+        self.channels.for_stream()
     }
 
     /// A call could not be made here, or was not answered.

@@ -169,10 +169,10 @@ impl SessionClient {
         let peer = tokio::time::timeout_at(until, self.pool.pick())
             .await
             .map_err(|_elapsed| SessionError::late())??;
-        call::stream(&self.pool, &peer, until, request, |channel, request| async move {
-            service(channel).watch_sessions(request).await
-        })
-        .await
+        let open = |channel, request| async move { service(channel).watch_sessions(request).await };
+        // Whoever holds the stream knows of no place: it is not counted.
+        let opened = call::stream(&self.pool, &peer, until, request, open).await;
+        opened.map(|(events, _place)| events)
     }
 
     /// Watches sessions for as long as the stream is read: opened again after the last event whenever it ends, on

@@ -205,7 +205,8 @@ impl Server {
             greeting: greeting.clone(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let mut server = tonic::transport::Server::builder();
+        // The least a server should take (RFC 9113, section 6.5.2).
+        let mut server = tonic::transport::Server::builder().max_concurrent_streams(100);
         if let Some(tls) = tls {
             server = server.tls_config(tls).unwrap();
         }

@@ -8,7 +8,7 @@ use session_proto::v1::{ErrorReason, WatchSessionsRequest};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::Status;
 
-use crate::support::{Answer, Name, Server, client, found_by, told, within};
+use crate::support::{Answer, Name, Server, by_handle, client, found_by, told, within};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -59,6 +59,19 @@ async fn a_watch_that_ended_goes_on_after_the_last_event() {
     assert!(is_lost(&next(&mut watch).await));
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
     assert_eq!(server.watches(2).await, ["", "2"]);
+}
+
+#[tokio::test]
+async fn as_many_watches_as_there_are_leave_room_for_calls() {
+    let server = Server::start("server", Answer::Session).await;
+    let client = client([server.url()], DEADLINE);
+    let mut watches = Vec::new();
+    for _ in 0..350 {
+        let mut watch = client.watch(all());
+        assert_eq!(next(&mut watch).await, WatchItem::Connected);
+        watches.push(watch);
+    }
+    client.get_session(by_handle()).await.unwrap();
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tonic::{Status, Streaming};
 
 use super::WatchItem;
+use crate::client::channels::StreamPlace;
 use crate::client::endpoint::{EndpointId, Peer};
 use crate::client::pool::Pool;
 use crate::client::{SessionError, Terms, call, service};
@@ -38,6 +39,7 @@ enum State {
         events: Box<Streaming<SessionEvent>>,
         peer: Arc<Peer>,
         complete: bool,
+        _place: StreamPlace,
     },
     /// Never to be opened again.
     Over,
@@ -112,7 +114,7 @@ impl Line {
                 State::Closed(not_before) => {
                     sleep_until(*not_before).await;
                     match self.open().await {
-                        Ok((peer, events)) => self.opened(peer, events),
+                        Ok((peer, events, place)) => self.opened(peer, events, place),
                         Err(error) => self.lose(error),
                     }
                 }
@@ -136,7 +138,7 @@ impl Line {
         }
     }
 
-    async fn open(&self) -> Result<(Arc<Peer>, Streaming<SessionEvent>), SessionError> {
+    async fn open(&self) -> Result<(Arc<Peer>, Streaming<SessionEvent>, StreamPlace), SessionError> {
         let until = Instant::now() + self.terms.deadline;
         let peer = match &self.end {
             End::One(id) => self.pool.peer(id).ok_or_else(SessionError::unreachable)?,
@@ -146,14 +148,15 @@ impl Line {
                 .map_err(|status: Status| SessionError::from(status))?,
         };
         let request = self.request.clone();
-        let events = call::stream(&self.pool, &peer, until, request, |channel, request| async move {
-            service(channel).watch_sessions(request).await
-        })
-        .await?;
-        Ok((peer, events))
+        let (events, place) =
+            call::stream(&self.pool, &peer, until, request, |channel, request| async move {
+                service(channel).watch_sessions(request).await
+            })
+            .await?;
+        Ok((peer, events, place))
     }
 
-    fn opened(&mut self, peer: Arc<Peer>, events: Streaming<SessionEvent>) {
+    fn opened(&mut self, peer: Arc<Peer>, events: Streaming<SessionEvent>, place: StreamPlace) {
         if self.was_open && self.request.resume_token.is_empty() {
             self.told.push_back(WatchItem::Missed);
         }
@@ -162,6 +165,7 @@ impl Line {
             events: Box::new(events),
             peer,
             complete: false,
+            _place: place,
         };
     }
 
