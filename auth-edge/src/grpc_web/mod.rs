@@ -1,13 +1,15 @@
 //! `BrowserSessionService` over gRPC-Web, on the port of everything else.
 //!
 //! Invariants: every call comes from our own pages; it acts for the session of the cookie and for its
-//! person alone; nobody learns of a token more than its scope and expiry; reading and watching never roll.
+//! person alone; nobody learns of a token more than its scope and expiry; reading and watching never roll; a call waits for its own
+//! message no longer than any request for its body.
 
+mod listeners;
 mod service;
 mod watch;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -15,6 +17,7 @@ use axum::response::Response;
 use session_proto::error;
 use session_proto::v1::ErrorReason;
 use session_proto::v1::browser_session_service_server::BrowserSessionServiceServer;
+use tonic::Status;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
@@ -27,6 +30,9 @@ pub const PREFIX: &str = "/session.v1.BrowserSessionService";
 
 /// Requests carry a handle at most; anything larger is not from our pages.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
+
+/// The same with its frame, as text.
+const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
 /// Its routes.
 pub fn routes(edge: &Edge) -> Router<Edge> {
@@ -44,23 +50,40 @@ pub fn routes(edge: &Edge) -> Router<Edge> {
 }
 
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
-/// for clients that look there. No cache may keep any answer.
+/// for clients that look there; and a message that does not come. No cache may keep any answer.
 async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Response {
-    const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-    let Err(refused) = csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url())
-    else {
-        let mut response = next.run(request).await;
-        response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
-        return response;
+    if let Err(refused) = csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url()) {
+        tracing::info!(%refused, "a browser call is refused");
+        let reason = ErrorReason::ErrCsrf;
+        let status = error::status(reason, "the call does not come from our own pages", []);
+        return refusal(status, StatusCode::FORBIDDEN);
+    }
+    let (head, body) = request.into_parts();
+    let patience = edge.settings.protection.body_timeout;
+    let body = match tokio::time::timeout(patience, to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_too_large_or_broken)) => {
+            let reason = ErrorReason::ErrRequestTooLarge;
+            let status = error::status(reason, "the message is too large", []);
+            return refusal(status, StatusCode::OK);
+        }
+        Err(_late) => {
+            let reason = ErrorReason::ErrDeadlineExceeded;
+            let status = error::status(reason, "the message did not arrive in time", []);
+            return refusal(status, StatusCode::OK);
+        }
     };
-    tracing::info!(%refused, "a browser call is refused");
-    let status = error::status(
-        ErrorReason::ErrCsrf,
-        "the call does not come from our own pages",
-        [],
-    );
+    let mut response = next.run(Request::from_parts(head, Body::from(body))).await;
+    response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+    response
+}
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// An answer without a message.
+fn refusal(status: Status, code: StatusCode) -> Response {
     let mut response = status.into_http::<Body>();
-    *response.status_mut() = StatusCode::FORBIDDEN;
+    *response.status_mut() = code;
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

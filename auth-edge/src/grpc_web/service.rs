@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use futures_util::Stream;
@@ -18,6 +19,7 @@ use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
+use super::listeners::Listeners;
 use super::watch;
 use crate::edge::Edge;
 use crate::request;
@@ -29,11 +31,15 @@ const OTHER_DEVICE: &str = "other_device";
 /// Answers the browser's calls.
 pub(super) struct Browser {
     edge: Edge,
+    listeners: Arc<Listeners>,
 }
 
 impl Browser {
     pub(super) fn new(edge: Edge) -> Self {
-        Self { edge }
+        Self {
+            edge,
+            listeners: Arc::default(),
+        }
     }
 
     /// The session the call acts for, only looked at; that the call comes from our own pages has been checked.
@@ -179,8 +185,15 @@ impl BrowserSessionService for Browser {
         &self,
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
-        let mine = self.current(&request).await?.session;
-        let stream = watch::stream(&self.edge, &mine, request.into_inner().resume_token)
+        let current = self.current(&request).await?;
+        let Some(place) = self.listeners.enter(&current.session) else {
+            return Err(error::status(
+                ErrorReason::ErrOverloaded,
+                "too many pages of this person listen already",
+                [],
+            ));
+        };
+        let stream = watch::stream(&self.edge, current, place, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
         Ok(answer(stream, None))

@@ -1,8 +1,11 @@
 //! A person's sessions, live: the session service's events with a heartbeat of our own.
 //!
 //! Built on [`SessionClient::watch`](session_proto::client::SessionClient::watch), which opens the stream again where it ended, so
-//! that a replica that goes away is no affair of the page's. The stream ends after this browser's session has ended, and when the
-//! session service cannot be heard for a while: the page opens another one and reads again what it shows.
+//! that a replica that goes away is no affair of the page's. The stream ends after this browser's session has ended or expired, and when
+//! the session service cannot be heard for a while: the page opens another one and reads again what it shows.
+//!
+//! Invariant: nobody hears of a person's sessions for longer than their own session lasts. What no event tells of is looked up: an
+//! ending before the stream was heard, one among what was missed, and expiry.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -11,12 +14,15 @@ use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
 use session_proto::client::{SessionError, WatchItem};
 use session_proto::timestamp;
 use session_proto::v1::session_event::Kind;
-use session_proto::v1::{Session, SessionEvent, WatchSessionsRequest};
+use session_proto::v1::{SessionEvent, WatchSessionsRequest};
 use tokio::time::{Instant, Interval, interval_at, sleep_until};
 use tonic::Status;
 
+use super::listeners::Place;
 use super::service::failed;
+use crate::cookies::SessionId;
 use crate::edge::Edge;
+use crate::sessions::CurrentSession;
 
 /// Proxies close connections that are silent for half a minute or more.
 const BEAT: Duration = Duration::from_secs(15);
@@ -30,8 +36,12 @@ struct Watch {
     items: BoxStream<'static, WatchItem>,
     beat: Interval,
     edge: Edge,
-    /// The handle of this browser's session.
+    /// The handle of this browser's session, and its secret name.
     own: String,
+    id: SessionId,
+    /// From then on it has to be looked up whether the session is still there.
+    look_at_ms: u64,
+    _place: Place,
     /// Where the page can go on: after the last the service told, its heartbeats included.
     resume_token: String,
     /// Why and since when nothing is heard.
@@ -42,12 +52,14 @@ struct Watch {
 /// Opens the stream.
 ///
 /// # Errors
-/// The session service refused, or cannot be reached.
+/// The session service refused, or cannot be reached; the session is not there any more.
 pub(super) async fn stream(
     edge: &Edge,
-    mine: &Session,
+    current: CurrentSession,
+    place: Place,
     resume_token: String,
 ) -> Result<Events, SessionError> {
+    let mine = &current.session;
     let request = WatchSessionsRequest {
         issuer: mine.issuer.clone(),
         subject: mine.subject.clone(),
@@ -70,15 +82,19 @@ pub(super) async fn stream(
         }
         _ => resume_token,
     };
-    let watch = Watch {
+    let mut watch = Watch {
         items: stream::iter(told).chain(items).boxed(),
         beat: interval_at(Instant::now() + BEAT, BEAT),
         edge: edge.clone(),
         own: mine.handle.clone(),
+        id: current.id,
+        look_at_ms: 0,
+        _place: place,
         resume_token,
         unheard: None,
         ended: false,
     };
+    watch.look().await?;
     // The first beat at once: the page learns that it is connected before anything happens.
     let first = watch.event(Kind::Heartbeat);
     Ok(stream::iter([Ok(first)])
@@ -99,9 +115,20 @@ async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)>
 }
 
 impl Watch {
+    /// Looks up whether the session is still there.
+    async fn look(&mut self) -> Result<(), SessionError> {
+        let session = self.edge.sessions.get(&self.id).await?;
+        self.look_at_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
+        Ok(())
+    }
+
     /// What the page is told next, or why it hears nothing more.
     async fn told(&mut self) -> Result<SessionEvent, SessionError> {
         loop {
+            // The service beats several times a second, so that the time is looked at as often.
+            if self.edge.clock.now_ms() >= self.look_at_ms {
+                self.look().await?;
+            }
             let patience = self.unheard.clone();
             let given_up = async {
                 match patience {
@@ -128,7 +155,10 @@ impl Watch {
                         return Ok(event);
                     }
                 }
-                Some(WatchItem::Missed) => return Ok(self.event(Kind::Missed)),
+                Some(WatchItem::Missed) => {
+                    self.look_at_ms = 0;
+                    return Ok(self.event(Kind::Missed));
+                }
                 Some(WatchItem::Lost(error)) if error.is_unavailable() => {
                     self.unheard.get_or_insert((error, Instant::now()));
                 }

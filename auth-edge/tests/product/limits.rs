@@ -146,6 +146,40 @@ async fn more_at_once_than_allowed_is_503_and_says_when_to_come_back() {
     assert_eq!(second.get("/public/a").await.status, 200);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_whose_message_never_comes_give_their_places_back() {
+    const PLACES: usize = 8;
+    let places = PLACES.to_string();
+    let settings = [
+        ("EDGE_MAX_CONCURRENT_REQUESTS", places.as_str()),
+        ("EDGE_BODY_TIMEOUT", "1"),
+    ];
+    let gateway = Gateway::start("", &settings).await;
+    let address = gateway.stack.address();
+    let mut silent = Vec::new();
+    // A byte every so often does not make it a message.
+    for beginning in ["", "\0", "\0\0\0"] {
+        for _ in 0..PLACES {
+            let head = format!(
+                "POST /session.v1.BrowserSessionService/GetCurrentSession HTTP/1.1\r\nHost: {address}\r\nX-Csrf: 1\r\n\
+                 Sec-Fetch-Site: same-origin\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 100\r\n\r\n{beginning}"
+            );
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            silent.push(stream);
+        }
+    }
+    let mut browser = gateway.stack.browser();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while browser.get("/api/auth/status").await.status != 200 {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the places are taken for good"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// Accepts connections: of each, reads a head; hangs up on the first of every pair and answers the second.
 async fn hangs_up_every_other_time() -> (String, Arc<Semaphore>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
