@@ -4,11 +4,13 @@
 //! - A session is served from here only while every replica of the session service is heard, nothing was heard of it
 //!   since it was read, and it was read less than its lease ago: one that was ended is refused as soon as its ending is
 //!   heard, and within `SILENCE_MAX` if it cannot be heard.
+//! - An answer that was on its way when its session was forgotten here is not kept.
 //! - Use is never forgotten: a session that was only looked at is asked for anew when it is used, so that it rolls.
 //! - What is not there is not remembered: a session that was just created is found at once.
 //! - Memory is bounded by `WEIGHT_MAX`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prost::Message as _;
@@ -69,6 +71,8 @@ impl Weighter<Key, Entry> for ByBytes {
 pub struct SessionCache {
     entries: quick_cache::sync::Cache<Key, Entry, ByBytes>,
     listening: Arc<Listening>,
+    /// When a session was forgotten last, as a [`Moment`]: what was asked by then and is answered later may be about that one.
+    forgot: AtomicU64,
     lease: Duration,
     metrics: CacheMetrics,
 }
@@ -82,6 +86,7 @@ impl SessionCache {
         Self {
             entries: quick_cache::sync::Cache::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
             listening,
+            forgot: AtomicU64::new(0),
             lease,
             metrics,
         }
@@ -115,6 +120,10 @@ impl SessionCache {
     /// Remembers a session that was asked for at `asked`.
     pub fn keep(&self, id: &SessionId, known: &Arc<Known>, asked: Moment, use_: bool) {
         let key = id.to_bytes();
+        let is_late = || asked.0 <= self.forgot.load(Ordering::SeqCst);
+        if is_late() {
+            return;
+        }
         let rolled_ms = known.rolled_at.as_ref().map_or(0, timestamp::to_ms);
         let unused_ms = ends_ms(known).saturating_sub(rolled_ms);
         let used = if use_ {
@@ -130,10 +139,15 @@ impl SessionCache {
             weight: u64::try_from(ENTRY_BYTES + GROWTH * known.encoded_len()).unwrap_or(u64::MAX),
         };
         self.entries.insert(key, entry);
+        // Forgotten between the look above and here: whoever forgets first says so, then looks for the entry.
+        if is_late() {
+            self.entries.remove(&key);
+        }
     }
 
     /// Forgets a session: it ended or changed here.
     pub fn forget(&self, id: &SessionId) {
+        self.forgot.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
             // What was asked before and is answered later does not count either.
             self.listening.changed(&entry.known.handle, self.listening.now());
@@ -161,4 +175,51 @@ impl SessionCache {
 
 fn ends_ms(known: &Known) -> u64 {
     known.expires_at.as_ref().map_or(0, timestamp::to_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::Registry;
+    use session_proto::v1::Session;
+
+    use super::*;
+    use crate::observe::Metrics;
+
+    /// One that hears all replicas.
+    fn cache() -> SessionCache {
+        let lease = Duration::from_secs(60);
+        let listening = Listening::new(lease);
+        listening.complete(Moment(1), Moment(u64::MAX));
+        SessionCache {
+            entries: quick_cache::sync::Cache::with_weighter(10, WEIGHT_MAX, ByBytes),
+            listening: Arc::new(listening),
+            forgot: AtomicU64::new(0),
+            lease,
+            metrics: Metrics::new(&Registry::new()).unwrap().cache,
+        }
+    }
+
+    /// A moment after all that were.
+    fn later(cache: &SessionCache) -> Moment {
+        let now = cache.now();
+        while cache.now() <= now {}
+        cache.now()
+    }
+
+    #[test]
+    fn an_answer_that_comes_after_its_session_was_ended_here_is_not_kept() {
+        let (cache, id) = (cache(), SessionId::parse(&"0".repeat(32)).unwrap());
+        let known = Known::new(Session {
+            handle: "handle".to_owned(),
+            expires_at: Some(timestamp::from_ms(86_400_000)),
+            ..Session::default()
+        });
+        let asked = later(&cache);
+        later(&cache);
+        cache.forget(&id);
+        cache.keep(&id, &known, asked, true);
+        assert!(cache.find(&id, true, 0).is_none());
+        cache.keep(&id, &known, later(&cache), true);
+        assert!(cache.find(&id, true, 0).is_some());
+    }
 }

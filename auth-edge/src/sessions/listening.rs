@@ -47,7 +47,7 @@ struct Changes {
 
 /// A moment, in microseconds after the beginning of listening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct Moment(pub(super) u64);
 
 impl Moment {
     /// How much later this is than another; nothing if it is not.
@@ -114,7 +114,7 @@ impl Listening {
     }
 
     /// All replicas are heard up to `until`; what was read before `since` does not count.
-    fn complete(&self, since: Moment, until: Moment) {
+    pub(super) fn complete(&self, since: Moment, until: Moment) {
         self.since.fetch_max(since.0, Ordering::AcqRel);
         self.until.store(until.0, Ordering::Release);
     }
