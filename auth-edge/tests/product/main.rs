@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod account_abuse;
 mod analytics;
 mod asks;
 mod assertions;
@@ -31,6 +32,7 @@ mod reload;
 mod routes;
 mod session_cache;
 mod several;
+mod sign_out_races;
 mod spoofing;
 mod streaming;
 mod strict_cookie;

@@ -195,6 +195,11 @@ impl ScriptedProvider {
         self.state.lock().refresh_tokens.contains_key(token)
     }
 
+    /// How many refresh tokens would still be taken.
+    pub fn refresh_tokens(&self) -> usize {
+        self.state.lock().refresh_tokens.len()
+    }
+
     /// Forgets all refresh tokens, as when a person's grants are withdrawn.
     pub fn forget_refresh_tokens(&self) {
         self.state.lock().refresh_tokens.clear();

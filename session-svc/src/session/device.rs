@@ -17,10 +17,10 @@ pub struct Device {
 }
 
 impl Device {
-    /// Keeps what is worth keeping of a User-Agent: no control characters, at most [`MAX_USER_AGENT_BYTES`].
+    /// Keeps what is worth keeping of a User-Agent: nothing that cannot be seen, at most [`MAX_USER_AGENT_BYTES`].
     pub fn shorten_user_agent(text: &str) -> String {
         let mut kept = String::new();
-        for letter in text.chars().filter(|letter| !letter.is_control()) {
+        for letter in text.chars().filter(|letter| !is_unseen(*letter)) {
             if kept.len() + letter.len_utf8() > MAX_USER_AGENT_BYTES {
                 break;
             }
@@ -28,6 +28,12 @@ impl Device {
         }
         kept
     }
+}
+
+/// Controls, and what turns the text around it or hides in it: a list of devices shows what a stranger's browser called itself.
+fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -39,5 +45,9 @@ mod tests {
         let kept = Device::shorten_user_agent(&"ü".repeat(400));
         assert_eq!(kept.len(), 512);
         assert_eq!(Device::shorten_user_agent("a\r\nb\0c"), "abc");
+        assert_eq!(
+            Device::shorten_user_agent("\u{202e}a\u{2066}b\u{200b}c\u{feff}"),
+            "abc"
+        );
     }
 }

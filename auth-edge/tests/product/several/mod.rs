@@ -1,5 +1,6 @@
 //! One edge and two providers, `a` and `b`: what belongs to one never reaches the other.
 
+mod bound_tokens;
 mod hosts;
 mod mix_up;
 mod selection;

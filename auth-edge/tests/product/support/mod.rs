@@ -10,7 +10,7 @@ mod upstream;
 use std::sync::Arc;
 
 use auth_edge::keys::Keys;
-use auth_edge::settings::{SERVICE, read};
+use auth_edge::settings::{EdgeSettings, SERVICE, read};
 use auth_edge::{routes, start};
 use chassis::clock::{Clock, ManualClock, SystemClock};
 use chassis::runtime::Workers;
@@ -192,10 +192,21 @@ impl Stack {
 
     /// A browser that goes to another edge with the same settings, beside this one.
     pub(crate) async fn beside(&self) -> Browser {
+        self.beside_with(self.edge.settings.clone()).await
+    }
+
+    /// A browser that goes to another edge, whose session service is `sessions`.
+    pub(crate) async fn beside_at(&self, sessions: &SessionService) -> Browser {
+        let mut settings = self.edge.settings.clone();
+        settings.session_service = vec![sessions.url()];
+        self.beside_with(settings).await
+    }
+
+    async fn beside_with(&self, settings: EdgeSettings) -> Browser {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let clock = Arc::new(self.clock.clone());
-        let edge = start::build(self.edge.settings.clone(), clock, &prometheus::Registry::new()).unwrap();
+        let edge = start::build(settings, clock, &prometheus::Registry::new()).unwrap();
         tokio::spawn(chassis::serve::serve(
             Workers::here(),
             listener,

@@ -29,6 +29,9 @@ pub(crate) struct SessionService {
     address: std::net::SocketAddr,
     running: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     calls: Arc<AtomicUsize>,
+    store: MemoryStore,
+    keys: Reloading<KeyRing>,
+    providers: Providers,
 }
 
 impl Drop for SessionService {
@@ -42,16 +45,26 @@ impl Drop for SessionService {
 
 impl SessionService {
     pub(crate) async fn start(providers: impl Into<Providers>, clock: &ManualClock) -> Self {
-        let store = Arc::new(MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY));
-        let vault = Vault::new(Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap()));
+        let store = MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY);
+        let keys = Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap());
+        Self::on(store, keys, providers.into()).await
+    }
+
+    /// Another one on the same store.
+    pub(crate) async fn beside(&self) -> Self {
+        Self::on(self.store.clone(), self.keys.clone(), self.providers.clone()).await
+    }
+
+    async fn on(store: MemoryStore, keys: Reloading<KeyRing>, providers: Providers) -> Self {
+        let vault = Vault::new(keys.clone());
         let lifetime = Lifetime {
             rolling_ms: 86_400_000,
             absolute_ms: 604_800_000,
             roll_interval_ms: 60_000,
         };
-        let keeper = Keeper::new(store, Arc::new(vault), lifetime);
+        let keeper = Keeper::new(Arc::new(store.clone()), Arc::new(vault), lifetime);
         let measures = Measures::new(&prometheus::Registry::new()).unwrap();
-        let refresher = Refresher::new(keeper.clone(), providers, DEFAULT_LEASE, measures);
+        let refresher = Refresher::new(keeper.clone(), providers.clone(), DEFAULT_LEASE, measures);
         let limits = Limits {
             token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 0,
@@ -85,6 +98,9 @@ impl SessionService {
             address,
             running: Mutex::default(),
             calls,
+            store,
+            keys,
+            providers,
         };
         service.serve(listener);
         service
