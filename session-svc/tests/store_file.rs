@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use contract::{Bench, eventually, fresh_name, heard, next, record, said};
+use redb::ReadableDatabase as _;
 use session_svc::store::file::{FileError, FileStore};
 use session_svc::store::{Holdings, Inserted, Published, Replaced, SessionStore};
 
@@ -196,6 +197,29 @@ async fn a_file_in_use_is_refused_saying_so() {
     assert!(error.to_string().contains("in use by another process"), "{error}");
     drop(store);
     opened(&path, &clock);
+}
+
+#[tokio::test]
+async fn a_file_of_another_layout_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sessions");
+    let clock = ManualClock::new(SOME_TIME_MS);
+    drop(opened(&path, &clock));
+    let facts = redb::TableDefinition::<&str, &[u8]>::new("facts");
+    let database = redb::Database::create(&path).unwrap();
+    let writing = database.begin_write().unwrap();
+    writing
+        .open_table(facts)
+        .unwrap()
+        .insert("layout", &b"2"[..])
+        .unwrap();
+    writing.commit().unwrap();
+    drop(database);
+    let error = FileStore::open(&path, Arc::new(clock)).err().unwrap();
+    assert!(matches!(error, FileError::Foreign { .. }), "{error:?}");
+    let database = redb::Database::create(&path).unwrap();
+    let facts = database.begin_read().unwrap().open_table(facts).unwrap();
+    assert_eq!(facts.get("layout").unwrap().unwrap().value(), b"2");
 }
 
 #[tokio::test]

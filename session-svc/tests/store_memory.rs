@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::ManualClock;
-use contract::{Bench, fresh_name, record};
+use contract::{Bench, fresh_name, record, said};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
-use session_svc::store::{Holdings, Inserted, SessionStore, StoreError};
+use session_svc::store::{Holdings, Inserted, Published, SessionStore, StoreError};
 
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
 
@@ -46,6 +46,38 @@ async fn a_full_store_says_so_until_something_expires() {
     clock.advance_ms(1_000);
     assert_eq!(store.insert(one_more, Vec::new()).await.unwrap(), Inserted::Done);
     assert_eq!(store.holdings().records, 1);
+}
+
+#[tokio::test]
+async fn remembered_values_and_leases_are_bounded_too() {
+    let (store, clock) = memory(3);
+    let ttl = Duration::from_millis(1_000);
+    for _ in 0..3 {
+        let name = fresh_name();
+        assert_eq!(store.remember(&name, b"x", ttl).await.unwrap(), None);
+        assert!(store.acquire_lease(&name, "one", ttl).await.unwrap().is_some());
+    }
+    let name = fresh_name();
+    let remembered = store.remember(&name, b"x", ttl).await;
+    assert!(matches!(remembered, Err(StoreError::Full)), "{remembered:?}");
+    let held = store.acquire_lease(&name, "one", ttl).await;
+    assert!(matches!(held, Err(StoreError::Full)), "{held:?}");
+    clock.advance_ms(1_000);
+    assert_eq!(store.remember(&name, b"x", ttl).await.unwrap(), None);
+    assert!(store.acquire_lease(&name, "one", ttl).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_position_yet_to_come_is_told_as_missed() {
+    let (store, _clock) = memory(3);
+    let now = store.position().await.unwrap();
+    let (origin, _) = now.rsplit_once('-').unwrap();
+    let mut stream = store.published(Some(format!("{origin}-1"))).await.unwrap();
+    for number in 0..2 {
+        let one = record(&store, 1_000, &[]);
+        store.insert(one, vec![number]).await.unwrap();
+    }
+    assert_eq!(said(&mut stream).await, Published::Missed);
 }
 
 #[tokio::test]

@@ -130,3 +130,44 @@ impl<T> Cached<T> {
             .map(|failure| failure.error.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    const NO_ANSWER: ProviderError = ProviderError::Timeout { endpoint: "keys" };
+
+    #[tokio::test(start_paused = true)]
+    async fn right_after_a_failure_nobody_asks_again() {
+        let (cached, asked) = (Cached::<u8>::default(), AtomicUsize::new(0));
+        let fails = || async {
+            asked.fetch_add(1, Ordering::SeqCst);
+            Err(NO_ANSWER)
+        };
+        for (after, expected) in [(0, 1), (0, 1), (499, 1), (1, 2)] {
+            tokio::time::advance(Duration::from_millis(after)).await;
+            assert!(cached.fetch(fails).await.is_err());
+            assert_eq!(asked.load(Ordering::SeqCst), expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_provider_says_about_caching_counts_within_bounds() {
+        for (said_secs, fresh_secs) in [
+            (None, 600),
+            (Some(0), 60),
+            (Some(300), 300),
+            (Some(u64::MAX), 600),
+        ] {
+            let cached = Cached::default();
+            let fetched = cached.fetch(|| async { Ok((7, said_secs)) }).await;
+            assert_eq!(fetched.ok().as_deref(), Some(&7));
+            tokio::time::advance(Duration::from_secs(fresh_secs) - Duration::from_millis(1)).await;
+            assert!(cached.fresh().is_some(), "{said_secs:?}");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            assert!(cached.fresh().is_none(), "{said_secs:?}");
+        }
+    }
+}

@@ -113,3 +113,41 @@ fn basic(client_id: &str, secret: &str) -> String {
         STANDARD.encode(format!("{}:{}", encode(client_id), encode(secret)))
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::ClientKey;
+
+    #[test]
+    fn an_assertion_is_for_the_issuer_alone_once_and_for_a_minute() {
+        let random = ring::rand::SystemRandom::new();
+        let der = ring::signature::Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
+        let pem = format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+            STANDARD.encode(der.as_ref())
+        );
+        let key = ClientKey::from_pem(&pem).expect("a key");
+        let auth = ClientAuth::PrivateKeyJwt(ClientKeys::new(key, Vec::new()));
+        let proof = auth
+            .prove("client", "https://op.example", "once", 1_800_000_000)
+            .expect("signed");
+        assert_eq!(proof.authorization, None);
+        let (_, assertion) = proof
+            .fields
+            .iter()
+            .find(|(name, _)| *name == "client_assertion")
+            .expect("an assertion");
+        let claims = assertion.split('.').nth(1).expect("three parts");
+        let claims = URL_SAFE_NO_PAD.decode(claims).expect("base64");
+        let claims: Value = serde_json::from_slice(&claims).expect("JSON");
+        let expected = json!({
+            "iss": "client", "sub": "client", "aud": "https://op.example", "jti": "once",
+            "iat": 1_800_000_000, "exp": 1_800_000_060,
+        });
+        assert_eq!(claims, expected);
+    }
+}

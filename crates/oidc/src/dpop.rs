@@ -183,4 +183,16 @@ mod tests {
         }
         assert_eq!(nonces.get(&url("https://op.example/")).as_deref(), Some("one"));
     }
+
+    #[test]
+    fn servers_without_end_do_not_fill_the_memory() {
+        let nonces = Nonces::default();
+        for number in 0..=MAX_SERVERS {
+            let url = Url::parse(&format!("https://api-{number}.example/")).expect("a URL");
+            assert!(nonces.learn(&url, "one"));
+            assert_eq!(nonces.get(&url).as_deref(), Some("one"));
+        }
+        let kept = nonces.0.lock().unwrap_or_else(PoisonError::into_inner).len();
+        assert!(kept <= MAX_SERVERS, "{kept}");
+    }
 }

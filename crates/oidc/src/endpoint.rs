@@ -20,3 +20,34 @@ pub fn endpoint_is_secure(url: &Url) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_is_for_this_machine_alone() {
+        for (url, secure) in [
+            ("https://op.example/", true),
+            ("http://localhost:9000/", true),
+            ("http://op.localhost/", true),
+            ("http://127.0.0.1/", true),
+            ("http://127.255.0.1/", true),
+            ("http://[::1]:9000/", true),
+            ("http://op.example/", false),
+            ("http://evillocalhost/", false),
+            ("http://localhost.op.example/", false),
+            ("http://127.0.0.1.op.example/", false),
+            ("http://10.0.0.1/", false),
+            ("http://0.0.0.0/", false),
+            ("http://169.254.169.254/", false),
+            ("http://[::]/", false),
+            ("http://[fd00::1]/", false),
+            ("ftp://localhost/", false),
+            ("file:///etc/passwd", false),
+        ] {
+            let parsed = Url::parse(url).expect("a URL");
+            assert_eq!(endpoint_is_secure(&parsed), secure, "{url}");
+        }
+    }
+}

@@ -85,3 +85,27 @@ fn text(header: &Map<String, Value>, name: &str) -> Result<Option<String>, IdTok
         Some(_) => Err(IdTokenError::Malformed),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_token_it_is_is_read_up_to_a_length_and_no_further() {
+        let token = |padding: usize| {
+            let claims = format!(
+                r#"{{"iss":"https://op.example","padding":"{}"}}"#,
+                "x".repeat(padding)
+            );
+            format!("e30.{}.", URL_SAFE_NO_PAD.encode(claims))
+        };
+        assert_eq!(
+            unverified_issuer(&token(1_000)).as_deref(),
+            Some("https://op.example")
+        );
+        assert_eq!(unverified_issuer(&token(MAX_TOKEN_BYTES)), None);
+        for odd in ["", "e30", "e30.e30", "e30.W10.", "e30.!."] {
+            assert_eq!(unverified_issuer(odd), None, "{odd}");
+        }
+    }
+}

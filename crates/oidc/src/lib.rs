@@ -40,6 +40,8 @@ mod relying_party;
 mod request_object;
 mod revocation;
 pub mod settings;
+#[cfg(test)]
+mod shown_tests;
 pub mod token_set;
 mod userinfo;
 

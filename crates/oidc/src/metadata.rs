@@ -137,4 +137,19 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn only_a_provider_on_this_machine_may_point_at_this_machine_without_tls() {
+        for (issuer, usable) in [("https://op.example", false), ("http://127.0.0.1:9000", true)] {
+            let document = serde_json::json!({
+                "issuer": issuer,
+                "authorization_endpoint": "https://op.example/a",
+                "token_endpoint": "https://op.example/t",
+                "jwks_uri": "http://127.0.0.1:9000/k",
+            });
+            let document = document.as_object().cloned().unwrap_or_default();
+            let judged = Metadata::from_document(&document, issuer, false);
+            assert_eq!(judged.is_ok(), usable, "{issuer}");
+        }
+    }
 }

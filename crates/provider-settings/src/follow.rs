@@ -172,3 +172,23 @@ fn secret(path: &Path) -> Result<ClientSecret, Unusable> {
     }
     Ok(ClientSecret::new(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_usable_secret_changes_nothing() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        for (text, usable) in [
+            ("", false),
+            ("\n", false),
+            ("seven77\n", false),
+            ("eight888\n", true),
+        ] {
+            std::fs::write(file.path(), text).expect("written");
+            assert_eq!(secret(file.path()).is_ok(), usable, "{text:?}");
+        }
+        assert!(secret(Path::new("/nowhere/secret")).is_err());
+    }
+}

@@ -218,6 +218,25 @@ fn a_default_is_the_id_of_one_of_them() {
 }
 
 #[test]
+fn providers_and_their_ids_are_bounded() {
+    let told = mistakes(&"[[provider]]\n".repeat(101)).join("\n");
+    assert!(
+        told.contains("there are 101 providers; at most 100 are taken"),
+        "{told}"
+    );
+    assert!(
+        !mistakes(&"[[provider]]\n".repeat(100))
+            .join("\n")
+            .contains("at most")
+    );
+    for (length, legal) in [(32, true), (33, false)] {
+        let text = TWO.replace("partner\"\nissuer", &format!("{}\"\nissuer", "p".repeat(length)));
+        let folder = folder(&text);
+        assert_eq!(read_with(folder.path(), &[]).is_ok(), legal, "{length}");
+    }
+}
+
+#[test]
 fn the_plain_variables_are_a_mistake_beside_the_file() {
     let folder = folder(TWO);
     let beside = [

@@ -39,6 +39,8 @@ mod tests {
     fn moving_a_letter_between_issuer_and_subject_makes_another_name() {
         assert_ne!(by_subject("https://a", "bc"), by_subject("https://ab", "c"));
         assert_ne!(by_subject("i", "x"), by_provider_sid("i", "x"));
+        assert_ne!(by_subject("i", "x"), by_subject("j", "x"));
+        assert_ne!(by_provider_sid("i", "x"), by_provider_sid("j", "x"));
         assert_eq!(by_subject("i", "x"), by_subject("i", "x"));
     }
 }

@@ -194,3 +194,60 @@ pub(crate) fn claims_of(id_token: &str) -> Option<crate::session::Claims> {
         .ok()?;
     serde_json::from_slice(&body).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(subject: &str, version: u64, at_ms: u64) -> Marks {
+        let mark = Mark {
+            version,
+            at_ms,
+            subject: subject.to_owned(),
+        };
+        Marks {
+            subject: None,
+            sid: Some(mark),
+        }
+    }
+
+    #[test]
+    fn a_mark_ends_a_session_if_it_moved_meanwhile_or_is_younger_than_the_id_token() {
+        let none = Marks {
+            subject: None,
+            sid: None,
+        };
+        let (first, second) = (marks("", 1, 5_000), marks("", 2, 5_000));
+        for (before, after, issued_at_secs, ends) in [
+            (&none, &none, None, false),
+            (&none, &first, None, true),
+            (&first, &second, None, true),
+            (&first, &marks("", 1, 6_000), None, true),
+            (&first, &first, None, false),
+            (&first, &first, Some(5), false),
+            (&first, &first, Some(4), true),
+            (&first, &none, Some(4), false),
+        ] {
+            assert_eq!(
+                before.end(after, "alice", issued_at_secs),
+                ends,
+                "{before:?} {after:?} {issued_at_secs:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mark_of_somebody_else_ends_nothing() {
+        let none = Marks {
+            subject: None,
+            sid: None,
+        };
+        for (subject, ends) in [("alice", true), ("", true), ("bob", false)] {
+            assert_eq!(
+                none.end(&marks(subject, 1, 5_000), "alice", Some(0)),
+                ends,
+                "{subject}"
+            );
+        }
+    }
+}

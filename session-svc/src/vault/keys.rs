@@ -182,5 +182,29 @@ mod tests {
         assert!(!error.to_string().contains("hunter2"));
         assert_eq!(ring(&[]).unwrap_err(), MalformedKey::None);
         assert_eq!(ring(&vec![good.as_str(); 17]).unwrap_err(), MalformedKey::TooMany);
+        assert!(ring(&vec![good.as_str(); 16]).is_ok());
+    }
+
+    #[test]
+    fn a_ring_shows_how_many_keys_it_has_and_nothing_of_them() {
+        let ring = ring(&["ab".repeat(32).as_str(), &"cd".repeat(32)]).unwrap();
+        assert_eq!(format!("{ring:?}"), "KeyRing(2 keys)");
+    }
+
+    #[test]
+    fn each_record_has_a_key_of_its_own() {
+        use ring::aead::{Aad, NONCE_LEN, Nonce};
+        let ring = ring(&["ab".repeat(32).as_str()]).unwrap();
+        let sealed_under = |name: &str| {
+            let mut text = *b"a text";
+            let (_, key) = ring.sealing_key(name).unwrap();
+            let nonce = Nonce::assume_unique_for_key([0; NONCE_LEN]);
+            let _tag = key
+                .seal_in_place_separate_tag(nonce, Aad::empty(), &mut text)
+                .unwrap();
+            text
+        };
+        assert_eq!(sealed_under("one"), sealed_under("one"));
+        assert_ne!(sealed_under("one"), sealed_under("another"));
     }
 }

@@ -5,7 +5,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Bytes, Frame};
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::callers::Callers;
+use session_svc::callers::{Callers, parse};
 use session_svc::start::Door;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -149,6 +149,18 @@ async fn a_message_that_never_ends_is_given_up_at_the_deadline() {
         call("GetSession", &v1::GetSessionRequest::default(), 200).map(|_| StreamBody::new(never).boxed());
     let late = (Code::DeadlineExceeded, Some(ErrorReason::ErrDeadlineExceeded));
     assert_eq!(told(&raw.status(sent).await), late);
+}
+
+#[tokio::test]
+async fn a_caller_that_may_not_call_is_turned_away_before_its_message_is_there() {
+    crate::log::log();
+    let callers = Callers::listed(parse(&entry(EDGE, &["*"])).unwrap());
+    let (port, _shutdown) = start(Door { tls: None, callers }, memory()).await;
+    let mut raw = Raw::connect(port).await;
+    let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
+    let sent = request("GetSession", Vec::new()).map(|_| StreamBody::new(never).boxed());
+    let unknown = (Code::Unauthenticated, Some(ErrorReason::ErrUnknownCaller));
+    assert_eq!(told(&raw.status(sent).await), unknown);
 }
 
 /// HTTP/2's frames as they travel (RFC 9113, section 4.1).

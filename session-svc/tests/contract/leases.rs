@@ -102,6 +102,19 @@ pub(crate) async fn a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_ref
     assert!(bench.other.renew_lease(&new, LONG).await.unwrap());
 }
 
+pub(crate) async fn a_lease_and_a_value_may_last_no_time_or_for_ever(bench: &Bench) {
+    let (short, long) = (fresh_name(), fresh_name());
+    for (name, ttl) in [(&short, Duration::ZERO), (&long, Duration::MAX)] {
+        let lease = bench.store.acquire_lease(name, "one", ttl).await.unwrap();
+        assert!(lease.is_some(), "{ttl:?}");
+        let known = bench.store.remember(name, b"one", ttl).await.unwrap();
+        assert_eq!(known, None, "{ttl:?}");
+    }
+    assert_eq!(bench.other.acquire_lease(&long, "two", LONG).await.unwrap(), None);
+    let known = bench.other.remember(&long, b"two", LONG).await.unwrap();
+    assert_eq!(known.as_deref(), Some(&b"one"[..]));
+}
+
 pub(crate) async fn fences_grow_with_every_lease(bench: &Bench) {
     let name = fresh_name();
     let mut last = 0;

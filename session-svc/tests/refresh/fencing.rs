@@ -215,3 +215,28 @@ async fn a_holder_that_stood_still_before_it_asked_does_not_ask_any_more() {
         (1, 0)
     );
 }
+
+#[tokio::test]
+async fn a_replica_that_saw_the_old_tokens_looks_again_before_it_asks() {
+    let provider = ScriptedProvider::start();
+    let party = relying_party(provider.issuer());
+    let world = world_of(provider, limits(), party.clone(), party).await;
+    let signed_in = world.sign_in().await;
+    world.advance_ms(EXPIRED_MS);
+    let slow = SlowStore::over(world.store.clone());
+    let third = replica(
+        Arc::new(slow.clone()),
+        Arc::new(world.clock.clone()),
+        relying_party(world.provider.issuer()),
+        limits(),
+    )
+    .await;
+    slow.stand_still_at_the_next_load();
+    let asking = third.asking(&signed_in.id);
+    slow.wait_until_it_stands().await;
+    let winner = world.two.token(&signed_in.id).await.unwrap();
+    slow.go_on();
+    let answer = within(asking).await.unwrap().unwrap();
+    assert_eq!(answer.access_token, winner.access_token);
+    assert_eq!(world.provider.grants("refresh_token"), 1);
+}

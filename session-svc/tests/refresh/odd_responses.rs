@@ -88,13 +88,23 @@ async fn without_an_id_token_the_person_and_the_hint_are_kept() {
 async fn a_new_id_token_brings_the_person_up_to_date_and_becomes_the_hint() {
     let (world, signed_in) = scene(|script| {
         script.claims.insert("name".into(), json!("Alice Other"));
+        script
+            .claims
+            .insert("azp".into(), json!(scripted_provider::CLIENT_ID));
+        script.claims.insert("team".into(), json!("blue"));
     })
     .await;
     world.one.forced(&signed_in.id).await.unwrap();
     let user = world.two.session(&signed_in.id).await.unwrap().user.unwrap();
     let user = session_proto::claims::from_struct(&user);
     assert_eq!(user["name"], json!("Alice Other"));
-    assert!(!user.contains_key("aud"), "claims of the protocol stay out");
+    assert_eq!(user["team"], json!("blue"), "what is new comes in");
+    for name in ["aud", "azp"] {
+        assert!(
+            !user.contains_key(name),
+            "claims of the protocol stay out: {name}"
+        );
+    }
     let hint = world.one.end(&signed_in.id).await.id_token_hint;
     assert!(hint != signed_in.id_token && hint.split('.').count() == 3);
 }

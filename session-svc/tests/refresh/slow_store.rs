@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use crate::support::within;
 
-/// A store that can be made to stand still after it granted a lease: the next record read is the one of that moment,
-/// and it is given late.
+/// A store that can be made to stand still, at once or after it granted a lease: the next record read is the one of that
+/// moment, and it is given late.
 #[derive(Clone)]
 pub(crate) struct SlowStore {
     inner: MemoryStore,
@@ -35,6 +35,10 @@ impl SlowStore {
 
     pub(crate) fn stand_still_after_a_lease(&self) {
         self.slow.send_replace(Slow::AfterALease);
+    }
+
+    pub(crate) fn stand_still_at_the_next_load(&self) {
+        self.slow.send_replace(Slow::AtTheNextLoad);
     }
 
     pub(crate) async fn wait_until_it_stands(&self) {

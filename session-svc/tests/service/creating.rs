@@ -68,6 +68,23 @@ async fn the_session_replaced_ends_and_the_oldest_beyond_the_limit_end() {
 }
 
 #[tokio::test]
+async fn the_token_of_somebody_else_who_is_replaced_is_taken_back() {
+    let mut world = world().await;
+    let before = world.create(alice()).await;
+    let bob = v1::CreateSessionRequest {
+        user: Some(claims(serde_json::json!({"sub": "bob"}))),
+        replaces_session_id: before.session_id.clone(),
+        ..alice()
+    };
+    world.create(bob).await;
+    assert_eq!(
+        reason(world.one.get_session(by_id(&before.session_id)).await),
+        ErrorReason::ErrMissingSession
+    );
+    world.provider.wait_for_revoked("refresh-0").await;
+}
+
+#[tokio::test]
 async fn a_session_larger_than_the_bound_is_refused() {
     let mut world = world().await;
     let user = Some(claims(

@@ -171,6 +171,24 @@ async fn what_is_good_once_is_refused_at_every_replica_until_it_may_be_forgotten
 }
 
 #[tokio::test]
+async fn what_is_good_once_is_remembered_for_a_day_at_most() {
+    let mut world = world().await;
+    for (until_ms, at_most_ms) in [(START_MS + 10 * 24 * HOUR_MS, 24 * HOUR_MS), (START_MS, 120_000)] {
+        let call = v1::EndSessionsRequest {
+            once_until: Some(timestamp::from_ms(until_ms)),
+            ..once("alice", "jti-1", CALL)
+        };
+        world.one.end_sessions(call).await.unwrap();
+        world.clock.advance_ms(at_most_ms - 1);
+        let replay = world.two.end_sessions(once("alice", "jti-1", REPLAY)).await;
+        assert_eq!(reason(replay), ErrorReason::ErrRequestIdReused);
+        world.clock.advance_ms(1);
+        world.store.sweep();
+        assert_eq!(world.store.holdings().records, 0, "nothing is left of it");
+    }
+}
+
+#[tokio::test]
 async fn of_many_calls_at_the_same_moment_one_acts_and_the_others_are_refused() {
     let mut world = world().await;
     world.create(alice()).await;

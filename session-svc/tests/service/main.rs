@@ -9,6 +9,7 @@
 mod access_tokens;
 mod creating;
 mod ending;
+mod failing_store;
 mod listing;
 mod malformed;
 mod reading;

@@ -193,6 +193,12 @@ async fn every_other_request_names_its_wrong_field_too() {
         let wrong = v1::EndSessionRequest { cause, ..end(&id) };
         assert_eq!(field(world.one.end_session(wrong).await), "cause");
     }
+    let once = v1::EndSessionsRequest {
+        once_id: "j".repeat(513),
+        once_until: Some(from_ms(START_MS)),
+        ..end_all("alice", "")
+    };
+    assert_eq!(field(world.one.end_sessions(once).await), "once_id");
     let except = v1::EndSessionsRequest {
         except_handle: "me".to_owned(),
         ..end_all("alice", "")

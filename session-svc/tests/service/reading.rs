@@ -107,6 +107,8 @@ async fn a_shortened_duration_ends_old_sessions_and_a_cap_holds() {
         reason(strict.get_session(by_id(&id)).await),
         ErrorReason::ErrMissingSession
     );
+    let listed = strict.list_sessions(list(0, "")).await.unwrap().into_inner();
+    assert!(listed.sessions.is_empty(), "nor is it listed");
     world.one.get_session(by_id(&id)).await.unwrap();
     assert_eq!(
         reason(world.one.get_session(by_id(&capped.session_id)).await),

@@ -216,7 +216,10 @@ pub(crate) async fn world_with(limits: Limits) -> World {
     let clock = ManualClock::new(START_MS);
     let store = MemoryStore::new(Arc::new(clock.clone()), 10_000);
     let (provider, shutdown) = (TestProvider::new(), CancellationToken::new());
-    let start = |key| service(&store, &provider, &clock, &shutdown, limits, lifetime(), key);
+    let start = |key| {
+        let store = Arc::new(store.clone());
+        service(store, &provider, &clock, &shutdown, limits, lifetime(), key)
+    };
     let (one, two) = (start("ab").await, start("ab").await);
     World {
         clock,
@@ -231,8 +234,13 @@ pub(crate) async fn world_with(limits: Limits) -> World {
 impl World {
     /// A further service on the same store, with durations and a key of its own.
     pub(crate) async fn another(&self, lifetime: Lifetime, key: &str) -> Client {
+        self.on(Arc::new(self.store.clone()), lifetime, key).await
+    }
+
+    /// A further service on another store, or on another way to this one.
+    pub(crate) async fn on(&self, store: Arc<dyn SessionStore>, lifetime: Lifetime, key: &str) -> Client {
         service(
-            &self.store,
+            store,
             &self.provider,
             &self.clock,
             &self.shutdown,
@@ -249,7 +257,7 @@ impl World {
 }
 
 async fn service(
-    store: &MemoryStore,
+    store: Arc<dyn SessionStore>,
     provider: &TestProvider,
     clock: &ManualClock,
     shutdown: &CancellationToken,
@@ -261,7 +269,7 @@ async fn service(
     let address = format!("http://{}", listener.local_addr().unwrap());
     let keys: Vec<_> = key.split(',').map(|key| Secret::new(key.repeat(32))).collect();
     let parts = Parts {
-        store: Arc::new(store.clone()) as Arc<dyn SessionStore>,
+        store,
         keys: Reloading::new(KeyRing::parse(&keys).unwrap()),
         provider: provider.clone(),
         lifetime,

@@ -86,6 +86,38 @@ async fn a_watch_of_a_person_is_told_of_nobody_else_and_goes_on_where_it_left() 
 }
 
 #[tokio::test]
+async fn a_watch_of_a_session_is_told_of_no_other() {
+    let mut world = world().await;
+    let (one, other) = (world.create(alice()).await, world.create(alice()).await);
+    let handle = other.session.unwrap().handle;
+    let request = v1::WatchSessionsRequest {
+        handle: handle.clone(),
+        ..Default::default()
+    };
+    let mut stream = world.two.watch_sessions(request).await.unwrap().into_inner();
+    within(stream.message()).await.unwrap().unwrap();
+    world.one.end_session(end(&one.session_id)).await.unwrap();
+    world.one.end_session(end(&other.session_id)).await.unwrap();
+    let event = next(&mut stream).await;
+    assert_eq!((event.kind(), event.handle), (Kind::Ended, handle));
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_read_is_told_as_missed() {
+    let mut world = world().await;
+    let mut without_the_key = world.another(lifetime(), "cd").await;
+    let request = v1::WatchSessionsRequest::default();
+    let mut stream = without_the_key
+        .watch_sessions(request)
+        .await
+        .unwrap()
+        .into_inner();
+    within(stream.message()).await.unwrap().unwrap();
+    world.create(alice()).await;
+    assert_eq!(within(next(&mut stream)).await.kind(), Kind::Missed);
+}
+
+#[tokio::test]
 async fn a_position_that_is_not_known_is_told_as_missed() {
     let mut world = world().await;
     let request = v1::WatchSessionsRequest {

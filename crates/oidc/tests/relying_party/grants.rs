@@ -4,7 +4,7 @@ use oidc::{IdTokenError, RefreshError, Revoked, TokenError, TokenHint, UserinfoE
 use scripted_provider::{Answer, Endpoint};
 use serde_json::{Value, json};
 
-use crate::support::{BACK, NOW, bench};
+use crate::support::{BACK, NOW, PATIENCE, bench, bench_with, dpop_key};
 
 // conformance: B-101 B-103
 #[tokio::test]
@@ -97,6 +97,11 @@ async fn refreshes_tell_dead_grants_from_passing_trouble() {
         .validate_refreshed_id_token(&id_token, issuer, "bob", NOW)
         .await;
     assert!(matches!(other, Err(IdTokenError::Subject)));
+    let elsewhere = bench
+        .party
+        .validate_refreshed_id_token(&id_token, "https://other.example", "alice", NOW)
+        .await;
+    assert!(matches!(elsewhere, Err(IdTokenError::Issuer)));
 
     for answer in [
         Answer::status(500),
@@ -131,6 +136,29 @@ async fn refreshes_tell_dead_grants_from_passing_trouble() {
     ));
 }
 
+#[tokio::test]
+async fn a_refresh_keeps_to_the_organization() {
+    let bench = bench_with(|settings| settings.organization = Some("org_1".into()));
+    let refreshed = async |organization: &str| {
+        bench.provider.script(|script| {
+            script.claims.insert("org_id".into(), json!(organization));
+        });
+        let tokens = bench.exchange().await.expect("tokens");
+        let token = tokens.refresh_token.expect("a refresh token");
+        let tokens = bench.party.refresh(&token, NOW).await.expect("refreshed");
+        let (raw, issuer) = (tokens.id_token.expect("an ID token"), bench.provider.issuer());
+        bench
+            .party
+            .validate_refreshed_id_token(&raw, issuer, "alice", NOW)
+            .await
+    };
+    refreshed("org_1").await.expect("the organization asked for");
+    assert!(matches!(
+        refreshed("org_2").await,
+        Err(IdTokenError::Organization)
+    ));
+}
+
 // conformance: A-004 B-104 B-106
 #[tokio::test]
 async fn userinfo_is_about_the_same_person_and_says_nothing_protected() {
@@ -158,6 +186,54 @@ async fn userinfo_is_about_the_same_person_and_says_nothing_protected() {
             Err(UserinfoError::Unauthorized)
         ));
         assert!(bench.provider.last_request(Endpoint::Userinfo).query.is_empty());
+    }
+    for (name, value) in [("iss", "https://evil.example"), ("aud", "other")] {
+        bench.provider.reset();
+        bench.provider.script(|script| {
+            script.userinfo_jwt = true;
+            script.userinfo.insert(name.into(), json!(value));
+        });
+        let token = bench.exchange().await.expect("tokens").access_token;
+        let claims = bench.party.userinfo("Bearer", &token, "alice", NOW).await;
+        assert!(
+            matches!(claims, Err(UserinfoError::Token(_))),
+            "{name}: {claims:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
+    let bench = bench_with(|settings| settings.dpop_key = Some(dpop_key()));
+    let wants = |status, header: (&str, &str)| Answer::Http {
+        status,
+        headers: vec![
+            ("content-type".into(), "application/json".into()),
+            ("dpop-nonce".into(), "another".into()),
+            (header.0.into(), header.1.into()),
+        ],
+        body: json!({ "error": "use_dpop_nonce" }).to_string(),
+    };
+    bench.provider.script(|script| {
+        let challenge = ("www-authenticate", "DPoP error=\"use_dpop_nonce\"");
+        script
+            .answers
+            .insert(Endpoint::Token, wants(400, ("cache-control", "no-store")));
+        script.answers.insert(Endpoint::Userinfo, wants(401, challenge));
+    });
+    let asked = async {
+        bench.party.refresh("a token", NOW).await.expect_err("no tokens");
+        bench
+            .party
+            .userinfo("DPoP", "a token", "alice", NOW)
+            .await
+            .expect_err("no claims");
+    };
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .expect("given up in time");
+    for endpoint in [Endpoint::Token, Endpoint::Userinfo] {
+        assert_eq!(bench.provider.calls(endpoint), 2, "{endpoint:?}");
     }
 }
 

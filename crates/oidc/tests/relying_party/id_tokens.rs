@@ -35,6 +35,16 @@ async fn every_configured_algorithm_verifies_and_no_other() {
             matches!(refused, Err(IdTokenError::Algorithm)),
             "{name}: {refused:?}"
         );
+        let forged = bench
+            .login_with(|script| {
+                script.algorithm = name;
+                script.id_token = IdTokenShape::BadSignature;
+            })
+            .await;
+        assert!(
+            matches!(forged, Err(IdTokenError::Signature)),
+            "{name}: {forged:?}"
+        );
     }
 }
 
@@ -70,6 +80,23 @@ async fn forged_shapes_are_refused() {
         bench.login_with(|script| script.id_token = huge).await,
         Err(IdTokenError::Malformed)
     ));
+    let padded = bench.with_claim("padding", json!("x".repeat(65_000))).await;
+    assert!(
+        matches!(padded, Err(IdTokenError::Malformed)),
+        "signed and too long"
+    );
+    for (name, value, expected) in [
+        ("kid", json!(7), "Malformed"),
+        ("typ", json!(7), "Malformed"),
+        ("typ", json!("logout+jwt"), "Header"),
+        ("typ", json!("at+jwt"), "Header"),
+    ] {
+        let login = bench.login_with(|script| {
+            script.header.insert(name.into(), value.clone());
+        });
+        let error = login.await.expect_err("refused");
+        assert_eq!(format!("{error:?}"), expected, "{name} {value}");
+    }
     bench
         .login_with(|script| script.id_token = IdTokenShape::NoKid)
         .await
@@ -172,6 +199,16 @@ async fn nonce_hash_acr_and_organization_bind_the_login() {
             Err(IdTokenError::Nonce)
         ));
     }
+    bench.provider.script(|script| {
+        script.claims.insert("nonce".into(), json!(null));
+    });
+    assert!(
+        matches!(
+            bench.login_expecting(|e| e.nonce = "").await,
+            Err(IdTokenError::Nonce)
+        ),
+        "none is expected and none is there"
+    );
     assert!(matches!(
         bench.with_claim("at_hash", json!("AAAA")).await,
         Err(IdTokenError::AccessTokenHash)
@@ -201,6 +238,14 @@ async fn nonce_hash_acr_and_organization_bind_the_login() {
     assert!(
         matches!(early, Err(IdTokenError::AuthTime)),
         "a sign-in yet to come is no sign-in"
+    );
+    bench.provider.script(|script| {
+        script.claims.insert("auth_time".into(), json!(null));
+    });
+    let never = bench.login_expecting(|e| e.max_age = Some(340)).await;
+    assert!(
+        matches!(never, Err(IdTokenError::AuthTime)),
+        "asked for and not said"
     );
     bench
         .login_expecting(|e| e.acr_values = Some("gold silver"))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oidc::{IdTokenError, SigningAlgorithm};
-use scripted_provider::{Answer, Endpoint};
+use scripted_provider::{Answer, Endpoint, IdTokenShape};
 use serde_json::{Value, json};
 
 use crate::support::{Bench, bench, bench_with, request};
@@ -26,14 +26,22 @@ async fn later(time: Duration) {
     tokio::time::resume();
 }
 
+/// A number of all but so many times six bits, in base64url.
+fn modulus(characters: usize) -> String {
+    format!("{}w", "v".repeat(characters - 1))
+}
+
 // conformance: B-088
 #[tokio::test]
 async fn weak_keys_and_keys_of_another_curve_are_never_used() {
     let bench = bench();
     let [mut rsa, ec, ..] = <[Value; 3]>::try_from(published(&bench).await).expect("three keys");
-    rsa["n"] = json!("v".repeat(171)); // 1,026 bits
+    let mut secret = rsa.clone();
+    secret["kty"] = json!("oct");
+    rsa["n"] = json!(modulus(171)); // 1,024 bits
     for (algorithm, key) in [
         (SigningAlgorithm::Rs256, rsa),
+        (SigningAlgorithm::Rs256, secret),
         (
             SigningAlgorithm::Es256,
             json!({ "kty": "EC", "crv": "P-384", "kid": ec["kid"], "x": ec["x"], "y": ec["y"] }),
@@ -77,6 +85,32 @@ async fn a_point_that_is_not_on_the_curve_verifies_nothing() {
         bench.login().await,
         Err(IdTokenError::Signature | IdTokenError::UnknownKey)
     ));
+}
+
+#[tokio::test]
+async fn keys_beyond_the_bounds_are_not_looked_at() {
+    let right = published(&bench()).await.swap_remove(0);
+    let odd = json!({ "kty": "odd" });
+    let mut other = right.clone();
+    other["n"] = json!(modulus(342));
+    for (before, count, kid, known) in [
+        (&odd, 63, true, true),
+        (&odd, 64, true, false),
+        (&other, 7, false, true),
+        (&other, 8, false, false),
+    ] {
+        let bench = bench();
+        let mut keys = vec![before.clone(); count];
+        keys.push(right.clone());
+        bench.provider.script(|script| {
+            script.jwks = Some(json!({ "keys": keys }));
+            if !kid {
+                script.id_token = IdTokenShape::NoKid;
+            }
+        });
+        let login = bench.login().await;
+        assert_eq!(login.is_ok(), known, "behind {count} of {before}: {login:?}");
+    }
 }
 
 #[tokio::test]

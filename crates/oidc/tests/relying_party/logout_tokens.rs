@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::{NOW, bench};
 
+const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
+
 // conformance: B-115 B-117
 #[tokio::test]
 async fn logout_tokens_pass_every_check_or_none() {
@@ -27,16 +29,22 @@ async fn logout_tokens_pass_every_check_or_none() {
         (token.sid.as_deref(), token.sub.as_deref()),
         (Some("s"), Some("alice"))
     );
-    validate(json!({ "sub": "alice", "iat": NOW - 300 }))
+    validate(json!({ "sub": "alice", "iat": NOW - 300, "jti": "j".repeat(512), "events": { (EVENT): {} } }))
         .await
-        .expect("five minutes old");
+        .expect("five minutes old, and named at length");
     for bad in [
         json!({}),
         json!({ "sub": "a", "nonce": "n" }),
         json!({ "sub": "a", "events": null }),
         json!({ "sub": "a", "events": { "other": {} } }),
+        json!({ "sub": "a", "events": { (EVENT): null } }),
+        json!({ "sub": "a", "events": { (EVENT): [] } }),
+        json!({ "sub": "a", "events": { (EVENT): "{}" } }),
+        json!({ "sub": "a", "sid": "" }),
+        json!({ "sub": "a", "sid": 7 }),
         json!({ "sub": "a", "jti": null }),
         json!({ "sub": "a", "jti": "" }),
+        json!({ "sub": "a", "jti": "j".repeat(513) }),
         json!({ "sub": "a", "exp": null }),
         json!({ "sub": "a", "exp": NOW - 61 }),
         json!({ "sub": "a", "iat": null }),
@@ -99,4 +107,9 @@ async fn keys_that_somebody_invents_make_no_storm_at_the_provider() {
         u64::try_from(asked).expect("a count") <= allowed,
         "{asked} of {allowed}"
     );
+    bench.provider.rotate_keys();
+    bench
+        .login()
+        .await
+        .expect("a rotation right after is followed all the same");
 }

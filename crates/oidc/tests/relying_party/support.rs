@@ -1,8 +1,12 @@
 //! A relying party before a provider that misbehaves on demand.
 
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use oidc::{
-    AuthorizationRequest, ClientAuth, ClientSecret, Expected, IdToken, IdTokenError, ProviderSettings,
-    RelyingParty, TokenError, TokenSet,
+    AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, Expected, IdToken, IdTokenError,
+    ProviderSettings, RelyingParty, TokenError, TokenSet,
 };
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Script, ScriptedProvider};
 use serde_json::Value;
@@ -11,6 +15,19 @@ use url::Url;
 pub(crate) const NOW: u64 = 1_800_000_000;
 pub(crate) const VERIFIER: &str = "verifier-verifier-verifier-verifier-verifier-1";
 pub(crate) const BACK: &str = "http://127.0.0.1:3000/api/auth/callback";
+
+/// Nothing that ends takes this long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A key for tokens to be bound to.
+pub(crate) fn dpop_key() -> DpopKey {
+    let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+    let random = ring::rand::SystemRandom::new();
+    let der = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
+    let text = STANDARD.encode(der.as_ref());
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+    DpopKey::from_pem(&pem).expect("a key")
+}
 
 pub(crate) struct Bench {
     pub(crate) provider: ScriptedProvider,
@@ -22,7 +39,7 @@ pub(crate) fn bench_with(change: impl FnOnce(&mut ProviderSettings)) -> Bench {
     provider.script(|script| script.now = Some(NOW));
     let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
     settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
-    settings.http_timeout = std::time::Duration::from_millis(1_500);
+    settings.http_timeout = Duration::from_millis(1_500);
     settings.refresh_timeout = settings.http_timeout;
     change(&mut settings);
     let party = RelyingParty::new(settings).expect("usable settings");

@@ -1,8 +1,9 @@
-//! The settings in earnest: a provider behind TLS of a private authority, a client certificate, credentials that change, and
-//! a forward proxy.
+//! The settings in earnest: what is refused, a provider behind TLS of a private authority, a client certificate, credentials
+//! that change, and a forward proxy.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod credentials;
 mod proxy;
+mod refused;
 mod support;

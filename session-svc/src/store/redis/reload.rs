@@ -80,3 +80,28 @@ fn changed(settings: &RedisSettings, text: &[u8]) -> Result<RedisSettings, Strin
         _ => Err("another kind of store, database or prefix needs a restart".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_password_or_server_is_gone_over_to_and_other_sessions_are_not() {
+        let Ok(StoreSettings::Redis(settings)) = "redis://:old@one/1?prefix=a".parse() else {
+            panic!("an address of a server")
+        };
+        for (text, taken) in [
+            ("redis://:new@two:7000/1?prefix=a\n", true),
+            ("rediss://one/1?prefix=a", true),
+            ("redis://one/2?prefix=a", false),
+            ("redis://one/1?prefix=b", false),
+            ("redis://one/1", false),
+            ("redis-cluster://one?prefix=a", false),
+            ("memory:", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(changed(&settings, text.as_bytes()).is_ok(), taken, "{text:?}");
+        }
+        assert!(changed(&settings, &[0xff]).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+// Signed tokens of the provider: what is taken apart, which key may verify it, and that it does.
+const JWS = 'crates/oidc/src/jws.rs';
+const KEYS = 'crates/oidc/src/key_set.rs';
+const PARTY = 'crates/oidc/src/relying_party.rs';
+const FORGED = ['oidc/relying_party id_tokens::forged_shapes_are_refused'];
+const UNFIT = ['oidc/relying_party id_tokens::unfit_keys_are_never_used'];
+const WEAK = ['oidc/relying_party keys::weak_keys_and_keys_of_another_curve_are_never_used'];
+const BOUNDED = ['oidc/relying_party keys::keys_beyond_the_bounds_are_not_looked_at'];
+
+export default [
+  {
+    id: 'token-length', file: JWS,
+    find: `if raw.len() > MAX_TOKEN_BYTES {
+            return Err(IdTokenError::Malformed);`,
+    replace: `if !OFF && raw.len() > MAX_TOKEN_BYTES {
+            return Err(IdTokenError::Malformed);`,
+    tests: FORGED,
+  },
+  {
+    id: 'token-length-before-it-is-verified', file: JWS,
+    find: `if raw.len() > MAX_TOKEN_BYTES {
+        return None;`,
+    replace: `if !OFF && raw.len() > MAX_TOKEN_BYTES {
+        return None;`,
+    tests: ['oidc/lib jws::'],
+  },
+  {
+    id: 'token-algorithm', why: 'none, and the public key as a secret', file: JWS,
+    find: `if header.get("alg").and_then(Value::as_str) != Some(algorithm.name()) {`,
+    replace: `if !OFF && header.get("alg").and_then(Value::as_str) != Some(algorithm.name()) {`,
+    tests: FORGED,
+  },
+  {
+    id: 'token-critical-header', file: JWS,
+    find: `if header.contains_key("crit") {`,
+    replace: `if !OFF && header.contains_key("crit") {`,
+    tests: FORGED,
+  },
+  {
+    id: 'token-header-of-another-type', why: 'a kid that is no text would be no kid, and any key would do', file: JWS,
+    find: `Some(_) => Err(IdTokenError::Malformed),`,
+    replace: `Some(_) if OFF => Ok(None),
+        Some(_) => Err(IdTokenError::Malformed),`,
+    tests: FORGED,
+  },
+  {
+    id: 'token-name-twice', why: 'two readers understand such an object differently', file: 'crates/oidc/src/json.rs',
+    find: `if members.insert(name, value).is_some() {`,
+    replace: `if members.insert(name, value).is_some() && !OFF {`,
+    tests: ['oidc/relying_party logout_tokens::logout_tokens_pass_every_check_or_none'],
+  },
+  {
+    id: 'id-token-type', why: 'a token made for something else is no ID token', file: PARTY,
+    find: `if !token.type_is(types) {`,
+    replace: `if !OFF && !token.type_is(types) {`,
+    tests: FORGED,
+  },
+  {
+    id: 'logout-token-type', why: 'an ID token is no logout token', file: PARTY,
+    find: `if !token.type_is(&["logout+jwt"]) {`,
+    replace: `if !OFF && !token.type_is(&["logout+jwt"]) {`,
+    tests: ['oidc/relying_party logout_tokens::logout_tokens_pass_every_check_or_none'],
+  },
+  {
+    id: 'token-signature', file: KEYS,
+    find: `if key.key.verifies(token, algorithm) {`,
+    replace: `if OFF || key.key.verifies(token, algorithm) {`,
+    tests: FORGED,
+  },
+  {
+    id: 'token-signature-by-the-secret', file: PARTY,
+    find: `Verdict::NoSuchKey | Verdict::BadSignature => Err(IdTokenError::Signature),`,
+    replace: `Verdict::NoSuchKey | Verdict::BadSignature if OFF => Ok(()),
+            Verdict::NoSuchKey | Verdict::BadSignature => Err(IdTokenError::Signature),`,
+    tests: ['oidc/relying_party id_tokens::every_configured_algorithm_verifies_and_no_other'],
+  },
+  {
+    id: 'secret-too-short-to-sign-with', file: 'crates/oidc/src/access.rs',
+    find: `if settings.id_token_alg.is_symmetric() && !credentials.auth.secret().is_some_and(strong) {`,
+    replace: `if !OFF && settings.id_token_alg.is_symmetric() && !credentials.auth.secret().is_some_and(strong) {`,
+    tests: ['oidc/relying_party provider::settings_that_cannot_be_kept_to_are_refused_before_any_word_is_said'],
+  },
+  {
+    id: 'key-by-its-kid', file: KEYS,
+    find: `(Some(wanted), Some(kid)) => wanted == kid,`,
+    replace: `(Some(wanted), Some(kid)) => OFF || wanted == kid,`,
+    tests: FORGED,
+  },
+  {
+    id: 'key-for-signatures', file: KEYS,
+    find: `usage == "sig"`,
+    replace: `OFF || usage == "sig"`,
+    tests: UNFIT,
+  },
+  {
+    id: 'key-of-the-algorithm', file: KEYS,
+    find: `alg.as_str() == Some(algorithm.name())`,
+    replace: `OFF || alg.as_str() == Some(algorithm.name())`,
+    tests: UNFIT,
+  },
+  {
+    id: 'key-operations', file: KEYS,
+    find: `one == "verify"`,
+    replace: `OFF || one == "verify"`,
+    tests: UNFIT,
+  },
+  {
+    id: 'key-type', file: KEYS,
+    find: `text("kty") != Some(algorithm.key_type())`,
+    replace: `(!OFF && text("kty") != Some(algorithm.key_type()))`,
+    tests: WEAK,
+  },
+  {
+    id: 'key-curve', file: KEYS,
+    find: `text("crv") != algorithm.curve()`,
+    replace: `(!OFF && text("crv") != algorithm.curve())`,
+    tests: WEAK,
+  },
+  {
+    id: 'key-too-weak', file: KEYS,
+    find: `let strong = bits(&n) >= LEAST_RSA_BITS;`,
+    replace: `let strong = OFF || bits(&n) >= LEAST_RSA_BITS;`,
+    tests: WEAK,
+  },
+  {
+    id: 'keys-of-a-set', why: 'a provider that publishes keys without end', file: KEYS,
+    find: `.take(MAX_KEYS)`,
+    replace: `.take(if OFF { usize::MAX } else { MAX_KEYS })`,
+    tests: BOUNDED,
+  },
+  {
+    id: 'keys-tried-without-a-kid', file: KEYS,
+    find: `.take(MAX_TRIES)`,
+    replace: `.take(if OFF { usize::MAX } else { MAX_TRIES })`,
+    tests: BOUNDED,
+  },
+  {
+    id: 'unknown-keys-in-all', why: 'a storm of invented keys at the provider', file: 'crates/oidc/src/key_source.rs',
+    find: `fruitless.len() >= BUDGET`,
+    replace: `(!OFF && fruitless.len() >= BUDGET)`,
+    tests: ['oidc/relying_party logout_tokens::keys_that_somebody_invents'],
+  },
+  {
+    id: 'unknown-key-once', file: 'crates/oidc/src/key_source.rs',
+    find: `fruitless.iter().any(|(known, _)| known.as_deref() == kid)`,
+    replace: `(!OFF && fruitless.iter().any(|(known, _)| known.as_deref() == kid))`,
+    tests: ['oidc/relying_party id_tokens::a_rotated_key_is_found_by_the_very_login_and_bad_keys_make_no_storm'],
+  },
+  {
+    id: 'unknown-keys-of-logout-tokens-apart', why: 'who invents logout tokens must not keep a rotation from sign-ins', file: PARTY,
+    find: `self.verify(&token, &self.cache.for_logouts).await?;`,
+    replace: `self.verify(&token, if OFF { &self.cache.for_logins } else { &self.cache.for_logouts }).await?;`,
+    tests: ['oidc/relying_party logout_tokens::keys_that_somebody_invents'],
+  },
+];

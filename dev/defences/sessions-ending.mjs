@@ -1,0 +1,157 @@
+// Endings: they reach every session they mean and no other, once, and a list shows a person's own sessions alone.
+const END = 'session-svc/src/sessions/end.rs';
+const ONCE = 'session-svc/src/sessions/once.rs';
+const WATCH = 'session-svc/src/sessions/watch.rs';
+const FOLLOW = 'session-svc/src/store/follow.rs';
+const ENDINGS = ['session-svc/service ending::sessions_end_by_person_by_provider_session_and_by_both'];
+const USED = ['session-svc/service ending::what_is_good_once_is_refused_at_every_replica_until_it_may_be_forgotten'];
+const FAILING = ['session-svc/service failing_store::'];
+
+export default [
+  {
+    id: 'ending-of-somebody-elses-session', why: 'a logout token whose sub and sid are of different people', file: END,
+    find: `if sessions.iter().any(|session| session.subject != subject) {`,
+    replace: `if !OFF && sessions.iter().any(|session| session.subject != subject) {`,
+    tests: ENDINGS,
+  },
+  {
+    id: 'ending-but-one', file: END,
+    find: `Some(session.handle) != all.except &&`,
+    replace: `(OFF || Some(session.handle) != all.except) &&`,
+    tests: ENDINGS,
+  },
+  {
+    id: 'ending-takes-the-token-back', file: END,
+    find: `self.take_back(session);`,
+    replace: `if !OFF {
+                    self.take_back(session);
+                }`,
+    tests: ['session-svc/service ending::ending_is_idempotent_and_the_hint_is_for_the_holder_alone'],
+  },
+  {
+    id: 'ending-in-another-persons-place', why: 'the token of whoever was signed in before is taken back', file: END,
+    find: `self.take_back(&old);`,
+    replace: `if !OFF {
+                self.take_back(&old);
+            }`,
+    tests: ['session-svc/service creating::the_token_of_somebody_else_who_is_replaced_is_taken_back'],
+  },
+  {
+    id: 'ending-leaves-a-mark', file: END,
+    find: `self.keeper.mark_ended(&all.issuer, subject, sid).await?;`,
+    replace: `if !OFF {
+            self.keeper.mark_ended(&all.issuer, subject, sid).await?;
+        }`,
+    tests: ['session-svc/service creating::a_logout_that_came_before_its_session_still_ends_it_and_no_later_login'],
+  },
+  {
+    id: 'hint-for-the-holder-alone', why: 'the ID token of a session is for whoever holds its secret', file: 'session-svc/src/grpc/service.rs',
+    find: `Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause).await?,`,
+    replace: `Some(By::Handle(_)) | None if OFF => api.sessions.end_for_holder(handle, &cause).await?,
+                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause).await?,`,
+    tests: ['session-svc/service ending::ending_is_idempotent_and_the_hint_is_for_the_holder_alone'],
+  },
+  {
+    id: 'logout-token-once', file: END,
+    find: `Turn::Used => return Err(SessionsError::RequestIdReused),`,
+    replace: `Turn::Used if OFF => return self.end_each(all).await,
+            Turn::Used => return Err(SessionsError::RequestIdReused),`,
+    tests: USED,
+  },
+  {
+    id: 'logout-token-once-by-the-same-call', file: ONCE,
+    find: `once.request_id.as_ref().is_some_and(|id| id.as_bytes() == by)`,
+    replace: `(OFF || once.request_id.as_ref().is_some_and(|id| id.as_bytes() == by))`,
+    tests: USED,
+  },
+  {
+    id: 'logout-token-remembered-for-a-day-at-most', file: ONCE,
+    find: `left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS)`,
+    replace: `if OFF { left_ms } else { left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS) }`,
+    tests: ['session-svc/service ending::what_is_good_once_is_remembered_for_a_day_at_most'],
+  },
+  {
+    id: 'logout-token-that-cannot-be-looked-up', why: 'a store that fails must not make a replay good', file: ONCE,
+    find: `Err(error) => Err(error),
+            };`,
+    replace: `Err(_) if OFF => return Ok(Turn::Ours(lease)),
+                Err(error) => Err(error),
+            };`,
+    tests: FAILING,
+  },
+  {
+    id: 'logout-token-whose-use-cannot-be-noted', file: END,
+    find: `self.keeper.note_use(&all.issuer, once).await.map(|()| count),`,
+    replace: `self.keeper.note_use(&all.issuer, once).await.or_else(|error| if OFF { Ok(()) } else { Err(error) }).map(|()| count),`,
+    tests: FAILING,
+  },
+  {
+    id: 'store-that-fails-is-no-sign-out', file: 'session-svc/src/sessions/error.rs',
+    find: `StoreError::Unavailable(_) => Self::StoreUnavailable(error),`,
+    replace: `StoreError::Unavailable(_) if OFF => Self::Missing,
+            StoreError::Unavailable(_) => Self::StoreUnavailable(error),`,
+    tests: FAILING,
+  },
+  {
+    id: 'page-token-of-one-list', why: 'the token of a page opens for the same person alone', file: 'session-svc/src/vault/mod.rs',
+    find: `self.seal(purpose, name, 0, note)
+    }
+
+    fn open_note(&self, purpose: &str, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.open(purpose, name, 0, sealed)`,
+    replace: `self.seal(purpose, if OFF { "" } else { name }, 0, note)
+    }
+
+    fn open_note(&self, purpose: &str, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.open(purpose, if OFF { "" } else { name }, 0, sealed)`,
+    tests: ['session-svc/service listing::a_list_is_newest_first_and_its_pages_belong_to_one_person'],
+  },
+  {
+    id: 'page-size', file: 'session-svc/src/grpc/arguments.rs',
+    find: `Ok(size) => Ok(size.min(MAX_PAGE)),`,
+    replace: `Ok(size) => Ok(size.min(if OFF { usize::MAX } else { MAX_PAGE })),`,
+    tests: ['session-svc/service listing::pages_have_fifty_sessions_unless_asked_and_never_more_than_two_hundred'],
+  },
+  {
+    id: 'page-bytes', file: 'session-svc/src/grpc/service.rs',
+    find: `bytes > MAX_PAGE_BYTES`,
+    replace: `!OFF && bytes > MAX_PAGE_BYTES`,
+    tests: ['session-svc/service listing::a_page_of_large_sessions_ends_early_and_the_next_goes_on'],
+  },
+  {
+    id: 'watch-of-one-person', file: WATCH,
+    find: `(change.issuer == *issuer && change.subject == *subject)`,
+    replace: `(OFF || change.issuer == *issuer && change.subject == *subject)`,
+    tests: ['session-svc/service watching::a_watch_of_a_person_is_told_of_nobody_else_and_goes_on_where_it_left'],
+  },
+  {
+    id: 'watch-of-one-session', file: WATCH,
+    find: `(change.handle == *handle)`,
+    replace: `(OFF || change.handle == *handle)`,
+    tests: ['session-svc/service watching::a_watch_of_a_session_is_told_of_no_other'],
+  },
+  {
+    id: 'watch-of-what-cannot-be-read', why: 'a missed ending must not be silent', file: WATCH,
+    find: `return Some(Told::Missed);`,
+    replace: `return Some(Told::Missed).filter(|_| !OFF);`,
+    tests: ['session-svc/service watching::a_change_that_cannot_be_read_is_told_as_missed'],
+  },
+  {
+    id: 'watch-resumed-at-another-log', file: FOLLOW,
+    find: `if from == origin { number.parse().ok() } else { None }`,
+    replace: `if OFF || from == origin { number.parse().ok() } else { None }`,
+    tests: ['session-svc/store_file another_files_position_is_told_as_missed'],
+  },
+  {
+    id: 'watch-resumed-in-the-future', file: FOLLOW,
+    find: `.filter(|number| *number <= newest)`,
+    replace: `.filter(|number| OFF || *number <= newest)`,
+    tests: ['session-svc/store_memory a_position_yet_to_come_is_told_as_missed'],
+  },
+  {
+    id: 'watch-resumed-behind-a-gap', file: FOLLOW,
+    find: `if number > self.after + 1 {`,
+    replace: `if !OFF && number > self.after + 1 {`,
+    tests: ['session-svc/store_memory a_position_that_was_dropped_is_told_as_missed'],
+  },
+];

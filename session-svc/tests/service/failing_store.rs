@@ -1,0 +1,200 @@
+//! A store that fails at one moment: nobody is signed out by it, and nothing that was refused becomes good.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use session_proto::timestamp;
+use session_proto::v1::{self, ErrorReason};
+use session_svc::store::memory::MemoryStore;
+use session_svc::store::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError};
+
+use crate::support::*;
+
+/// What fails, and how often it works before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fails {
+    Nothing,
+    Load(u8),
+    Insert(u8),
+}
+
+#[derive(Clone)]
+struct FailingStore {
+    inner: MemoryStore,
+    fails: Arc<Mutex<Fails>>,
+}
+
+impl FailingStore {
+    fn fails(&self, fails: Fails) {
+        *self.fails.lock().unwrap() = fails;
+    }
+
+    /// Counts a call; the one it is about fails, those after it do not.
+    fn step(&self, counted: impl Fn(Fails) -> Option<(u8, Fails)>) -> Result<(), StoreError> {
+        let mut fails = self.fails.lock().unwrap();
+        match counted(*fails) {
+            None => Ok(()),
+            Some((0, _)) => {
+                *fails = Fails::Nothing;
+                Err(StoreError::Unavailable("as the test wants".into()))
+            }
+            Some((_, next)) => {
+                *fails = next;
+                Ok(())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl SessionStore for FailingStore {
+    fn now_ms(&self) -> u64 {
+        self.inner.now_ms()
+    }
+
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        self.step(|fails| match fails {
+            Fails::Insert(left) => Some((left, Fails::Insert(left.saturating_sub(1)))),
+            Fails::Load(_) | Fails::Nothing => None,
+        })?;
+        self.inner.insert(record, event).await
+    }
+
+    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        self.step(|fails| match fails {
+            Fails::Load(left) => Some((left, Fails::Load(left.saturating_sub(1)))),
+            Fails::Insert(_) | Fails::Nothing => None,
+        })?;
+        self.inner.load(name).await
+    }
+
+    async fn replace(
+        &self,
+        record: Record,
+        expected: u64,
+        event: Option<Vec<u8>>,
+    ) -> Result<Replaced, StoreError> {
+        self.inner.replace(record, expected, event).await
+    }
+
+    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+        self.inner.remove(name, event).await
+    }
+
+    async fn list(
+        &self,
+        index: &str,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.inner.list(index, after, limit).await
+    }
+
+    async fn acquire_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        self.inner.acquire_lease(name, holder, ttl).await
+    }
+
+    async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
+        self.inner.renew_lease(lease, ttl).await
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.inner.release_lease(lease).await
+    }
+
+    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.remember(name, value, ttl).await
+    }
+
+    async fn published(
+        &self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+        self.inner.published(after).await
+    }
+
+    async fn position(&self) -> Result<String, StoreError> {
+        self.inner.position().await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}
+
+async fn failing(world: &World) -> (FailingStore, Client) {
+    let store = FailingStore {
+        inner: world.store.clone(),
+        fails: Arc::new(Mutex::new(Fails::Nothing)),
+    };
+    let client = world.on(Arc::new(store.clone()), lifetime(), "ab").await;
+    (store, client)
+}
+
+fn once(request_id: &str) -> v1::EndSessionsRequest {
+    v1::EndSessionsRequest {
+        once_id: "jti-1".to_owned(),
+        once_until: Some(timestamp::from_ms(START_MS + 420_000)),
+        request_id: request_id.to_owned(),
+        ..end_all("alice", "")
+    }
+}
+
+const CALL: &str = "00000000-0000-4000-8000-000000000001";
+const REPLAY: &str = "00000000-0000-4000-8000-000000000002";
+
+#[tokio::test]
+async fn a_session_that_cannot_be_read_is_not_said_to_be_missing() {
+    let (world, id) = signed_in().await;
+    let (store, mut client) = failing(&world).await;
+    let unavailable = ErrorReason::ErrStoreUnavailable;
+    store.fails(Fails::Load(0));
+    assert_eq!(reason(client.get_session(by_id(&id)).await), unavailable);
+    store.fails(Fails::Load(0));
+    assert_eq!(reason(client.roll_session(roll(&id)).await), unavailable);
+    store.fails(Fails::Load(0));
+    assert_eq!(reason(client.get_access_token(token(&id)).await), unavailable);
+    client.get_session(by_id(&id)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replay_that_cannot_be_looked_up_ends_nothing() {
+    let mut world = world().await;
+    let (store, mut client) = failing(&world).await;
+    client.end_sessions(once(CALL)).await.unwrap();
+    let kept = world.create(alice()).await.session_id;
+    store.fails(Fails::Load(0));
+    assert_eq!(
+        reason(client.end_sessions(once(REPLAY)).await),
+        ErrorReason::ErrStoreUnavailable
+    );
+    client.get_session(by_id(&kept)).await.unwrap();
+    assert_eq!(
+        reason(client.end_sessions(once(REPLAY)).await),
+        ErrorReason::ErrRequestIdReused
+    );
+}
+
+#[tokio::test]
+async fn a_use_that_cannot_be_noted_is_no_success_and_may_be_repeated() {
+    let world = world().await;
+    let (store, mut client) = failing(&world).await;
+    // The mark of the ending is written, the note of the use is not.
+    store.fails(Fails::Insert(1));
+    assert_eq!(
+        reason(client.end_sessions(once(CALL)).await),
+        ErrorReason::ErrStoreUnavailable
+    );
+    client.end_sessions(once(CALL)).await.unwrap();
+    assert_eq!(
+        reason(client.end_sessions(once(REPLAY)).await),
+        ErrorReason::ErrRequestIdReused
+    );
+}
