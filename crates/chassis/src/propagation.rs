@@ -105,6 +105,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_traceparents_are_none() {
+        global::set_text_map_propagator(opentelemetry_sdk::propagation::TraceContextPropagator::new());
+        let value = HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        let is_taken = |headers: &HeaderMap| extract(headers).span().span_context().is_valid();
+        let mut headers = HeaderMap::new();
+        headers.append(TRACEPARENT, value.clone());
+        assert!(is_taken(&headers));
+        headers.append(TRACEPARENT, value);
+        assert!(!is_taken(&headers));
+    }
+
+    #[test]
     fn a_traceparent_is_taken_only_with_its_exact_form() {
         let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         for valid in [

@@ -127,3 +127,13 @@ pub fn split_list(text: &str) -> Vec<Secret<String>> {
         .filter(|member| !member.is_empty());
     members.map(|member| Secret::new(member.to_owned())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Secret;
+
+    #[test]
+    fn a_secret_shows_nothing_of_itself() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "…");
+    }
+}

@@ -136,10 +136,19 @@ fn a_secret_comes_from_its_file_without_the_line_end() {
 fn a_secret_given_twice_or_by_an_unusable_file_is_a_mistake() {
     let empty = tempfile::NamedTempFile::new().unwrap();
     let path = empty.path().to_str().unwrap();
+    let good = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(good.path(), "another-secret-value").unwrap();
+    let large = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(large.path(), "x".repeat((1 << 20) + 1)).unwrap();
     for pairs in [
         &[("T_SECRET", "a-secret-value"), ("T_SECRET_FILE", path)][..],
+        &[
+            ("T_SECRET", "a-secret-value"),
+            ("T_SECRET_FILE", good.path().to_str().unwrap()),
+        ],
         &[("T_SECRET_FILE", path)],
         &[("T_SECRET_FILE", "/nowhere/at/all")],
+        &[("T_SECRET_FILE", large.path().to_str().unwrap())],
     ] {
         let (_, mistakes, _) = read(pairs, |r| r.secret("T_SECRET"));
         assert_eq!(mistakes.len(), 1, "{mistakes:?}");

@@ -192,6 +192,10 @@ fn protocols() -> auto::Builder<TokioExecutor> {
 }
 
 #[cfg(test)]
+#[path = "abuse_tests.rs"]
+mod abuse;
+
+#[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
@@ -205,7 +209,7 @@ mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
 
     /// A client's end of a connection, and what begins the end of the other one.
-    fn connected(router: Router) -> (DuplexStream, CancellationToken) {
+    pub(super) fn connected(router: Router) -> (DuplexStream, CancellationToken) {
         let (client, server) = tokio::io::duplex(4096);
         let draining = CancellationToken::new();
         let opened = Opened {
@@ -219,7 +223,7 @@ mod tests {
         (client, draining)
     }
 
-    fn answering() -> Router {
+    pub(super) fn answering() -> Router {
         Router::new().route("/", get(|| async { "answered" }))
     }
 

@@ -108,3 +108,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<S> {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_more_is_read_ahead_than_there_is_room_for() {
+        let (mut client, server) = tokio::io::duplex(1024 * 1024);
+        let progress = Progress::default();
+        let mut socket = Socket::of(server, progress.clone());
+        client.write_all(&[0; 10 * AHEAD_MAX]).await.unwrap();
+        let _working = progress.works();
+        socket.flush().await.unwrap();
+        assert!((AHEAD_MAX..AHEAD_MAX + PIECE).contains(&socket.ahead.len()));
+    }
+}
