@@ -284,6 +284,30 @@ mod tests {
             "sid": "handle", "iat": 1_000, "exp": 1_060, "auth_time": 900, "acr": "gold",
         });
         assert_eq!(body, expected);
+        let again = asserting
+            .sign(&session(json!({})), "http://orders:8080", 1_000)
+            .unwrap();
+        assert_ne!(
+            part(&again, 1)["jti"],
+            part(&token, 1)["jti"],
+            "a replay can be told"
+        );
+    }
+
+    #[test]
+    fn no_claim_of_the_provider_says_what_the_edge_does_not_know() {
+        let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &OWN_CLAIMS);
+        let user = json!({"auth_time": 1, "exp": 9_999_999_999_u64, "iss": "https://evil.example"});
+        let of_nobody_knows_when = Session {
+            authenticated_at: None,
+            ..session(user)
+        };
+        let body = part(&asserting.sign(&of_nobody_knows_when, "http://a", 0).unwrap(), 1);
+        assert_eq!(body.get("auth_time"), None, "{body}");
+        assert_eq!(
+            (&body["exp"], &body["iss"]),
+            (&json!(60), &json!("https://app.example"))
+        );
     }
 
     #[test]

@@ -83,6 +83,14 @@ fn a_guard_is_not_passed_by_another_letter_case_or_a_closing_dot() {
         assert_eq!(name(&table, path), "ambiguous", "{path}");
     }
     assert_eq!(name(&table, "/About"), "/*");
+    let both = "[[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://a\"\n\
+         [[route]]\npath = \"/api/admin/*\"\nguard = \"api\"\nupstream = \"http://a\"\nclaims = { groups = \"admin\" }\n";
+    let table = parse(both).expect("a right table");
+    assert_eq!(
+        name(&table, "/api/Admin/a"),
+        "ambiguous",
+        "the same guard may ask for more"
+    );
 }
 
 #[test]

@@ -184,6 +184,18 @@ mod tests {
     }
 
     #[test]
+    fn a_mapped_address_is_trusted_as_the_address_it_is() {
+        let headers = headers(&[
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "app.example"),
+            ("x-forwarded-uri", "/a"),
+        ]);
+        let trusted = proxies(&["10.0.0.0/8"]);
+        assert!(trusted.original_url(ip("::ffff:10.0.0.1"), &headers).is_some());
+        assert!(trusted.original_url(ip("::ffff:11.0.0.1"), &headers).is_none());
+    }
+
+    #[test]
     fn the_chain_may_come_in_several_headers() {
         let headers = headers(&[("x-forwarded-for", "6.6.6.6"), ("x-forwarded-for", "1.2.3.4")]);
         assert_eq!(
@@ -221,6 +233,11 @@ mod tests {
             let headers = headers(&[&[("x-forwarded-proto", "https")], more].concat());
             let url = proxies(&["10.0.0.1"]).original_url(ip("10.0.0.1"), &headers);
             assert_eq!(url, None, "{more:?}");
+        }
+        for scheme in ["javascript", "HTTPS", ""] {
+            let headers = headers(&[("x-forwarded-proto", scheme), host, ("x-forwarded-uri", "/a")]);
+            let url = proxies(&["10.0.0.1"]).original_url(ip("10.0.0.1"), &headers);
+            assert_eq!(url, None, "{scheme:?}");
         }
     }
 

@@ -180,23 +180,25 @@ fn ends_ms(known: &Known) -> u64 {
 #[cfg(test)]
 mod tests {
     use prometheus::Registry;
-    use session_proto::v1::Session;
+    use session_proto::v1::{GetAccessTokenResponse, Session};
 
     use super::*;
     use crate::observe::Metrics;
 
-    /// One that hears all replicas.
-    fn cache() -> SessionCache {
-        let lease = Duration::from_secs(60);
-        let listening = Listening::new(lease);
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// One that hears all replicas, and an ID.
+    fn cache(lease: Duration) -> (SessionCache, SessionId) {
+        let listening = Listening::new(LONG);
         listening.complete(Moment(1), Moment(u64::MAX));
-        SessionCache {
+        let cache = SessionCache {
             entries: quick_cache::sync::Cache::with_weighter(10, WEIGHT_MAX, ByBytes),
             listening: Arc::new(listening),
             forgot: AtomicU64::new(0),
             lease,
             metrics: Metrics::new(&Registry::new()).unwrap().cache,
-        }
+        };
+        (cache, SessionId::from_bytes([7; 16]))
     }
 
     /// A moment after all that were.
@@ -206,20 +208,56 @@ mod tests {
         cache.now()
     }
 
-    #[test]
-    fn an_answer_that_comes_after_its_session_was_ended_here_is_not_kept() {
-        let (cache, id) = (cache(), SessionId::parse(&"0".repeat(32)).unwrap());
-        let known = Known::new(Session {
+    /// A session that lasts for a day, counted from 0.
+    fn known() -> Arc<Known> {
+        Known::new(Session {
             handle: "handle".to_owned(),
             expires_at: Some(timestamp::from_ms(86_400_000)),
             ..Session::default()
-        });
+        })
+    }
+
+    fn token(asked: Moment) -> Arc<Token> {
+        let granted = GetAccessTokenResponse {
+            access_token: "token".to_owned(),
+            expires_at: Some(timestamp::from_ms(86_400_000)),
+            ..GetAccessTokenResponse::default()
+        };
+        Token::new(Vec::new(), asked, granted)
+    }
+
+    #[test]
+    fn an_answer_that_comes_after_its_session_was_ended_here_is_not_kept() {
+        let (cache, id) = cache(LONG);
         let asked = later(&cache);
         later(&cache);
         cache.forget(&id);
-        cache.keep(&id, &known, asked, true);
+        cache.keep(&id, &known(), asked, true);
         assert!(cache.find(&id, true, 0).is_none());
-        cache.keep(&id, &known, later(&cache), true);
+        cache.keep(&id, &known(), later(&cache), true);
         assert!(cache.find(&id, true, 0).is_some());
+    }
+
+    #[test]
+    fn nothing_is_remembered_for_longer_than_its_lease() {
+        for (lease, remembered) in [(LONG, true), (Duration::ZERO, false)] {
+            let (cache, id) = cache(lease);
+            let asked = later(&cache);
+            cache.keep(&id, &known(), asked, true);
+            cache.keep_token(&id, &token(asked));
+            assert_eq!(cache.find(&id, true, 0).is_some(), remembered, "{lease:?}");
+            assert_eq!(cache.token(&id, &[], 0).is_some(), remembered, "{lease:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_counts_for_nothing_once_its_session_has_changed() {
+        let (cache, id) = cache(LONG);
+        let asked = later(&cache);
+        cache.keep(&id, &known(), asked, true);
+        cache.keep_token(&id, &token(asked));
+        assert!(cache.token(&id, &[], 0).is_some());
+        cache.listening.changed("handle", cache.now());
+        assert!(cache.token(&id, &[], 0).is_none());
     }
 }

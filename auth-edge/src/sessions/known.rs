@@ -103,3 +103,24 @@ impl Deref for Known {
         &self.session
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_remembers_a_few_tokens_each_for_its_own_scopes() {
+        let known = Known::new(Session::default());
+        let scopes = |number: usize| vec![format!("scope-{number}")];
+        for number in 0..100 {
+            let granted = GetAccessTokenResponse {
+                access_token: format!("token-{number}"),
+                ..GetAccessTokenResponse::default()
+            };
+            known.keep_token(Token::new(scopes(number), Moment::default(), granted));
+        }
+        let kept = |number: &usize| known.token(&scopes(*number)).is_some();
+        assert_eq!((0..100).filter(kept).count(), TOKENS_MAX);
+        assert_eq!(known.token(&scopes(99)).unwrap().value.expose(), "token-99");
+    }
+}

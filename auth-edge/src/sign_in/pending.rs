@@ -265,6 +265,23 @@ mod tests {
     }
 
     #[test]
+    fn no_script_reads_a_pending_sign_in_and_no_plain_connection_carries_it() {
+        let set = |mode| {
+            let pending = pending("secret");
+            let set = pending.add(&HeaderMap::new(), &begin(0), mode, 0).unwrap();
+            set[0].to_str().unwrap().split_once("; ").unwrap().1.to_owned()
+        };
+        assert_eq!(
+            set(ResponseMode::Query),
+            "Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=3600"
+        );
+        assert_eq!(
+            set(ResponseMode::FormPost),
+            "Path=/; HttpOnly; Secure; SameSite=None; Max-Age=3600"
+        );
+    }
+
+    #[test]
     fn two_with_the_longest_of_everything_always_fit() {
         let (pending, mut jar) = (pending("secret"), Jar::default());
         let path = format!("/{}", "a".repeat(1024 - base().as_str().len()));

@@ -1,5 +1,6 @@
 //! Product analytics: nothing at all when off; when on, three addresses and nothing that tells who somebody is.
 
+use axum::response::IntoResponse as _;
 use reqwest::Method;
 
 use crate::support::{Stack, Upstream};
@@ -79,6 +80,10 @@ async fn neither_cookie_nor_credential_nor_address_passes_and_no_cookie_comes_ba
     let stack = stack(&upstream).await;
     let mut browser = stack.browser();
     browser.sign_in().await;
+    upstream.answer_by(|_| {
+        let told = [("set-cookie", "visitor=1; Path=/"), ("x-visitor", "1")];
+        Some((told, "upstream").into_response())
+    });
     let headers = [
         ("authorization", "Bearer secret"),
         ("x-forwarded-for", "203.0.113.9"),
@@ -93,6 +98,11 @@ async fn neither_cookie_nor_credential_nor_address_passes_and_no_cookie_comes_ba
     assert_eq!(
         (answer.header("cache-control"), answer.set_cookies().len()),
         ("no-store", 0)
+    );
+    assert_eq!(
+        answer.header("x-visitor"),
+        "",
+        "what is not asked for stays there"
     );
     let seen = upstream.requests().pop().unwrap();
     let mut names: Vec<&str> = seen.headers.keys().map(axum::http::HeaderName::as_str).collect();
@@ -124,6 +134,8 @@ async fn another_sites_page_cannot_send_through_us_and_no_batch_is_boundless() {
         .await;
     assert_eq!(large.status, 413);
     assert_eq!(upstream.requests().len(), 0);
+    upstream.answer_by(|_| Some("x".repeat(256 * 1024 + 1).into_response()));
+    assert_eq!(browser.get(CONFIG).await.status, 502, "nor is an answer");
 }
 
 #[tokio::test]

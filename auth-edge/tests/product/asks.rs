@@ -140,6 +140,15 @@ async fn what_signing_in_again_does_not_bring_is_403() {
     ] {
         assert_eq!(member.get(path).await.status, 200, "{path}");
     }
+    for seen in gateway.upstream.requests() {
+        let sent = seen.all("authorization");
+        assert_eq!(
+            sent,
+            Vec::<String>::new(),
+            "{}: asked for, not passed on",
+            seen.target
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

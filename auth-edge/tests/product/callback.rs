@@ -68,75 +68,78 @@ async fn on_https_the_cookie_has_the_host_prefix() {
     assert!(answer.header("strict-transport-security").contains("max-age="));
 }
 
-// conformance: A-079 B-007 B-017
-#[tokio::test]
-async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
-    let stack = Stack::start().await;
-    let mut browser = stack.browser();
-    let callback = browser.until_callback("/api/auth/login?returnTo=/a").await;
+/// The parameter left out, those added, and the reason of the refusal.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
+/// The callback with one parameter left out and others added; `=` repeats the value it has.
+fn altered(callback: &str, drop: &str, add: &[(&str, &str)]) -> String {
     let query = callback.split_once('?').unwrap().1;
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
         .into_owned()
         .collect();
-    let with = |drop: &str, add: &[(&str, &str)]| {
-        let kept = pairs
-            .iter()
-            .filter(|(name, _)| name != drop)
-            .map(|(n, v)| (n.as_str(), v.as_str()));
-        let query: String = url::form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(kept.chain(add.iter().copied()))
-            .finish();
-        format!("/api/auth/callback?{query}")
-    };
-    let state = &pairs.iter().find(|(name, _)| name == "state").unwrap().1;
-    let before = stack.provider.calls(Endpoint::Discovery) + stack.provider.calls(Endpoint::Jwks);
-    for path in [
-        "/api/auth/callback".to_owned(),
-        with("state", &[]),
-        with("state", &[("state", "another")]),
-        with("", &[("state", state)]),
-        with("", &[("code", "another")]),
-        with("code", &[]),
-        with("code", &[("code", "")]),
-        with("iss", &[("iss", "https://evil.example")]),
-        with("", &[("iss", "https://evil.example")]),
-        with("code", &[("error", "access_denied")]),
-        with(
+    let value = |name: &str| &*pairs.iter().find(|(known, _)| known == name).unwrap().1;
+    let kept = pairs.iter().filter(|(name, _)| name != drop);
+    let added = add
+        .iter()
+        .map(|(name, new)| (*name, if *new == "=" { value(name) } else { *new }));
+    let query = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(kept)
+        .extend_pairs(added)
+        .finish();
+    format!("/api/auth/callback?{query}")
+}
+
+// conformance: A-079 B-007 B-017
+#[tokio::test]
+async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
+    let stack = Stack::start().await;
+    let evil = ("iss", "https://evil.example");
+    let script = "<script>alert(1)</script>";
+    let cases: [Case; 13] = [
+        ("state", &[], "state"),
+        ("state", &[("state", "another")], "unknown_transaction"),
+        ("", &[("state", "=")], "state"),
+        ("", &[("state", "another")], "state"),
+        ("", &[("code", "another")], "code"),
+        ("code", &[], "code"),
+        ("code", &[("code", "")], "code"),
+        ("iss", &[evil], "issuer"),
+        ("", &[evil], "issuer"),
+        ("iss", &[evil, ("error", "access_denied")], "issuer"),
+        ("code", &[("error", "access_denied")], "denied"),
+        ("", &[("error", "access_denied")], "denied"),
+        (
             "",
-            &[
-                ("error", "<script>alert(1)</script>"),
-                ("error_description", "<script>alert(1)</script>"),
-            ],
+            &[("error", script), ("error_description", script)],
+            "provider_error",
         ),
-    ] {
-        let mut tab = browser.clone();
-        let answer = tab.visit(&path).await;
+    ];
+    let calls = || stack.provider.calls(Endpoint::Discovery) + stack.provider.calls(Endpoint::Jwks);
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login?returnTo=/a").await;
+    let before = calls();
+    refused(&browser.clone().visit("/api/auth/callback").await);
+    refused(&stack.browser().visit(&callback).await);
+    for (drop, add, reason) in cases {
+        let refusals = stack.counter("callback_rejections_total", reason);
+        // Each sign-in is used up by the first message that finds it.
+        let mut page = stack.browser();
+        let callback = page.until_callback("/api/auth/login?returnTo=/a").await;
+        let answer = page.visit(&altered(&callback, drop, add)).await;
         refused(&answer);
-        assert!(!answer.body.contains("alert(1)"), "{path}");
-        assert!(
-            answer
-                .header("content-security-policy")
-                .contains("default-src 'none'"),
-            "{path}"
-        );
-        let json = browser.clone().get_with(&path, &JSON).await;
-        assert_eq!(json.status, 400);
-        // A message already used up by the page above is refused too, with the same code.
-        assert_eq!(json.json()["error"], "ERR_CALLBACK_HANDLER_FAILURE", "{path}");
+        assert!(!answer.body.contains("alert(1)"), "{drop} {add:?}");
+        let policy = answer.header("content-security-policy");
+        assert!(policy.contains("default-src 'none'"), "{drop} {add:?}");
+        let mut program = stack.browser();
+        let callback = program.until_callback("/api/auth/login?returnTo=/a").await;
+        let answer = program.get_with(&altered(&callback, drop, add), &JSON).await;
+        refused(&answer);
+        assert_eq!(answer.json()["error"], "ERR_CALLBACK_HANDLER_FAILURE");
+        let now = stack.counter("callback_rejections_total", reason);
+        assert_eq!(now, refusals + 2, "{drop} {add:?} is refused for its {reason}");
     }
-    let elsewhere = [("iss", "https://evil.example"), ("error", "access_denied")];
-    let mixed_up = browser.clone().visit(&with("iss", &elsewhere)).await;
-    assert!(
-        !mixed_up.body.contains("denied"),
-        "an error of another issuer says nothing about ours: {mixed_up:?}"
-    );
-    let mut nobody = stack.browser();
-    refused(&nobody.visit(&callback).await);
     assert_eq!(stack.provider.calls(Endpoint::Token), 0, "no code was redeemed");
-    assert_eq!(
-        stack.provider.calls(Endpoint::Discovery) + stack.provider.calls(Endpoint::Jwks),
-        before
-    );
+    assert_eq!(calls(), before);
 }
 
 // conformance: B-036
@@ -360,6 +363,14 @@ async fn an_organization_that_does_not_match_is_refused() {
         .provider
         .script(|script| _ = script.claims.insert("org_id".into(), json!("org_a")));
     browser.sign_in().await;
+
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    stack
+        .provider
+        .script(|script| _ = script.claims.insert("org_id".into(), json!("org_b")));
+    let asked = browser.until_callback("/api/auth/login?organization=org_a").await;
+    refused(&browser.visit(&asked).await);
 }
 
 // conformance: B-101

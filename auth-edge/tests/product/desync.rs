@@ -220,6 +220,8 @@ async fn a_request_names_one_host_and_none_of_its_forms_changes_the_rules() {
             .iter()
             .all(|seen| seen.all("host") == [gateway.upstream.address().to_string()])
     );
+    let own = gateway.stack.base().strip_prefix("http://").unwrap();
+    assert!(requests.iter().all(|seen| seen.all("x-forwarded-host") == [own]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

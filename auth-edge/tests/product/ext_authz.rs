@@ -192,6 +192,20 @@ async fn with_the_session_service_down_envoy_is_told_503() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_no_larger_than_what_browsers_send() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let question = api::CheckRequest {
+        attributes: Some(api::AttributeContext {
+            context_extensions: [("padding".to_owned(), "x".repeat(300 * 1024))].into(),
+            ..api::AttributeContext::default()
+        }),
+    };
+    let refused = envoy.client.check(question).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::OutOfRange);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_question_without_a_request_is_refused() {
     let gateway = Gateway::start("", &[]).await;
     let mut envoy = Envoy::before(&gateway).await;

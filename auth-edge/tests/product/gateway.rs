@@ -175,15 +175,22 @@ async fn a_preflight_passes_without_anybodys_identity() {
         let answer = stranger.send(Method::OPTIONS, "/api/orders", &part, None).await;
         assert_eq!(answer.status, 401, "half a preflight is none: {part:?}");
     }
-    let with_token = [headers[0], headers[1], ("authorization", "Bearer mine")];
+    let get = stranger.get_with("/api/orders", &headers[..2]).await;
+    assert_eq!(get.status, 401, "nor is another method");
+    let with_token = [
+        headers[0],
+        headers[1],
+        ("authorization", "Bearer mine"),
+        ("dpop", "mine"),
+    ];
     let preflight = stranger
         .send(Method::OPTIONS, "/token/a", &with_token, None)
         .await;
     assert_eq!(preflight.status, 200);
     let seen = gateway.upstream.requests().pop().unwrap();
     assert_eq!(
-        (seen.target.as_str(), seen.all("authorization")),
-        ("/a", Vec::new()),
+        (seen.target.as_str(), seen.all("authorization"), seen.all("dpop")),
+        ("/a", Vec::new(), Vec::new()),
         "an upstream that trusts our token gets no other"
     );
 }

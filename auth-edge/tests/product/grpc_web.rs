@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use prost::Message as _;
+use prost::Message;
 use reqwest::Method;
-use session_proto::v1::{SessionEvent, WatchMySessionRequest, session_event};
+use session_proto::v1::{
+    EndMySessionRequest, GetCurrentSessionResponse, SessionEvent, WatchMySessionRequest, session_event,
+};
 
 use crate::support::{Answer, Browser, Stack};
 
@@ -20,6 +22,34 @@ async fn call(browser: &mut Browser, method: &str, headers: &[(&str, &str)]) -> 
     browser
         .send(Method::POST, &path, &headers, Some(EMPTY.to_owned()))
         .await
+}
+
+/// A message in its frame.
+fn framed(message: &impl Message) -> Vec<u8> {
+    let message = message.encode_to_vec();
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    [&[0], &length[..], &message].concat()
+}
+
+/// A call of our own page, whose message and answer are no text.
+async fn send(stack: &Stack, cookie: &str, method: &str, message: &impl Message) -> reqwest::Response {
+    let url = format!(
+        "http://{}/session.v1.BrowserSessionService/{method}",
+        stack.address()
+    );
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = client
+        .post(url)
+        .header("content-type", "application/grpc-web+proto")
+        .header("cookie", cookie)
+        .header("x-csrf", "1")
+        .header("sec-fetch-site", "same-origin")
+        .body(framed(message))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 200);
+    answer
 }
 
 async fn signed_in(stack: &Stack) -> Browser {
@@ -95,32 +125,87 @@ async fn without_a_session_every_call_says_so() {
     assert_eq!(answer.header("cache-control"), "no-store");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_ends_the_session_of_somebody_else() {
+    let stack = Stack::start().await;
+    let mut mine = signed_in(&stack).await;
+    let mut theirs = stack.browser();
+    let (name, value) = stack
+        .session_of(serde_json::json!({"sub": "person-2"}), "openid")
+        .await;
+    theirs.jar.insert(name, value);
+    let handle = |answer: Answer| EndMySessionRequest {
+        handle: answer.header("x-auth-session").to_owned(),
+    };
+    let (their_handle, my_handle) = (
+        handle(theirs.get("/api/auth/check").await),
+        handle(mine.get("/api/auth/check").await),
+    );
+    let cookie = format!("session={}", mine.jar["session"]);
+    let refused = send(&stack, &cookie, "EndMySession", &their_handle).await;
+    let refused = refused.text().await.unwrap();
+    assert!(
+        refused.contains("grpc-status:0"),
+        "as if it were not there: {refused:?}"
+    );
+    assert_eq!(theirs.get("/api/auth/me").await.status, 200);
+    send(&stack, &cookie, "EndMySession", &my_handle).await;
+    assert_eq!(mine.get("/api/auth/me").await.status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_learns_neither_of_a_refresh_token_nor_of_the_providers_session() {
+    let stack = Stack::start().await;
+    stack
+        .provider
+        .script(|script| script.sid = Some("sid-1".to_owned()));
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let cookie = format!("session={}", browser.jar["session"]);
+    let answer = send(&stack, &cookie, "GetCurrentSession", &()).await;
+    let body = answer.bytes().await.unwrap();
+    let length = u32::from_be_bytes(body[1..5].try_into().unwrap());
+    let message = &body[5..][..usize::try_from(length).unwrap()];
+    let shown = GetCurrentSessionResponse::decode(message).unwrap();
+    let session = shown.session.unwrap();
+    assert_eq!(session.subject, "alice");
+    assert_eq!(
+        (session.has_refresh_token, session.provider_sid.as_str()),
+        (false, "")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_small_and_so_is_what_is_kept_of_a_browsers_name() {
+    let stack = Stack::start().await;
+    let mut browser = signed_in(&stack).await;
+    let cookie = format!("session={}", browser.jar["session"]);
+    let large = EndMySessionRequest {
+        handle: "a".repeat(20_000),
+    };
+    let refused = send(&stack, &cookie, "EndMySession", &large).await;
+    assert_eq!(refused.headers()["grpc-status"], "11");
+
+    stack.advance(120);
+    let name = "b".repeat(2_000);
+    let used = browser
+        .get_with("/api/auth/me", &[("user-agent", name.as_str())])
+        .await;
+    assert!(used.set_cookie("session").is_some(), "{used:?}");
+    let ours = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
+    let list = call(&mut browser, "ListMySessions", &ours).await.body;
+    assert!(
+        list.contains(&name[..512]) && !list.contains(&name[..513]),
+        "{list:?}"
+    );
+}
+
 /// Opens the page's stream with a session cookie, after `resume_token` if there is one.
 async fn watch(stack: &Stack, cookie: &str, resume_token: &str) -> reqwest::Response {
-    let url = format!(
-        "http://{}/session.v1.BrowserSessionService/WatchMySession",
-        stack.address()
-    );
     let request = WatchMySessionRequest {
         resume_token: resume_token.to_owned(),
     };
-    let message = request.encode_to_vec();
-    let mut body = vec![0];
-    body.extend_from_slice(&u32::try_from(message.len()).unwrap().to_be_bytes());
-    body.extend_from_slice(&message);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let answer = client
-        .post(url)
-        .header("content-type", "application/grpc-web+proto")
-        .header("cookie", cookie)
-        .header("x-csrf", "1")
-        .header("sec-fetch-site", "same-origin")
-        .body(body)
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(answer.status(), 200);
-    answer
+    send(stack, cookie, "WatchMySession", &request).await
 }
 
 /// Reads on until the stream has told of a session of this person.
@@ -150,6 +235,19 @@ async fn a_page_that_was_cut_off_at_once_comes_back_for_what_it_missed() {
     drop(first);
     stack.session_cookie().await;
     told_of_a_session(&mut watch(&stack, &cookie, &beat.resume_token).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_ends_with_its_session() {
+    let stack = Stack::start().await;
+    let mut browser = signed_in(&stack).await;
+    let cookie = format!("session={}", browser.jar["session"]);
+    let mut answer = watch(&stack, &cookie, "").await;
+    answer.chunk().await.unwrap().expect("the first beat");
+    assert_eq!(browser.visit("/api/auth/logout").await.status, 302);
+    let to_the_end = async { while answer.chunk().await.unwrap().is_some() {} };
+    let ended = tokio::time::timeout(Duration::from_secs(10), to_the_end).await;
+    assert!(ended.is_ok(), "it tells of a person who has signed out");
 }
 
 #[tokio::test(flavor = "multi_thread")]

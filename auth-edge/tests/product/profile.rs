@@ -3,6 +3,9 @@
 use reqwest::Method;
 use scripted_provider::{Answer as Script, Endpoint};
 use serde_json::json;
+use session_proto::claims;
+use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::v1::UpdateSessionRequest;
 
 use crate::support::Stack;
 
@@ -141,6 +144,27 @@ async fn a_refetch_merges_userinfo_and_saves_it() {
         "al",
         "it was saved"
     );
+}
+
+#[tokio::test]
+async fn a_refetch_keeps_what_changed_meanwhile() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let gate = stack.provider.hold(Endpoint::Userinfo);
+    let mut tab = browser.clone();
+    let refetch = tokio::spawn(async move { tab.get("/api/auth/me?refetch=true").await });
+    stack.provider.wait_for_calls(Endpoint::Userinfo, 1).await;
+    let user = json!({"sub": "alice", "role": "admin"});
+    let update = UpdateSessionRequest {
+        session_id: browser.jar["session"].split('.').next().unwrap().to_owned(),
+        user: user.as_object().map(claims::to_struct),
+        ..UpdateSessionRequest::default()
+    };
+    let client = SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap();
+    client.update_session(update).await.unwrap();
+    gate.release();
+    assert_eq!(refetch.await.unwrap().json()["role"], "admin");
 }
 
 // conformance: B-104

@@ -23,7 +23,11 @@ async fn what_is_no_route_is_404_in_json_and_in_html() {
         "/API/AUTH/me",
     ] {
         let answer = stack.browser().get(path).await;
-        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(
+            (answer.status, answer.header("cache-control")),
+            (404, "no-store"),
+            "{path}"
+        );
         assert!(answer.json()["error_description"].is_string());
         let page = stack.browser().visit(path).await;
         assert_eq!(

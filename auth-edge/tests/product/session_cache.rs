@@ -193,6 +193,13 @@ async fn an_access_token_is_asked_for_once_and_again_when_it_is_about_to_expire(
         );
     }
     assert!(stack.sessions.calls() <= calls + 2, "the service was asked again");
+    let scoped = browser
+        .get_with("/api/auth/access-token?scope=launch:missiles", &csrf)
+        .await;
+    assert_eq!(
+        scoped.status, 403,
+        "what is remembered is for the scopes it was asked with"
+    );
     stack.advance(3_600);
     let renewed = token(browser.get_with("/api/auth/access-token", &csrf).await);
     assert_ne!(renewed, first, "an expired one is not handed out");

@@ -123,10 +123,9 @@ mod tests {
     async fn silence_ends_the_wait_and_progress_extends_it() {
         let limit = Duration::from_secs(60);
         let (_, silent) = watched(Body::empty(), 0);
-        assert_eq!(
-            within(limit, &silent, std::future::pending::<()>()).await,
-            Err(Stalled)
-        );
+        let waiting = within(limit, &silent, std::future::pending::<()>());
+        let waited = tokio::time::timeout(10 * limit, waiting).await;
+        assert_eq!(waited.expect("it ends"), Err(Stalled));
 
         let (mut body, moving) = watched(Body::from("a byte"), 0);
         let slow = async {

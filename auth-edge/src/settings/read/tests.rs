@@ -1,10 +1,11 @@
 //! What a configuration may say, and that every mistake is named at once without giving a secret away.
 
+use chassis::secret::Secret;
 use chassis::settings::Source;
 
 use super::*;
 use crate::cookies::SameSite;
-use crate::settings::SERVICE;
+use crate::settings::{SERVICE, secrets_are_usable};
 
 const GOOD: [(&str, &str); 5] = [
     ("EDGE_BASE_URL", "https://app.example"),
@@ -80,6 +81,8 @@ fn each_wrong_setting_is_named() {
         ("EDGE_CLAIM_FILTER", "sub"),
         ("EDGE_TRANSACTION_DURATION", "0"),
         ("EDGE_TRANSACTION_DURATION", "1h"),
+        ("EDGE_TRANSACTION_DURATION", "86401"),
+        ("EDGE_SESSION_CACHE_SECS", "61"),
         ("EDGE_TRUSTED_PROXIES", "0.0.0.0/0"),
         ("EDGE_TRUSTED_PROXIES", "somebody"),
         ("EDGE_SESSION_SVC_URL", "session-svc:50051"),
@@ -156,6 +159,18 @@ fn keys_that_are_missing_or_unusable_are_named_and_a_bound_token_is_handed_to_no
         assert!(wrong.contains(named), "{settings:?}: {wrong}");
     }
     result(&[("OIDC_DPOP", "on"), ("OIDC_DPOP_KEY_FILE", good)]).unwrap();
+}
+
+#[test]
+fn changed_secrets_are_judged_as_those_of_the_start() {
+    let usable = |texts: &[&str]| {
+        let secrets = texts.iter().map(|text| Secret::new((*text).to_owned()));
+        secrets_are_usable(&secrets.collect::<Vec<_>>())
+    };
+    assert!(usable(&["12345678", "0123456789abcdef"]));
+    for texts in [&[][..], &["1234567"], &["0123456789abcdef", "short"]] {
+        assert!(!usable(texts), "{texts:?}");
+    }
 }
 
 #[test]

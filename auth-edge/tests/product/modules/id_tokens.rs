@@ -22,6 +22,11 @@ async fn another_issuer_is_rejected() {
     rejected(&[], claim("iss", json!(null))).await;
 }
 
+#[tokio::test]
+async fn the_hash_of_another_access_token_is_rejected() {
+    rejected(&[], claim("at_hash", json!("AAAAAAAAAAAAAAAAAAAAAA"))).await;
+}
+
 // conformance: A-011 A-027
 #[tokio::test]
 async fn a_missing_subject_is_rejected() {

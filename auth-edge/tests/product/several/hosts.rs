@@ -100,4 +100,13 @@ async fn only_a_trusted_proxy_may_say_which_host_was_asked_for() {
         };
         assert!(answer.location().starts_with(issuer), "{proxies:?}: {answer:?}");
     }
+    let two = Two::with("", HOSTS_B, &[BASE, ("EDGE_TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let twice = [told[0], ("x-forwarded-host", "app.localhost")];
+    let answer = at(&two, "app.localhost")
+        .get_with("/api/auth/login", &twice)
+        .await;
+    assert!(
+        answer.location().starts_with(two.a().issuer()),
+        "told twice is not told: {answer:?}"
+    );
 }

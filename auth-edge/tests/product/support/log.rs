@@ -50,11 +50,16 @@ impl Log {
         }
     }
 
+    /// Everything written so far.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.written.0.lock().unwrap()).into_owned()
+    }
+
     /// Waits for a record that holds all of these.
     pub(crate) async fn wait_for(&self, texts: &[&str]) {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let written = String::from_utf8_lossy(&self.written.0.lock().unwrap()).into_owned();
+            let written = self.text();
             if written
                 .lines()
                 .any(|record| texts.iter().all(|text| record.contains(text)))
