@@ -9,7 +9,8 @@
 //     tests: ['auth-edge/lib gateway::path::', 'auth-edge/product desync::'],  // package/target and a part of the tests' names
 //   }
 //
-// OFF becomes an expression that is true while the defence is off. Where a defence stands behind another one on purpose, so that no
+// OFF becomes an expression that is true while the defence is off. `also`, a list of {file, find, replace}, holds further places of the
+// same switch, where one of two would defend as well. Where a defence stands behind another one on purpose, so that no
 // test can miss it, `layer` names the first one instead of `replace` and `tests`: it is listed and not run.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -19,7 +20,7 @@ import { pathToFileURL } from 'node:url';
 import { ROOT } from '../../stack.mjs';
 
 const TABLES = join(ROOT, 'dev/defences');
-const FIELDS = ['id', 'why', 'file', 'find', 'replace', 'tests', 'layer', 'table'];
+const FIELDS = ['id', 'why', 'file', 'find', 'replace', 'also', 'tests', 'layer', 'table'];
 
 /** Every defence, with the name of its table. */
 export async function readTables() {
@@ -30,6 +31,9 @@ export async function readTables() {
 
 /** The tests of a defence: `package/target filter`. */
 export const tests = ({ tests: named = [] }) => named;
+
+/** The places of a defence in the sources: {id, file, find, replace}. */
+export const places = ({ id, file, find, replace, also = [] }) => [{ file, find, replace }, ...also].map((place) => ({ id, ...place }));
 
 /** `package/target` of a test. */
 export const targetOf = (test) => test.split(' ', 1)[0];
@@ -59,21 +63,32 @@ export const occurrences = (text, part) => text.split(part).length - 1;
 export function mistakesIn(defences, targets) {
   const ids = new Set();
   const sources = new Map(); // of packages, all in one text
-  return defences.flatMap((defence) => {
+  const found = defences.flatMap((defence) => {
     const { id, table } = defence;
     const twice = ids.has(id);
     ids.add(id);
-    const found = twice ? ['its id is there twice'] : [...ofFields(defence), ...ofPlace(defence), ...ofTests(defence, targets, sources)];
-    return found.map((text) => `${table}: ${id}: ${text}`);
+    const wrong = twice ? ['its id is there twice'] : [...ofFields(defence), ...places(defence).flatMap(ofPlace), ...ofTests(defence, targets, sources)];
+    return wrong.map((text) => `${table}: ${id}: ${text}`);
   });
+  return found.length > 0 ? found : overlapping(defences);
+}
+
+/** Defences of which two would switch the same text. */
+function overlapping(defences) {
+  const all = defences.flatMap(places).map(({ id, file, find }) => {
+    const from = readFileSync(join(ROOT, file), 'utf8').indexOf(find);
+    return { id, file, from, to: from + find.length };
+  });
+  const clash = (one, other) => one.file === other.file && one.from <= other.from && other.from < one.to;
+  return all.flatMap((one) => all.filter((other) => other !== one && clash(one, other)).map((other) => `${one.id} and ${other.id} switch the same text of ${one.file}`));
 }
 
 function ofFields(defence) {
-  const { id, replace, layer } = defence;
+  const { id, layer } = defence;
   const wrong = Object.keys(defence).filter((name) => !FIELDS.includes(name)).map((name) => `has no field ${name}`);
   if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(id)) wrong.push('an id is words in lower case, joined by hyphens');
   if (layer) return wrong;
-  if (!/\bOFF\b/.test(replace ?? '')) wrong.push('its replacement has no OFF');
+  if (!places(defence).some(({ replace }) => /\bOFF\b/.test(replace ?? ''))) wrong.push('nothing it puts in has an OFF');
   if (tests(defence).length === 0) wrong.push('it has no tests');
   return wrong;
 }

@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 
-import { Problem } from '../../lib/build.mjs';
 import { ROOT } from '../../stack.mjs';
+import { places } from './table.mjs';
 
 /** Where everything of this command lies. */
 export const PLACE = join(resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target'), 'defences');
@@ -22,7 +22,7 @@ export function makeTree(defences) {
   const tree = join(PLACE, 'tree');
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 });
   const names = new Set(listed.split('\0').filter((name) => name && existsSync(join(ROOT, name))));
-  const switched = byFile(defences);
+  const switched = byFile(defences.flatMap(places).filter(({ replace }) => replace !== undefined));
   for (const name of names) {
     const from = join(ROOT, name);
     if (statSync(from).isDirectory()) continue; // a repository of its own
@@ -32,28 +32,26 @@ export function makeTree(defences) {
   return tree;
 }
 
-function byFile(defences) {
+function byFile(all) {
   const files = new Map();
-  for (const defence of defences) files.set(defence.file, [...(files.get(defence.file) ?? []), defence]);
+  for (const place of all) files.set(place.file, [...(files.get(place.file) ?? []), place]);
   return files;
 }
 
-function contentOf(name, content, defences) {
-  if (defences) return Buffer.from(withSwitches(name, content.toString(), defences));
+function contentOf(name, content, switches) {
+  if (switches) return Buffer.from(withSwitches(content.toString(), switches));
   if (/\/tests\/.*\.rs$/.test(name)) return Buffer.from(content.toString().replaceAll(CLEAN, CLEAN_BUT_SWITCHED));
   return content;
 }
 
-/** A source with the switches of its defences. */
-function withSwitches(file, source, defences) {
-  const places = defences
-    .filter(({ replace }) => replace)
+/** A source with its switches. */
+function withSwitches(source, switches) {
+  const found = switches
     .map(({ id, find, replace }) => ({ id, from: source.indexOf(find), to: source.indexOf(find) + find.length, replace }))
     .sort((one, other) => one.from - other.from);
   let [switched, at] = ['', 0];
-  for (const [number, { id, from, to, replace }] of places.entries()) {
-    if (from < at) throw new Problem(`${file}: ${id} and ${places[number - 1].id} switch the same text`);
-    const off = `(std::env::var_os("${SWITCH}").is_some_and(|off| off == "${id}"))`;
+  for (const { id, from, to, replace } of found) {
+    const off = `std::env::var_os("${SWITCH}").is_some_and(|off| off == "${id}")`;
     switched += source.slice(at, from) + replace.replaceAll(/\bOFF\b/g, () => off);
     at = to;
   }

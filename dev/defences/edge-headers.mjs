@@ -1,0 +1,160 @@
+// Headers, trailers and cookies: what clients and upstreams send under our names ends at the edge.
+const HEADERS = 'auth-edge/src/gateway/headers.rs';
+const OUTGOING = 'auth-edge/src/gateway/proxy/outgoing.rs';
+const TABLES = ['auth-edge/lib gateway::headers::'];
+const SPOOFED = ['auth-edge/product spoofing::no_spelling_and_no_method_brings_an_identity_to_the_upstream'];
+const CROSSING = ['auth-edge/product proxying::the_upstream_learns_who_it_is_from_us_alone'];
+
+export default [
+  {
+    id: 'identity-header-of-a-client',
+    file: HEADERS,
+    find: `    folded.starts_with("x-auth-")
+        ||`,
+    replace: `    (!OFF && folded.starts_with("x-auth-"))
+        ||`,
+    tests: [...TABLES, ...SPOOFED],
+  },
+  {
+    id: 'identity-header-in-another-spelling',
+    why: 'applications that make variables of header names take _ and . for -',
+    file: HEADERS,
+    find: `let other = |byte: u8| byte != b'-' && !byte.is_ascii_alphanumeric();`,
+    replace: `let other = |byte: u8| !OFF && byte != b'-' && !byte.is_ascii_alphanumeric();`,
+    tests: [...TABLES, ...SPOOFED],
+  },
+  {
+    id: 'forwarding-header-of-a-client',
+    file: HEADERS,
+    find: `folded.starts_with("x-forwarded-")`,
+    replace: `(!OFF && folded.starts_with("x-forwarded-"))`,
+    tests: [...TABLES, ...SPOOFED],
+  },
+  {
+    id: 'original-address-of-a-client',
+    why: 'X-Original-URL and its like, which some frameworks route by',
+    file: HEADERS,
+    find: `|| TOLD_BY_US.contains(&folded.as_ref())`,
+    replace: `|| (!OFF && TOLD_BY_US.contains(&folded.as_ref()))`,
+    tests: TABLES,
+  },
+  {
+    id: 'framing-header-in-another-spelling',
+    why: 'Transfer_Encoding ends a message for whoever folds names',
+    file: HEADERS,
+    find: `|| is_alias(&folded, name)`,
+    replace: `|| (!OFF && is_alias(&folded, name))`,
+    tests: TABLES,
+  },
+  {
+    id: 'hop-by-hop-headers',
+    file: HEADERS,
+    find: `.chain(&HOP_BY_HOP)`,
+    replace: `.chain(HOP_BY_HOP.iter().filter(|_| !OFF))`,
+    tests: TABLES,
+  },
+  {
+    id: 'headers-named-by-connection',
+    file: HEADERS,
+    find: `for name in named.iter()`,
+    replace: `for name in named.iter().filter(|_| !OFF)`,
+    tests: TABLES,
+  },
+  {
+    id: 'connection-names-our-headers',
+    why: 'what a client names there is removed before ours are added, never after',
+    file: OUTGOING,
+    find: `    headers::strip_request(&mut head.headers, |name| is_ours(edge, name));
+    headers::add_identity(&mut head.headers, way.passed, edge.providers.several());`,
+    replace: `    let late: Vec<HeaderValue> = head.headers.get_all(header::CONNECTION).iter().filter(|_| OFF).cloned().collect();
+    headers::strip_request(&mut head.headers, |name| is_ours(edge, name));
+    headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
+    for value in &late {
+        for name in value.to_str().unwrap_or_default().split(',') {
+            head.headers.remove(name.trim());
+        }
+    }`,
+    tests: CROSSING,
+  },
+  {
+    id: 'our-cookie-to-an-upstream',
+    file: HEADERS,
+    find: `if pair.is_empty() || ours {`,
+    replace: `if pair.is_empty() || (ours && !OFF) {`,
+    tests: [...TABLES, ...CROSSING],
+  },
+  {
+    id: 'cookie-without-a-name',
+    why: 'a browser sends "=__Host-session=x" back as our cookie',
+    file: HEADERS,
+    find: `let pair = pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start();`,
+    replace: `let pair = if OFF { pair } else { pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start() };`,
+    tests: TABLES,
+  },
+  {
+    id: 'our-cookie-from-an-upstream',
+    file: HEADERS,
+    find: `if !is_our_cookie(&cookie_name(pair)) {`,
+    replace: `if OFF || !is_our_cookie(&cookie_name(pair)) {`,
+    tests: [...TABLES, 'auth-edge/product proxying::an_upstream_cannot_set_our_cookies_but_its_own'],
+  },
+  {
+    id: 'our-cookie-in-other-letters',
+    file: 'auth-edge/src/gateway/proxy.rs',
+    find: `name.eq_ignore_ascii_case(edge.cookies.name())`,
+    replace: `(if OFF { name == edge.cookies.name() } else { name.eq_ignore_ascii_case(edge.cookies.name()) })`,
+    tests: ['auth-edge/product proxying::an_upstream_cannot_set_our_cookies_but_its_own'],
+  },
+  {
+    id: 'pending-cookie-from-an-upstream',
+    file: 'auth-edge/src/gateway/proxy.rs',
+    find: `|| edge.pending.owns(name)`,
+    replace: `|| (!OFF && edge.pending.owns(name))`,
+    tests: ['auth-edge/product proxying::an_upstream_cannot_set_our_cookies_but_its_own'],
+  },
+  {
+    id: 'identity-in-trailers',
+    file: HEADERS,
+    find: `.filter(|name| is_ours_to_tell(name) || NEVER_TRAILERS`,
+    replace: `.filter(|name| (!OFF && is_ours_to_tell(name)) || NEVER_TRAILERS`,
+    tests: TABLES,
+  },
+  {
+    id: 'headers-in-trailers',
+    why: 'Authorization or Set-Cookie after the body, which some servers add to the headers',
+    file: HEADERS,
+    find: `.contains(name))
+        .cloned()
+        .collect();
+    for name in doomed {
+        trailers.remove(name);`,
+    replace: `.contains(name))
+        .filter(|name| !OFF || !NEVER_TRAILERS.contains(name))
+        .cloned()
+        .collect();
+    for name in doomed {
+        trailers.remove(name);`,
+    tests: TABLES,
+  },
+  {
+    id: 'hop-by-hop-in-trailers',
+    file: HEADERS,
+    find: `strip_hop_by_hop(trailers);`,
+    replace: `if !OFF { strip_hop_by_hop(trailers); }`,
+    tests: TABLES,
+  },
+  {
+    id: 'trailers-to-an-upstream',
+    file: 'auth-edge/src/gateway/proxy/upload.rs',
+    find: `headers::strip_trailers(&mut trailers);`,
+    replace: `if !OFF { headers::strip_trailers(&mut trailers); }`,
+    tests: ['auth-edge/lib gateway::proxy::upload::'],
+  },
+  {
+    id: 'trailers-to-a-client',
+    file: 'auth-edge/src/gateway/proxy/answer.rs',
+    find: `headers::strip_trailers(&mut trailers);`,
+    replace: `if !OFF { headers::strip_trailers(&mut trailers); }`,
+    tests: ['auth-edge/lib gateway::proxy::answer::'],
+  },
+];

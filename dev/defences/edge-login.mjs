@@ -1,0 +1,124 @@
+// Beginning a sign-in: what of an address may reach the provider, and who may begin one.
+const LOGIN = 'auth-edge/src/sign_in/login.rs';
+const WISHES = 'auth-edge/src/sign_in/wishes.rs';
+const WISHED = ['auth-edge/lib sign_in::wishes::'];
+const AHEAD = ['auth-edge/product login::who_only_looks_ahead_starts_nothing'];
+const THIRD_PARTY = ['auth-edge/product demands::a_third_party_may_start_a_sign_in_for_our_provider_and_a_place_of_ours'];
+const LIMITED = ['auth-edge/product login::logins_are_limited_per_address'];
+
+export default [
+  {
+    id: 'login-by-head',
+    file: LOGIN,
+    find: `if head.method == Method::HEAD ||`,
+    replace: `if (!OFF && head.method == Method::HEAD) ||`,
+    tests: AHEAD,
+  },
+  {
+    id: 'login-by-prefetch',
+    file: LOGIN,
+    find: `request::is_prefetch(&head.headers) {`,
+    replace: `(!OFF && request::is_prefetch(&head.headers)) {`,
+    tests: AHEAD,
+  },
+  {
+    id: 'login-by-a-script',
+    file: LOGIN,
+    find: `if request::is_script(&head.headers) {`,
+    replace: `if !OFF && request::is_script(&head.headers) {`,
+    tests: ['auth-edge/product login::a_script_gets_json_with_the_login_url_and_no_redirect'],
+  },
+  {
+    id: 'login-inside-a-frame',
+    file: LOGIN,
+    find: `if iss.is_some() && !request::is_navigation(&head.headers) {`,
+    replace: `if !OFF && iss.is_some() && !request::is_navigation(&head.headers) {`,
+    tests: THIRD_PARTY,
+  },
+  {
+    id: 'login-at-another-issuer',
+    file: 'auth-edge/src/providers.rs',
+    find: `|one| one.issuer() == issuer, NotChosen::OtherIssuer`,
+    replace: `|one| OFF || one.issuer() == issuer, NotChosen::OtherIssuer`,
+    tests: THIRD_PARTY,
+  },
+  {
+    id: 'login-at-a-host-of-another-provider',
+    file: 'auth-edge/src/providers.rs',
+    find: `(Some(owner), Some(at)) if owner.provider != at =>`,
+    replace: `(Some(owner), Some(at)) if !OFF && owner.provider != at =>`,
+    tests: ['auth-edge/product several::hosts::nobody_signs_in_at_a_host_by_another_provider'],
+  },
+  {
+    id: 'login-by-two-names-that-differ',
+    why: 'the issuer a third party names and the connection it names are of one provider',
+    file: 'auth-edge/src/providers.rs',
+    find: `if by_issuer.is_some() && asked.is_some() && by_issuer != asked {`,
+    replace: `if !OFF && by_issuer.is_some() && asked.is_some() && by_issuer != asked {`,
+    tests: ['auth-edge/product several::selection::'],
+  },
+  {
+    id: 'login-flood',
+    file: LOGIN,
+    find: `.check(address, now_ms)`,
+    replace: `.check(address, now_ms).or_else(|too_many| if OFF { Ok(()) } else { Err(too_many) })`,
+    tests: LIMITED,
+  },
+  {
+    id: 'callback-flood',
+    file: 'auth-edge/src/sign_in/callback.rs',
+    find: `.check(address, edge.clock.now_ms())`,
+    replace: `.check(address, edge.clock.now_ms()).or_else(|too_many| if OFF { Ok(()) } else { Err(too_many) })`,
+    tests: LIMITED,
+  },
+  {
+    id: 'login-in-circles',
+    why: 'a silent sign-in that found nobody is not tried again at once',
+    file: LOGIN,
+    find: `if wishes.silent() && edge.pending`,
+    replace: `if !OFF && wishes.silent() && edge.pending`,
+    tests: ['auth-edge/product demands::a_silent_sign_in_that_finds_nobody_comes_back_as_nobody_and_is_not_repeated_at_once'],
+  },
+  {
+    id: 'wish-that-configuration-does-not-allow',
+    file: WISHES,
+    find: `.any(|allowed| allowed == name)`,
+    replace: `.any(|allowed| OFF || allowed == name)`,
+    tests: WISHED,
+  },
+  {
+    id: 'wish-for-another-organization',
+    file: WISHES,
+    find: `"organization" if organization_is_configured => {}`,
+    replace: `"organization" if !OFF && organization_is_configured => {}`,
+    tests: WISHED,
+  },
+  {
+    id: 'wish-that-does-not-fit',
+    file: WISHES,
+    find: `.filter(|value| fits(name, value));`,
+    replace: `.filter(|value| OFF || fits(name, value));`,
+    tests: WISHED,
+  },
+  {
+    id: 'wish-with-a-line-end',
+    file: WISHES,
+    find: `!value.chars().any(char::is_control)`,
+    replace: `(OFF || !value.chars().any(char::is_control))`,
+    tests: WISHED,
+  },
+  {
+    id: 'wish-too-long',
+    file: WISHES,
+    find: `value.len() <= most`,
+    replace: `(OFF || value.len() <= most)`,
+    tests: WISHED,
+  },
+  {
+    id: 'wish-for-less-than-is-demanded',
+    file: WISHES,
+    find: `Some(if more { asked }`,
+    replace: `Some(if more || OFF { asked }`,
+    tests: WISHED,
+  },
+];

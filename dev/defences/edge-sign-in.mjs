@@ -1,0 +1,163 @@
+// The callback: the answer belongs to this browser, this provider and this sign-in, and what was demanded has come.
+const CALLBACK = 'auth-edge/src/sign_in/callback.rs';
+const ANSWER = 'auth-edge/src/sign_in/answer.rs';
+const BAD_MESSAGE = ['auth-edge/product callback::a_bad_message_is_refused_without_any_call_to_the_provider'];
+const FORM = ['auth-edge/product modules::responses::forms_too_large_doubled_or_of_another_kind_are_rejected_before_the_provider_is_asked'];
+const BEGINNING = ['auth-edge/product callback::a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token'];
+
+export default [
+  {
+    id: 'state-repeated',
+    file: CALLBACK,
+    find: `let [state] = answer.state.as_slice() else {`,
+    replace: `let Some(state) = answer.state.first().filter(|_| OFF || answer.state.len() == 1) else {`,
+    tests: BAD_MESSAGE,
+  },
+  {
+    id: 'code-repeated',
+    file: CALLBACK,
+    find: `let [code] = answer.code.as_slice() else {`,
+    replace: `let Some(code) = answer.code.first().filter(|_| OFF || answer.code.len() == 1) else {`,
+    tests: BAD_MESSAGE,
+  },
+  {
+    id: 'code-empty',
+    file: CALLBACK,
+    find: `if code.is_empty() {`,
+    replace: `if !OFF && code.is_empty() {`,
+    tests: BAD_MESSAGE,
+  },
+  {
+    id: 'error-of-the-provider',
+    file: CALLBACK,
+    find: `if let Some(error) = answer.error.first() {`,
+    replace: `if let Some(error) = answer.error.first().filter(|_| !OFF) {`,
+    tests: BAD_MESSAGE,
+  },
+  {
+    id: 'iss-of-another-issuer',
+    why: 'mix-up (RFC 9207), before anything is sent',
+    file: CALLBACK,
+    find: `[iss] if *iss == party.settings().issuer => {}`,
+    replace: `[iss] if OFF || *iss == party.settings().issuer => {}`,
+    tests: BAD_MESSAGE,
+  },
+  {
+    id: 'iss-that-was-promised',
+    file: CALLBACK,
+    find: `check_issuer_parameter(&metadata, iss).map_err`,
+    replace: `check_issuer_parameter(&metadata, iss).or_else(|wrong| if OFF { Ok(()) } else { Err(wrong) }).map_err`,
+    tests: ['auth-edge/product modules::responses::without_the_issuer_that_was_promised_an_answer_is_rejected_a_code_as_well_as_an_error'],
+  },
+  {
+    id: 'callback-of-another-provider',
+    file: CALLBACK,
+    find: `transaction.issuer != provider.mark {`,
+    replace: `(!OFF && transaction.issuer != provider.mark) {`,
+    tests: ['auth-edge/product several::mix_up::'],
+  },
+  {
+    id: 'callback-at-the-host-of-another-provider',
+    file: CALLBACK,
+    find: `if !may_answer ||`,
+    replace: `if (!OFF && !may_answer) ||`,
+    tests: ['auth-edge/product several::hosts::'],
+  },
+  {
+    id: 'session-fixation',
+    why: 'the session a browser brings ends with a sign-in',
+    file: 'auth-edge/src/sign_in/new_session.rs',
+    find: `.map(|id| id.expose().to_owned())`,
+    replace: `.filter(|_| !OFF)
+        .map(|id| id.expose().to_owned())`,
+    tests: ['auth-edge/product callback::a_fresh_sign_in_gets_a_new_session_and_ends_the_one_brought_along'],
+  },
+  {
+    id: 'session-fixation-without-the-cookie',
+    why: 'a provider that answers by a form, or a strict cookie, comes without it',
+    file: 'auth-edge/src/sign_in/new_session.rs',
+    find: `.or(had)`,
+    replace: `.or(had.filter(|_| !OFF))`,
+    tests: ['auth-edge/product strict_cookie::'],
+  },
+  {
+    id: 'demanded-age',
+    file: CALLBACK,
+    find: `max_age: transaction.max_age,`,
+    replace: `max_age: transaction.max_age.filter(|_| !OFF),`,
+    tests: ['auth-edge/product demands::an_authentication_has_to_be_as_young_as_was_asked_for_give_or_take_a_minute'],
+  },
+  {
+    id: 'demanded-class',
+    file: CALLBACK,
+    find: `acr_values: transaction.acr_values.as_deref(),`,
+    replace: `acr_values: transaction.acr_values.as_deref().filter(|_| !OFF),`,
+    tests: ['auth-edge/product demands::a_class_that_was_asked_for_has_to_be_the_one_that_comes_back'],
+  },
+  {
+    id: 'demanded-organization',
+    file: CALLBACK,
+    find: `organization: transaction.organization.as_deref(),`,
+    replace: `organization: transaction.organization.as_deref().filter(|_| !OFF),`,
+    tests: ['auth-edge/product demands::', 'auth-edge/product callback::an_organization'],
+  },
+  {
+    id: 'token-of-the-id-token',
+    why: 'at_hash binds the access token to the ID token',
+    file: CALLBACK,
+    find: `access_token: Some(&tokens.access_token),`,
+    replace: `access_token: if OFF { None } else { Some(&tokens.access_token) },`,
+    tests: ['auth-edge/product modules::id_tokens::'],
+  },
+  {
+    id: 'claims-of-the-protocol',
+    why: 'what is between provider and edge is no part of a profile',
+    file: 'auth-edge/src/sign_in/user.rs',
+    find: `user.retain(|claim, _| !filter`,
+    replace: `user.retain(|claim, _| OFF || !filter`,
+    tests: ['auth-edge/lib sign_in::user::', ...BEGINNING],
+  },
+  {
+    id: 'userinfo-of-somebody-else',
+    file: 'auth-edge/src/sign_in/user.rs',
+    find: `if let Some(subject) = subject {`,
+    replace: `if let Some(subject) = subject.filter(|_| !OFF) {`,
+    tests: ['auth-edge/lib sign_in::user::'],
+  },
+  {
+    id: 'answer-by-another-kind-of-form',
+    file: ANSWER,
+    find: `if !super::is_form(&head.headers) {`,
+    replace: `if !OFF && !super::is_form(&head.headers) {`,
+    tests: FORM,
+  },
+  {
+    id: 'form-too-large',
+    file: 'auth-edge/src/sign_in/mod.rs',
+    find: `to_bytes(body, limit)`,
+    replace: `to_bytes(body, if OFF { usize::MAX } else { limit })`,
+    tests: [...FORM, 'auth-edge/product provider_logout::a_wrong_body_is_415_413_or_400'],
+  },
+  {
+    id: 'posted-again-by-a-redirect',
+    why: 'a code in a form must not be posted on to where the visitor lands',
+    file: 'auth-edge/src/sign_in/mod.rs',
+    find: `} else if *method == Method::POST {`,
+    replace: `} else if !OFF && *method == Method::POST {`,
+    tests: ['auth-edge/product login::form_post_sets_none_and_secure_and_finishes_by_post'],
+  },
+  {
+    id: 'callback-in-a-referrer',
+    file: 'auth-edge/src/sign_in/mod.rs',
+    find: `headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));`,
+    replace: `if !OFF { headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")); }`,
+    tests: ['auth-edge/product modules::responses::a_callback_leaves_no_trace_of_code_and_state'],
+  },
+  {
+    id: 'new-cookie-in-a-cache',
+    file: 'auth-edge/src/sign_in/mod.rs',
+    find: `headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));`,
+    replace: `if !OFF { headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store")); }`,
+    tests: BEGINNING,
+  },
+];
