@@ -72,10 +72,8 @@ export default [
   {
     id: 'csrf-grpc-web',
     file: 'auth-edge/src/grpc_web/mod.rs',
-    find: `.base_url())
-    else {`,
-    replace: `.base_url()).or_else(|refused| if OFF { Ok(()) } else { Err(refused) })
-    else {`,
+    find: `edge.sites.of(request.headers()).base_url()) {`,
+    replace: `edge.sites.of(request.headers()).base_url()).or_else(|refused| if OFF { Ok(()) } else { Err(refused) }) {`,
     tests: ['auth-edge/product grpc_web::a_call_from_elsewhere_is_403_and_touches_nothing'],
   },
   {

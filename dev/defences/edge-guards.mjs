@@ -115,7 +115,7 @@ export default [
     file: BROWSER,
     find: `if (&theirs.issuer, &theirs.subject) != (&mine.issuer, &mine.subject) {`,
     replace: `if !OFF && (&theirs.issuer, &theirs.subject) != (&mine.issuer, &mine.subject) {`,
-    tests: ['auth-edge/product grpc_web::'],
+    tests: ['auth-edge/product account_abuse::handles_and_tokens_of_somebody_else_open_nothing'],
   },
   {
     id: 'browser-learns-nothing-of-tokens',

@@ -111,9 +111,15 @@ export default [
     id: 'forgotten-while-an-answer-is-on-its-way',
     why: 'what was asked before the sign-out and is answered after it does not count',
     file: CACHE,
+    find: `let is_late = || asked.0`,
+    replace: `let is_late = || !OFF && asked.0`,
+    tests: ['auth-edge/lib sessions::cache::'],
+  },
+  {
+    id: 'forgotten-is-a-change',
+    file: CACHE,
     find: `self.listening.changed(&entry.known.handle, self.listening.now());`,
-    replace: `if !OFF { self.listening.changed(&entry.known.handle, self.listening.now()); }`,
-    tests: ['auth-edge/product session_cache::', 'auth-edge/lib sessions::cache::'],
+    layer: 'what was on its way is not kept at all (forgotten-while-an-answer-is-on-its-way)',
   },
   {
     id: 'token-past-its-lease',
@@ -144,13 +150,6 @@ export default [
     replace: `            version: if OFF { 0 } else { version },
             ..UpdateSessionRequest`,
     tests: ['auth-edge/product profile::a_refetch_keeps_what_changed_meanwhile'],
-  },
-  {
-    id: 'watch-goes-on-after-its-session',
-    file: 'auth-edge/src/grpc_web/watch.rs',
-    find: `Ok(event) => event.kind() == Kind::Ended`,
-    replace: `Ok(event) => !OFF && event.kind() == Kind::Ended`,
-    tests: ['auth-edge/product grpc_web::a_watch_ends_with_its_session'],
   },
   {
     id: 'token-of-other-scopes',

@@ -106,4 +106,18 @@ export default [
             OFF || url.path()`,
     tests: ['auth-edge/lib gateway::route_file::'],
   },
+  {
+    id: 'path-of-another-route',
+    file: READ,
+    find: `} else if is_fixed(&path) {`,
+    replace: `} else if !OFF && is_fixed(&path) {`,
+    tests: SETTINGS,
+  },
+  {
+    id: 'landing-on-the-sign-out-again',
+    file: 'auth-edge/src/settings/addresses.rs',
+    find: `if [logout::PATH, callback_path].contains(&own.url().path()) {`,
+    replace: `if !OFF && [logout::PATH, callback_path].contains(&own.url().path()) {`,
+    tests: SETTINGS,
+  },
 ];

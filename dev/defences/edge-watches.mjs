@@ -1,0 +1,48 @@
+// Streams of a person's sessions: for nobody whose own session is over, and so many for each person.
+const WATCH = 'auth-edge/src/grpc_web/watch.rs';
+const ABUSED = ['auth-edge/product account_abuse::'];
+
+export default [
+  {
+    id: 'watch-goes-on-after-its-session',
+    file: WATCH,
+    find: `Ok(event) => event.kind() == Kind::Ended`,
+    replace: `Ok(event) => !OFF && event.kind() == Kind::Ended`,
+    tests: ['auth-edge/product grpc_web::a_watch_ends_with_its_session'],
+  },
+  {
+    id: 'watch-of-a-session-that-ended-meanwhile',
+    file: WATCH,
+    find: `    watch.look().await?;`,
+    replace: `    if !OFF { watch.look().await?; }`,
+    tests: ABUSED,
+  },
+  {
+    id: 'watch-past-the-end-of-its-session',
+    file: WATCH,
+    find: `if self.edge.clock.now_ms() >= self.look_at_ms {`,
+    replace: `if !OFF && self.edge.clock.now_ms() >= self.look_at_ms {`,
+    tests: ABUSED,
+  },
+  {
+    id: 'watch-past-what-was-missed',
+    file: WATCH,
+    find: `self.look_at_ms = 0;`,
+    replace: `if !OFF { self.look_at_ms = 0; }`,
+    tests: ABUSED,
+  },
+  {
+    id: 'watches-of-one-person',
+    file: 'auth-edge/src/grpc_web/listeners.rs',
+    find: `if *count >= PAGES_MAX {`,
+    replace: `if !OFF && *count >= PAGES_MAX {`,
+    tests: ['auth-edge/lib grpc_web::listeners::'],
+  },
+  {
+    id: 'browser-call-that-does-not-come',
+    file: 'auth-edge/src/grpc_web/mod.rs',
+    find: `tokio::time::timeout(patience, to_bytes`,
+    replace: `tokio::time::timeout(if OFF { std::time::Duration::from_secs(86_400) } else { patience }, to_bytes`,
+    tests: ['auth-edge/product limits::calls_whose_message_never_comes_give_their_places_back'],
+  },
+];
