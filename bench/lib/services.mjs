@@ -1,11 +1,12 @@
 // Release programs and what stands around them while they are measured.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 
 import { buildWeb, checkTools, installPackages, run } from '../../dev/lib/build.mjs';
 import { Child } from '../../dev/lib/child.mjs';
-import { freePort, probe, until } from '../../dev/lib/net.mjs';
+import { freePort, portTaken, probe, until } from '../../dev/lib/net.mjs';
 import { binary, startStack } from '../../dev/stack.mjs';
 import { Client } from '../../dev/tests/product/client.mjs';
 import { preparePeers } from '../peers/list.mjs';
@@ -56,11 +57,36 @@ export const serving = (stack) => stack.names.filter((name) => name !== 'idp').m
 /** Bare axum answering with so many bytes. */
 export async function startBound(bytes) {
   const port = await freePort();
-  const child = new Child('bound', binary('bound', PROFILE), [`127.0.0.1:${port}`, String(bytes)]);
+  const child = bound('json', port, bytes);
   const url = `http://127.0.0.1:${port}/`;
-  await until(5_000, async () => (await probe(url)).status === 200, () => `the bound did not start: ${child.tail()}`);
+  await answers(url, child);
   return { url, pids: [['bound', child.pid]], stop: () => child.stop() };
 }
+
+/** Bare axum that asks bare tonic that asks Redis, which holds so many bytes. */
+export async function startChain(bytes) {
+  const [edge, session, redis] = [await freePort(), await freePort(), await freePort()];
+  const children = [new Child('redis', 'redis-server', ['--port', String(redis), '--bind', '127.0.0.1', '--save', ''])];
+  const stop = async () => { for (const child of children.toReversed()) await child.stop(); };
+  try {
+    await until(5_000, () => portTaken(redis), () => `redis-server did not start: ${children[0].tail()}`);
+    await new Promise((resolve, reject) => {
+      const socket = connect(redis, '127.0.0.1').on('error', reject);
+      socket.once('data', () => socket.end(resolve)).write(`SET bound ${'1'.repeat(bytes)}\r\n`);
+    });
+    children.push(bound('session', session, `redis://127.0.0.1:${redis}`), bound('edge', edge, `127.0.0.1:${session}`));
+    const url = `http://127.0.0.1:${edge}/`;
+    await answers(url, children[2]);
+    return { url, pids: ['redis', 'session', 'edge'].map((name, at) => [name, children[at].pid]), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+const bound = (role, port, target) => new Child(`bound ${role}`, binary('bound', PROFILE), [role, `127.0.0.1:${port}`, String(target)]);
+
+const answers = (url, child) => until(5_000, async () => (await probe(url)).status === 200, () => `the bound did not start: ${child.tail()}`);
 
 /** nginx that passes everything on to a server of ours. */
 export async function startNginx(folder, upstream) {
