@@ -23,7 +23,9 @@ use chassis::clock::SystemClock;
 use chassis::secret::{Reloading, Secret};
 use deadpool_redis::redis::aio::MultiplexedConnection;
 use deadpool_redis::redis::{self, FromRedisValue};
-use session_svc::session::{AccessToken, Claims, Device, Handle, Scope, Session, State, TokenSet, index};
+use session_svc::session::{
+    AccessToken, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, index,
+};
 use session_svc::sessions::ports::Seal as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Record, SessionStore, open};
@@ -284,7 +286,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         address: Some("203.0.113.7".parse().unwrap()),
         at_ms: now_ms,
     };
-    let secret = |text: &str| Secret::new(text.to_owned());
+    let token = |text: &str| Token::new(text.to_owned());
     let sid = format!("sid-{number:020}");
     let session = Session {
         handle: handle(number),
@@ -294,13 +296,13 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         attributes: Claims::new(),
         tokens: TokenSet {
             access: Some(AccessToken {
-                value: secret("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
+                value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: now_ms + 300_000,
             }),
             scope: Scope::parse("openid profile email"),
-            refresh: Some(secret("v1.Mr5mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
-            id_token: Some(secret(&id_token.join("."))),
+            refresh: Some(token("v1.Mr5mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
+            id_token: Some(token(&id_token.join("."))),
             generation: 0,
         },
         provider_sid: Some(sid.clone()),

@@ -20,7 +20,7 @@ use proptest::test_runner::{Config, TestRunner};
 use redis_server::RedisServer;
 use session_svc::session::change::Kind;
 use session_svc::session::{
-    AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, TokenSet, index,
+    AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet, index,
 };
 use session_svc::sessions::SessionsError;
 use session_svc::sessions::keeper::{Edit, Keeper, Removed};
@@ -62,12 +62,12 @@ fn session(number: u8, now_ms: u64) -> Session {
         attributes: Claims::new(),
         tokens: TokenSet {
             access: Some(AccessToken {
-                value: Secret::new(format!("access token of {number}")),
+                value: Token::new(format!("access token of {number}")),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: now_ms + 300_000,
             }),
             scope: Scope::parse("openid"),
-            refresh: Some(Secret::new(format!("refresh token of {number}"))),
+            refresh: Some(Token::new(format!("refresh token of {number}"))),
             id_token: None,
             generation: 0,
         },

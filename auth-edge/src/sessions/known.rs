@@ -75,10 +75,8 @@ impl Known {
     /// The user's claims as a JSON text.
     pub fn user_json(&self) -> Bytes {
         let json = self.user_json.get_or_init(|| {
-            let mut text = Vec::new();
-            // Writing a map of JSON values into memory cannot fail.
-            let _ = serde_json::to_writer(&mut text, self.user());
-            text.into()
+            let user = self.session.user.as_ref();
+            user.map_or_else(|| b"{}".to_vec(), claims::to_json).into()
         });
         json.clone()
     }

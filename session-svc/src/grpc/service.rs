@@ -161,7 +161,7 @@ impl SessionService for Api {
                 .access_token(handle?, scopes, request.force_refresh)
                 .await?;
             Ok(v1::GetAccessTokenResponse {
-                access_token: granted.access.value.into_inner(),
+                access_token: granted.access.value.text().into_inner(),
                 token_type: granted.access.token_type,
                 scope: granted.scope.text(),
                 expires_at: Some(timestamp::from_ms(granted.access.expires_at_ms)),

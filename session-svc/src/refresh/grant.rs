@@ -10,7 +10,7 @@ use super::flight::{Flown, Held, renew_error, settled};
 use super::measures::FlightOutcome;
 use super::{Provider, Refresher};
 use crate::session::change::Kind;
-use crate::session::{AccessToken, Claims, Scope, Session, State};
+use crate::session::{AccessToken, Claims, Scope, Session, State, Token};
 use crate::sessions::claims_of;
 use crate::sessions::keeper::Edit;
 use crate::sessions::ports::RenewError;
@@ -27,7 +27,7 @@ const SAVE_PAUSE: Duration = Duration::from_millis(100);
 impl Refresher {
     /// Asks the provider for new tokens and saves them before anyone sees them.
     pub(super) async fn grant(&self, session: Session, held: &Held) -> Flown {
-        let Some(refresh_token) = session.tokens.refresh.clone() else {
+        let Some(refresh_token) = session.tokens.refresh.as_ref().map(Token::text) else {
             return Some(Err(RenewError::Refused));
         };
         let Some(provider) = self.providers.of(&session.issuer) else {
@@ -159,7 +159,7 @@ impl Refresher {
             .refresh_token
             .clone()
             .map(Secret::new)
-            .or_else(|| session.tokens.refresh.clone());
+            .or_else(|| session.tokens.refresh.as_ref().map(Token::text));
         let removed = self.remove(&session).await;
         if let Some(token) = last {
             self.revoke_in_background(&session.issuer, token);
@@ -235,7 +235,7 @@ fn needs_sign_in(session: &mut Session) {
 fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdToken>) {
     let tokens = &mut session.tokens;
     tokens.access = Some(AccessToken {
-        value: Secret::new(answer.access_token.clone()),
+        value: Token::new(answer.access_token.clone()),
         token_type: answer.token_type.clone(),
         expires_at_ms: answer.expires_at.saturating_mul(1_000),
     });
@@ -243,7 +243,7 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         tokens.scope = Scope::parse(scope);
     }
     if let Some(rotated) = &answer.refresh_token {
-        tokens.refresh = Some(Secret::new(rotated.clone()));
+        tokens.refresh = Some(Token::new(rotated.clone()));
     }
     tokens.generation = tokens.generation.saturating_add(1);
     session.state = State::Active;
@@ -252,11 +252,11 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
             .tokens
             .id_token
             .as_ref()
-            .and_then(|raw| claims_of(raw.expose()));
+            .and_then(|raw| claims_of(raw.text().expose()));
         merge(&mut session.user, before.as_ref(), &id_token.claims);
         // The hint is replaced only where one is kept.
         if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
-            *kept = Secret::new(raw.clone());
+            *kept = Token::new(raw.clone());
         }
     }
 }

@@ -1,23 +1,21 @@
 //! The decision table of an access token that is asked for.
 
-use chassis::secret::Secret;
-
 use super::*;
-use crate::session::{Device, Scope, SessionId, TokenSet};
+use crate::session::{Device, Scope, SessionId, Token, TokenSet};
 
 const MARGIN_MS: u64 = 60_000;
 const EXPIRES_MS: u64 = 1_000_000;
 
 fn session(access: bool, refresh: bool, state: State) -> Session {
     let access = access.then(|| AccessToken {
-        value: Secret::new("token".to_owned()),
+        value: Token::new("token".to_owned()),
         token_type: "Bearer".to_owned(),
         expires_at_ms: EXPIRES_MS,
     });
     let tokens = TokenSet {
         access,
         scope: Scope::parse("openid email"),
-        refresh: refresh.then(|| Secret::new("refresh".to_owned())),
+        refresh: refresh.then(|| Token::new("refresh".to_owned())),
         id_token: None,
         generation: 1,
     };

@@ -22,7 +22,7 @@ pub use carried::Carried;
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
-pub use tokens::{AccessToken, Scope, TokenSet};
+pub use tokens::{AccessToken, Scope, Token, TokenSet};
 
 /// Claims about a person, or whatever else callers keep with a session.
 pub type Claims = Map<String, Value>;

@@ -2,13 +2,87 @@
 //!
 //! Invariant: no token shows in `Debug`.
 
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use chassis::secret::Secret;
 
+/// A token. Most calls never look at one, so a JWT may be held as the decoded parts it is kept as, which share the bytes
+/// they were read from; it is put together when somebody asks for it.
+#[derive(Clone)]
+pub struct Token(Held);
+
+#[derive(Clone)]
+enum Held {
+    Text(Secret<String>),
+    Parts(Vec<Bytes>),
+}
+
+impl Token {
+    /// A token as it came.
+    pub fn new(text: String) -> Self {
+        Self(Held::Text(Secret::new(text)))
+    }
+
+    /// The token whose parts between the dots decode to these.
+    pub fn of_parts(parts: Vec<Bytes>) -> Self {
+        Self(Held::Parts(parts))
+    }
+
+    /// The decoded parts, if it is held so.
+    pub fn parts(&self) -> Option<&[Bytes]> {
+        match &self.0 {
+            Held::Text(_) => None,
+            Held::Parts(parts) => Some(parts),
+        }
+    }
+
+    /// The token as it came.
+    pub fn text(&self) -> Secret<String> {
+        match &self.0 {
+            Held::Text(text) => text.clone(),
+            Held::Parts(parts) => Secret::new(compact(parts)),
+        }
+    }
+}
+
+/// The compact serialisation of these parts (RFC 7515, section 7.1).
+pub fn compact(parts: &[Bytes]) -> String {
+    let mut text = String::with_capacity(parts.iter().map(|part| part.len() * 4 / 3 + 4).sum());
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            text.push('.');
+        }
+        URL_SAFE_NO_PAD.encode_string(part, &mut text);
+    }
+    text
+}
+
+impl From<Secret<String>> for Token {
+    fn from(text: Secret<String>) -> Self {
+        Self(Held::Text(text))
+    }
+}
+
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("…")
+    }
+}
+
 /// An access token and what is known about it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AccessToken {
     /// The token.
-    pub value: Secret<String>,
+    pub value: Token,
     /// "Bearer" or "DPoP".
     pub token_type: String,
     /// When it expires, in milliseconds since the Unix epoch.
@@ -16,16 +90,16 @@ pub struct AccessToken {
 }
 
 /// The tokens of a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenSet {
     /// The access token, if the provider gave one.
     pub access: Option<AccessToken>,
     /// Its scope.
     pub scope: Scope,
     /// The refresh token, if the provider gave one that still works.
-    pub refresh: Option<Secret<String>>,
+    pub refresh: Option<Token>,
     /// The ID token as it came, if it is kept as a hint for sign-out.
-    pub id_token: Option<Secret<String>>,
+    pub id_token: Option<Token>,
     /// Grows by one with every refresh: tells a token that was seen from the one that took its place.
     pub generation: u64,
 }
@@ -58,27 +132,6 @@ impl Scope {
     /// The names, space-separated.
     pub fn text(&self) -> String {
         self.0.join(" ")
-    }
-}
-
-impl PartialEq for AccessToken {
-    fn eq(&self, other: &Self) -> bool {
-        self.value.expose() == other.value.expose()
-            && self.token_type == other.token_type
-            && self.expires_at_ms == other.expires_at_ms
-    }
-}
-
-impl PartialEq for TokenSet {
-    fn eq(&self, other: &Self) -> bool {
-        let same = |left: &Option<Secret<String>>, right: &Option<Secret<String>>| {
-            left.as_ref().map(Secret::expose) == right.as_ref().map(Secret::expose)
-        };
-        self.access == other.access
-            && self.scope == other.scope
-            && same(&self.refresh, &other.refresh)
-            && same(&self.id_token, &other.id_token)
-            && self.generation == other.generation
     }
 }
 

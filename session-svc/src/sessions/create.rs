@@ -11,7 +11,7 @@ use chassis::secret::Secret;
 use super::endings::{REQUEST_KEPT_MS, issued_at_secs};
 use super::{Sessions, SessionsError};
 use crate::session::id::ID_BYTES;
-use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, TokenSet, index};
+use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index};
 use crate::store::Inserted;
 
 /// Draws of a random ID: one is enough unless 128 random bits repeat.
@@ -174,7 +174,7 @@ impl Sessions {
         let now_ms = self.keeper.now_ms();
         let default_expiry_ms = now_ms.saturating_add(self.limits.default_token_lifetime_ms);
         let access = new.access_token.clone().map(|(value, token_type)| AccessToken {
-            value,
+            value: value.into(),
             token_type,
             expires_at_ms: new.access_token_expires_at_ms.unwrap_or(default_expiry_ms),
         });
@@ -191,8 +191,8 @@ impl Sessions {
             tokens: TokenSet {
                 access,
                 scope: new.scope.clone(),
-                refresh: new.refresh_token.clone(),
-                id_token: new.id_token.clone(),
+                refresh: new.refresh_token.clone().map(Token::from),
+                id_token: new.id_token.clone().map(Token::from),
                 generation: 1,
             },
             provider_sid: new.provider_sid.clone(),

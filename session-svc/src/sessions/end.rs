@@ -62,7 +62,7 @@ impl Sessions {
         Ok(session
             .map(|session| Ended {
                 ended: true,
-                id_token_hint: session.tokens.id_token,
+                id_token_hint: session.tokens.id_token.map(|token| token.text()),
                 issuer: Some(session.issuer),
             })
             .unwrap_or_default())
@@ -173,8 +173,8 @@ impl Sessions {
     }
 
     fn take_back(&self, session: &Session) {
-        if let Some(refresh_token) = session.tokens.refresh.clone() {
-            self.renew.revoke_later(&session.issuer, refresh_token);
+        if let Some(refresh_token) = &session.tokens.refresh {
+            self.renew.revoke_later(&session.issuer, refresh_token.text());
         }
     }
 

@@ -171,7 +171,7 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
 #[test]
 fn every_field_this_release_writes_is_one_it_knows() {
     let bytes = wire::session_to_bytes(&session()).unwrap();
-    let read = wire::session_from_bytes(&session().handle.to_string(), 7, &bytes).unwrap();
+    let read = wire::session_from_bytes(&session().handle.to_string(), 7, bytes.into()).unwrap();
     assert_eq!(read.carried, Carried::default());
 }
 

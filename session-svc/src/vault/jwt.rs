@@ -4,6 +4,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+
+use crate::session::Token;
+use crate::session::tokens::compact;
 
 /// A token as it is kept: either its text or the decoded parts between its dots.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -12,47 +16,51 @@ pub(super) struct KeptToken {
     #[prost(string, tag = "1")]
     text: String,
     /// The parts of a JWT, decoded.
-    #[prost(bytes = "vec", repeated, tag = "2")]
-    parts: Vec<Vec<u8>>,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    parts: Vec<Bytes>,
 }
 
 /// Parts of a signed JWT.
 const JWT_PARTS: usize = 3;
 
 impl KeptToken {
-    pub(super) fn from_text(text: &str) -> Self {
-        match decoded(text) {
+    pub(super) fn into_token(self) -> Token {
+        if self.parts.is_empty() {
+            Token::new(self.text)
+        } else {
+            Token::of_parts(self.parts)
+        }
+    }
+}
+
+impl From<&Token> for KeptToken {
+    fn from(token: &Token) -> Self {
+        if let Some(parts) = token.parts() {
+            return Self {
+                text: String::new(),
+                parts: parts.to_vec(),
+            };
+        }
+        let text = token.text().into_inner();
+        match decoded(&text) {
             Some(parts) => Self {
                 text: String::new(),
                 parts,
             },
             None => Self {
-                text: text.to_owned(),
+                text,
                 parts: Vec::new(),
             },
         }
     }
-
-    pub(super) fn into_text(self) -> String {
-        if self.parts.is_empty() {
-            self.text
-        } else {
-            encoded(&self.parts)
-        }
-    }
 }
 
-fn decoded(text: &str) -> Option<Vec<Vec<u8>>> {
-    let parts: Vec<Vec<u8>> = text
+fn decoded(text: &str) -> Option<Vec<Bytes>> {
+    let parts: Vec<Bytes> = text
         .split('.')
-        .map(|part| URL_SAFE_NO_PAD.decode(part).ok())
+        .map(|part| URL_SAFE_NO_PAD.decode(part).ok().map(Bytes::from))
         .collect::<Option<_>>()?;
-    (parts.len() == JWT_PARTS && encoded(&parts) == text).then_some(parts)
-}
-
-fn encoded(parts: &[Vec<u8>]) -> String {
-    let parts: Vec<String> = parts.iter().map(|part| URL_SAFE_NO_PAD.encode(part)).collect();
-    parts.join(".")
+    (parts.len() == JWT_PARTS && compact(&parts) == text).then_some(parts)
 }
 
 #[cfg(test)]
@@ -65,16 +73,19 @@ mod tests {
     proptest! {
         #[test]
         fn every_token_comes_back_byte_for_byte(text in "[A-Za-z0-9_=+/.-]{0,80}") {
-            let kept = KeptToken::from_text(&text).encode_to_vec();
-            prop_assert_eq!(KeptToken::decode(kept.as_slice()).unwrap().into_text(), text);
+            let kept = KeptToken::from(&Token::new(text.clone())).encode_to_vec();
+            let token = KeptToken::decode(kept.as_slice()).unwrap().into_token();
+            let read = token.text();
+            prop_assert_eq!(read.expose(), &text);
+            prop_assert_eq!(KeptToken::from(&token).encode_to_vec(), kept);
         }
     }
 
     #[test]
     fn a_jwt_takes_a_quarter_less() {
         let jwt = format!("{0}.{0}.{0}", URL_SAFE_NO_PAD.encode([7; 300]));
-        let kept = KeptToken::from_text(&jwt);
+        let kept = KeptToken::from(&Token::new(jwt.clone()));
         assert!(kept.encoded_len() < jwt.len() * 4 / 5);
-        assert_eq!(kept.into_text(), jwt);
+        assert_eq!(kept.into_token().text().expose(), &jwt);
     }
 }

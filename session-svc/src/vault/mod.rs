@@ -145,7 +145,7 @@ impl Seal for Vault {
 
     fn open_session(&self, name: &str, version: u64, sealed: &[u8]) -> Result<Session, SealError> {
         let plain = self.open(SESSION, name, version, sealed)?;
-        wire::session_from_bytes(name, version, &plain)
+        wire::session_from_bytes(name, version, plain.into())
     }
 
     fn seal_change(&self, change: &Change) -> Result<Vec<u8>, SealError> {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::session::change::Kind;
-use crate::session::{AccessToken, Claims, Device, Scope, SessionId, State, TokenSet};
+use crate::session::{AccessToken, Claims, Device, Scope, SessionId, State, Token, TokenSet};
 
 pub(super) const OLD: &str = "00";
 pub(super) const NEW: &str = "ff";
@@ -37,7 +37,7 @@ pub(super) fn session() -> Session {
         address: Some("203.0.113.7".parse().unwrap()),
         at_ms: 1_700_000_000_000,
     };
-    let secret = |text: &str| Secret::new(text.to_owned());
+    let token = |text: &str| Token::new(text.to_owned());
     use base64::Engine as _;
     let part = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
     let body = serde_json::to_vec(&user).unwrap();
@@ -55,13 +55,13 @@ pub(super) fn session() -> Session {
         attributes: Claims::new(),
         tokens: TokenSet {
             access: Some(AccessToken {
-                value: secret("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
+                value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: 1_700_000_300_000,
             }),
             scope: Scope::parse("openid profile email offline_access"),
-            refresh: Some(secret("v1.MRjVkQ8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
-            id_token: Some(secret(&id_token)),
+            refresh: Some(token("v1.MRjVkQ8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
+            id_token: Some(token(&id_token)),
             generation: 1,
         },
         provider_sid: Some("sid-1".to_owned()),
@@ -250,7 +250,7 @@ proptest! {
 
     #[test]
     fn stored_bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = wire::session_from_bytes(&session().handle.to_string(), 1, &bytes);
+        let _ = wire::session_from_bytes(&session().handle.to_string(), 1, bytes.clone().into());
         let _ = wire::change_from_bytes(&bytes);
     }
 }

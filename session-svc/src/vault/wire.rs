@@ -10,13 +10,13 @@
 
 use std::net::IpAddr;
 
-use chassis::secret::Secret;
+use bytes::Bytes;
 use prost::Message;
 
 use super::jwt::KeptToken;
 use super::unknown::fields_above;
 use crate::session::change::{Change, Kind};
-use crate::session::{AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, TokenSet};
+use crate::session::{AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, Token, TokenSet};
 use crate::sessions::ports::SealError;
 
 /// The last field of [`KeptSession`] this release knows.
@@ -32,11 +32,11 @@ struct KeptSession {
     #[prost(string, tag = "2")]
     subject: String,
     /// JSON without "sub"; empty for no other claim.
-    #[prost(bytes = "vec", tag = "3")]
-    user: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "3")]
+    user: Bytes,
     /// JSON; empty for none.
-    #[prost(bytes = "vec", tag = "4")]
-    attributes: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "4")]
+    attributes: Bytes,
     #[prost(message, optional, tag = "5")]
     access_token: Option<KeptToken>,
     /// Empty means Bearer.
@@ -102,8 +102,7 @@ struct KeptChange {
 
 pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> {
     let since = |at_ms: u64| distance(session.created_at_ms, at_ms);
-    let token =
-        |token: &Option<Secret<String>>| token.as_ref().map(|token| KeptToken::from_text(token.expose()));
+    let token = |token: &Option<Token>| token.as_ref().map(KeptToken::from);
     let access = session.tokens.access.as_ref();
     let token_type = access
         .map(|access| access.token_type.as_str())
@@ -122,9 +121,9 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
     let kept = KeptSession {
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
-        user: claims_to_bytes(&session.user, Some(&session.subject))?,
-        attributes: claims_to_bytes(&session.attributes, None)?,
-        access_token: access.map(|access| KeptToken::from_text(access.value.expose())),
+        user: claims_to_bytes(&session.user, Some(&session.subject))?.into(),
+        attributes: claims_to_bytes(&session.attributes, None)?.into(),
+        access_token: access.map(|access| KeptToken::from(&access.value)),
         token_type: token_type.unwrap_or_default().to_owned(),
         access_token_expires_after_ms: access
             .map(|access| since(access.expires_at_ms))
@@ -147,13 +146,13 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
     Ok(bytes)
 }
 
-pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Result<Session, SealError> {
+pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Result<Session, SealError> {
+    let carried = fields_above(LAST_FIELD, &bytes).ok_or(SealError::NotReadable)?;
     let kept = KeptSession::decode(bytes).map_err(malformed)?;
-    let carried = fields_above(LAST_FIELD, bytes).ok_or(SealError::NotReadable)?;
     let created_at_ms = kept.created_at_ms;
     let at = |after_ms: i64| created_at_ms.saturating_add_signed(after_ms);
     let access = kept.access_token.map(|token| AccessToken {
-        value: Secret::new(token.into_text()),
+        value: token.into_token(),
         token_type: if kept.token_type.is_empty() {
             BEARER.to_owned()
         } else {
@@ -164,8 +163,8 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: &[u8]) -> Resu
     let tokens = TokenSet {
         access,
         scope: Scope::parse(&kept.scope),
-        refresh: kept.refresh_token.map(|token| Secret::new(token.into_text())),
-        id_token: kept.id_token.map(|token| Secret::new(token.into_text())),
+        refresh: kept.refresh_token.map(KeptToken::into_token),
+        id_token: kept.id_token.map(KeptToken::into_token),
         generation: kept.token_generation,
     };
     let created_on = device_from_kept(kept.created_on.unwrap_or_default(), created_at_ms);

@@ -11,7 +11,7 @@ use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, 
 use prometheus::Registry;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::{
-    AccessToken, Device, Handle, Lifetime, Scope, Session, SessionId, State, TokenSet,
+    AccessToken, Device, Handle, Lifetime, Scope, Session, SessionId, State, Token, TokenSet,
 };
 use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::ports::{Renew as _, RenewError};
@@ -139,12 +139,12 @@ fn expired() -> Session {
         attributes: serde_json::Map::new(),
         tokens: TokenSet {
             access: Some(AccessToken {
-                value: Secret::new("old".to_owned()),
+                value: Token::new("old".to_owned()),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: START_MS,
             }),
             scope: Scope::parse("openid"),
-            refresh: Some(Secret::new("refresh".to_owned())),
+            refresh: Some(Token::new("refresh".to_owned())),
             id_token: None,
             generation: 1,
         },
@@ -169,7 +169,7 @@ impl Scene {
         let took = began.elapsed();
         let won = self.winner.await.unwrap().unwrap();
         assert_eq!((waited.handle, &waited.tokens), (self.handle, &won.tokens));
-        assert_eq!(waited.tokens.access.unwrap().value.expose(), "fresh");
+        assert_eq!(waited.tokens.access.unwrap().value.text().expose(), "fresh");
         assert_eq!(*self.gate.asked.borrow(), 1, "one grant");
         took
     }
@@ -214,6 +214,6 @@ async fn a_waiter_asks_itself_when_the_other_met_an_outage() {
     assert_eq!(failed.unwrap_err(), RenewError::ProviderUnavailable);
     scene.gate.open.send_replace(Some(true));
     let session = scene.waiter.await.unwrap().unwrap();
-    assert_eq!(session.tokens.access.unwrap().value.expose(), "fresh");
+    assert_eq!(session.tokens.access.unwrap().value.text().expose(), "fresh");
     assert_eq!(*scene.gate.asked.borrow(), 2);
 }
