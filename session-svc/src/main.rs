@@ -5,6 +5,10 @@ use std::process::ExitCode;
 
 use session_svc::{operator, settings, start};
 
+/// Small, short-lived pieces on every request: a tenth of a request's time with the system's own allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     chassis::service::main_with(&settings::SERVICE, &operator::TOOLS, settings::read, start::run)
 }
