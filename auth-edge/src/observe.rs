@@ -105,9 +105,9 @@ impl Metrics {
         let logins = IntCounterVec::new(
             Opts::new(
                 "logins_total",
-                "Sign-ins that ended, by result: success, rejected or unavailable.",
+                "Sign-ins that ended, by result (success, rejected, unavailable or anonymous) and provider.",
             ),
-            &["result"],
+            &["result", "provider"],
         )?;
         let callback_rejections = IntCounterVec::new(
             Opts::new(
@@ -135,9 +135,9 @@ impl Metrics {
         })
     }
 
-    /// Counts a sign-in that ended.
-    pub fn login(&self, result: &'static str) {
-        self.logins.with_label_values(&[result]).inc();
+    /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.
+    pub fn login(&self, result: &'static str, provider: &str) {
+        self.logins.with_label_values(&[result, provider]).inc();
     }
 
     /// Counts a refused callback.

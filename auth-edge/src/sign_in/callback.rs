@@ -69,7 +69,7 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
             Ok(refuse(&edge, provider, &head.headers, state, &rejected))
         }
         Err(Ended::SessionServiceDown(return_to)) => {
-            edge.metrics.login("unavailable");
+            edge.metrics.login("unavailable", &provider.id);
             let return_to = return_to.as_ref().map(ReturnTo::as_str);
             let try_again = site.login_url(return_to, edge.providers.connection_of(provider.issuer()));
             Err(Failure::CallbackUnavailable { try_again })
@@ -174,7 +174,7 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         edge.pending.clear(&transaction.state, provider.response_mode()),
     ];
     let mut response = landing(edge, site, &head.method, return_to.as_ref(), cookies);
-    edge.metrics.login("success");
+    edge.metrics.login("success", &provider.id);
     response.extensions_mut().insert(Handle(session.handle));
     Ok(response)
 }
@@ -245,7 +245,7 @@ async fn check_promised_issuer(party: &RelyingParty, answer: &Answer) -> Result<
 fn anonymous(way: &Way<'_>, transaction: &Transaction) -> Response {
     let (edge, provider) = (way.edge, way.provider);
     tracing::info!(provider = provider.id, "a silent sign-in found nobody");
-    edge.metrics.login("anonymous");
+    edge.metrics.login("anonymous", &provider.id);
     let mode = provider.response_mode();
     let cookies = [
         edge.pending.clear(&transaction.state, mode),
@@ -274,7 +274,7 @@ fn refuse(
         error = &rejected.reason as &dyn std::error::Error,
         "callback refused"
     );
-    edge.metrics.login("rejected");
+    edge.metrics.login("rejected", &provider.id);
     edge.metrics.callback_rejection(label);
     let try_again = edge.sites.of(headers).login_url(
         rejected.return_to.as_ref().map(ReturnTo::as_str),

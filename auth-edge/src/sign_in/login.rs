@@ -111,7 +111,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .map_err(|error| {
             let error_told = &error as &dyn std::error::Error;
             tracing::warn!(provider = provider.id, error = error_told, "no sign-in can start");
-            edge.metrics.login("unavailable");
+            edge.metrics.login("unavailable", &provider.id);
             Failure::Provider(Handler::Login, error.outage())
         })?;
 

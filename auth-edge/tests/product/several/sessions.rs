@@ -64,6 +64,34 @@ async fn userinfo_is_read_where_the_session_came_from() {
     );
 }
 
+#[tokio::test]
+async fn sign_ins_are_counted_for_their_own_provider() {
+    let two = Two::start().await;
+    two.signed_in("b").await;
+    two.signed_in("b").await;
+    two.stack
+        .browser()
+        .get("/api/auth/callback/a?state=unknown&code=x")
+        .await;
+    two.stack.browser().get("/api/auth/callback/nobody?code=x").await;
+    let count = |result: &str, provider: &str| {
+        let families = two.stack.metrics.gather();
+        let logins = families.iter().find(|family| family.name() == "logins_total");
+        let labelled = |metric: &&prometheus::proto::Metric| {
+            let labels = metric.get_label().iter().map(|pair| (pair.name(), pair.value()));
+            labels.eq([("provider", provider), ("result", result)])
+        };
+        let metrics = logins.unwrap().get_metric();
+        let found = metrics.iter().find(labelled);
+        (
+            found.map(|metric| metric.get_counter().get_value().to_string()),
+            metrics.len(),
+        )
+    };
+    assert_eq!(count("success", "b"), (Some("2".to_owned()), 2));
+    assert_eq!(count("rejected", "a").0, Some("1".to_owned()));
+}
+
 /// Two people who look the same to whoever forgets the issuer.
 async fn namesakes(two: &Two) -> (Browser, Browser) {
     for provider in [two.a(), &two.b] {
