@@ -1,6 +1,7 @@
 """The rules every rendered manifest keeps; each test names one. Needs kubectl (or kustomize) and no cluster."""
 
 import functools
+import ipaddress
 import math
 import os
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 import tempfile
 import tomllib
 import unittest
+import urllib.parse
 
 import kubernetes_validate
 import yaml
@@ -403,6 +405,27 @@ class Manifests(unittest.TestCase):
             for table in tables:
                 self.assertIn(os.path.dirname(table["client_secret_file"]), folders)
         self.assertEqual(len(mounted), 1)
+
+    def test_behind_a_forward_proxy_both_services_go_there_and_nowhere_else(self):
+        items = render_with("forward-proxy")
+        for item in items:
+            kubernetes_validate.validate(item, "1.34", strict=True)
+        maps = {item["metadata"]["name"]: item["data"] for item in items if item["kind"] == "ConfigMap"}
+        for name in ("edge", "session-svc"):
+            (pod,) = [item["spec"]["template"] for item in items if item["kind"] == "Deployment" and item["metadata"]["name"] == name]
+            (container,) = pod["spec"]["containers"]
+            settings = {}
+            for source in container["envFrom"]:
+                settings |= maps[source["configMapRef"]["name"]]
+            self.assertIn("OIDC_ISSUER_URL", settings)
+            port = urllib.parse.urlsplit(settings["HTTPS_PROXY"]).port
+            self.assertIn(".svc", settings["NO_PROXY"].split(","))
+            policies = [item["spec"] for item in items if item["kind"] == "NetworkPolicy" and matches(item["spec"]["podSelector"], pod["metadata"]["labels"])]
+            ways = [rule for policy in policies for rule in policy.get("egress", []) if any("ipBlock" in peer for peer in rule["to"])]
+            (way,) = ways
+            self.assertEqual([rule["port"] for rule in way["ports"]], [port])
+            for peer in way["to"]:
+                self.assertEqual(ipaddress.ip_network(peer["ipBlock"]["cidr"]).num_addresses, 1)
 
     # layout
 
