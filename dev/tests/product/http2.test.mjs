@@ -1,46 +1,13 @@
 // HTTP/2 as nobody's browser speaks it: frames by hand, against the edge as it runs. Each abuse ends on its own connection.
 import assert from 'node:assert/strict';
-import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 
 import { startStack } from '../../stack.mjs';
 import { request } from './client.mjs';
+import { CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, SETTINGS, answered, field, frame, goaway, head, post, speak as speakTo } from './frames.mjs';
 
-const [DATA, HEADERS, RST_STREAM, SETTINGS, GOAWAY, CONTINUATION] = [0, 1, 3, 4, 7, 9];
-const [END_STREAM, END_HEADERS] = [1, 4];
 const ENHANCE_YOUR_CALM = 11;
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const STATUS_431 = Buffer.from([0x48, 0x83, 0x69, 0x90, 0xff]); // :status, and 431 in the Huffman code of HPACK
-const PATIENCE_MS = 120_000;
-
-function frame(type, flags, stream, payload = Buffer.alloc(0)) {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
-}
-
-/** A string of HPACK without Huffman coding (RFC 7541, section 5.2). */
-function text(value) {
-  const bytes = Buffer.from(value, 'latin1');
-  if (bytes.length < 127) return Buffer.concat([Buffer.from([bytes.length]), bytes]);
-  const length = [127];
-  for (let left = bytes.length - 127; ; left = Math.floor(left / 128)) {
-    if (left < 128) {
-      length.push(left);
-      break;
-    }
-    length.push((left % 128) + 128);
-  }
-  return Buffer.concat([Buffer.from(length), bytes]);
-}
-
-const field = (name, value) => Buffer.concat([Buffer.from([0]), text(name), text(value)]);
-
-/** GET of a path, with further fields; indices are those of the static table. */
-const head = (path, ...fields) => Buffer.concat([Buffer.from([0x82, 0x86, 0x04]), text(path), Buffer.from([0x01]), text('a'), ...fields]);
 
 describe('HTTP/2', () => {
   let [stack, port] = [];
@@ -50,35 +17,7 @@ describe('HTTP/2', () => {
   });
   after(() => stack?.stop());
 
-  /** Sends these frames and collects the edge's until `enough(frames)`, or until the edge hangs up. */
-  function speak(frames, enough = () => false) {
-    return new Promise((resolve, reject) => {
-      const [got, socket] = [[], net.connect(port, '127.0.0.1')];
-      let read = Buffer.alloc(0);
-      const late = setTimeout(() => { socket.destroy(); reject(new Error(`neither an answer nor an end, but ${JSON.stringify(got)}`)); }, PATIENCE_MS);
-      const end = (closed) => { clearTimeout(late); socket.destroy(); resolve({ got, closed }); };
-      socket.on('data', (chunk) => {
-        read = Buffer.concat([read, chunk]);
-        while (read.length >= 9 && read.length >= 9 + read.readUIntBE(0, 3)) {
-          const length = read.readUIntBE(0, 3);
-          got.push({ type: read[3], stream: read.readUInt32BE(5), payload: read.subarray(9, 9 + length) });
-          read = read.subarray(9 + length);
-          if (enough(got)) return end(false);
-        }
-      });
-      socket.on('error', () => end(true)).on('close', () => end(true));
-      socket.on('connect', async () => {
-        socket.write(Buffer.concat([PREFACE, frame(SETTINGS, 0, 0)]));
-        for (const bytes of frames) {
-          if (socket.destroyed) return;
-          if (!socket.write(bytes)) await new Promise((go) => { socket.once('drain', go).once('close', go); });
-        }
-      });
-    });
-  }
-
-  const answered = (frames) => frames.some(({ type }) => type === HEADERS);
-  const goaway = (frames) => frames.find(({ type }) => type === GOAWAY)?.payload.readUInt32BE(4);
+  const speak = (frames, enough) => speakTo(port, frames, { enough });
   const serves = async () => assert.equal((await request(`${stack.edgeUrl}/api/auth/status`)).status, 200, 'others are served');
 
   test('the edge says how many streams and how long a head it takes', async () => {
@@ -126,9 +65,9 @@ describe('HTTP/2', () => {
   });
 
   test('a body longer than it says is refused', async () => {
-    const post = Buffer.concat([Buffer.from([0x83, 0x86, 0x04]), text('/api/auth/backchannel-logout'), Buffer.from([0x01]), text('a'), field('content-length', '3'), field('content-type', 'application/x-www-form-urlencoded')]);
+    const asked = post('/api/auth/backchannel-logout', field('content-length', '3'), field('content-type', 'application/x-www-form-urlencoded'));
     const enough = (frames) => answered(frames) || frames.some(({ type }) => type === RST_STREAM || type === GOAWAY);
-    const { got } = await speak([frame(HEADERS, END_HEADERS, 1, post), frame(DATA, END_STREAM, 1, Buffer.from('logout_token=a'))], enough);
+    const { got } = await speak([frame(HEADERS, END_HEADERS, 1, asked), frame(DATA, END_STREAM, 1, Buffer.from('logout_token=a'))], enough);
     assert.equal(answered(got), false);
     await serves();
   });

@@ -1,0 +1,132 @@
+// HTTP/2 as an attacker speaks it, against the port of browsers and the port of the session service: each abuse costs its own
+// connection at most, others are served, and memory does not grow with what is sent.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+
+import { startStack } from '../../stack.mjs';
+import { request } from './client.mjs';
+import {
+  CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PRIORITY, RST_STREAM, WINDOW_UPDATE,
+  answered, field, frame, goaway, head, post, settings, speak, text,
+} from './frames.mjs';
+import { field as member, invoke } from './grpc.mjs';
+
+const [HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE] = [1, 4];
+const FLOW_CONTROL_ERROR = 3;
+const GROWTH_MIB = 64; // buffers of a few connections, and the allocator's slack in a debug program
+const STREAMS = 200;
+const GRPC = [field('content-type', 'application/grpc'), field('te', 'trailers')];
+
+let stack;
+before(async () => { stack = await startStack({ edgeEnv: { EDGE_SEND_TIMEOUT: '1', EDGE_BODY_TIMEOUT: '2' } }); });
+after(() => stack?.stop());
+
+const PARTIES = {
+  edge: {
+    port: () => Number(new URL(stack.edgeUrl).port),
+    ask: (...fields) => head('/api/auth/status', ...fields),
+    send: () => post('/api/auth/backchannel-logout', field('content-type', 'application/x-www-form-urlencoded')),
+    serves: async () => assert.equal((await request(`${stack.edgeUrl}/api/auth/status`)).status, 200, 'others are served'),
+  },
+  session: {
+    port: () => Number(new URL(stack.sessionUrls[0]).port),
+    ask: (...fields) => post('/grpc.health.v1.Health/Check', ...GRPC, ...fields),
+    send: () => post('/session.v1.SessionService/GetSession', ...GRPC),
+    serves: async () => assert.equal((await invoke(stack.sessionUrls[0], 'GetSession', member(2, '0'.repeat(32)))).status, 5, 'others are served'),
+  },
+};
+
+const odd = (at) => 2 * at + 1;
+const many = (count, make) => Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
+function* repeated(times, bytes) { for (let time = 0; time < times; time += 1) yield bytes; }
+
+for (const [name, party] of Object.entries(PARTIES)) {
+  describe(`HTTP/2 against ${name}`, () => {
+    const resident = () => Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${stack.pid(name)}/status`, 'utf8'))[1]) / 1024;
+    const over = ({ got, closed }) => closed || got.some(({ type }) => type === GOAWAY);
+
+    /** Does it, then sees that others are served and that the process is about as large as before. */
+    async function attack(does) {
+      await party.serves();
+      const before = resident();
+      const result = await does();
+      await party.serves();
+      assert.ok(resident() < before + GROWTH_MIB, `${Math.round(resident() - before)} MiB more`);
+      return result;
+    }
+
+    for (const window of [0, 1]) {
+      test(`answers that a window of ${window} byte lets nobody send`, async () => {
+        const asked = many(STREAMS, (at) => frame(HEADERS, END_HEADERS | (name === 'edge' ? END_STREAM : 0), odd(at), party.ask()));
+        const messages = name === 'edge' ? Buffer.alloc(0) : many(STREAMS, (at) => frame(DATA, END_STREAM, odd(at), Buffer.alloc(5)));
+        // Every answer has begun, and nothing but what it holds is kept: large ones are given up after EDGE_SEND_TIMEOUT.
+        const enough = (frames) => frames.filter(({ type }) => type === HEADERS).length === STREAMS;
+        const { closed } = await attack(() => speak(party.port(), [asked, messages], { enough, first: settings({ [INITIAL_WINDOW_SIZE]: window }) }));
+        assert.equal(closed, false, 'the connection is as good as before');
+      });
+    }
+
+    test('settings and pings without end whose answers nobody reads', async () => {
+      for (const one of [settings({ [INITIAL_WINDOW_SIZE]: 1 }), settings({}), frame(PING, 0, 0, Buffer.alloc(8))]) {
+        await attack(() => speak(party.port(), repeated(300, many(1000, () => one)), { reads: false }));
+      }
+    });
+
+    test('windows that are moved while many streams wait', async () => {
+      const asked = many(STREAMS, (at) => frame(HEADERS, END_HEADERS, odd(at), party.send()));
+      const moved = many(500, (at) => settings({ [INITIAL_WINDOW_SIZE]: at % 2 === 0 ? 0 : 0x7fff_ffff }));
+      await attack(() => speak(party.port(), [asked, ...repeated(10, moved)], { reads: false }));
+    });
+
+    test('streams begun and reset without end', async () => {
+      const burst = (from) => many(1000, (at) => Buffer.concat([
+        frame(HEADERS, END_STREAM | END_HEADERS, odd(from + at), party.ask()), frame(RST_STREAM, 0, odd(from + at), Buffer.from([0, 0, 0, 8]))]));
+      const flood = { * [Symbol.iterator]() { for (let from = 0; from < 500_000; from += 1000) yield burst(from); } };
+      assert.ok(over(await attack(() => speak(party.port(), flood))));
+    });
+
+    test('heads that never end, of many fields and of none', async () => {
+      for (const more of [field('x-a', 'b'.repeat(16_000)), Buffer.alloc(0)]) {
+        const part = frame(CONTINUATION, 0, 1, more);
+        const { got, closed } = await attack(() => speak(party.port(), [frame(HEADERS, END_STREAM, 1, party.ask()), ...repeated(300, many(100, () => part))]));
+        assert.ok(closed && !answered(got));
+      }
+    });
+
+    test('a small head that unpacks to a large one', async () => {
+      const bomb = Buffer.concat([Buffer.from([0x40]), text('x-a'), text('b'.repeat(3_900)), Buffer.alloc(12_000, 0xbe)]);
+      const result = await attack(() => speak(party.port(), [frame(HEADERS, END_STREAM | END_HEADERS, 1, party.ask(bomb))], {
+        enough: (frames) => answered(frames) || frames.some(({ type }) => type === RST_STREAM || type === GOAWAY),
+      }));
+      const said = result.got.find(({ type }) => type === HEADERS);
+      assert.ok(!said || !said.payload.includes('200') && said.payload[0] !== 0x88, 'it is not worked on');
+    });
+
+    test('a table of fields as large as it can be asked for', async () => {
+      const asked = many(STREAMS, (at) => frame(HEADERS, END_STREAM | END_HEADERS, odd(at), party.ask(field('x-a', `${at}`))));
+      const enough = (frames) => frames.filter(({ type }) => type === HEADERS).length >= STREAMS;
+      await attack(() => speak(party.port(), [asked], { enough, first: settings({ [HEADER_TABLE_SIZE]: 0xffff_ffff }) }));
+    });
+
+    test('priorities that lead in circles', async () => {
+      const on = (stream) => { const payload = Buffer.alloc(5); payload.writeUInt32BE(stream); return payload; };
+      const circles = many(1000, (at) => frame(PRIORITY, 0, odd(at), on(odd((at + 1) % 1000))));
+      const itself = frame(PRIORITY, 0, 1, on(1));
+      await attack(() => speak(party.port(), [...repeated(20, circles), itself], { reads: false }));
+    });
+
+    test('windows that grow beyond all bounds end the connection', async () => {
+      const most = Buffer.from([0x7f, 0xff, 0xff, 0xff]);
+      const { got } = await attack(() => speak(party.port(), [frame(WINDOW_UPDATE, 0, 0, most), frame(WINDOW_UPDATE, 0, 0, most)], {
+        enough: (frames) => goaway(frames) !== undefined,
+      }));
+      assert.equal(goaway(got), FLOW_CONTROL_ERROR);
+    });
+
+    test('bodies of nothing, again and again', async () => {
+      const nothing = many(1000, () => frame(DATA, 0, 1));
+      await attack(() => speak(party.port(), [frame(HEADERS, END_HEADERS, 1, party.send()), ...repeated(300, nothing)], { reads: false }));
+    });
+  });
+}
