@@ -73,7 +73,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_RESOURCE",
             "",
             "LIST",
-            "Resources access tokens are asked for (RFC 8707), absolute URLs without a fragment.",
+            "Resources access tokens are asked for (RFC 8707), absolute URLs without a fragment. Several are asked for as one token for all, which not every provider issues.",
         ),
         setting(
             "OIDC_ORGANIZATION",

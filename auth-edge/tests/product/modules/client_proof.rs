@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
-use scripted_provider::{CLIENT_ID, Endpoint};
+use scripted_provider::{Answer, CLIENT_ID, Endpoint, Recorded};
 use serde_json::{Value, json};
 
 use crate::support::{Browser, Stack, key_file};
@@ -146,4 +146,58 @@ async fn the_resources_are_named_to_both_endpoints() {
             "{endpoint:?}"
         );
     }
+}
+
+/// Every value of `resource` in a request.
+fn resources(request: &Recorded) -> Vec<&str> {
+    let values = request.form.iter().chain(&request.query);
+    let named = values.filter(|(name, _)| name == "resource");
+    named.map(|(_, value)| value.as_str()).collect()
+}
+
+#[tokio::test]
+async fn several_resources_are_one_token_s_and_a_provider_that_gives_none_for_all_does_no_harm() {
+    let both = ["https://api.example/orders", "https://api.example/bills"];
+    let stack = Stack::with(&[
+        ("OIDC_RESOURCE", both.join(",").as_str()),
+        ("EDGE_ACCESS_TOKEN_ENDPOINT", "true"),
+    ])
+    .await;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let proof = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
+    stack.advance(3_600);
+    let renewed = browser.get_with("/api/auth/access-token", &proof).await;
+    assert_eq!(renewed.status, 200, "{renewed:?}");
+    let asked = stack.provider.last_request(Endpoint::Authorize);
+    let tokens = stack.provider.requests(Endpoint::Token);
+    assert_eq!(tokens.len(), 2, "the code, and a refresh");
+    for request in [&asked].into_iter().chain(&tokens) {
+        assert_eq!(resources(request), both);
+    }
+
+    // RFC 8707, section 2: a provider that issues no such token says so.
+    stack.advance(3_600);
+    let refuse = |error: Option<&str>| {
+        let error = error.map(str::to_owned);
+        stack.provider.script(|script| script.refresh_error = error);
+    };
+    refuse(Some("invalid_target"));
+    let refused = browser.get_with("/api/auth/access-token", &proof).await;
+    assert_eq!(
+        (refused.status, &refused.json()["error"]),
+        (401, &serde_json::json!("ERR_FAILED_REFRESH_GRANT"))
+    );
+    assert_eq!(browser.get("/api/auth/me").await.status, 200);
+    refuse(None);
+    let again = browser.get_with("/api/auth/access-token", &proof).await;
+    assert_eq!(again.status, 200, "{again:?}");
+    let answer = Answer::json(400, &serde_json::json!({"error": "invalid_target"}));
+    stack
+        .provider
+        .script(|script| _ = script.answers.insert(Endpoint::Token, answer));
+    let mut other = stack.browser();
+    let callback = other.until_callback("/api/auth/login").await;
+    assert_eq!(other.visit(&callback).await.status, 400);
+    assert!(!other.jar.contains_key("session"));
 }

@@ -118,6 +118,9 @@ impl Stack {
             let mut only = ProviderSettings::new(issuer, given("OIDC_CLIENT_ID", CLIENT_ID));
             let secret = ClientSecret::new(given("OIDC_CLIENT_SECRET", CLIENT_SECRET));
             only.client_auth = ClientAuth::SecretBasic(secret);
+            let resources = given("OIDC_RESOURCE", "");
+            let named = resources.split(',').filter(|one| !one.is_empty());
+            only.resources = named.map(str::to_owned).collect();
             only.dpop_key = dpop_key(&given("OIDC_DPOP_KEY_FILE", ""));
             Providers::from(RelyingParty::new(only).unwrap())
         } else {
