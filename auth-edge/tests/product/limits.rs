@@ -169,15 +169,21 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
             silent.push(stream);
         }
     }
-    let mut browser = gateway.stack.browser();
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while browser.get("/api/auth/status").await.status != 200 {
+    // Those that found a place are told that they came too late, the others at once that there is none.
+    let mut late = 0;
+    for mut stream in silent {
+        let mut answer = vec![0; 4096];
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
+        let length = read.expect("a place is taken for good").unwrap();
+        let head = String::from_utf8_lossy(&answer[..length]).into_owned();
+        late += usize::from(head.contains("grpc-status: 4"));
         assert!(
-            tokio::time::Instant::now() < deadline,
-            "the places are taken for good"
+            head.contains("grpc-status: 4") || head.starts_with("HTTP/1.1 503"),
+            "{head}"
         );
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    assert!(late >= PLACES, "{late}");
+    assert_eq!(gateway.stack.browser().get("/api/auth/status").await.status, 200);
 }
 
 /// Accepts connections: of each, reads a head; hangs up on the first of every pair and answers the second.

@@ -15,6 +15,7 @@ mod credentials;
 mod demands;
 mod desync;
 mod ext_authz;
+mod foreign_cookies;
 mod forward_auth;
 mod gateway;
 mod grpc_web;

@@ -200,8 +200,14 @@ impl Stack {
 
     /// A browser that goes to another edge, whose session service is `sessions`.
     pub(crate) async fn beside_at(&self, sessions: &SessionService) -> Browser {
+        self.beside_with_settings(|settings| settings.session_service = vec![sessions.url()])
+            .await
+    }
+
+    /// A browser that goes to another edge, with these changes to the settings.
+    pub(crate) async fn beside_with_settings(&self, change: impl FnOnce(&mut EdgeSettings)) -> Browser {
         let mut settings = self.edge.settings.clone();
-        settings.session_service = vec![sessions.url()];
+        change(&mut settings);
         self.beside_with(settings).await
     }
 
