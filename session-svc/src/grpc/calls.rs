@@ -57,17 +57,6 @@ impl Calls {
         &self.durations
     }
 
-    /// Does the work of a call; whoever hangs up or runs out of time ends it. For reads, and for what the store does in
-    /// one step.
-    pub(super) async fn answer<T>(
-        &self,
-        rpc: Rpc,
-        call: &Call,
-        work: impl Future<Output = Result<T, SessionsError>>,
-    ) -> Result<Response<T>, Status> {
-        told(rpc, call, work.await)
-    }
-
     /// Does the work of a call to its end, whether or not the caller is there to hear of it: for writes of several steps,
     /// none of which may be the last.
     pub(super) async fn complete<T: Send + 'static>(
@@ -88,7 +77,13 @@ impl Calls {
     }
 }
 
-fn told<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsError>) -> Result<Response<T>, Status> {
+/// The answer of a call whose work is over. What is not given to [`Calls::complete`] ends with a caller that hangs up or runs out
+/// of time: reads, and what the store does in one step. The outcome and not the work: a future handed over is kept twice.
+pub(super) fn told<T>(
+    rpc: Rpc,
+    call: &Call,
+    outcome: Result<T, SessionsError>,
+) -> Result<Response<T>, Status> {
     outcome.map(Response::new).map_err(|error| {
         log_cause(rpc, call, &error);
         status::of(&error)

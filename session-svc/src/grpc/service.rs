@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::call::Call;
-use super::calls::Calls;
+use super::calls::{Calls, told};
 use super::{arguments, new_session, resource, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
@@ -107,13 +107,14 @@ impl SessionService for Api {
             Some(By::Handle(handle)) => noted(&call, arguments::handle("handle", handle)),
             None => arguments::wrong("session_id", "either session_id or handle is required"),
         };
-        let work = async {
+        let outcome = async {
             let session = self.sessions.get(handle?).await?;
             Ok(v1::GetSessionResponse {
                 session: self.resource(&session),
             })
-        };
-        self.calls.answer(Rpc::GetSession, &call, work).await
+        }
+        .await;
+        told(Rpc::GetSession, &call, outcome)
     }
 
     async fn roll_session(
@@ -122,15 +123,16 @@ impl SessionService for Api {
     ) -> Result<Response<v1::RollSessionResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let handle = by_id(&call, &request.session_id);
-        let work = async {
+        let outcome = async {
             let device = arguments::device(request.device.as_ref())?;
             let (session, rolled) = self.sessions.roll(handle?, device).await?;
             Ok(v1::RollSessionResponse {
                 session: self.resource(&session),
                 rolled,
             })
-        };
-        self.calls.answer(Rpc::RollSession, &call, work).await
+        }
+        .await;
+        told(Rpc::RollSession, &call, outcome)
     }
 
     async fn update_session(
@@ -139,13 +141,14 @@ impl SessionService for Api {
     ) -> Result<Response<v1::UpdateSessionResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let handle = by_id(&call, &request.session_id);
-        let work = async {
+        let outcome = async {
             let session = self.sessions.update(handle?, update(&request)?).await?;
             Ok(v1::UpdateSessionResponse {
                 session: self.resource(&session),
             })
-        };
-        self.calls.answer(Rpc::UpdateSession, &call, work).await
+        }
+        .await;
+        told(Rpc::UpdateSession, &call, outcome)
     }
 
     async fn get_access_token(
@@ -154,7 +157,7 @@ impl SessionService for Api {
     ) -> Result<Response<v1::GetAccessTokenResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let handle = by_id(&call, &request.session_id);
-        let work = async {
+        let outcome = async {
             let scopes = arguments::scopes(&request.scopes)?;
             let granted = self
                 .sessions
@@ -166,8 +169,9 @@ impl SessionService for Api {
                 scope: granted.scope.text(),
                 expires_at: Some(timestamp::from_ms(granted.access.expires_at_ms)),
             })
-        };
-        self.calls.answer(Rpc::GetAccessToken, &call, work).await
+        }
+        .await;
+        told(Rpc::GetAccessToken, &call, outcome)
     }
 
     async fn end_session(
@@ -227,15 +231,16 @@ impl SessionService for Api {
         request: Request<v1::ListSessionsRequest>,
     ) -> Result<Response<v1::ListSessionsResponse>, Status> {
         let (call, request) = Call::with_message(request);
-        let work = async {
+        let outcome = async {
             let issuer = arguments::issuer(&request.issuer)?;
             let subject = arguments::required_name("subject", &request.subject)?;
             let size = arguments::page_size(request.page_size)?;
             let token = arguments::token("page_token", &request.page_token)?;
             let page = self.sessions.list(issuer, subject, size, token).await?;
             self.page(page)
-        };
-        self.calls.answer(Rpc::ListSessions, &call, work).await
+        }
+        .await;
+        told(Rpc::ListSessions, &call, outcome)
     }
 
     async fn watch_sessions(
@@ -243,7 +248,7 @@ impl SessionService for Api {
         request: Request<v1::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
         let (call, request) = Call::with_message(request);
-        let work = async {
+        let outcome = async {
             let scope = watch_scope(&request)?;
             if let WatchScope::Session(handle) = &scope {
                 call.is_about(*handle);
@@ -253,8 +258,9 @@ impl SessionService for Api {
             let watching = self.sessions.watch(scope, resume.map(str::to_owned)).await?;
             let (callers, draining) = (self.calls.callers().clone(), self.shutdown.clone());
             Ok(watching::events(watching, call.clone(), callers, draining))
-        };
-        self.calls.answer(Rpc::WatchSessions, &call, work).await
+        }
+        .await;
+        told(Rpc::WatchSessions, &call, outcome)
     }
 }
 

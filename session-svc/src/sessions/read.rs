@@ -38,7 +38,8 @@ impl Sessions {
             };
             Ok(Edit::Write)
         });
-        match written.await {
+        // Boxed: writing is rare, and every read would carry its state.
+        match Box::pin(written).await {
             Ok((rolled, _)) => {
                 let moved = rolled.expires_at_ms(&lifetime) > before_ms;
                 Ok((rolled, moved))
