@@ -50,9 +50,12 @@ async fn the_contract_holds_on_a_cluster() {
 async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
     let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
+    // At once, but for those who would wait longer for a turn than a call may take.
+    let turns = Arc::new(tokio::sync::Semaphore::new(100));
     let writers = (0..1_000_u64).map(|number| {
-        let store = Arc::clone(&store);
+        let (store, turns) = (Arc::clone(&store), Arc::clone(&turns));
         tokio::spawn(async move {
+            let _turn = turns.acquire().await.unwrap();
             let one = record(
                 &*store,
                 300 + number % 300,
