@@ -101,9 +101,10 @@ impl Sentinels {
     }
 }
 
+/// A master counts as down after longer than a busy machine stands still.
 fn configuration(master: u16) -> String {
     format!(
-        "sentinel monitor {MASTER} 127.0.0.1 {master} 2\nsentinel down-after-milliseconds {MASTER} 500\n\
+        "sentinel monitor {MASTER} 127.0.0.1 {master} 2\nsentinel down-after-milliseconds {MASTER} 1500\n\
          sentinel failover-timeout {MASTER} 3000\n"
     )
 }
