@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use auth_edge::gateway::explain::RoutesTool;
 use auth_edge::{settings, start};
 
-/// Small, short-lived pieces on every request: a tenth of a request's time with the system's own allocator.
+/// Every request makes and frees many small pieces (docs/decisions/allocator.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
