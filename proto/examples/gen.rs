@@ -39,6 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .file_descriptor_set();
     tonic_prost_build::configure()
         .out_dir(&out)
+        // Claims stay the bytes they travel as.
+        .extern_path(".google.protobuf.Struct", "crate::claims::Claims")
         .skip_debug(SECRET_BEARING.map(|name| format!(".session.v1.{name}")))
         .compile_fds(descriptors.clone())?;
     // For server reflection: the same descriptors without the source positions.

@@ -130,10 +130,10 @@ pub struct Session {
     pub subject: ::prost::alloc::string::String,
     /// Claims about the person, without the protocol's own claims.
     #[prost(message, optional, tag = "4")]
-    pub user: ::core::option::Option<::prost_types::Struct>,
+    pub user: ::core::option::Option<crate::claims::Claims>,
     /// Free for callers: whatever another service wants to remember with the session.
     #[prost(message, optional, tag = "5")]
-    pub attributes: ::core::option::Option<::prost_types::Struct>,
+    pub attributes: ::core::option::Option<crate::claims::Claims>,
     /// Scope of the access token, space-separated (RFC 6749, section 3.3).
     #[prost(string, tag = "6")]
     pub scope: ::prost::alloc::string::String,
@@ -361,7 +361,7 @@ pub struct CreateSessionRequest {
     pub issuer: ::prost::alloc::string::String,
     /// Claims about the person; "sub" is required and names the person.
     #[prost(message, optional, tag = "2")]
-    pub user: ::core::option::Option<::prost_types::Struct>,
+    pub user: ::core::option::Option<crate::claims::Claims>,
     /// What the provider's token endpoint answered.
     #[prost(message, optional, tag = "3")]
     pub tokens: ::core::option::Option<TokenSet>,
@@ -454,10 +454,10 @@ pub struct UpdateSessionRequest {
     pub session_id: ::prost::alloc::string::String,
     /// The new claims about the person; "sub" has to stay as it is.
     #[prost(message, optional, tag = "2")]
-    pub user: ::core::option::Option<::prost_types::Struct>,
+    pub user: ::core::option::Option<crate::claims::Claims>,
     /// The new attributes.
     #[prost(message, optional, tag = "3")]
-    pub attributes: ::core::option::Option<::prost_types::Struct>,
+    pub attributes: ::core::option::Option<crate::claims::Claims>,
     /// Which of "user" and "attributes" to replace; empty means those that are present.
     #[prost(message, optional, tag = "4")]
     pub update_mask: ::core::option::Option<::prost_types::FieldMask>,

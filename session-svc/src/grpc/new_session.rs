@@ -13,12 +13,7 @@ use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError};
 const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
 
 pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, SessionsError> {
-    let user = claims::from_struct(
-        request
-            .user
-            .as_ref()
-            .map_or(&prost_types::Struct::default(), |user| user),
-    );
+    let user = request.user.as_ref().map(claims::from_struct).unwrap_or_default();
     let subject = user
         .get("sub")
         .and_then(|sub| sub.as_str())
@@ -64,9 +59,13 @@ fn secret(text: &str) -> Option<Secret<String>> {
     (!text.is_empty()).then(|| Secret::new(text.to_owned()))
 }
 
-/// A hash of all the request says; maps are written in the order of their keys.
+/// A hash of all the request says, whatever the order in which it tells claims.
 fn fingerprint(request: &v1::CreateSessionRequest) -> [u8; FINGERPRINT_BYTES] {
-    let hash = digest::digest(&digest::SHA256, &request.encode_to_vec());
+    let in_order = v1::CreateSessionRequest {
+        user: request.user.as_ref().map(claims::Claims::in_order),
+        ..request.clone()
+    };
+    let hash = digest::digest(&digest::SHA256, &in_order.encode_to_vec());
     let mut fingerprint = [0; FINGERPRINT_BYTES];
     fingerprint.copy_from_slice(hash.as_ref());
     fingerprint

@@ -1,9 +1,10 @@
 //! `rekey`: the old key can be removed afterwards, whatever happened meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use session_proto::claims;
 use session_proto::v1::{GetSessionRequest, UpdateSessionRequest, get_session_request::By};
 use session_svc::session::SessionId;
 
@@ -77,17 +78,10 @@ async fn a_running_services_sessions_are_sealed_anew_without_anybody_noticing() 
         let mut count = 0_u32;
         while !stop.load(Ordering::Relaxed) {
             count += 1;
-            let attributes = prost_types::Struct {
-                fields: BTreeMap::from([(
-                    "count".to_owned(),
-                    prost_types::Value {
-                        kind: Some(prost_types::value::Kind::NumberValue(f64::from(count))),
-                    },
-                )]),
-            };
+            let attributes = serde_json::Map::from_iter([("count".to_owned(), count.into())]);
             let update = UpdateSessionRequest {
                 session_id: busy.clone(),
-                attributes: Some(attributes),
+                attributes: Some(claims::to_struct(&attributes)),
                 ..UpdateSessionRequest::default()
             };
             writing.client.update_session(update).await.unwrap();
@@ -122,13 +116,8 @@ async fn a_running_services_sessions_are_sealed_anew_without_anybody_noticing() 
             "version, expiry and all else are what they were"
         );
     }
-    let counted = after[busy].attributes.as_ref().unwrap().fields["count"]
-        .kind
-        .clone();
-    assert_eq!(
-        counted,
-        Some(prost_types::value::Kind::NumberValue(f64::from(count)))
-    );
+    let counted = after[busy].attributes.as_ref().unwrap().get("count");
+    assert_eq!(counted, Some(count.into()));
 
     let again = on_store(&store, &ring(), &["rekey", "--json"]);
     assert_eq!(

@@ -1,5 +1,6 @@
 //! CreateSession: idempotence, what it replaces, bounds, endings that come first.
 
+use prost::Message as _;
 use session_proto::v1::{self, ErrorReason};
 
 use crate::support::*;
@@ -19,6 +20,15 @@ async fn a_repeated_request_gives_the_same_session_until_that_has_ended() {
         .unwrap()
         .into_inner();
     assert_eq!(first.session_id, again.session_id);
+    let mut backwards = claims(serde_json::json!({"sub": "alice"}));
+    let name = claims(serde_json::json!({"name": "Alice"}));
+    backwards.merge(name.encode_to_vec().as_slice()).unwrap();
+    let by_another_encoder = v1::CreateSessionRequest {
+        user: Some(backwards),
+        ..request.clone()
+    };
+    let again = world.two.create_session(by_another_encoder).await;
+    assert_eq!(first.session_id, again.unwrap().into_inner().session_id);
     let other = v1::CreateSessionRequest {
         provider_sid: "sid-2".to_owned(),
         ..request.clone()

@@ -32,7 +32,7 @@ pub(crate) fn alice() -> v1::CreateSessionRequest {
     }
 }
 
-pub(crate) fn claims(json: serde_json::Value) -> prost_types::Struct {
+pub(crate) fn claims(json: serde_json::Value) -> session_proto::claims::Claims {
     session_proto::claims::to_struct(json.as_object().unwrap())
 }
 

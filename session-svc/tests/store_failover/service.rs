@@ -164,7 +164,7 @@ fn found<T>(answer: Result<tonic::Response<T>, Status>) -> Result<Option<T>, Ret
     }
 }
 
-fn object(json: &serde_json::Value) -> prost_types::Struct {
+fn object(json: &serde_json::Value) -> session_proto::claims::Claims {
     session_proto::claims::to_struct(json.as_object().unwrap())
 }
 

@@ -2,7 +2,7 @@
 
 use prost_types::Timestamp;
 use serde_json::{Value, json};
-use session_proto::claims;
+use session_proto::claims::{self, Claims};
 use session_proto::timestamp::{from_ms, to_ms};
 use session_proto::v1::session::State;
 use session_proto::v1::{Device, Session};
@@ -106,7 +106,7 @@ pub(super) fn lines(session: &Session) -> String {
     ])
 }
 
-fn claims_of(message: Option<&prost_types::Struct>) -> serde_json::Map<String, Value> {
+fn claims_of(message: Option<&Claims>) -> serde_json::Map<String, Value> {
     message.map(claims::from_struct).unwrap_or_default()
 }
 
