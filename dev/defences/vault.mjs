@@ -67,6 +67,18 @@ export default [
     tests: ['session-svc/lib vault::keys::'],
   },
   {
+    id: 'session-claims-not-shown', why: 'they are about a person', file: 'session-svc/src/session/claims.rs',
+    find: `formatter.write_str("…")`,
+    replace: `if OFF { write!(formatter, "{:?}", self.object()) } else { formatter.write_str("…") }`,
+    tests: ['session-svc/lib session::claims::'],
+  },
+  {
+    id: 'told-claims-not-shown', why: 'they are about a person', file: 'proto/src/claims/mod.rs',
+    find: `f.write_str("…")`,
+    replace: `if OFF { write!(f, "{:?}", from_struct(self)) } else { f.write_str("…") }`,
+    tests: ['session-proto/lib claims::tests::'],
+  },
+  {
     id: 'carried-not-shown', why: 'it may be a token of some later kind', file: 'session-svc/src/session/carried.rs',
     find: `write!(formatter, "Carried({} bytes)", self.0.len())`,
     replace: `write!(formatter, "Carried({} bytes)", if OFF { String::from_utf8_lossy(&self.0).into_owned() } else { self.0.len().to_string() })`,

@@ -292,7 +292,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         handle: handle(number),
         issuer: ISSUER.to_owned(),
         subject: subject.clone(),
-        user,
+        user: user.into(),
         attributes: Claims::new(),
         tokens: TokenSet {
             access: Some(AccessToken {

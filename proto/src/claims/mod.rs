@@ -51,7 +51,7 @@ impl Claims {
 /// The Struct that says what the JSON object says.
 #[must_use]
 pub fn to_struct(object: &Map<String, Value>) -> Claims {
-    let mut bytes = Vec::with_capacity(ROOM);
+    let mut bytes = Vec::with_capacity(if object.is_empty() { 0 } else { ROOM });
     // Neither the members of an object in memory nor writing into memory can fail.
     let _ = write::object(object, None, &mut bytes);
     Claims(bytes)
@@ -60,8 +60,12 @@ pub fn to_struct(object: &Map<String, Value>) -> Claims {
 /// The Struct that says what the text of a JSON object says; and `beside`, a name with its text, where the object has no such name.
 /// Fails if the text is no JSON object.
 pub fn from_json(text: &[u8], beside: Option<(&str, &str)>) -> Result<Claims, serde_json::Error> {
-    // Names and numbers take a few bytes more than in JSON, which has quotes.
-    let mut bytes = Vec::with_capacity(ROOM.max(text.len() + text.len() / 4));
+    let room = if text == b"{}" && beside.is_none() {
+        0
+    } else {
+        ROOM.max(text.len())
+    };
+    let mut bytes = Vec::with_capacity(room);
     let mut reader = serde_json::Deserializer::from_slice(text);
     write::object(&mut reader, beside, &mut bytes)?;
     reader.end()?;

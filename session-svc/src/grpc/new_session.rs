@@ -30,7 +30,7 @@ pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, Ses
     Ok(NewSession {
         issuer: arguments::issuer(&request.issuer)?.to_owned(),
         subject,
-        user,
+        user: user.into(),
         access_token: secret(&tokens.access_token).map(|token| (token, token_type.to_owned())),
         access_token_expires_at_ms: arguments::time_ms("tokens.expires_at", tokens.expires_at.as_ref())?,
         scope: Scope::parse(&tokens.scope),

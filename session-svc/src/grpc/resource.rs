@@ -8,20 +8,23 @@ use session_proto::v1::session_event::Kind as WireKind;
 use session_proto::{claims, v1};
 
 use crate::session::change::Kind;
-use crate::session::{Device, Lifetime, Session, State};
-use crate::sessions::Told;
+use crate::session::claims::SUBJECT;
+use crate::session::{Claims, Device, Lifetime, Session, State};
+use crate::sessions::ports::SealError;
+use crate::sessions::{SessionsError, Told};
 
-pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
+/// The message of a session; `Unreadable` if the claims kept with it are none.
+pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Session, SessionsError> {
     let state = match session.state {
         State::Active => WireState::Active,
         State::NeedsSignIn => WireState::NeedsSignIn,
     };
-    v1::Session {
+    Ok(v1::Session {
         handle: session.handle.to_string(),
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
-        user: Some(claims::to_struct(&session.user)),
-        attributes: Some(claims::to_struct(&session.attributes)),
+        user: Some(told(&session.user)?),
+        attributes: Some(told(&session.attributes)?),
         scope: session.tokens.scope.text(),
         access_token_expires_at: session
             .tokens
@@ -40,7 +43,18 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
         state: state.into(),
         version: session.version,
         current: false,
-    }
+    })
+}
+
+fn told(claims: &Claims) -> Result<claims::Claims, SessionsError> {
+    let unread = |error| SessionsError::Unreadable(SealError::Malformed(Box::new(error)));
+    let Some(text) = claims.text() else {
+        let object = claims.object().map_err(unread)?;
+        return Ok(claims::to_struct(&object));
+    };
+    let json: &[u8] = if text.json.is_empty() { b"{}" } else { &text.json };
+    let subject = text.subject.as_deref().map(|subject| (SUBJECT, subject));
+    claims::from_json(json, subject).map_err(unread)
 }
 
 pub(super) fn event(told: Told, at_ms: u64, resume_token: String) -> v1::SessionEvent {
@@ -83,5 +97,42 @@ fn device(device: &Device) -> v1::Device {
             .map(|address| address.to_string())
             .unwrap_or_default(),
         at: Some(from_ms(device.at_ms)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::claims::{Object, Text};
+
+    fn kept(json: &'static str, subject: Option<&str>) -> Claims {
+        Claims::of_text(Text {
+            json: json.as_bytes().into(),
+            subject: subject.map(str::to_owned),
+        })
+    }
+
+    #[test]
+    fn claims_that_nobody_read_are_told_as_those_that_somebody_did() {
+        for (json, subject) in [
+            ("", None),
+            ("", Some("ada")),
+            (r#"{"name":"Ada","zone":["x",{"b":1,"a":null}]}"#, Some("ada")),
+            (r#"{"zone":"x","name":"Ada"}"#, Some("ada")),
+            (r#"{"name":"Ada"}"#, None),
+        ] {
+            let unread = kept(json, subject);
+            let object: Object = unread.object().unwrap().into_owned();
+            assert_eq!(told(&unread).unwrap(), claims::to_struct(&object), "{json}");
+            assert_eq!(told(&object.into()).unwrap(), told(&unread).unwrap(), "{json}");
+        }
+    }
+
+    #[test]
+    fn claims_that_are_none_fail_the_call() {
+        for json in ["[]", "{", "null", "{} {}"] {
+            let told = told(&kept(json, Some("ada")));
+            assert!(matches!(told, Err(SessionsError::Unreadable(_))), "{json}");
+        }
     }
 }

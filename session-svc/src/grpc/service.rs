@@ -43,7 +43,13 @@ impl Api {
         let mut bytes = 0;
         let mut last: Option<&Session> = None;
         for session in &page.sessions {
-            let message = resource::session(session, self.sessions.lifetime());
+            let message = match resource::session(session, self.sessions.lifetime()) {
+                Ok(message) => message,
+                Err(error) => {
+                    tracing::error!(session = %session.handle, %error, "a record cannot be read");
+                    continue;
+                }
+            };
             bytes += message.encoded_len();
             if let Some(last) = last.filter(|_| bytes > MAX_PAGE_BYTES) {
                 answer.next_page_token = self.sessions.page_token_behind(last)?;
@@ -55,8 +61,8 @@ impl Api {
         Ok(answer)
     }
 
-    fn resource(&self, session: &Session) -> Option<v1::Session> {
-        Some(resource::session(session, self.sessions.lifetime()))
+    fn resource(&self, session: &Session) -> Result<Option<v1::Session>, SessionsError> {
+        resource::session(session, self.sessions.lifetime()).map(Some)
     }
 }
 
@@ -90,7 +96,7 @@ impl SessionService for Api {
             noting.is_about(created.session.handle);
             Ok(v1::CreateSessionResponse {
                 session_id: created.id.reveal(),
-                session: api.resource(&created.session),
+                session: api.resource(&created.session)?,
             })
         };
         self.calls.complete(Rpc::CreateSession, &call, work).await
@@ -110,7 +116,7 @@ impl SessionService for Api {
         let outcome = async {
             let session = self.sessions.get(handle?).await?;
             Ok(v1::GetSessionResponse {
-                session: self.resource(&session),
+                session: self.resource(&session)?,
             })
         }
         .await;
@@ -127,7 +133,7 @@ impl SessionService for Api {
             let device = arguments::device(request.device.as_ref())?;
             let (session, rolled) = self.sessions.roll(handle?, device).await?;
             Ok(v1::RollSessionResponse {
-                session: self.resource(&session),
+                session: self.resource(&session)?,
                 rolled,
             })
         }
@@ -144,7 +150,7 @@ impl SessionService for Api {
         let outcome = async {
             let session = self.sessions.update(handle?, update(&request)?).await?;
             Ok(v1::UpdateSessionResponse {
-                session: self.resource(&session),
+                session: self.resource(&session)?,
             })
         }
         .await;

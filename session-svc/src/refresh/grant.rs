@@ -10,7 +10,8 @@ use super::flight::{Flown, Held, renew_error, settled};
 use super::measures::FlightOutcome;
 use super::{Provider, Refresher};
 use crate::session::change::Kind;
-use crate::session::{AccessToken, Claims, Scope, Session, State, Token};
+use crate::session::claims::Object;
+use crate::session::{AccessToken, Scope, Session, State, Token};
 use crate::sessions::claims_of;
 use crate::sessions::keeper::Edit;
 use crate::sessions::ports::RenewError;
@@ -253,7 +254,10 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
             .id_token
             .as_ref()
             .and_then(|raw| claims_of(raw.text().expose()));
-        merge(&mut session.user, before.as_ref(), &id_token.claims);
+        // Claims that cannot be read stay as they are: nobody loses tokens over them.
+        if let Ok(user) = session.user.object() {
+            session.user = merged(user.into_owned(), before.as_ref(), &id_token.claims).into();
+        }
         // The hint is replaced only where one is kept.
         if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
             *kept = Token::new(raw.clone());
@@ -263,7 +267,7 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
 
 /// Brings claims up to date: those the session has, and those the ID token before did not have. A claim that was in
 /// the ID token and is not in the session was left out on purpose and stays out.
-fn merge(user: &mut Claims, before: Option<&Claims>, now: &Claims) {
+fn merged(mut user: Object, before: Option<&Object>, now: &Object) -> Object {
     for (name, value) in now {
         if PROTOCOL_CLAIMS.contains(&name.as_str()) {
             continue;
@@ -273,4 +277,5 @@ fn merge(user: &mut Claims, before: Option<&Claims>, now: &Claims) {
             user.insert(name.clone(), value.clone());
         }
     }
+    user
 }

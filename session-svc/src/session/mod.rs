@@ -10,22 +10,19 @@
 pub mod access;
 pub mod carried;
 pub mod change;
+pub mod claims;
 pub mod device;
 pub mod id;
 pub mod index;
 pub mod lifetime;
 pub mod tokens;
 
-use serde_json::{Map, Value};
-
 pub use carried::Carried;
+pub use claims::Claims;
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
 pub use tokens::{AccessToken, Scope, Token, TokenSet};
-
-/// Claims about a person, or whatever else callers keep with a session.
-pub type Claims = Map<String, Value>;
 
 /// Whether the session still does everything a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -186,7 +186,7 @@ pub(super) fn issued_at_secs(id_token: &Secret<String>) -> Option<u64> {
 }
 
 /// The claims of an ID token that was verified before.
-pub(crate) fn claims_of(id_token: &str) -> Option<crate::session::Claims> {
+pub(crate) fn claims_of(id_token: &str) -> Option<crate::session::claims::Object> {
     use base64::Engine as _;
     let body = id_token.split('.').nth(1)?;
     let body = base64::engine::general_purpose::URL_SAFE_NO_PAD

@@ -3,15 +3,16 @@
 use super::keeper::Edit;
 use super::{Sessions, SessionsError};
 use crate::session::change::Kind;
-use crate::session::{Claims, Handle, Session};
+use crate::session::claims::Object;
+use crate::session::{Handle, Session};
 
 /// What to replace.
 #[derive(Clone, Debug, Default)]
 pub struct Update {
     /// The new claims about the person; `None` leaves them.
-    pub user: Option<Claims>,
+    pub user: Option<Object>,
     /// The new attributes; `None` leaves them.
-    pub attributes: Option<Claims>,
+    pub attributes: Option<Object>,
     /// The version the caller has read; `None` for whatever it is.
     pub version: Option<u64>,
 }
@@ -31,10 +32,10 @@ impl Sessions {
                         problem: "the person of a session cannot change",
                     });
                 }
-                session.user = user.clone();
+                session.user = user.clone().into();
             }
             if let Some(attributes) = &update.attributes {
-                session.attributes = attributes.clone();
+                session.attributes = attributes.clone().into();
             }
             Ok(Edit::Write)
         };

@@ -8,6 +8,7 @@ use prost::Message;
 use super::tests::{NEW, session, vault};
 use super::*;
 use crate::session::carried::Carried;
+use crate::session::claims::Object;
 use crate::session::{Claims, Device, Lifetime, State, TokenSet};
 use crate::sessions::SessionsError;
 use crate::sessions::keeper::{Edit, Keeper, Removed};
@@ -30,7 +31,7 @@ fn vector(name: &str) -> Vec<u8> {
 /// A session with nothing that may be left out.
 fn bare_session() -> Session {
     Session {
-        user: [("sub".to_owned(), "ada".into())].into_iter().collect(),
+        user: Object::from_iter([("sub".to_owned(), "ada".into())]).into(),
         attributes: Claims::new(),
         subject: "ada".to_owned(),
         tokens: TokenSet::default(),

@@ -51,7 +51,7 @@ pub(super) fn session() -> Session {
         handle: SessionId::from_bytes([3; 16]).handle(),
         issuer: "https://issuer.example.com".to_owned(),
         subject: "auth0|5f7c8ec7c33c6c004bbafe82".to_owned(),
-        user,
+        user: user.into(),
         attributes: Claims::new(),
         tokens: TokenSet {
             access: Some(AccessToken {

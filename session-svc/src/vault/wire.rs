@@ -8,6 +8,7 @@
 //!
 //! Deliberately absent: the handle and the version, which the record's name and version say already.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use prost::Message;
 use super::jwt::KeptToken;
 use super::unknown::fields_above;
 use crate::session::change::{Change, Kind};
+use crate::session::claims::{SUBJECT, Text};
 use crate::session::{AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, Token, TokenSet};
 use crate::sessions::ports::SealError;
 
@@ -121,8 +123,8 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
     let kept = KeptSession {
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
-        user: claims_to_bytes(&session.user, Some(&session.subject))?.into(),
-        attributes: claims_to_bytes(&session.attributes, None)?.into(),
+        user: claims_to_bytes(&session.user, Some(&session.subject))?,
+        attributes: claims_to_bytes(&session.attributes, None)?,
         access_token: access.map(|access| KeptToken::from(&access.value)),
         token_type: token_type.unwrap_or_default().to_owned(),
         access_token_expires_after_ms: access
@@ -178,8 +180,8 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
     };
     Ok(Session {
         handle: Handle::parse(name).map_err(|_| SealError::NotReadable)?,
-        user: claims_from_bytes(&kept.user, Some(&kept.subject))?,
-        attributes: claims_from_bytes(&kept.attributes, None)?,
+        user: claims_from_bytes(kept.user, Some(&kept.subject)),
+        attributes: claims_from_bytes(kept.attributes, None),
         issuer: kept.issuer,
         subject: kept.subject,
         tokens,
@@ -277,31 +279,29 @@ fn device_from_kept(kept: KeptDevice, created_at_ms: u64) -> Device {
     }
 }
 
-fn claims_to_bytes(claims: &Claims, subject: Option<&str>) -> Result<Vec<u8>, SealError> {
+fn claims_to_bytes(claims: &Claims, subject: Option<&str>) -> Result<Bytes, SealError> {
+    if let Some(text) = claims.text().filter(|text| text.subject.as_deref() == subject) {
+        return Ok(text.json.clone());
+    }
+    let claims = claims.object().map_err(malformed)?;
     let implied = |name: &str, value: &serde_json::Value| {
-        name == "sub" && subject.is_some() && value.as_str() == subject
+        name == SUBJECT && subject.is_some() && value.as_str() == subject
     };
-    let written: Vec<(&String, &serde_json::Value)> = claims
+    let written: BTreeMap<&String, &serde_json::Value> = claims
         .iter()
         .filter(|(name, value)| !implied(name, value))
         .collect();
     if written.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Bytes::new());
     }
-    let object: std::collections::BTreeMap<_, _> = written.into_iter().collect();
-    serde_json::to_vec(&object).map_err(malformed)
+    serde_json::to_vec(&written).map(Bytes::from).map_err(malformed)
 }
 
-fn claims_from_bytes(bytes: &[u8], subject: Option<&str>) -> Result<Claims, SealError> {
-    let mut claims: Claims = if bytes.is_empty() {
-        Claims::new()
-    } else {
-        serde_json::from_slice(bytes).map_err(malformed)?
-    };
-    if let Some(subject) = subject {
-        claims.entry("sub").or_insert_with(|| subject.into());
-    }
-    Ok(claims)
+fn claims_from_bytes(json: Bytes, subject: Option<&str>) -> Claims {
+    Claims::of_text(Text {
+        json,
+        subject: subject.map(str::to_owned),
+    })
 }
 
 fn malformed(cause: impl std::error::Error + Send + Sync + 'static) -> SealError {

@@ -14,7 +14,8 @@ use futures_util::future::BoxFuture;
 use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked};
 use prometheus::Registry;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
-use session_svc::session::{Claims, Device, Handle, Lifetime, Scope, SessionId};
+use session_svc::session::claims::Object;
+use session_svc::session::{Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::{EndAll, NewSession, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
@@ -164,7 +165,7 @@ impl Scene {
         NewSession {
             issuer: ISSUER.to_owned(),
             subject: SUBJECT.to_owned(),
-            user: claims.as_object().cloned().unwrap(),
+            user: claims.as_object().cloned().unwrap().into(),
             access_token: Some((Secret::new("access".to_owned()), "Bearer".to_owned())),
             access_token_expires_at_ms: Some(START_MS),
             scope: Scope::parse("openid"),
@@ -211,7 +212,7 @@ fn roll(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), Ses
 
 fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
     let update = Update {
-        attributes: Some(Claims::new()),
+        attributes: Some(Object::new()),
         ..Update::default()
     };
     async move { sessions.update(handle, update).await.map(drop) }.boxed()

@@ -135,8 +135,8 @@ fn expired() -> Session {
         handle: SessionId::from_bytes([7; 16]).handle(),
         issuer: "https://issuer.example".to_owned(),
         subject: "alice".to_owned(),
-        user: serde_json::Map::new(),
-        attributes: serde_json::Map::new(),
+        user: Default::default(),
+        attributes: Default::default(),
         tokens: TokenSet {
             access: Some(AccessToken {
                 value: Token::new("old".to_owned()),

@@ -6,6 +6,7 @@ use chassis::secret::{Reloading, Secret};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use session_svc::session::change::Kind;
+use session_svc::session::claims::Object;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet,
 };
@@ -30,7 +31,7 @@ pub(crate) fn keeper(store: Arc<dyn SessionStore>, key: &str) -> Keeper {
 
 pub(crate) fn session(number: u8, now_ms: u64) -> Session {
     let subject = format!("person {number}");
-    let mut user = Claims::new();
+    let mut user = Object::new();
     user.insert("sub".to_owned(), subject.clone().into());
     let device = Device {
         user_agent: "a browser".to_owned(),
@@ -41,7 +42,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         handle: Handle::from_bytes([number; 16]),
         issuer: ISSUER.to_owned(),
         subject,
-        user,
+        user: user.into(),
         attributes: Claims::new(),
         tokens: TokenSet {
             access: Some(AccessToken {
@@ -75,7 +76,7 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
         assert_eq!(keeper.insert(session, 65_536).await.unwrap(), Inserted::Done);
     }
     let edited = keeper.edit(one, Kind::Changed, None, |session| {
-        session.attributes.insert("theme".to_owned(), "dark".into());
+        session.attributes = Object::from_iter([("theme".to_owned(), "dark".into())]).into();
         Ok(Edit::Write)
     });
     [edited.await.unwrap().0, other]
