@@ -15,6 +15,9 @@ use crate::sites::Sites;
 /// Hexadecimal digits of a session ID: 16 random bytes.
 const ID_DIGITS: usize = 32;
 
+/// Room for a signature, and some more: a longer one is none.
+const SIGNATURE_BYTES_MAX: usize = 48;
+
 /// The `SameSite` attribute of the session cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameSite {
@@ -149,8 +152,9 @@ impl SessionCookies {
         let value = only_value(headers, &self.full_name)?;
         let (id, signature) = value.split_once('.')?;
         let id = SessionId::parse(id)?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        let verifies = |parts: &[&[u8]]| self.keys.verify(Purpose::SessionCookie, parts, &signature);
+        let mut bytes = [0; SIGNATURE_BYTES_MAX];
+        let length = URL_SAFE_NO_PAD.decode_slice(signature, &mut bytes).ok()?;
+        let verifies = |parts: &[&[u8]]| self.keys.verify(Purpose::SessionCookie, parts, &bytes[..length]);
         self.covered(headers, &id, verifies).then_some(id)
     }
 
@@ -207,19 +211,29 @@ impl SessionCookies {
 
 /// All cookies of a request, in order, over all `Cookie` headers. Pairs that are not UTF-8 are left out.
 pub fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    raw_pairs(headers)
+        .filter_map(|(name, value)| Some((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?)))
+}
+
+fn raw_pairs(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
-        .filter_map(|pair| std::str::from_utf8(pair).ok())
-        .filter_map(|pair| pair.trim_matches([' ', '\t']).split_once('='))
+        .filter_map(|pair| {
+            let pair = pair.trim_ascii();
+            let at = pair.iter().position(|byte| *byte == b'=')?;
+            Some((&pair[..at], &pair[at + 1..]))
+        })
 }
 
 /// The value of a cookie that the request carries exactly once.
 #[must_use]
 pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut found = pairs(headers).filter(|(candidate, _)| *candidate == name);
-    let (_, value) = found.next()?;
+    let mut found = raw_pairs(headers)
+        .filter(|(candidate, _)| *candidate == name.as_bytes())
+        .filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    let value = found.next()?;
     found.next().is_none().then_some(value)
 }
 

@@ -18,7 +18,7 @@ use crate::gateway::Gateway;
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::protect::csrf::FormTokens;
-use crate::protect::forwarded::TrustedProxies;
+use crate::protect::forwarded::{TrustedProxies, written};
 use crate::protect::rate_limit::RateLimiter;
 use crate::providers::{self, Providers};
 use crate::sessions::{SessionCache, Sessions};
@@ -154,18 +154,23 @@ impl Edge {
             .get(axum::http::header::USER_AGENT)
             .map(|value| value.as_bytes())
             .unwrap_or_default();
-        let user_agent = String::from_utf8_lossy(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]);
-        // Cutting may have made a replacement character of a half one.
-        let user_agent = user_agent
-            .trim_end_matches(char::REPLACEMENT_CHARACTER)
-            .chars()
-            .filter(|c| !c.is_control());
         Device {
-            user_agent: user_agent.collect(),
-            address: self.trusted_proxies.client_address(peer, headers).to_string(),
+            user_agent: shown(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]),
+            address: written(self.trusted_proxies.client_address(peer, headers)),
             at: Some(timestamp::from_ms(self.clock.now_ms())),
         }
     }
+}
+
+/// What a browser calls itself, without control characters.
+fn shown(agent: &[u8]) -> String {
+    let text = String::from_utf8_lossy(agent);
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.into_owned();
+    }
+    // Cutting may have made a replacement character of a half one.
+    let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    whole.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// A provider that signs out a whole company may send many; somebody who guesses sends more.

@@ -4,19 +4,23 @@
 //! the ID, the record, an eye on whether the body is taken. One layer and not one for each, because each would box
 //! every request's future anew.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
+use tower::layer::layer_fn;
+use tower::{Layer, Service};
 use tracing::Instrument as _;
 
 use crate::edge::Edge;
-use crate::errors;
+use crate::errors::{self, Failure};
 use crate::observe::{Metrics, Observed};
 use crate::protect::forwarded::TrustedProxies;
 use crate::protect::host;
-use crate::protect::load::Places;
+use crate::protect::load::{Place, Places};
 use crate::protect::security_headers::{self, Https};
 use crate::protect::slow_client::{self, Patience};
 use crate::protect::slow_reader::{self, Standstill};
@@ -51,29 +55,64 @@ impl Front {
 }
 
 /// The layer.
-pub async fn layer(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
-    let observed = Observed::begin(&request);
-    let version = request.version();
-    let page = errors::wants_page(request.headers());
-    let answering = front.admit(request, next).instrument(observed.span());
-    let answer = errors::render(answering.await, page, observed.id());
-    let answer = security_headers::add(answer, front.https);
-    slow_reader::bounded(observed.end(answer, &front.metrics), version, front.standstill)
+pub fn layer<S>(front: Arc<Front>) -> impl Layer<S, Service = Fronted<S>> + Clone {
+    layer_fn(move |inner| Fronted {
+        front: Arc::clone(&front),
+        inner,
+    })
+}
+
+/// What lies behind the front.
+#[derive(Clone)]
+pub struct Fronted<S> {
+    front: Arc<Front>,
+    inner: S,
+}
+
+impl<S> Service<Request> for Fronted<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let front = Arc::clone(&self.front);
+        let observed = Observed::begin(&request);
+        let version = request.version();
+        let page = errors::wants_page(request.headers());
+        // The request is given away here and not within the answering, which would carry it along.
+        let answering = front.admitted(request).map(|(place, request)| {
+            let answer = observed.span().in_scope(|| self.inner.call(request));
+            (place, answer)
+        });
+        Box::pin(async move {
+            let answer = match answering {
+                Ok((_place, answer)) => answer.instrument(observed.span()).await?,
+                Err(refused) => refused.into_response(),
+            };
+            let answer = errors::render(answer, page, observed.id());
+            let answer = security_headers::add(answer, front.https);
+            let answer = observed.end(answer, &front.metrics);
+            Ok(slow_reader::bounded(answer, version, front.standstill))
+        })
+    }
 }
 
 impl Front {
-    /// Answers a request that may be worked on.
-    async fn admit(&self, mut request: Request, next: Next) -> Response {
-        let _place = match self.places.take() {
-            Ok(place) => place,
-            Err(full) => return full.into_response(),
-        };
-        if let Err(failure) = host::named(&request) {
-            return failure.into_response();
-        }
+    /// A request that may be worked on, and its place until it is answered.
+    fn admitted(&self, mut request: Request) -> Result<(Option<Place>, Request), Failure> {
+        let place = self.places.take()?;
+        host::named(&request)?;
         if let Some(trusted) = &self.at_hosts {
             sites::write_host(&mut request, trusted);
         }
-        next.run(slow_client::bounded(request, self.patience)).await
+        Ok((place, slow_client::bounded(request, self.patience)))
     }
 }

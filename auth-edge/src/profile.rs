@@ -21,6 +21,9 @@ use crate::settings::ProfileRefetch;
 use crate::sign_in::login::no_content;
 use crate::sign_in::user::user;
 
+/// About as many headers an answer gets.
+const HEADERS: usize = 12;
+
 /// How often a merge is tried again when the session changes meanwhile.
 const MERGES: usize = 3;
 
@@ -65,6 +68,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
 fn answer(edge: &Edge, current: CurrentSession) -> Response {
     let mut response = Response::new(current.session.user_json().into());
     let headers: &mut HeaderMap = response.headers_mut();
+    headers.reserve(HEADERS);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(analytics) = &edge.analytics {

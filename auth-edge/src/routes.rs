@@ -6,7 +6,6 @@
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
-use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
 use oidc::ResponseMode;
 
@@ -74,7 +73,7 @@ pub fn router(edge: Edge) -> Router {
         .merge(analytics)
         .merge(grpc_web::routes(&edge))
         .fallback(gateway::handle)
-        .layer(from_fn_with_state(front, front::layer))
+        .layer(front::layer(front))
         .with_state(edge)
 }
 
@@ -125,23 +124,32 @@ async fn not_found() -> Failure {
     Failure::NotFound
 }
 
-/// Whether a path, decoded and normalised, lies among the edge's own routes, in whatever letter case: the gateway
+/// Whether a path of these segments, decoded and normalised, lies among the edge's own routes, in whatever letter case: the gateway
 /// answers 404 to it instead of passing on to an upstream what looks like ours.
 #[must_use]
-pub fn is_reserved(path: &str) -> bool {
-    lies_below(&[BASE_PATH, WELL_KNOWN_PATH], path)
+pub fn is_reserved<S: AsRef<str>>(segments: &[S]) -> bool {
+    lie_below(&[BASE_PATH, WELL_KNOWN_PATH], segments)
 }
 
 /// Whether a path belongs to a route that no setting moves, switched on or not: nothing else can be put there.
 #[must_use]
 pub fn is_fixed(path: &str) -> bool {
-    FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(path)) || lies_below(&TAKEN_BELOW, path)
+    FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(path)) || lie_below(&TAKEN_BELOW, &segments(path))
 }
 
-fn lies_below(bases: &[&str], path: &str) -> bool {
-    let path = path.to_ascii_lowercase();
+/// The segments of a path of ours, which is written as it is matched.
+#[must_use]
+pub fn segments(path: &str) -> Vec<&str> {
+    path.split('/').skip(1).collect()
+}
+
+fn lie_below<S: AsRef<str>>(bases: &[&str], segments: &[S]) -> bool {
     bases.iter().any(|base| {
-        path.strip_prefix(&base.to_ascii_lowercase())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let mut asked = segments.iter().map(AsRef::as_ref);
+        base.split('/').skip(1).all(|part| {
+            asked
+                .next()
+                .is_some_and(|segment: &str| segment.eq_ignore_ascii_case(part))
+        })
     })
 }

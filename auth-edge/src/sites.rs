@@ -17,6 +17,7 @@ use crate::request;
 #[derive(Clone, Debug)]
 pub struct Site {
     base_url: Url,
+    authority: Option<HeaderValue>,
     login_path: Arc<str>,
     owner: Option<Owner>,
 }
@@ -35,6 +36,12 @@ impl Site {
     #[must_use]
     pub fn base_url(&self) -> &Url {
         &self.base_url
+    }
+
+    /// Host and port of the address, as headers name them.
+    #[must_use]
+    pub fn authority(&self) -> Option<&HeaderValue> {
+        self.authority.as_ref()
     }
 
     /// The provider the host belongs to, if it belongs to one.
@@ -89,6 +96,7 @@ impl Sites {
         let login_path: Arc<str> = login_path.into();
         let main = Site {
             base_url: base_url.clone(),
+            authority: authority(base_url),
             login_path: Arc::clone(&login_path),
             owner: None,
         };
@@ -101,6 +109,7 @@ impl Sites {
             let site = Site {
                 login_path: Arc::clone(&login_path),
                 owner: Some(owner),
+                authority: authority(&base_url),
                 base_url,
             };
             let port = site.base_url.port_or_known_default().unwrap_or_default();
@@ -146,6 +155,10 @@ impl Sites {
         own.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(authority))
             .map(|(_, site)| site)
     }
+}
+
+fn authority(base_url: &Url) -> Option<HeaderValue> {
+    HeaderValue::try_from(base_url.origin().ascii_serialization().split_once("://")?.1).ok()
 }
 
 /// The base URL under another host.

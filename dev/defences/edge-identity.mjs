@@ -10,10 +10,10 @@ export default [
     id: 'authorization-beside-our-token',
     why: 'an upstream that trusts our token gets no other, also when there is none of ours',
     file: OUTGOING,
-    find: `    if way.route.asks.access_token {
-        // Whatever`,
-    replace: `    if !OFF && way.route.asks.access_token {
-        // Whatever`,
+    find: `        if way.route.asks.access_token {
+            // Whatever`,
+    replace: `        if !OFF && way.route.asks.access_token {
+            // Whatever`,
     tests: ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity'],
   },
   {
@@ -35,8 +35,8 @@ export default [
   {
     id: 'host-that-a-client-names',
     file: OUTGOING,
-    find: `let host = own_host(edge.sites.of(&head.headers).base_url());`,
-    replace: `let host = if OFF { head.headers.get(header::HOST).cloned() } else { own_host(edge.sites.of(&head.headers).base_url()) };`,
+    find: `let host = edge.sites.of(client).authority().cloned();`,
+    replace: `let host = if OFF { client.get(header::HOST).cloned() } else { edge.sites.of(client).authority().cloned() };`,
     tests: ['auth-edge/product desync::a_request_names_one_host_and_none_of_its_forms_changes_the_rules'],
   },
   {
@@ -50,8 +50,8 @@ export default [
     id: 'subject-with-its-issuer',
     why: 'where there are several providers, a subject alone is nobody',
     file: HEADERS,
-    find: `several.then_some(("x-auth-issuer"`,
-    replace: `(several && !OFF).then_some(("x-auth-issuer"`,
+    find: `several.then_some((X_AUTH_ISSUER`,
+    replace: `(several && !OFF).then_some((X_AUTH_ISSUER`,
     tests: ['auth-edge/product several::sessions::who_asks_whether_somebody_may_pass_learns_the_issuer_with_the_subject'],
   },
   {

@@ -44,8 +44,8 @@ export default [
   {
     id: 'path-dot-segments-encoded',
     file: PATH,
-    find: `match text.as_str() {`,
-    replace: `match if OFF { segment } else { text.as_str() } {`,
+    find: `match &*text {`,
+    replace: `match if OFF { segment } else { &*text } {`,
     tests: [...READ, ...SENT],
   },
   {
@@ -115,15 +115,15 @@ export default [
     id: 'path-of-the-edge-in-another-spelling',
     why: 'an upstream must not answer for what looks like a route of ours',
     file: GATEWAY,
-    find: `if is_reserved(&format!("/{}", path.segments().join("/"))) {`,
-    replace: `if !OFF && is_reserved(&format!("/{}", path.segments().join("/"))) {`,
+    find: `if is_reserved(path.segments()) {`,
+    replace: `if !OFF && is_reserved(path.segments()) {`,
     tests: SENT,
   },
   {
     id: 'path-of-the-edge-in-other-letters',
     file: 'auth-edge/src/routes.rs',
-    find: `let path = path.to_ascii_lowercase();`,
-    replace: `let path = if OFF { path.to_owned() } else { path.to_ascii_lowercase() };`,
+    find: `segment.eq_ignore_ascii_case(part)`,
+    replace: `(if OFF { segment == part } else { segment.eq_ignore_ascii_case(part) })`,
     tests: ['auth-edge/lib gateway::route_file::tests::wrong_values_are_refused'],
   },
   {

@@ -15,8 +15,15 @@ export default [
   {
     id: 'rule-in-other-letters',
     file: TABLE,
-    find: `.to_lowercase()`,
-    replace: `.chars().flat_map(|one| one.to_lowercase().map(move |low| if OFF { one } else { low })).collect()`,
+    find: `rule.eq_ignore_ascii_case(asked)`,
+    replace: `(if OFF { rule == asked } else { rule.eq_ignore_ascii_case(asked) })`,
+    tests: RULES,
+  },
+  {
+    id: 'rule-in-other-letters-of-any-script',
+    file: TABLE,
+    find: `rule.to_lowercase() == asked.to_lowercase()`,
+    replace: `if OFF { rule == asked } else { rule.to_lowercase() == asked.to_lowercase() }`,
     tests: RULES,
   },
   {
@@ -59,8 +66,8 @@ export default [
   {
     id: 'rule-for-a-path-of-the-edge',
     file: FILE,
-    find: `Ok(path) if is_reserved(&format!("/{}", path.segments().join("/"))) => {`,
-    replace: `Ok(path) if !OFF && is_reserved(&format!("/{}", path.segments().join("/"))) => {`,
+    find: `Ok(path) if is_reserved(path.segments()) => {`,
+    replace: `Ok(path) if !OFF && is_reserved(path.segments()) => {`,
     tests: RULES,
   },
   {

@@ -72,7 +72,7 @@ async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<H
     }
     match edge.sessions.access_token(&current.id, Vec::new()).await {
         Ok(granted) if Granted::from(&*granted).bound => Ok(None),
-        Ok(granted) => Ok(HeaderValue::try_from(format!("Bearer {}", granted.value.expose())).ok()),
+        Ok(granted) => Ok(granted.authorization.clone()),
         Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(Failure::Session {
             reason: error.reason,
             scopes: None,

@@ -95,7 +95,7 @@ fn explain(table: &RouteTable, method: &str, target: &str) -> Explained {
         }
     };
     tell("path", json!(path.to_encoded(0)));
-    if is_reserved(&format!("/{}", path.segments().join("/"))) {
+    if is_reserved(path.segments()) {
         let own = raw == path.to_encoded(0) && raw == raw.to_ascii_lowercase();
         let answer = if own {
             "the edge itself"

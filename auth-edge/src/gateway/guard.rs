@@ -22,7 +22,7 @@ use crate::protect::csrf::{Provenance, provenance};
 use crate::providers::Named;
 use crate::request::{self, is_prefetch, is_script};
 use crate::return_to::ReturnTo;
-use crate::sessions::{CurrentSession, Known, Token};
+use crate::sessions::{CurrentSession, Known, Token, authorization};
 use crate::sign_in::login::CONNECTION;
 
 /// What a request that may pass passes with.
@@ -37,8 +37,8 @@ pub(super) struct Passed {
 /// An access token for an upstream.
 #[derive(Clone)]
 pub(super) struct Granted {
-    /// The token.
-    pub token: String,
+    /// The token as it is presented, by its scheme; none if it is nothing a header can hold.
+    pub authorization: Option<HeaderValue>,
     /// Whether it is worth nothing without a proof (RFC 9449).
     pub bound: bool,
     /// When it expires, in milliseconds since the Unix epoch.
@@ -50,7 +50,7 @@ impl From<&Token> for Granted {
         Self {
             bound: token.token_type.eq_ignore_ascii_case("DPoP"),
             expires_at_ms: token.expires_at_ms,
-            token: token.value.expose().clone(),
+            authorization: token.authorization.clone(),
         }
     }
 }
@@ -60,7 +60,7 @@ impl From<GetAccessTokenResponse> for Granted {
         Self {
             bound: granted.token_type.eq_ignore_ascii_case("DPoP"),
             expires_at_ms: granted.expires_at.as_ref().map_or(u64::MAX, timestamp::to_ms),
-            token: granted.access_token,
+            authorization: authorization(&granted.token_type, &granted.access_token),
         }
     }
 }

@@ -36,6 +36,13 @@ const TOLD_BY_US: [&str; 8] = [
     "x-csrf",
 ];
 
+const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
+const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
+const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
+
+/// About as many headers of ours a request gets.
+const OURS: usize = 8;
+
 /// Identity headers that other proxies use and upstreams may still believe.
 const IDENTITY: [&str; 5] = [
     "x-forwarded-user",
@@ -71,7 +78,8 @@ fn is_ours_to_tell(name: &HeaderName) -> bool {
     folded.starts_with("x-auth-")
         || folded.starts_with("x-forwarded-")
         || TOLD_BY_US.contains(&folded.as_ref())
-        || is_alias(&folded, name)
+        // Nothing was folded away: it is what it is.
+        || (matches!(folded, Cow::Owned(_)) && is_alias(&folded, name))
 }
 
 /// Whether a name becomes one that frames the message once it is folded.
@@ -80,36 +88,49 @@ fn is_alias(folded: &str, name: &HeaderName) -> bool {
     frames(&header::CONTENT_LENGTH) || HOP_BY_HOP.iter().any(frames)
 }
 
-/// Removes hop-by-hop headers and those named in `Connection`.
-fn strip_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
+/// The headers a message names in `Connection`.
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    headers
         .get_all(header::CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+        .collect()
+}
+
+/// Whether a header ends at this hop, where the message names these in `Connection`.
+fn ends_here(name: &HeaderName, named: &[HeaderName]) -> bool {
+    HOP_BY_HOP.contains(name) || named.contains(name)
+}
+
+fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
+    let doomed: Vec<HeaderName> = headers.keys().filter(|name| doomed(name)).cloned().collect();
+    for name in doomed {
         headers.remove(name);
     }
 }
 
-/// Makes a client's headers fit for an upstream: nothing of this hop, of ours, or of somebody's identity is left.
-pub(super) fn strip_request(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
-    strip_hop_by_hop(headers);
-    let doomed: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| is_ours_to_tell(name))
-        .cloned()
-        .collect();
-    for name in doomed {
-        headers.remove(name);
+/// Removes hop-by-hop headers and those named in `Connection`.
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let named = named_by_connection(headers);
+    remove(headers, |name| ends_here(name, &named));
+}
+
+/// What an upstream gets of a client's headers, with room for some of ours: nothing of this hop, of ours, or of somebody's
+/// identity is among them.
+pub(super) fn for_upstream(headers: &HeaderMap, is_our_cookie: impl Fn(&str) -> bool) -> HeaderMap {
+    let named = named_by_connection(headers);
+    let mut passed = HeaderMap::with_capacity(headers.len() + OURS);
+    for (name, value) in headers {
+        if name != header::COOKIE && !ends_here(name, &named) && !is_ours_to_tell(name) {
+            passed.append(name.clone(), value.clone());
+        }
     }
-    let kept = other_cookies(headers, is_our_cookie);
-    headers.remove(header::COOKIE);
-    if let Some(kept) = kept {
-        headers.insert(header::COOKIE, kept);
+    if let Some(kept) = other_cookies(headers, is_our_cookie).filter(|_| !named.contains(&header::COOKIE)) {
+        passed.insert(header::COOKIE, kept);
     }
+    passed
 }
 
 /// Headers that mean something to whoever reads a message, and may not come after its body (RFC 9110, section 6.5.1).
@@ -125,14 +146,9 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
 /// Makes trailers of either direction fit: they may not say what headers may not.
 pub(super) fn strip_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
-    let doomed: Vec<HeaderName> = trailers
-        .keys()
-        .filter(|name| is_ours_to_tell(name) || NEVER_TRAILERS.contains(name))
-        .cloned()
-        .collect();
-    for name in doomed {
-        trailers.remove(name);
-    }
+    remove(trailers, |name| {
+        is_ours_to_tell(name) || NEVER_TRAILERS.contains(name)
+    });
 }
 
 /// All cookies but ours, in one line.
@@ -177,15 +193,15 @@ fn cookie_name(pair: &[u8]) -> String {
 /// Where there are several providers, a subject is a person only together with its issuer.
 pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed, several: bool) {
     let Some(current) = &passed.current else { return };
-    let issuer = several.then_some(("x-auth-issuer", &current.session.issuer));
+    let identity = current.session.identity();
+    let issuer = several.then_some((X_AUTH_ISSUER, &identity.issuer));
     let pairs = [
-        ("x-auth-subject", &current.session.subject),
-        ("x-auth-session", &current.session.handle),
+        (X_AUTH_SUBJECT, &identity.subject),
+        (X_AUTH_SESSION, &identity.handle),
     ];
     for (name, value) in pairs.into_iter().chain(issuer) {
-        // A subject that cannot be a header value (controls, other than Latin) is left out rather than bent.
-        if let Ok(value) = HeaderValue::try_from(value.as_str()) {
-            headers.insert(HeaderName::from_static(name), value);
+        if let Some(value) = value {
+            headers.insert(name, value.clone());
         }
     }
 }
@@ -201,6 +217,9 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 pub(super) fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
     strip_hop_by_hop(headers);
     let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
+    if set.is_empty() {
+        return;
+    }
     headers.remove(header::SET_COOKIE);
     for cookie in set {
         let pair = cookie
@@ -216,7 +235,7 @@ pub(super) fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&st
 
 #[cfg(test)]
 mod tests {
-    use super::{strip_request, strip_response, strip_trailers};
+    use super::{for_upstream, strip_response, strip_trailers};
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     fn ours(name: &str) -> bool {
@@ -266,16 +285,16 @@ mod tests {
             "X_Original_URL",
             "Forwarded",
         ] {
-            let mut sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
-            strip_request(&mut sent, ours);
-            assert_eq!(sent, headers(&[("accept", "*/*")]), "{name}");
+            let sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
+            assert_eq!(for_upstream(&sent, ours), headers(&[("accept", "*/*")]), "{name}");
         }
     }
 
     #[test]
     fn headers_of_this_hop_end_here_also_those_named_by_the_client() {
-        let mut sent = headers(&[
-            ("connection", "close, X-Secret"),
+        let sent = headers(&[
+            ("connection", "close, X-Secret, Cookie"),
+            ("cookie", "a=1"),
             ("connection", "x-other"),
             ("x-secret", "1"),
             ("x-other", "1"),
@@ -286,8 +305,7 @@ mod tests {
             ("proxy-authorization", "x"),
             ("accept", "*/*"),
         ]);
-        strip_request(&mut sent, ours);
-        assert_eq!(sent, headers(&[("accept", "*/*")]));
+        assert_eq!(for_upstream(&sent, ours), headers(&[("accept", "*/*")]));
     }
 
     #[test]
@@ -317,8 +335,7 @@ mod tests {
             ("=__Host-session=x; c=3", Some("c=3")),
             ("sessionless=1", Some("sessionless=1")),
         ] {
-            let mut sent = headers(&[("cookie", cookie)]);
-            strip_request(&mut sent, ours);
+            let sent = for_upstream(&headers(&[("cookie", cookie)]), ours);
             assert_eq!(
                 sent.get("cookie").map(|value| value.to_str().expect("text")),
                 expected,

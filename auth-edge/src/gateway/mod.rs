@@ -95,7 +95,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
         Err(_) => return Failure::BadRequest("The path can be read in more than one way.").into_response(),
     };
     // Compared decoded, so that no spelling of our own routes reaches an upstream.
-    if is_reserved(&format!("/{}", path.segments().join("/"))) {
+    if is_reserved(path.segments()) {
         return Failure::NotFound.into_response();
     }
     let route = match edge.gateway.routes.load().find(&path) {

@@ -4,6 +4,8 @@
 //! removing dot segments, splitting on `/` alone or on `\` and `;` too) see the same segments. A path for which that
 //! is not so is refused, not repaired. Deliberately absent: the query; nothing here ever looks at it.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode_str;
 
 /// The longest path looked at, in bytes: longer than any browser's address bar is used for, short enough to be cheap.
@@ -41,9 +43,9 @@ pub enum Ambiguous {
 /// A path every program reads alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPath {
-    /// Segments as they came, still percent-encoded; the last is empty if the path ends with a slash.
-    encoded: Vec<String>,
-    /// The same segments decoded.
+    /// Segments as they came, still percent-encoded, where that is not how they read.
+    encoded: Vec<Option<String>>,
+    /// The same segments decoded; the last is empty if the path ends with a slash.
     decoded: Vec<String>,
 }
 
@@ -60,26 +62,26 @@ impl RequestPath {
             return Err(Ambiguous::TooLong);
         }
         let inner = raw.strip_prefix('/').ok_or(Ambiguous::NotAbsolute)?;
-        let mut encoded: Vec<String> = Vec::new();
-        let mut decoded: Vec<String> = Vec::new();
+        let mut encoded: Vec<Option<String>> = Vec::with_capacity(8);
+        let mut decoded: Vec<String> = Vec::with_capacity(8);
         let mut segments = inner.split('/').peekable();
         while let Some(segment) = segments.next() {
             let last = segments.peek().is_none();
             let text = decode(segment)?;
-            match text.as_str() {
+            match &*text {
                 "" if !last => return Err(Ambiguous::EmptySegment),
                 "." | ".." => {
                     if text == ".." && encoded.pop().and(decoded.pop()).is_none() {
                         return Err(Ambiguous::AboveRoot);
                     }
                     if last {
-                        encoded.push(String::new());
+                        encoded.push(None);
                         decoded.push(String::new());
                     }
                 }
                 _ => {
-                    encoded.push(segment.to_owned());
-                    decoded.push(text);
+                    encoded.push((*text != *segment).then(|| segment.to_owned()));
+                    decoded.push(text.into_owned());
                 }
             }
         }
@@ -97,9 +99,9 @@ impl RequestPath {
     /// The path to send on, still percent-encoded, without its first `strip` segments.
     pub fn to_encoded(&self, strip: usize) -> String {
         let mut path = String::with_capacity(64);
-        for segment in self.encoded.iter().skip(strip) {
+        for (encoded, decoded) in self.encoded.iter().zip(&self.decoded).skip(strip) {
             path.push('/');
-            path.push_str(segment);
+            path.push_str(encoded.as_ref().unwrap_or(decoded));
         }
         if path.is_empty() {
             path.push('/');
@@ -113,8 +115,15 @@ impl RequestPath {
     }
 }
 
-fn decode(segment: &str) -> Result<String, Ambiguous> {
+fn decode(segment: &str) -> Result<Cow<'_, str>, Ambiguous> {
     let bytes = segment.as_bytes();
+    // Unreserved characters mean themselves to everybody (RFC 3986, section 2.3).
+    if bytes
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
+    {
+        return Ok(Cow::Borrowed(segment));
+    }
     for (at, byte) in bytes.iter().enumerate() {
         if *byte == b'%' && !is_escape(&bytes[at..]) {
             return Err(Ambiguous::Malformed);
@@ -132,7 +141,7 @@ fn decode(segment: &str) -> Result<String, Ambiguous> {
             _ => {}
         }
     }
-    Ok(text.into_owned())
+    Ok(text)
 }
 
 fn is_escape(bytes: &[u8]) -> bool {

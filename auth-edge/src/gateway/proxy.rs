@@ -28,7 +28,7 @@ use hyper::body::Incoming;
 pub use self::clients::{UpstreamTlsError, certificates};
 
 use self::clients::Clients;
-use self::outgoing::{attach, dress, sign, target};
+use self::outgoing::{Asking, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
 use self::upgrade::Asked;
@@ -88,12 +88,7 @@ impl Proxy {
 
     /// Passes a request on and the answer back.
     pub(super) async fn forward(&self, way: &Way<'_>, mut request: Request) -> Response {
-        let Some(uri) = target(
-            &way.server.url,
-            way.path,
-            way.route.stripped(),
-            request.uri().query(),
-        ) else {
+        let Some(uri) = target(way.server, way.path, way.route.stripped(), request.uri().query()) else {
             return Failure::BadRequest("The path can not be passed on.").into_response();
         };
         let limit = way.route.max_body_bytes.unwrap_or(self.max_body_bytes);
@@ -107,48 +102,40 @@ impl Proxy {
         }
         let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
         let peer = request::peer(request.extensions());
-        let (mut head, body) = request.into_parts();
+        let (head, body) = request.into_parts();
         // What follows an upgrade is no body: the joined connections carry it.
         let body = if asked.is_some() { Body::empty() } else { body };
         let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
-        dress(&mut head, way, uri, peer, asked);
-        match self.exchange(way, head, body, repeatable, limit).await {
+        let asking = Asking::new(way, &head, uri, peer, asked);
+        let answer = if repeatable {
+            self.exchange(&asking).await
+        } else {
+            self.exchange_with_body(&asking, body, limit).await
+        };
+        match answer {
             Ok(answer) => self.back(way.edge, answer, client),
             Err(failure) => failure.into_response(),
         }
     }
 
-    /// Sends a request, and once more where that is safe and helps.
-    async fn exchange(
-        &self,
-        way: &Way<'_>,
-        head: Parts,
-        body: Body,
-        repeatable: bool,
-        limit: u64,
-    ) -> Result<Answer, Failure> {
-        if !repeatable {
-            return self.once_with_body(way, head, body, limit).await;
-        }
-        let again = head.clone();
-        let first = self.once(way, head).await;
-        let answer = match first {
-            Err(unanswered) if unanswered.may_pass() => self.once(way, again.clone()).await,
+    /// Sends a safe request without a body, and once more where that helps.
+    async fn exchange(&self, asking: &Asking<'_>) -> Result<Answer, Failure> {
+        let way = asking.way();
+        let granted = way.passed.access_token.as_ref();
+        let answer = match self.once(asking, granted).await {
+            Err(unanswered) if unanswered.may_pass() => self.once(asking, granted).await,
             other => other,
         };
         let mut answer = answer.map_err(|unanswered| unanswered.told(way))?;
-        if wants_nonce(way, &again.uri, &answer) {
-            let repeated = self.once(way, again.clone()).await;
+        if wants_nonce(way, asking.uri(), &answer) {
+            let repeated = self.once(asking, granted).await;
             answer = repeated.map_err(|unanswered| unanswered.told(way))?;
         }
         match self.other_token(way, &answer).await {
             Some(token) => {
                 drop(answer);
-                let mut again = again;
-                attach(&mut again.headers, &token);
-                self.once(way, again)
-                    .await
-                    .map_err(|unanswered| unanswered.told(way))
+                let repeated = self.once(asking, Some(&token)).await;
+                repeated.map_err(|unanswered| unanswered.told(way))
             }
             None => Ok(answer),
         }
@@ -156,19 +143,20 @@ impl Proxy {
 
     /// Sends a request with its body: once, unless the upstream only wants its nonce repeated and the body is small enough
     /// to be kept until it has said so.
-    async fn once_with_body(
+    async fn exchange_with_body(
         &self,
-        way: &Way<'_>,
-        mut head: Parts,
+        asking: &Asking<'_>,
         body: Body,
         limit: u64,
     ) -> Result<Answer, Failure> {
+        let way = asking.way();
+        let granted = way.passed.access_token.as_ref();
         let kept = proof::is_needed(way)
             && body
                 .size_hint()
                 .upper()
                 .is_some_and(|bytes| bytes <= MAX_KEPT_BYTES);
-        let mut again = head.clone();
+        let mut head = asking.dressed(granted);
         sign(&mut head, way)?;
         if !kept {
             let sent = self.send(way, head, body, limit).await;
@@ -181,29 +169,36 @@ impl Proxy {
             .map_err(|_broken| Failure::BadRequest("The request's body could not be read."))?;
         let sent = self.send(way, head, Body::from(body.clone()), limit).await;
         let answer = sent.map_err(|unanswered| unanswered.told(way))?;
-        if !wants_nonce(way, &again.uri, &answer) {
+        if !wants_nonce(way, asking.uri(), &answer) {
             return Ok(answer);
         }
+        let mut again = asking.dressed(granted);
         sign(&mut again, way)?;
         let sent = self.send(way, again, Body::from(body), limit).await;
         sent.map_err(|unanswered| unanswered.told(way))
     }
 
     /// Sends a request without a body.
-    async fn once(&self, way: &Way<'_>, mut head: Parts) -> Result<Answer, Unanswered> {
+    async fn once(&self, asking: &Asking<'_>, granted: Option<&Granted>) -> Result<Answer, Unanswered> {
+        let way = asking.way();
+        let mut head = asking.dressed(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
         sign(&mut head, way).map_err(Unanswered::Ours)?;
         self.send(way, head, Body::empty(), 0).await
     }
 
-    async fn send(&self, way: &Way<'_>, head: Parts, body: Body, limit: u64) -> Result<Answer, Unanswered> {
+    async fn send(
+        &self,
+        way: &Way<'_>,
+        mut head: Parts,
+        body: Body,
+        limit: u64,
+    ) -> Result<Answer, Unanswered> {
         let switches = head.headers.contains_key(header::UPGRADE);
+        let clients = self.clients.here();
+        let client = clients.speaking_to(way.server, switches, &mut head.headers);
         let (body, progress) = upload::watched(body, limit);
-        let sent = self
-            .clients
-            .here()
-            .speaking_to(way.server, switches)
-            .request(Request::from_parts(head, body));
+        let sent = client.request(Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
             Ok(Err(error)) => Err(Unanswered::Broken(error)),

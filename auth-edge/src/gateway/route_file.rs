@@ -232,7 +232,7 @@ impl Reading<'_> {
                 );
                 None
             }
-            Ok(path) if is_reserved(&format!("/{}", path.segments().join("/"))) => {
+            Ok(path) if is_reserved(path.segments()) => {
                 self.wrong(span, format!("path {text:?} belongs to the edge itself"));
                 None
             }
@@ -284,7 +284,7 @@ impl Reading<'_> {
                 "upstream has to be \"dir:PATH\", \"http(s)://host:port\" or \"h2c://host:port\" without anything behind",
             );
         }
-        plain.map(|url| Upstream::Http(Server { url, prior_knowledge }))
+        plain.map(|url| Upstream::Http(Server::new(url, prior_knowledge)))
     }
 
     fn string(&mut self, value: &Value<'_>) -> Option<String> {

@@ -94,6 +94,16 @@ fn a_guard_is_not_passed_by_another_letter_case_or_a_closing_dot() {
 }
 
 #[test]
+fn letters_have_another_case_in_every_script() {
+    let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"http://a\"\n\
+         [[route]]\npath = \"/%C3%A9cole/*\"\nguard = \"api\"\nupstream = \"http://a\"\n";
+    let table = parse(table).expect("a right table");
+    assert_eq!(name(&table, "/%C3%A9cole/a"), "/%C3%A9cole/*");
+    assert_eq!(name(&table, "/%C3%89COLE/a"), "ambiguous");
+    assert_eq!(name(&table, "/ecole/a"), "/*");
+}
+
+#[test]
 fn without_a_route_nothing_answers() {
     let table =
         parse("[[route]]\npath = \"/a\"\nguard = \"none\"\nupstream = \"http://a\"").expect("a right table");

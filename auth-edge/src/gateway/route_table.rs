@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::http::{HeaderValue, Uri};
 use url::Url;
 
 use super::path::RequestPath;
@@ -40,9 +41,38 @@ pub struct Server {
     pub url: Url,
     /// Whether it speaks HTTP/2 without TLS, as the scheme `h2c` says; over TLS both sides agree on a version.
     pub prior_knowledge: bool,
+    /// The same as requests name it.
+    address: Option<Uri>,
+    host: Option<HeaderValue>,
 }
 
 impl Server {
+    /// The server at this URL.
+    #[must_use]
+    pub fn new(url: Url, prior_knowledge: bool) -> Self {
+        let address: Option<Uri> = url.as_str().parse().ok();
+        let authority = address.as_ref().and_then(Uri::authority);
+        let host = authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+        Self {
+            host,
+            address,
+            url,
+            prior_knowledge,
+        }
+    }
+
+    /// Its root, as requests name it; none if it is no address of HTTP.
+    #[must_use]
+    pub fn address(&self) -> Option<Uri> {
+        self.address.clone()
+    }
+
+    /// Host and port as `Host` names them (RFC 9112, section 3.2); the port is left out where it is the scheme's own.
+    #[must_use]
+    pub fn host(&self) -> Option<HeaderValue> {
+        self.host.clone()
+    }
+
     /// Scheme, host and port, as assertions name the server they are for.
     #[must_use]
     pub fn origin(&self) -> String {
@@ -181,7 +211,7 @@ impl RouteTable {
                 .find(|route| route.matches(path.segments(), same))
         };
         let exact = by(|rule, asked| rule == asked);
-        let loose = by(|rule, asked| folded(rule) == folded(asked));
+        let loose = by(|rule, asked| rule == asked || are_alike(rule, asked));
         match (exact, loose) {
             (Some(exact), Some(loose)) if Arc::ptr_eq(exact, loose) => Match::Route(Arc::clone(exact)),
             (Some(exact), Some(loose)) if asks_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
@@ -192,9 +222,18 @@ impl RouteTable {
     }
 }
 
-/// A segment as an upstream sees it that does not care for case, or drops closing dots and spaces as Windows does.
-fn folded(segment: &str) -> String {
-    segment.trim_end_matches(['.', ' ']).to_lowercase()
+/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows does.
+fn are_alike(rule: &str, asked: &str) -> bool {
+    let (rule, asked) = (trimmed(rule), trimmed(asked));
+    if rule.is_ascii() && asked.is_ascii() {
+        rule.eq_ignore_ascii_case(asked)
+    } else {
+        rule.to_lowercase() == asked.to_lowercase()
+    }
+}
+
+fn trimmed(segment: &str) -> &str {
+    segment.trim_end_matches(['.', ' '])
 }
 
 fn asks_no_more(loose: &Route, exact: &Route) -> bool {

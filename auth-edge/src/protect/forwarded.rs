@@ -4,7 +4,7 @@
 //! `-Uri` and `X-Original-URL` are read. Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in
 //! front do not send unless asked; and any influence on the edge's own address, which is configured.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
@@ -13,6 +13,9 @@ const MAX_CHAIN: usize = 32;
 
 /// The longest original URL believed, in bytes: what a returnTo may hold at most, with room for its encoding.
 const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
+
+/// Where a request has come from, hop by hop, the last one last.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The networks whose `X-Forwarded-*` headers are believed.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +49,7 @@ impl TrustedProxies {
     pub fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         let chain: Vec<&str> = headers
-            .get_all("x-forwarded-for")
+            .get_all(X_FORWARDED_FOR)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
@@ -95,6 +98,24 @@ fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     }
 }
 
+/// An address as text. It is written for every request that goes on, and formatting costs more than all else about a header.
+#[must_use]
+pub fn written(address: IpAddr) -> String {
+    let IpAddr::V4(address) = address else {
+        return address.to_string();
+    };
+    let mut text = String::with_capacity(15);
+    for (at, octet) in address.octets().into_iter().enumerate() {
+        if at > 0 {
+            text.push('.');
+        }
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let first = digits.iter().position(|digit| *digit > 0).unwrap_or(2);
+        text.extend(digits[first..].iter().map(|digit| char::from(b'0' + digit)));
+    }
+    text
+}
+
 /// One hop: an address, an address with a port, or a bracketed one.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let address = text
@@ -111,7 +132,7 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::TrustedProxies;
+    use super::{TrustedProxies, written};
     use http::{HeaderMap, HeaderName, HeaderValue};
     use std::net::IpAddr;
 
@@ -137,6 +158,15 @@ mod tests {
 
     fn ip(text: &str) -> IpAddr {
         text.parse().expect("an address")
+    }
+
+    #[test]
+    fn addresses_are_written_as_everybody_writes_them() {
+        for octet in 0..=255 {
+            let address = IpAddr::from([octet, 0, 10, 255 - octet]);
+            assert_eq!(written(address), address.to_string());
+        }
+        assert_eq!(written(ip("2001:db8::1")), "2001:db8::1");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use axum::body::Bytes;
+use axum::http::HeaderValue;
 use chassis::secret::Secret;
 use serde_json::{Map, Value};
 use session_proto::v1::{GetAccessTokenResponse, Session};
@@ -20,7 +21,19 @@ pub struct Known {
     session: Session,
     user: OnceLock<Map<String, Value>>,
     user_json: OnceLock<Bytes>,
+    identity: OnceLock<Identity>,
     tokens: RwLock<Vec<Arc<Token>>>,
+}
+
+/// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than bent.
+#[derive(Debug)]
+pub struct Identity {
+    /// The subject at its issuer.
+    pub subject: Option<HeaderValue>,
+    /// The issuer.
+    pub issuer: Option<HeaderValue>,
+    /// The session's public handle.
+    pub handle: Option<HeaderValue>,
 }
 
 /// An access token that was handed out.
@@ -33,6 +46,8 @@ pub struct Token {
     pub value: Secret<String>,
     /// How it is presented: `Bearer`, usually.
     pub token_type: String,
+    /// The token as an upstream gets it; none if it is nothing a header can hold.
+    pub authorization: Option<HeaderValue>,
     /// The scope granted, separated by spaces.
     pub scope: String,
     /// When it expires, in milliseconds since the Unix epoch.
@@ -44,12 +59,23 @@ impl Token {
         Arc::new(Self {
             scopes,
             asked,
+            authorization: authorization(&granted.token_type, &granted.access_token),
             value: Secret::new(granted.access_token),
             token_type: granted.token_type,
             scope: granted.scope,
             expires_at_ms: granted.expires_at.as_ref().map_or(0, timestamp::to_ms),
         })
     }
+}
+
+/// An access token as its type says that it is presented: bound to a key (RFC 9449) or not (RFC 6750).
+#[must_use]
+pub fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
+    let bound = token_type.eq_ignore_ascii_case("DPoP");
+    let scheme = if bound { "DPoP" } else { "Bearer" };
+    let mut value = HeaderValue::try_from(format!("{scheme} {token}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 impl Known {
@@ -60,6 +86,7 @@ impl Known {
             session,
             user: OnceLock::new(),
             user_json: OnceLock::new(),
+            identity: OnceLock::new(),
             tokens: RwLock::default(),
         })
     }
@@ -79,6 +106,16 @@ impl Known {
             user.map_or_else(|| b"{}".to_vec(), claims::to_json).into()
         });
         json.clone()
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> &Identity {
+        let value = |text: &str| HeaderValue::try_from(text).ok();
+        self.identity.get_or_init(|| Identity {
+            subject: value(&self.session.subject),
+            issuer: value(&self.session.issuer),
+            handle: value(&self.session.handle),
+        })
     }
 
     pub(super) fn token(&self, scopes: &[String]) -> Option<Arc<Token>> {

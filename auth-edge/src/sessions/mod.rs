@@ -22,7 +22,7 @@ use session_proto::v1::{
 use session_proto::{claims, timestamp};
 
 pub use cache::SessionCache;
-pub use known::{Known, Token};
+pub use known::{Known, Token, authorization};
 pub use listening::SILENCE_MAX;
 
 use crate::cookies::{SessionCookies, SessionId};

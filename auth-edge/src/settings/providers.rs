@@ -10,7 +10,7 @@ use url::Url;
 use super::addresses::is_localhost;
 use super::read::is_plain_path;
 use crate::providers::PathPattern;
-use crate::routes::{BASE_PATH, is_fixed, is_reserved};
+use crate::routes::{BASE_PATH, is_fixed, is_reserved, segments};
 
 /// Judges the providers by what else is configured.
 pub(super) fn judge(
@@ -73,7 +73,7 @@ pub(super) fn judge(
     let mut seen = BTreeSet::from([login_path.to_owned()]);
     // What else lies below the base path has an address of its own; a callback there is told apart by its first segment.
     let is_taken = |path: &str| {
-        is_fixed(path) || is_reserved(path) && !path.starts_with(&format!("{BASE_PATH}/callback"))
+        is_fixed(path) || is_reserved(&segments(path)) && !path.starts_with(&format!("{BASE_PATH}/callback"))
     };
     for provider in &providers.all {
         let path = match &provider.callback_path {

@@ -32,7 +32,7 @@ impl Injector for Written {
 }
 
 /// The header that names the trace and the caller's span.
-const TRACEPARENT: &str = "traceparent";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Whether the fields have their exact lengths and alphabet, which the propagator does not look at
 /// (W3C Trace Context, section 3.2.2). Later versions may append fields.
@@ -66,7 +66,7 @@ pub fn extract(headers: &HeaderMap) -> Context {
 
 /// Makes a span continue the trace a peer sent, if it sent one.
 pub fn continue_from(span: &tracing::Span, headers: &HeaderMap) {
-    if headers.contains_key(TRACEPARENT) {
+    if headers.contains_key(&TRACEPARENT) {
         // A context that cannot be taken over only means a trace of its own.
         let _ = span.set_parent(extract(headers));
     }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::{HeaderMap, header};
 use chassis::runtime::PerScheduler;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as PooledClient;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Builder, Client as PooledClient};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -80,9 +81,9 @@ impl Clients {
             .wrap_connector(connector.clone());
         let http2 = https(tls).enable_http2().wrap_connector(connector);
         Ok(Self(Arc::new(PerScheduler::new(move || OfScheduler {
-            http1: client(false, http1.clone()),
-            negotiated: client(false, any.clone()),
-            http2: client(true, http2.clone()),
+            http1: client().set_host(false).build(http1.clone()),
+            negotiated: client().build(any.clone()),
+            http2: client().http2_only(true).build(http2.clone()),
         }))))
     }
 
@@ -93,27 +94,31 @@ impl Clients {
 }
 
 impl OfScheduler {
-    /// The client for a server.
-    pub(super) fn speaking_to(&self, server: &Server, switches: bool) -> &Client {
+    /// The client for a server. HTTP/1.1 names the host among the headers, which a client that only speaks that leaves to us.
+    pub(super) fn speaking_to(&self, server: &Server, switches: bool, headers: &mut HeaderMap) -> &Client {
         match server.url.scheme() {
-            _ if switches => &self.http1,
-            _ if server.prior_knowledge => &self.http2,
-            "https" => &self.negotiated,
-            _ => &self.http1,
+            "https" if !switches => &self.negotiated,
+            _ if server.prior_knowledge && !switches => &self.http2,
+            _ => {
+                if let Some(host) = server.host() {
+                    headers.entry(header::HOST).or_insert(host);
+                }
+                &self.http1
+            }
         }
     }
 }
 
-fn client(http2_only: bool, connector: HttpsConnector<HttpConnector>) -> Client {
-    PooledClient::builder(TokioExecutor::new())
+fn client() -> Builder {
+    let mut builder = PooledClient::builder(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(IDLE_MAX)
-        .http2_only(http2_only)
         .http2_keep_alive_interval(PING_INTERVAL)
-        .http2_keep_alive_timeout(PING_TIMEOUT)
-        .build(connector)
+        .http2_keep_alive_timeout(PING_TIMEOUT);
+    builder
 }
 
 fn tls(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {

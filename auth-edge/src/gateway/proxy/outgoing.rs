@@ -5,59 +5,102 @@
 
 use std::net::IpAddr;
 
+use axum::body::Bytes;
 use axum::http::request::Parts;
-use axum::http::uri::{Authority, PathAndQuery, Scheme};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
-use url::Url;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
 
 use super::super::assertion::{self, Assertions};
 use super::super::guard::Granted;
 use super::super::headers;
 use super::super::path::RequestPath;
+use super::super::route_table::Server;
 use super::upgrade::{self, Asked};
 use super::{Way, is_ours, proof};
 use crate::errors::Failure;
+use crate::protect::forwarded::{X_FORWARDED_FOR, written};
 
-/// Makes a client's head the upstream's: nothing of this hop or of somebody's invention is left, what we know is told.
-pub(super) fn dress(head: &mut Parts, way: &Way<'_>, uri: Uri, peer: IpAddr, asked: Option<Asked>) {
-    let edge = way.edge;
-    let client_address = edge.trusted_proxies.client_address(peer, &head.headers);
-    let host = own_host(edge.sites.of(&head.headers).base_url());
-    let may_speak_http2 = way.server.prior_knowledge || way.server.url.scheme() == "https";
-    let wants_trailers = may_speak_http2 && headers::is_grpc(&head.headers);
-    headers::strip_request(&mut head.headers, |name| is_ours(edge, name));
-    headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
-    if way.route.asks.access_token {
-        // Whatever a client sent under this name is not the token this upstream trusts.
-        head.headers.remove(header::AUTHORIZATION);
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// What a client asks of an upstream: made the upstream's anew for each sending.
+pub(super) struct Asking<'a> {
+    way: &'a Way<'a>,
+    head: &'a Parts,
+    uri: Uri,
+    peer: IpAddr,
+    asked: Option<Asked>,
+}
+
+impl<'a> Asking<'a> {
+    /// The client's head, for this address of the upstream's.
+    pub(super) fn new(
+        way: &'a Way<'a>,
+        head: &'a Parts,
+        uri: Uri,
+        peer: IpAddr,
+        asked: Option<Asked>,
+    ) -> Self {
+        Self {
+            way,
+            head,
+            uri,
+            peer,
+            asked,
+        }
     }
-    if let Some(granted) = &way.passed.access_token {
-        attach(&mut head.headers, granted);
+
+    /// How it goes on.
+    pub(super) fn way(&self) -> &Way<'a> {
+        self.way
     }
-    let scheme = if edge.settings.https() { "https" } else { "http" };
-    tell(
-        &mut head.headers,
-        "x-forwarded-for",
-        HeaderValue::try_from(client_address.to_string()).ok(),
-    );
-    tell(
-        &mut head.headers,
-        "x-forwarded-proto",
-        Some(HeaderValue::from_static(scheme)),
-    );
-    tell(&mut head.headers, "x-forwarded-host", host);
-    if wants_trailers {
-        // gRPC needs it to be said, hop by hop.
-        head.headers
-            .insert(header::TE, HeaderValue::from_static("trailers"));
+
+    /// Where it goes.
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
     }
-    if let Some(asked) = asked {
-        upgrade::ask(asked, &mut head.method, &mut head.headers);
+
+    /// The head as the upstream gets it: nothing of this hop or of somebody's invention is left, what we know is told.
+    pub(super) fn dressed(&self, access_token: Option<&Granted>) -> Parts {
+        let (way, edge, client) = (self.way, self.way.edge, &self.head.headers);
+        let (mut head, ()) = Request::new(()).into_parts();
+        head.method = self.head.method.clone();
+        head.headers = headers::for_upstream(client, |name| is_ours(edge, name));
+        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
+        if way.route.asks.access_token {
+            // Whatever a client sent under this name is not the token this upstream trusts.
+            head.headers.remove(header::AUTHORIZATION);
+        }
+        if let Some(granted) = access_token {
+            attach(&mut head.headers, granted);
+        }
+        let address = edge.trusted_proxies.client_address(self.peer, client);
+        let scheme = if edge.settings.https() { "https" } else { "http" };
+        tell(
+            &mut head.headers,
+            X_FORWARDED_FOR,
+            HeaderValue::try_from(written(address)).ok(),
+        );
+        tell(
+            &mut head.headers,
+            X_FORWARDED_PROTO,
+            Some(HeaderValue::from_static(scheme)),
+        );
+        let host = edge.sites.of(client).authority().cloned();
+        tell(&mut head.headers, X_FORWARDED_HOST, host);
+        let may_speak_http2 = way.server.prior_knowledge || way.server.url.scheme() == "https";
+        if may_speak_http2 && headers::is_grpc(client) {
+            // gRPC needs it to be said, hop by hop.
+            head.headers
+                .insert(header::TE, HeaderValue::from_static("trailers"));
+        }
+        if let Some(asked) = self.asked {
+            upgrade::ask(asked, &mut head.method, &mut head.headers);
+        }
+        head.headers.remove(header::HOST);
+        head.uri = self.uri.clone();
+        head
     }
-    head.headers.remove(header::HOST);
-    head.uri = uri;
-    head.version = Version::HTTP_11;
-    head.extensions.clear();
 }
 
 /// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule asks for it. Without
@@ -89,56 +132,41 @@ pub(super) fn sign(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
 }
 
 /// Puts the access token into a request.
-pub(super) fn attach(headers: &mut HeaderMap, granted: &Granted) {
-    let scheme = if granted.bound { "DPoP" } else { "Bearer" };
-    if let Ok(mut value) = HeaderValue::try_from(format!("{scheme} {}", granted.token)) {
-        value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
+fn attach(headers: &mut HeaderMap, granted: &Granted) {
+    if let Some(value) = &granted.authorization {
+        headers.insert(header::AUTHORIZATION, value.clone());
     }
 }
 
 /// Where a request goes: the path, as it was read and without its first `strip` segments, at the server; nothing if that is no address.
-pub(super) fn target(server: &Url, path: &RequestPath, strip: usize, query: Option<&str>) -> Option<Uri> {
-    let scheme: Scheme = server.scheme().parse().ok()?;
-    let host = server.host_str()?;
-    let authority = match server.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    };
-    let authority: Authority = authority.parse().ok()?;
+pub(super) fn target(server: &Server, path: &RequestPath, strip: usize, query: Option<&str>) -> Option<Uri> {
     let mut target = path.to_encoded(strip);
     if let Some(query) = query {
         target.push('?');
         target.push_str(query);
     }
-    let target: PathAndQuery = target.parse().ok()?;
-    Uri::builder()
-        .scheme(scheme)
-        .authority(authority)
-        .path_and_query(target)
-        .build()
-        .ok()
+    let target = PathAndQuery::from_maybe_shared(Bytes::from(target)).ok()?;
+    let mut parts = server.address()?.into_parts();
+    parts.path_and_query = Some(target);
+    Uri::from_parts(parts).ok()
 }
 
-/// Host and port of the base URL: what a client says in `Host` is its own invention.
-fn own_host(base: &Url) -> Option<HeaderValue> {
-    HeaderValue::try_from(base.origin().ascii_serialization().split_once("://")?.1).ok()
-}
-
-fn tell(headers: &mut HeaderMap, name: &'static str, value: Option<HeaderValue>) {
+fn tell(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
     if let Some(value) = value {
-        headers.insert(HeaderName::from_static(name), value);
+        headers.insert(name, value);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use url::Url;
+
     use super::*;
 
     // conformance: B-038
     #[test]
     fn the_target_is_the_normalised_path_at_the_configured_server() {
-        let server = Url::parse("http://orders:8080").unwrap();
+        let server = Server::new(Url::parse("http://orders:8080").unwrap(), false);
         let path = RequestPath::parse("/api/./orders/a%20b").unwrap();
         let uri = target(&server, &path, 0, Some("q=http://evil.example/")).unwrap();
         assert_eq!(

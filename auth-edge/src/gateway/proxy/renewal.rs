@@ -59,7 +59,7 @@ impl Renewals {
         // Somebody may have refreshed it since.
         if let Some(other) = ask(edge, current, scopes, false)
             .await
-            .filter(|granted| granted.token != refused.token)
+            .filter(|granted| granted.authorization != refused.authorization)
         {
             return Some(other);
         }
@@ -73,7 +73,7 @@ impl Renewals {
         };
         ask(edge, current, scopes, true)
             .await
-            .filter(|granted| granted.token != refused.token)
+            .filter(|granted| granted.authorization != refused.authorization)
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn only_an_answer_about_the_token_asks_for_another() {
         let granted = Granted {
-            token: "t".to_owned(),
+            authorization: Some(HeaderValue::from_static("Bearer t")),
             bound: false,
             expires_at_ms: 1_000,
         };
