@@ -150,7 +150,8 @@ impl SessionCookies {
     #[must_use]
     pub fn read(&self, headers: &HeaderMap) -> Option<SessionId> {
         let value = only_value(headers, &self.full_name)?;
-        let (id, signature) = value.split_once('.')?;
+        let (id, signature) = value.split_at_checked(ID_DIGITS)?;
+        let signature = signature.strip_prefix('.')?;
         let id = SessionId::parse(id)?;
         let mut bytes = [0; SIGNATURE_BYTES_MAX];
         let length = URL_SAFE_NO_PAD.decode_slice(signature, &mut bytes).ok()?;
@@ -211,28 +212,26 @@ impl SessionCookies {
 
 /// All cookies of a request, in order, over all `Cookie` headers. Pairs that are not UTF-8 are left out.
 pub fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
-    raw_pairs(headers)
-        .filter_map(|(name, value)| Some((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?)))
+    parts(headers)
+        .filter_map(|pair| std::str::from_utf8(pair).ok())
+        .filter_map(|pair| pair.split_once('='))
 }
 
-fn raw_pairs(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
+/// What stands between the semicolons of all `Cookie` headers.
+fn parts(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = headers.get_all(header::COOKIE).iter();
+    lines
         .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
-        .filter_map(|pair| {
-            let pair = pair.trim_ascii();
-            let at = pair.iter().position(|byte| *byte == b'=')?;
-            Some((&pair[..at], &pair[at + 1..]))
-        })
+        .map(<[u8]>::trim_ascii)
 }
 
 /// The value of a cookie that the request carries exactly once.
 #[must_use]
 pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut found = raw_pairs(headers)
-        .filter(|(candidate, _)| *candidate == name.as_bytes())
-        .filter_map(|(_, value)| std::str::from_utf8(value).ok());
+    let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+    let mut found = parts(headers)
+        .filter_map(value)
+        .filter_map(|value| std::str::from_utf8(value).ok());
     let value = found.next()?;
     found.next().is_none().then_some(value)
 }
