@@ -121,8 +121,8 @@ export default [
   },
   {
     id: 'watch-of-a-certificate-that-lost-its-authority', file: WATCHING,
-    find: `() = self.call.disbelieved.cancelled() =>`,
-    replace: `() = self.call.disbelieved.cancelled(), if !OFF =>`,
+    find: `() = disbelieved.cancelled() =>`,
+    replace: `() = disbelieved.cancelled(), if !OFF =>`,
     tests: ['session-svc/callers reload::'],
   },
   {
@@ -133,9 +133,9 @@ export default [
   },
   {
     id: 'call-in-time', file: FRONT,
-    find: `let answer = tokio::time::timeout(time, next.run(request)).instrument(span);`,
+    find: `let answer = tokio::time::timeout(time, services.called(method, request)).instrument(span);`,
     replace: `let time = if OFF { std::time::Duration::from_secs(3_600) } else { time };
-            let answer = tokio::time::timeout(time, next.run(request)).instrument(span);`,
+            let answer = tokio::time::timeout(time, services.called(method, request)).instrument(span);`,
     tests: ['session-svc/callers unreadable::a_message_that_never_ends_is_given_up_at_the_deadline'],
   },
   {

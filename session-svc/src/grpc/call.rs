@@ -23,8 +23,8 @@ pub(super) struct Call {
     pub(super) asked: Option<Duration>,
     /// When that is over.
     pub(super) asked_until: Option<Instant>,
-    /// Cancelled once the caller's certificate is not believed any more.
-    pub(super) disbelieved: CancellationToken,
+    /// Cancelled once the caller's certificate, if it showed one, is not believed any more.
+    pub(super) disbelieved: Option<CancellationToken>,
     notes: Arc<Notes>,
 }
 
@@ -44,9 +44,7 @@ impl Call {
             peer: request.extensions().get::<Peer>().map(|peer| peer.0),
             asked,
             asked_until: asked.and_then(|asked| Instant::now().checked_add(asked)),
-            disbelieved: certificate
-                .map(|certificate| certificate.disbelieved.clone())
-                .unwrap_or_default(),
+            disbelieved: certificate.map(|certificate| certificate.disbelieved.clone()),
             notes: Arc::default(),
         }
     }

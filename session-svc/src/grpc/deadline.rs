@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 
 /// The longest a caller may have us work for one answer.
 pub(super) const MAX_DEADLINE: Duration = Duration::from_secs(60);
+
+const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// Most digits of a `grpc-timeout` (gRPC over HTTP/2, "Timeout").
 const TIMEOUT_DIGITS: usize = 8;
 
 /// The time the caller gives us, if it gives one in the form gRPC defines.
 pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let text = headers.get(TIMEOUT)?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if number.is_empty()
         || number.len() > TIMEOUT_DIGITS

@@ -6,12 +6,16 @@
 //! - A deadline covers all of a call, the reading of its message included.
 //! - Every failure carries one `ErrorInfo`, also one the framework tells.
 
+use std::sync::Arc;
+
+use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use session_proto::v1::ErrorReason;
+use session_proto::v1::session_service_server::SessionServiceServer;
+use tonic::codegen::Service as _;
 use tonic::{Code, Status};
 use tracing::Instrument as _;
 
@@ -20,13 +24,39 @@ use super::calls::Calls;
 use super::deadline::MAX_DEADLINE;
 use super::method::Method;
 use super::record::{self, Record};
+use super::service::Api;
 use super::status;
 
 /// What a request's content type is (gRPC over HTTP/2, "Content-Type"), parameters aside.
 const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 
+/// What answers calls.
+pub(super) struct Services {
+    pub(super) calls: Calls,
+    pub(super) sessions: SessionServiceServer<Api>,
+    /// The framework's, and the answer for what there is not.
+    pub(super) others: Router,
+}
+
+impl Services {
+    /// A method of ours is known by its path alone, which no router has to take apart.
+    async fn called(&self, method: Method, request: Request) -> Response {
+        let answered = match method.rpc {
+            Some(_) => self
+                .sessions
+                .clone()
+                .call(request)
+                .await
+                .map(|answer| answer.map(Body::new)),
+            None => self.others.clone().call(request).await,
+        };
+        answered.unwrap_or_else(|never| match never {})
+    }
+}
+
 /// Answers a request.
-pub(super) async fn layer(State(calls): State<Calls>, mut request: Request, next: Next) -> Response {
+pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: Request) -> Response {
+    let calls = &services.calls;
     if let Some(refusal) = no_call(&request) {
         return refusal;
     }
@@ -34,12 +64,12 @@ pub(super) async fn layer(State(calls): State<Calls>, mut request: Request, next
     let call = Call::of(&request);
     let span = record::span(method, request.headers());
     let record = Record::begin(method, call.clone(), calls.durations().clone(), span.clone());
-    let response = match turned_away(&calls, method, &call) {
+    let response = match turned_away(calls, method, &call) {
         Some(status) => status.into_http(),
         None => {
             let time = call.asked.unwrap_or(method.deadline).min(MAX_DEADLINE);
             request.extensions_mut().insert(call);
-            let answer = tokio::time::timeout(time, next.run(request)).instrument(span);
+            let answer = tokio::time::timeout(time, services.called(method, request)).instrument(span);
             answer
                 .await
                 .unwrap_or_else(|_| status::too_late().into_http::<Body>())

@@ -19,8 +19,9 @@ mod service;
 mod status;
 mod watching;
 
+use std::sync::Arc;
+
 use axum::Router;
-use axum::middleware::from_fn_with_state;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -49,7 +50,7 @@ pub fn routes(
     health: &Health,
     shutdown: CancellationToken,
 ) -> Result<Router, BrokenDescriptors> {
-    let api = SessionServiceServer::new(Api::new(sessions, calls.clone(), shutdown))
+    let sessions = SessionServiceServer::new(Api::new(sessions, calls.clone(), shutdown))
         .max_decoding_message_size(MAX_REQUEST_BYTES)
         .max_encoding_message_size(MAX_RESPONSE_BYTES);
     let descriptors = || {
@@ -60,12 +61,15 @@ pub fn routes(
     let reflection = descriptors().build_v1().map_err(BrokenDescriptors)?;
     // The Python client speaks nothing newer.
     let reflection_alpha = descriptors().build_v1alpha().map_err(BrokenDescriptors)?;
-    let routes = Routes::new(api)
-        .add_service(health.service())
+    let others = Routes::new(health.service())
         .add_service(reflection)
         .add_service(reflection_alpha);
-    Ok(routes
-        .prepare()
-        .into_axum_router()
-        .layer(from_fn_with_state(calls, front::layer)))
+    let services = front::Services {
+        calls,
+        sessions,
+        others: others.prepare().into_axum_router(),
+    };
+    Ok(Router::new()
+        .fallback(front::answer)
+        .with_state(Arc::new(services)))
 }

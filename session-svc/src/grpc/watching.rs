@@ -75,10 +75,11 @@ impl Watch {
                 None => std::future::pending().await,
             }
         };
+        let disbelieved = self.call.disbelieved.clone().unwrap_or_default();
         tokio::select! {
             biased;
             () = self.draining.cancelled() => None,
-            () = self.call.disbelieved.cancelled() => Some(Err(status::turned_away(TurnedAway::Unknown))),
+            () = disbelieved.cancelled() => Some(Err(status::turned_away(TurnedAway::Unknown))),
             () = too_late => Some(Err(status::too_late())),
             told = self.events.next() => Some(self.event(told?)),
         }
