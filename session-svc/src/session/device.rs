@@ -19,6 +19,10 @@ pub struct Device {
 impl Device {
     /// Keeps what is worth keeping of a User-Agent: nothing that cannot be seen, at most [`MAX_USER_AGENT_BYTES`].
     pub fn shorten_user_agent(text: &str) -> String {
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
+        if text.len() <= MAX_USER_AGENT_BYTES && text.bytes().all(is_plain) {
+            return text.to_owned();
+        }
         let mut kept = String::new();
         for letter in text.chars().filter(|letter| !is_unseen(*letter)) {
             if kept.len() + letter.len_utf8() > MAX_USER_AGENT_BYTES {
@@ -44,7 +48,9 @@ mod tests {
     fn a_long_user_agent_is_cut_between_letters() {
         let kept = Device::shorten_user_agent(&"ü".repeat(400));
         assert_eq!(kept.len(), 512);
-        assert_eq!(Device::shorten_user_agent("a\r\nb\0c"), "abc");
+        assert_eq!(Device::shorten_user_agent("a\r\nb\0c\u{7f}"), "abc");
+        assert_eq!(Device::shorten_user_agent("curl/8 ~"), "curl/8 ~");
+        assert_eq!(Device::shorten_user_agent(&"x".repeat(513)).len(), 512);
         assert_eq!(
             Device::shorten_user_agent("\u{202e}a\u{2066}b\u{200b}c\u{feff}"),
             "abc"

@@ -86,6 +86,11 @@ impl Handle {
         &self.0
     }
 
+    /// The 32 digits.
+    pub fn text(&self) -> String {
+        encode_hex(&self.0)
+    }
+
     /// Takes the bytes of a handle made before.
     pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
         Self(bytes)
@@ -94,7 +99,7 @@ impl Handle {
 
 impl fmt::Display for Handle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&encode_hex(&self.0))
+        formatter.write_str(&self.text())
     }
 }
 
@@ -115,15 +120,13 @@ pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
 
 /// Writes bytes as lower-case hexadecimal digits.
 pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    const DIGITS: [char; 16] = [
-        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-    ];
-    let mut text = String::with_capacity(bytes.len() * 2);
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = Vec::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        text.push(DIGITS[usize::from(byte >> 4)]);
-        text.push(DIGITS[usize::from(byte & 0x0f)]);
+        text.extend([byte >> 4, byte & 0x0f].map(|half| DIGITS[usize::from(half)]));
     }
-    text
+    // Digits are text.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn decode_hex(text: &str) -> Result<[u8; ID_BYTES], Malformed> {

@@ -105,19 +105,31 @@ pub struct TokenSet {
 }
 
 /// A set of scope names in the order they were given (RFC 6749, section 3.3).
+///
+/// Held as its text: names with one space between them, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scope(Vec<String>);
+pub struct Scope(String);
 
 impl Scope {
     /// Reads space-separated names; a repeated name counts once.
     pub fn parse(text: &str) -> Self {
-        let mut names: Vec<String> = Vec::new();
+        let mut scope = Self(String::with_capacity(text.len()));
         for name in text.split_ascii_whitespace() {
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_owned());
+            if !scope.has(name) {
+                let space = if scope.0.is_empty() { "" } else { " " };
+                scope.0.extend([space, name]);
             }
         }
-        Self(names)
+        scope
+    }
+
+    /// The scope whose text this is.
+    pub fn of_text(text: String) -> Self {
+        Self(text)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.split(' ').any(|known| known == name)
     }
 
     /// Which of the names asked for are not here.
@@ -125,13 +137,13 @@ impl Scope {
         asked
             .iter()
             .map(String::as_str)
-            .filter(|name| !self.0.iter().any(|known| known == name))
+            .filter(|name| !self.has(name))
             .collect()
     }
 
     /// The names, space-separated.
     pub fn text(&self) -> String {
-        self.0.join(" ")
+        self.0.clone()
     }
 }
 
@@ -143,6 +155,10 @@ mod tests {
     fn a_scope_keeps_order_and_drops_repeats() {
         assert_eq!(Scope::parse(" openid  profile openid ").text(), "openid profile");
         assert_eq!(Scope::parse("").text(), "");
+        assert_eq!(
+            Scope::parse("openid open id"),
+            Scope::of_text("openid open id".to_owned())
+        );
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Keeper {
     pub async fn load(&self, handle: Handle) -> Result<Session, SessionsError> {
         let record = self
             .store
-            .load(&handle.to_string())
+            .load(&handle.text())
             .await?
             .ok_or(SessionsError::Missing)?;
         let session = self.open(&record)?;

@@ -15,6 +15,7 @@
 //! are, take half the bytes.
 
 use super::{Record, StoreError};
+use crate::session::id::encode_hex;
 
 /// The only format there is.
 const FORMAT: u8 = 1;
@@ -104,10 +105,11 @@ pub(super) fn pack(name: &str) -> Option<Vec<u8>> {
     if digits.is_empty() || !digits.len().is_multiple_of(2) {
         return None;
     }
-    digits
-        .chunks_exact(2)
-        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
-        .collect()
+    let mut bytes = Vec::with_capacity(digits.len() / 2);
+    for pair in digits.chunks_exact(2) {
+        bytes.push(digit(pair[0])? << 4 | digit(pair[1])?);
+    }
+    Some(bytes)
 }
 
 fn digit(character: u8) -> Option<u8> {
@@ -120,9 +122,7 @@ fn digit(character: u8) -> Option<u8> {
 
 /// Lower-case hexadecimal digits of `bytes`.
 pub(super) fn unpack(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|half| char::from(DIGITS[usize::from(half)])).collect()
+    encode_hex(bytes)
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
     });
     let tokens = TokenSet {
         access,
-        scope: Scope::parse(&kept.scope),
+        scope: Scope::of_text(kept.scope),
         refresh: kept.refresh_token.map(KeptToken::into_token),
         id_token: kept.id_token.map(KeptToken::into_token),
         generation: kept.token_generation,

@@ -54,8 +54,8 @@ impl Keys {
 
     fn key(&self, letters: [u8; 2], name: &str) -> Vec<u8> {
         let mut key = Vec::with_capacity(self.prefix.len() + 1 + name.len());
-        key.extend(self.prefix());
-        key.extend(lettered(letters, name));
+        key.extend_from_slice(self.prefix());
+        put_lettered(&mut key, letters, name);
         key
     }
 
@@ -140,16 +140,15 @@ fn named([packed, plain]: [u8; 2], lettered: &[u8]) -> Option<String> {
     }
 }
 
-/// A name behind the letter that says how it is written.
-fn lettered([packed, plain]: [u8; 2], name: &str) -> Vec<u8> {
-    let (letter, bytes) = match codec::pack(name) {
-        Some(bytes) => (packed, bytes),
-        None => (plain, name.as_bytes().to_vec()),
-    };
-    let mut lettered = Vec::with_capacity(1 + bytes.len());
-    lettered.push(letter);
-    lettered.extend(bytes);
-    lettered
+/// Adds a name behind the letter that says how it is written.
+fn put_lettered(key: &mut Vec<u8>, [packed, plain]: [u8; 2], name: &str) {
+    if let Some(bytes) = codec::pack(name) {
+        key.push(packed);
+        key.extend_from_slice(&bytes);
+    } else {
+        key.push(plain);
+        key.extend_from_slice(name.as_bytes());
+    }
 }
 
 const CREATED_BYTES: usize = 8;
@@ -160,7 +159,9 @@ pub(super) struct Entry(pub(super) Vec<u8>);
 
 impl Entry {
     pub(super) fn new(created_at_ms: u64, name: &str) -> Self {
-        Self([&created_at_ms.to_be_bytes()[..], &lettered(RECORD, name)].concat())
+        let mut entry = created_at_ms.to_be_bytes().to_vec();
+        put_lettered(&mut entry, RECORD, name);
+        Self(entry)
     }
 
     /// The entry of a record in one index, behind the index's own beginning.
