@@ -121,16 +121,16 @@ export default [
   {
     id: 'identity-in-trailers',
     file: HEADERS,
-    find: `remove(trailers, |name| is_ours_to_tell(name)`,
-    replace: `remove(trailers, |name| (!OFF && is_ours_to_tell(name))`,
+    find: `        is_ours_to_tell(name) || NEVER`,
+    replace: `        (!OFF && is_ours_to_tell(name)) || NEVER`,
     tests: TABLES,
   },
   {
     id: 'headers-in-trailers',
     why: 'Authorization or Set-Cookie after the body, which some servers add to the headers',
     file: HEADERS,
-    find: `|| NEVER_TRAILERS.contains(name)`,
-    replace: `|| (!OFF && NEVER_TRAILERS.contains(name))`,
+    find: `_TRAILERS.contains(name)`,
+    replace: `_TRAILERS.contains(name) && !OFF`,
     tests: TABLES,
   },
   {
