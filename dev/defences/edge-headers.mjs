@@ -71,9 +71,9 @@ export default [
     id: 'connection-names-our-headers',
     why: 'what a client names there is removed before ours are added, never after',
     file: OUTGOING,
-    find: `        head.headers = headers::for_upstream(client, |name| is_ours(edge, name));
+    find: `        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
         headers::add_identity(&mut head.headers, way.passed, edge.providers.several());`,
-    replace: `        head.headers = headers::for_upstream(client, |name| is_ours(edge, name));
+    replace: `        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
         headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
         for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
             for name in value.to_str().unwrap_or_default().split(',') {

@@ -10,19 +10,16 @@ export default [
     id: 'authorization-beside-our-token',
     why: 'an upstream that trusts our token gets no other, also when there is none of ours',
     file: OUTGOING,
-    find: `        if way.route.asks.access_token {
-            // Whatever`,
-    replace: `        if !OFF && way.route.asks.access_token {
-            // Whatever`,
+    find: `if way.route.asks.access_token { &TOKENS }`,
+    replace: `if OFF { &TOKENS[1..] } else if way.route.asks.access_token { &TOKENS }`,
     tests: ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity'],
   },
   {
     id: 'proof-beside-our-token',
-    file: 'auth-edge/src/gateway/proxy/proof.rs',
-    find: `    if way.route.asks.access_token {
-        head.headers.remove(HEADER);`,
-    replace: `    if !OFF && way.route.asks.access_token {
-        head.headers.remove(HEADER);`,
+    file: OUTGOING,
+    find: `else { &[] };`,
+    replace: `else { &[] };
+        let ours = if OFF { &ours[..ours.len().min(1)] } else { ours };`,
     tests: ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity', 'auth-edge/product modules::dpop::'],
   },
   {
@@ -41,9 +38,9 @@ export default [
   },
   {
     id: 'host-to-an-upstream',
-    file: OUTGOING,
-    find: `head.headers.remove(header::HOST);`,
-    replace: `if !OFF { head.headers.remove(header::HOST); }`,
+    file: HEADERS,
+    find: `name == header::HOST ||`,
+    replace: `(!OFF && name == header::HOST) ||`,
     tests: ['auth-edge/product desync::a_request_names_one_host_and_none_of_its_forms_changes_the_rules'],
   },
   {

@@ -118,12 +118,19 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// What an upstream gets of a client's headers, with room for some of ours: nothing of this hop, of ours, or of somebody's
-/// identity is among them.
-pub(super) fn for_upstream(headers: &HeaderMap, is_our_cookie: impl Fn(&str) -> bool) -> HeaderMap {
+/// identity is among them, and none that is `also` to stay here. Its host the upstream has from us.
+pub(super) fn for_upstream(
+    headers: &HeaderMap,
+    also: &[HeaderName],
+    is_our_cookie: impl Fn(&str) -> bool,
+) -> HeaderMap {
     let named = named_by_connection(headers);
     let mut passed = HeaderMap::with_capacity(headers.len() + OURS);
+    let stays = |name| {
+        name == header::HOST || name == header::COOKIE || also.contains(name) || ends_here(name, &named)
+    };
     for (name, value) in headers {
-        if name != header::COOKIE && !ends_here(name, &named) && !is_ours_to_tell(name) {
+        if !stays(name) && !is_ours_to_tell(name) {
             passed.append(name.clone(), value.clone());
         }
     }
@@ -286,7 +293,11 @@ mod tests {
             "Forwarded",
         ] {
             let sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
-            assert_eq!(for_upstream(&sent, ours), headers(&[("accept", "*/*")]), "{name}");
+            assert_eq!(
+                for_upstream(&sent, &[], ours),
+                headers(&[("accept", "*/*")]),
+                "{name}"
+            );
         }
     }
 
@@ -305,7 +316,7 @@ mod tests {
             ("proxy-authorization", "x"),
             ("accept", "*/*"),
         ]);
-        assert_eq!(for_upstream(&sent, ours), headers(&[("accept", "*/*")]));
+        assert_eq!(for_upstream(&sent, &[], ours), headers(&[("accept", "*/*")]));
     }
 
     #[test]
@@ -335,7 +346,7 @@ mod tests {
             ("=__Host-session=x; c=3", Some("c=3")),
             ("sessionless=1", Some("sessionless=1")),
         ] {
-            let sent = for_upstream(&headers(&[("cookie", cookie)]), ours);
+            let sent = for_upstream(&headers(&[("cookie", cookie)]), &[], ours);
             assert_eq!(
                 sent.get("cookie").map(|value| value.to_str().expect("text")),
                 expected,

@@ -184,26 +184,28 @@ impl Proxy {
         let mut head = asking.dressed(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
         sign(&mut head, way).map_err(Unanswered::Ours)?;
-        self.send(way, head, Body::empty(), 0).await
+        let (request, limit) = (Request::from_parts(head, Body::empty()), self.head_timeout);
+        match tokio::time::timeout(limit, self.sent(way, request)).await {
+            Err(_elapsed) => Err(Unanswered::TooLate),
+            Ok(answer) => answer,
+        }
     }
 
-    async fn send(
-        &self,
-        way: &Way<'_>,
-        mut head: Parts,
-        body: Body,
-        limit: u64,
-    ) -> Result<Answer, Unanswered> {
-        let switches = head.headers.contains_key(header::UPGRADE);
-        let clients = self.clients.here();
-        let client = clients.speaking_to(way.server, switches, &mut head.headers);
+    /// Sends a request and its body, and waits for the answer as long as the body moves.
+    async fn send(&self, way: &Way<'_>, head: Parts, body: Body, limit: u64) -> Result<Answer, Unanswered> {
         let (body, progress) = upload::watched(body, limit);
-        let sent = client.request(Request::from_parts(head, body));
+        let sent = self.sent(way, Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
-            Ok(Err(error)) => Err(Unanswered::Broken(error)),
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(answer) => answer,
         }
+    }
+
+    async fn sent(&self, way: &Way<'_>, mut request: Request) -> Result<Answer, Unanswered> {
+        let switches = request.headers().contains_key(header::UPGRADE);
+        let clients = self.clients.here();
+        let client = clients.speaking_to(way.server, switches, request.headers_mut());
+        client.request(request).await.map_err(Unanswered::Broken)
     }
 
     /// Another access token, if the upstream has refused this one for a reason another one does away with.

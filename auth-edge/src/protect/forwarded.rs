@@ -48,6 +48,9 @@ impl TrustedProxies {
     /// The browser's address: the last one in the chain that is not a trusted proxy.
     pub fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
+        if self.0.is_empty() {
+            return client;
+        }
         let chain: Vec<&str> = headers
             .get_all(X_FORWARDED_FOR)
             .iter()

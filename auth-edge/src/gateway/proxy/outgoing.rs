@@ -20,6 +20,9 @@ use super::{Way, is_ours, proof};
 use crate::errors::Failure;
 use crate::protect::forwarded::{X_FORWARDED_FOR, written};
 
+/// What carries an access token, and the proof that it is presented by its owner.
+const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, proof::HEADER];
+
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
@@ -65,12 +68,10 @@ impl<'a> Asking<'a> {
         let (way, edge, client) = (self.way, self.way.edge, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
-        head.headers = headers::for_upstream(client, |name| is_ours(edge, name));
+        // Whatever a client sent under these names is not the token this upstream trusts.
+        let ours: &[HeaderName] = if way.route.asks.access_token { &TOKENS } else { &[] };
+        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
         headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
-        if way.route.asks.access_token {
-            // Whatever a client sent under this name is not the token this upstream trusts.
-            head.headers.remove(header::AUTHORIZATION);
-        }
         if let Some(granted) = access_token {
             attach(&mut head.headers, granted);
         }
@@ -97,7 +98,6 @@ impl<'a> Asking<'a> {
         if let Some(asked) = self.asked {
             upgrade::ask(asked, &mut head.method, &mut head.headers);
         }
-        head.headers.remove(header::HOST);
         head.uri = self.uri.clone();
         head
     }

@@ -12,7 +12,8 @@ use url::Url;
 use super::Way;
 use crate::errors::Failure;
 
-const HEADER: HeaderName = HeaderName::from_static("dpop");
+/// The header of a proof.
+pub(super) const HEADER: HeaderName = HeaderName::from_static("dpop");
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// Whether this way's access token is worth nothing without a proof.
@@ -25,9 +26,6 @@ pub(super) fn is_needed(way: &Way<'_>) -> bool {
 
 /// Adds the proof for the token the request carries.
 pub(super) fn prove(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
-    if way.route.asks.access_token {
-        head.headers.remove(HEADER);
-    }
     if !is_needed(way) {
         return Ok(());
     }

@@ -35,19 +35,18 @@ pub(super) enum Asked {
 /// Whether these headers ask to switch to a protocol that may be switched to.
 #[must_use]
 pub(in super::super) fn is_wanted(headers: &HeaderMap) -> bool {
-    let lists_upgrade = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .any(|value| {
+    let lists_upgrade = || {
+        let lists = headers.get_all(header::CONNECTION).iter();
+        lists.filter_map(|value| value.to_str().ok()).any(|value| {
             value
                 .split(',')
                 .any(|token| token.trim().eq_ignore_ascii_case("upgrade"))
-        });
-    lists_upgrade
-        && headers
-            .get(header::UPGRADE)
-            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
+        })
+    };
+    headers
+        .get(header::UPGRADE)
+        .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
+        && lists_upgrade()
 }
 
 /// Whether and how a request asks for a WebSocket.
