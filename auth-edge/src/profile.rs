@@ -119,7 +119,7 @@ async fn refetched(edge: &Edge, current: &CurrentSession) -> Result<Session, Fai
             Ok(session) => return Ok(session),
             Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
                 tries += 1;
-                session = edge.sessions.get(&current.id).await.map_err(told)?;
+                session = *edge.sessions.get(&current.id).await.map_err(told)?;
             }
             Err(error) => return Err(told(error)),
         }

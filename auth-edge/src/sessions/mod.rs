@@ -131,7 +131,7 @@ impl Sessions {
                 } else {
                     None
                 };
-                let session = Known::new(session);
+                let session = Known::new(*session);
                 if let (Some(cache), Some(asked)) = (&self.cache, asked) {
                     cache.keep(&id, &session, asked, used);
                 }
@@ -176,7 +176,7 @@ impl Sessions {
     }
 
     /// Reads a session without touching it.
-    pub async fn get(&self, id: &SessionId) -> Result<v1::Session, SessionError> {
+    pub async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
         let by = Some(get_session_request::By::SessionId(id.expose().to_owned()));
         self.client
             .get_session(GetSessionRequest { by })
@@ -186,7 +186,11 @@ impl Sessions {
     }
 
     /// Extends a session by use; tells whether its deadline moved.
-    pub async fn roll(&self, id: &SessionId, device: Device) -> Result<(v1::Session, bool), SessionError> {
+    pub async fn roll(
+        &self,
+        id: &SessionId,
+        device: Device,
+    ) -> Result<(Box<v1::Session>, bool), SessionError> {
         let request = RollSessionRequest {
             session_id: id.expose().to_owned(),
             device: Some(device),

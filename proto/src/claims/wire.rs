@@ -107,14 +107,18 @@ pub(super) fn in_order(object: &[u8]) -> Cow<'_, [u8]> {
 
 /// Writes a length.
 pub(super) fn put_length(bytes: &mut Vec<u8>, length: usize) {
-    prost::encoding::encode_varint(length as u64, bytes);
+    match u8::try_from(length) {
+        Ok(short @ 0..0x80) => bytes.push(short),
+        _ => prost::encoding::encode_varint(length as u64, bytes),
+    }
 }
 
+/// Whether all of it is members, each behind those whose names are less: bytes of UTF-8 stand in the order of their letters.
 fn is_in_order(object: &[u8]) -> bool {
     let mut before = None;
-    members(object).all(|member| {
-        let Ok((name, _)) = member else { return false };
-        before.replace(name).is_none_or(|before| before < name)
+    blocks(key::MEMBER, object).all(|member| {
+        let name = member.ok().and_then(|member| block(key::NAME, member));
+        name.is_some_and(|(name, _)| before.replace(name).is_none_or(|before| before < name))
     })
 }
 

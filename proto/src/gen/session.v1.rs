@@ -421,8 +421,8 @@ pub mod get_session_request {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetSessionResponse {
     /// The session.
-    #[prost(message, optional, tag = "1")]
-    pub session: ::core::option::Option<Session>,
+    #[prost(message, optional, boxed, tag = "1")]
+    pub session: ::core::option::Option<::prost::alloc::boxed::Box<Session>>,
 }
 /// Reads a session on behalf of its browser and extends it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -439,8 +439,8 @@ pub struct RollSessionRequest {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RollSessionResponse {
     /// The session.
-    #[prost(message, optional, tag = "1")]
-    pub session: ::core::option::Option<Session>,
+    #[prost(message, optional, boxed, tag = "1")]
+    pub session: ::core::option::Option<::prost::alloc::boxed::Box<Session>>,
     /// Whether the idle deadline moved.
     #[prost(bool, tag = "2")]
     pub rolled: bool,

@@ -76,7 +76,7 @@ impl SessionService for Replica {
                     ..Default::default()
                 };
                 Ok(Response::new(GetSessionResponse {
-                    session: Some(session),
+                    session: Some(session.into()),
                 }))
             }
             Answer::Missing => Err(error::status(

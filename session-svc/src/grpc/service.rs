@@ -61,8 +61,8 @@ impl Api {
         Ok(answer)
     }
 
-    fn resource(&self, session: &Session) -> Result<Option<v1::Session>, SessionsError> {
-        resource::session(session, self.sessions.lifetime()).map(Some)
+    fn resource(&self, session: &Session) -> Result<v1::Session, SessionsError> {
+        resource::session(session, self.sessions.lifetime())
     }
 }
 
@@ -96,7 +96,7 @@ impl SessionService for Api {
             noting.is_about(created.session.handle);
             Ok(v1::CreateSessionResponse {
                 session_id: created.id.reveal(),
-                session: api.resource(&created.session)?,
+                session: Some(api.resource(&created.session)?),
             })
         };
         self.calls.complete(Rpc::CreateSession, &call, work).await
@@ -116,7 +116,7 @@ impl SessionService for Api {
         let outcome = async {
             let session = self.sessions.get(handle?).await?;
             Ok(v1::GetSessionResponse {
-                session: self.resource(&session)?,
+                session: Some(Box::new(self.resource(&session)?)),
             })
         }
         .await;
@@ -133,7 +133,7 @@ impl SessionService for Api {
             let device = arguments::device(request.device.as_ref())?;
             let (session, rolled) = self.sessions.roll(handle?, device).await?;
             Ok(v1::RollSessionResponse {
-                session: self.resource(&session)?,
+                session: Some(Box::new(self.resource(&session)?)),
                 rolled,
             })
         }
@@ -150,7 +150,7 @@ impl SessionService for Api {
         let outcome = async {
             let session = self.sessions.update(handle?, update(&request)?).await?;
             Ok(v1::UpdateSessionResponse {
-                session: self.resource(&session)?,
+                session: Some(self.resource(&session)?),
             })
         }
         .await;

@@ -261,7 +261,7 @@ impl Replica {
             by: Some(v1::get_session_request::By::SessionId(id.to_owned())),
         };
         let answer = self.client.clone().get_session(request).await?;
-        Ok(answer.into_inner().session.unwrap())
+        Ok(*answer.into_inner().session.unwrap())
     }
 
     pub(crate) async fn roll(&self, id: &str) {

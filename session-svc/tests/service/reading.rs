@@ -6,8 +6,8 @@ use session_svc::session::Lifetime;
 
 use crate::support::*;
 
-fn expires_ms(session: &Option<v1::Session>) -> u64 {
-    to_ms(session.as_ref().unwrap().expires_at.as_ref().unwrap())
+fn expires_ms(session: &v1::Session) -> u64 {
+    to_ms(session.expires_at.as_ref().unwrap())
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_session_is_read_at_the_other_replica_by_id_and_by_handle() {
         .into_inner()
         .session
         .unwrap();
-    assert_eq!(read, session);
+    assert_eq!(*read, session);
     let by = Some(v1::get_session_request::By::Handle(session.handle.clone()));
     assert_eq!(
         world
@@ -72,14 +72,17 @@ async fn rolling_is_throttled_and_never_moves_the_absolute_end() {
     world.clock.advance_ms(1);
     let rolled = world.two.roll_session(roll(&id)).await.unwrap().into_inner();
     assert!(rolled.rolled);
-    assert_eq!(expires_ms(&rolled.session), START_MS + 60_000 + 24 * HOUR_MS);
+    assert_eq!(
+        expires_ms(&rolled.session.unwrap()),
+        START_MS + 60_000 + 24 * HOUR_MS
+    );
     for _ in 0..8 {
         world.clock.advance_ms(20 * HOUR_MS);
         world.one.roll_session(roll(&id)).await.unwrap();
     }
     world.clock.set_ms(START_MS + 7 * 24 * HOUR_MS - 1);
     let last = world.one.roll_session(roll(&id)).await.unwrap().into_inner();
-    assert_eq!(expires_ms(&last.session), START_MS + 7 * 24 * HOUR_MS);
+    assert_eq!(expires_ms(&last.session.unwrap()), START_MS + 7 * 24 * HOUR_MS);
     world.clock.advance_ms(1);
     assert_eq!(
         reason(world.one.roll_session(roll(&id)).await),
@@ -101,7 +104,7 @@ async fn a_shortened_duration_ends_old_sessions_and_a_cap_holds() {
         ..alice()
     };
     let capped = world.create(capped).await;
-    assert_eq!(expires_ms(&capped.session), START_MS + 1_000);
+    assert_eq!(expires_ms(&capped.session.unwrap()), START_MS + 1_000);
     world.clock.advance_ms(HOUR_MS);
     assert_eq!(
         reason(strict.get_session(by_id(&id)).await),
