@@ -6,6 +6,7 @@
 //! Nobody between the store and the reader of an answer looks inside claims, so here a Struct is the bytes it travels as:
 //! JSON is made into them, and they into JSON, without a tree of values in between.
 
+mod json;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,7 @@ impl Claims {
     pub fn get(&self, name: &str) -> Option<Value> {
         let (_, value) = wire::members(&self.0)
             .filter_map(Result::ok)
-            .filter(|(known, _)| *known == name)
+            .filter(|(known, _)| *known == name.as_bytes())
             .last()?;
         serde_json::to_value(read::Item(value)).ok()
     }
@@ -66,7 +67,8 @@ pub fn from_json(text: &[u8], beside: Option<(&str, &str)>) -> Result<Claims, se
         ROOM.max(text.len())
     };
     let mut bytes = Vec::with_capacity(room);
-    let mut reader = serde_json::Deserializer::from_slice(text);
+    let text = std::str::from_utf8(text).map_err(serde::de::Error::custom)?;
+    let mut reader = serde_json::Deserializer::from_str(text);
     write::object(&mut reader, beside, &mut bytes)?;
     reader.end()?;
     Ok(Claims(bytes))
@@ -86,8 +88,8 @@ pub fn from_struct(claims: &Claims) -> Map<String, Value> {
 #[must_use]
 pub fn to_json(claims: &Claims) -> Vec<u8> {
     let mut text = Vec::with_capacity(ROOM.max(claims.0.len()));
-    // Writing text into memory cannot fail, every name is a string, and the bytes are claims by the invariant.
-    let _ = serde_json::to_writer(&mut text, &read::Object(&wire::in_order(&claims.0)));
+    // The bytes are claims by the invariant.
+    let _ = json::put_object(&mut text, &wire::in_order(&claims.0));
     text
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of a Struct as serde writes them, to JSON in text or in memory.
+//! The bytes of a Struct as JSON in memory.
 
 use prost_types::Struct;
 use prost_types::value::Kind as Told;
@@ -19,7 +19,7 @@ impl Serialize for Object<'_> {
         let mut object = serializer.serialize_map(None)?;
         for member in wire::members(self.0) {
             let (name, value) = member.map_err(malformed)?;
-            object.serialize_entry(name, &Item(value))?;
+            object.serialize_entry(letters(name)?, &Item(value))?;
         }
         object.end()
     }
@@ -46,7 +46,7 @@ impl Serialize for Item<'_> {
             Kind::Null => serializer.serialize_unit(),
             Kind::Bool(yes) => serializer.serialize_bool(yes),
             Kind::Number(number) => write_number(number, serializer),
-            Kind::Text(text) => serializer.serialize_str(text),
+            Kind::Text(text) => serializer.serialize_str(letters(text)?),
             Kind::Object(members) => Object(members).serialize(serializer),
             Kind::List(items) => List(items).serialize(serializer),
         }
@@ -57,7 +57,7 @@ impl Serialize for Item<'_> {
     clippy::cast_possible_truncation,
     reason = "whole and within 2^53, checked on the line above"
 )]
-fn write_number<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn write_number<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, S::Error> {
     if number.fract() == 0.0 && number.abs() <= EXACT_INTEGER_MAX {
         return serializer.serialize_i64(number as i64);
     }
@@ -67,6 +67,10 @@ fn write_number<S: Serializer>(number: f64, serializer: S) -> Result<S::Ok, S::E
     } else {
         serializer.serialize_unit()
     }
+}
+
+fn letters<E: serde::ser::Error>(bytes: &[u8]) -> Result<&str, E> {
+    std::str::from_utf8(bytes).map_err(|_| malformed(Malformed))
 }
 
 fn malformed<E: serde::ser::Error>(_: Malformed) -> E {

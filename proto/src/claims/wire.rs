@@ -38,19 +38,20 @@ pub(super) enum Kind<'a> {
     Null,
     Bool(bool),
     Number(f64),
-    Text(&'a str),
+    /// UTF-8.
+    Text(&'a [u8]),
     Object(&'a [u8]),
     List(&'a [u8]),
 }
 
-/// What the bytes of a Value say.
+/// What the bytes of a Value say. That letters are UTF-8 is [`plain_member`]'s to know.
 pub(super) fn kind(value: &[u8]) -> Option<Kind<'_>> {
     let (key, rest) = value.split_first()?;
     match (*key, rest) {
         (key::NULL, [0]) => Some(Kind::Null),
         (key::BOOL, [yes @ (0 | 1)]) => Some(Kind::Bool(*yes == 1)),
         (key::NUMBER, _) => Some(Kind::Number(f64::from_le_bytes(rest.try_into().ok()?))),
-        (key::TEXT, _) => std::str::from_utf8(all(rest)?).ok().map(Kind::Text),
+        (key::TEXT, _) => all(rest).map(Kind::Text),
         (key::OBJECT, _) => all(rest).map(Kind::Object),
         (key::LIST, _) => all(rest).map(Kind::List),
         _ => None,
@@ -58,7 +59,7 @@ pub(super) fn kind(value: &[u8]) -> Option<Kind<'_>> {
 }
 
 /// The members of an object: names and Values.
-pub(super) fn members(object: &[u8]) -> impl Iterator<Item = Result<(&str, &[u8]), Malformed>> {
+pub(super) fn members(object: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), Malformed>> {
     blocks(key::MEMBER, object).map(|member| member.and_then(|member| split(member).ok_or(Malformed)))
 }
 
@@ -70,8 +71,14 @@ pub(super) fn items(list: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed
 /// The member that `bytes` begin with, behind its key and with its length, if it is written as it has to be.
 pub(super) fn plain_member(bytes: &[u8]) -> Option<&[u8]> {
     let (member, rest) = counted(bytes)?;
-    let (_, value) = split(member)?;
-    is_plain(value, DEPTH_MAX).then_some(())?;
+    let (name, value) = split(member)?;
+    // Usually all of it is ASCII: then so are the letters in it.
+    let are_letters = if member.is_ascii() {
+        |_: &[u8]| true
+    } else {
+        is_utf8
+    };
+    (are_letters(name) && is_plain(value, are_letters, DEPTH_MAX)).then_some(())?;
     bytes.get(..bytes.len() - rest.len())
 }
 
@@ -92,7 +99,7 @@ pub(super) fn in_order(object: &[u8]) -> Cow<'_, [u8]> {
     if is_in_order(object) {
         return Cow::Borrowed(object);
     }
-    let mut last: BTreeMap<&str, &[u8]> = BTreeMap::new();
+    let mut last: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
     for member in blocks(key::MEMBER, object).filter_map(Result::ok) {
         last.extend(split(member).map(|(name, _)| (name, member)));
     }
@@ -122,27 +129,29 @@ fn is_in_order(object: &[u8]) -> bool {
     })
 }
 
-fn is_plain(value: &[u8], depth: usize) -> bool {
+fn is_utf8(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok()
+}
+
+fn is_plain(value: &[u8], are_letters: fn(&[u8]) -> bool, depth: usize) -> bool {
+    let is_inside = |value| is_plain(value, are_letters, depth - 1);
     match kind(value) {
         None => false,
-        Some(Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_)) => true,
-        Some(Kind::List(list)) => {
-            depth > 0 && items(list).all(|item| item.is_ok_and(|item| is_plain(item, depth - 1)))
-        }
+        Some(Kind::Null | Kind::Bool(_) | Kind::Number(_)) => true,
+        Some(Kind::Text(text)) => are_letters(text),
+        Some(Kind::List(list)) => depth > 0 && items(list).all(|item| item.is_ok_and(is_inside)),
         Some(Kind::Object(object)) => {
-            depth > 0
-                && is_in_order(object)
-                && members(object).all(|member| member.is_ok_and(|(_, value)| is_plain(value, depth - 1)))
+            let is_member = |(name, value)| are_letters(name) && is_inside(value);
+            depth > 0 && is_in_order(object) && members(object).all(|member| member.is_ok_and(is_member))
         }
     }
 }
 
 /// A member's name and Value.
-fn split(member: &[u8]) -> Option<(&str, &[u8])> {
+fn split(member: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = block(key::NAME, member)?;
     let (value, rest) = block(key::VALUE, rest)?;
-    rest.is_empty().then_some(())?;
-    Some((std::str::from_utf8(name).ok()?, value))
+    rest.is_empty().then_some((name, value))
 }
 
 /// Fields with this key and nothing else; ends at the first that is malformed.
