@@ -144,8 +144,12 @@ proptest! {
 
 #[test]
 fn what_is_deeper_than_is_looked_through_is_read_as_prost_reads_it() {
-    for depth in [1, 14, 15, 16, 17, 18, 30, 31, 32, 33, 34, 49, 50, 60, 120] {
-        let deep = (0..depth).fold(Value::Null, |inner, _| json!({ "a": [inner] }));
+    let shapes: [fn(Value) -> Value; 2] = [|inner| json!({ "a": [inner] }), |inner| json!([inner])];
+    for (shape, depth) in shapes
+        .into_iter()
+        .flat_map(|shape| (0..70).map(move |depth| (shape, depth)))
+    {
+        let deep = (0..depth).fold(Value::Null, |inner, _| shape(inner));
         let bytes = to_struct(&object(json!({ "deep": deep }))).encode_to_vec();
         let told = prost_types::Struct::decode(bytes.as_slice());
         let claims = Claims::decode(bytes.as_slice());
@@ -153,6 +157,18 @@ fn what_is_deeper_than_is_looked_through_is_read_as_prost_reads_it() {
         if let Ok(claims) = claims {
             assert_eq!(claims.get("deep"), Some(deep));
         }
+    }
+}
+
+#[test]
+fn letters_that_are_none_are_refused_wherever_they_stand() {
+    let claims = to_struct(&object(json!({ "né": [{ "é": "ü" }] })));
+    let bytes = claims.encode_to_vec();
+    assert_eq!(Claims::decode(bytes.as_slice()).unwrap(), claims);
+    for (at, byte) in bytes.iter().enumerate().filter(|(_, byte)| **byte > 0x7f) {
+        let mut broken = bytes.clone();
+        broken[at] = if *byte < 0xc0 { b'x' } else { 0xff };
+        assert!(Claims::decode(broken.as_slice()).is_err(), "{at}");
     }
 }
 
