@@ -121,9 +121,9 @@ pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
 /// Writes bytes as lower-case hexadecimal digits.
 pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = Vec::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.extend([byte >> 4, byte & 0x0f].map(|half| DIGITS[usize::from(half)]));
+    let mut text = vec![0; bytes.len() * 2];
+    for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [byte >> 4, byte & 0x0f].map(|half| DIGITS[usize::from(half)]);
     }
     // Digits are text.
     String::from_utf8(text).unwrap_or_default()
@@ -135,8 +135,8 @@ fn decode_hex(text: &str) -> Result<[u8; ID_BYTES], Malformed> {
         return Err(Malformed);
     }
     let mut bytes = [0; ID_BYTES];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    for (byte, [high, low]) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
+        *byte = nibble(*high)? << 4 | nibble(*low)?;
     }
     Ok(bytes)
 }

@@ -102,12 +102,13 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
 /// The bytes that lower-case hexadecimal digits stand for, if `name` is such.
 pub(super) fn pack(name: &str) -> Option<Vec<u8>> {
     let digits = name.as_bytes();
-    if digits.is_empty() || !digits.len().is_multiple_of(2) {
+    let (pairs, rest) = digits.as_chunks::<2>();
+    if pairs.is_empty() || !rest.is_empty() {
         return None;
     }
-    let mut bytes = Vec::with_capacity(digits.len() / 2);
-    for pair in digits.chunks_exact(2) {
-        bytes.push(digit(pair[0])? << 4 | digit(pair[1])?);
+    let mut bytes = vec![0; pairs.len()];
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
     }
     Some(bytes)
 }
