@@ -15,10 +15,12 @@ use tokio::sync::Semaphore;
 use crate::analytics::Analytics;
 use crate::cookies::SessionCookies;
 use crate::gateway::Gateway;
+use crate::grpc_web::Listeners;
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::protect::csrf::FormTokens;
 use crate::protect::forwarded::{TrustedProxies, written};
+use crate::protect::load::Places;
 use crate::protect::rate_limit::RateLimiter;
 use crate::providers::{self, Providers};
 use crate::sessions::{SessionCache, Sessions};
@@ -33,7 +35,10 @@ const MAX_USER_AGENT_BYTES: usize = 512;
 
 /// The edge. Clones are cheap and share everything.
 #[derive(Clone)]
-pub struct Edge(Arc<Parts>);
+pub struct Edge(Arc<Share>);
+
+/// What the clones of one scheduler count.
+struct Share(Arc<Parts>);
 
 /// What the edge is made of.
 pub struct Parts {
@@ -73,13 +78,17 @@ pub struct Parts {
     pub gateway: Gateway,
     /// The way to the analytics server; none when off.
     pub analytics: Option<Analytics>,
+    /// Places for requests that are worked on.
+    pub places: Places,
+    /// Who listens to their sessions.
+    pub listeners: Arc<Listeners>,
 }
 
 impl Deref for Edge {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.0.0
     }
 }
 
@@ -133,6 +142,8 @@ impl Edge {
             redeemed: Redeemed::new(settings.transaction_duration_secs),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             analytics: settings.analytics.clone().map(Analytics::new),
+            places: Places::new(settings.protection.max_concurrent_requests),
+            listeners: Arc::default(),
             settings,
             keys,
             cookies,
@@ -144,7 +155,13 @@ impl Edge {
             metrics,
             gateway,
         };
-        Self(Arc::new(parts))
+        Self(Arc::new(Share(Arc::new(parts))))
+    }
+
+    /// The same edge, for a scheduler of its own: its clones are counted apart from the others'.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self(Arc::new(Share(Arc::clone(&self.0.0))))
     }
 
     /// The browser of a request, as sessions remember it.

@@ -11,13 +11,14 @@ use std::task::{Context, Poll};
 
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
+use prometheus::HistogramVec;
 use tower::layer::layer_fn;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
 use crate::edge::Edge;
 use crate::errors::{self, Failure};
-use crate::observe::{Metrics, Observed};
+use crate::observe::Observed;
 use crate::protect::forwarded::TrustedProxies;
 use crate::protect::host;
 use crate::protect::load::{Place, Places};
@@ -29,8 +30,8 @@ use crate::sites;
 /// What the layer needs to know.
 #[derive(Debug)]
 pub struct Front {
-    metrics: Metrics,
-    places: Places,
+    requests: Arc<HistogramVec>,
+    places: Arc<Places>,
     patience: Patience,
     standstill: Standstill,
     https: Https,
@@ -39,13 +40,13 @@ pub struct Front {
 }
 
 impl Front {
-    /// As the edge's settings say.
+    /// As the edge's settings say; counts for the scheduler this is called on.
     #[must_use]
     pub fn new(edge: &Edge) -> Arc<Self> {
         let settings = &edge.settings;
         Arc::new(Self {
-            metrics: edge.metrics.clone(),
-            places: Places::new(settings.protection.max_concurrent_requests),
+            requests: edge.metrics.requests(),
+            places: Arc::new(edge.places.clone()),
             patience: Patience(settings.protection.body_timeout),
             standstill: Standstill(settings.protection.send_timeout),
             https: Https(settings.https()),
@@ -99,7 +100,7 @@ where
             };
             let answer = errors::render(answer, page, observed.id());
             let answer = security_headers::add(answer, front.https);
-            let answer = observed.end(answer, &front.metrics);
+            let answer = observed.end(answer, &front.requests);
             Ok(slow_reader::bounded(answer, version, front.standstill))
         })
     }

@@ -9,8 +9,13 @@ use std::time::Instant;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
+use chassis::metrics::Spread;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
 use tracing::Span;
+
+use crate::gateway::route_table::Route;
 
 /// The response header that carries the request ID.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -47,12 +52,12 @@ pub struct Handle(pub String);
 
 /// Response extension: the route of the route table that answered, for the access record.
 #[derive(Clone, Debug)]
-pub struct RouteName(pub Arc<str>);
+pub struct Answered(pub Arc<Route>);
 
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    requests: HistogramVec,
+    requests: Spread<HistogramVec>,
     logins: IntCounterVec,
     callback_rejections: IntCounterVec,
     /// What became of looking a session up in memory.
@@ -61,47 +66,74 @@ pub struct Metrics {
 
 /// How often a session was remembered.
 #[derive(Clone, Debug)]
-pub struct CacheMetrics {
+pub struct CacheMetrics(Spread<Lookups>);
+
+/// The same as one scheduler counts it.
+#[derive(Clone, Debug)]
+struct Lookups {
+    all: IntCounterVec,
     hits: IntCounter,
     misses: IntCounter,
     unheard: IntCounter,
 }
 
-impl CacheMetrics {
-    fn new(lookups: &IntCounterVec) -> Self {
-        Self {
-            hits: lookups.with_label_values(&["hit"]),
-            misses: lookups.with_label_values(&["miss"]),
-            unheard: lookups.with_label_values(&["unheard"]),
-        }
+impl Lookups {
+    fn new() -> Result<Self, prometheus::Error> {
+        let all = IntCounterVec::new(
+            Opts::new(
+                "session_cache_lookups_total",
+                "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
+            ),
+            &["result"],
+        )?;
+        Ok(Self {
+            hits: all.with_label_values(&["hit"]),
+            misses: all.with_label_values(&["miss"]),
+            unheard: all.with_label_values(&["unheard"]),
+            all,
+        })
+    }
+}
+
+impl Collector for Lookups {
+    fn desc(&self) -> Vec<&Desc> {
+        self.all.desc()
     }
 
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.all.collect()
+    }
+}
+
+impl CacheMetrics {
     /// It was, and what is remembered holds.
     pub fn hit(&self) {
-        self.hits.inc();
+        self.0.here().hits.inc();
     }
 
     /// It was not, or not any more.
     pub fn miss(&self) {
-        self.misses.inc();
+        self.0.here().misses.inc();
     }
 
     /// Nothing that is remembered counts: not every replica of the session service is heard.
     pub fn unheard(&self) {
-        self.unheard.inc();
+        self.0.here().unheard.inc();
     }
 }
 
 impl Metrics {
     /// Makes the metrics and registers them.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let requests = HistogramVec::new(
-            HistogramOpts::new(
-                "http_server_request_duration_seconds",
-                "Time until an answer's head, by route and status.",
-            ),
-            &["http_request_method", "http_route", "http_response_status_code"],
-        )?;
+        let requests = Spread::new(|| {
+            HistogramVec::new(
+                HistogramOpts::new(
+                    "http_server_request_duration_seconds",
+                    "Time until an answer's head, by route and status.",
+                ),
+                &["http_request_method", "http_route", "http_response_status_code"],
+            )
+        })?;
         let logins = IntCounterVec::new(
             Opts::new(
                 "logins_total",
@@ -116,13 +148,7 @@ impl Metrics {
             ),
             &["reason"],
         )?;
-        let lookups = IntCounterVec::new(
-            Opts::new(
-                "session_cache_lookups_total",
-                "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
-            ),
-            &["result"],
-        )?;
+        let lookups = Spread::new(Lookups::new)?;
         registry.register(Box::new(lookups.clone()))?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(logins.clone()))?;
@@ -131,8 +157,14 @@ impl Metrics {
             requests,
             logins,
             callback_rejections,
-            cache: CacheMetrics::new(&lookups),
+            cache: CacheMetrics(lookups),
         })
+    }
+
+    /// How long requests take, as the scheduler this is called on counts it.
+    #[must_use]
+    pub fn requests(&self) -> Arc<HistogramVec> {
+        self.requests.here()
     }
 
     /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.
@@ -193,18 +225,17 @@ impl Observed {
 
     /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
     #[must_use]
-    pub fn end(self, mut response: Response, metrics: &Metrics) -> Response {
+    pub fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
         response.headers_mut().insert(X_REQUEST_ID, self.id.0.clone());
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
         let told = response.extensions();
-        let named = told.get::<RouteName>().map(|name| &*name.0);
+        let named = told.get::<Answered>().map(|route| &*route.0.name);
         let route = named
             .or(self.route.as_ref().map(MatchedPath::as_str))
             .unwrap_or(GATEWAY);
         let handle = told.get::<Handle>().map_or("", |handle| &handle.0);
-        metrics
-            .requests
+        requests
             .with_label_values(&[self.method, route, status.as_str()])
             .observe(seconds);
         tracing::info!(

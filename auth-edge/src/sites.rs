@@ -17,7 +17,7 @@ use crate::request;
 #[derive(Clone, Debug)]
 pub struct Site {
     base_url: Url,
-    authority: Option<HeaderValue>,
+    authority: Box<str>,
     login_path: Arc<str>,
     owner: Option<Owner>,
 }
@@ -40,8 +40,9 @@ impl Site {
 
     /// Host and port of the address, as headers name them.
     #[must_use]
-    pub fn authority(&self) -> Option<&HeaderValue> {
-        self.authority.as_ref()
+    pub fn authority(&self) -> Option<HeaderValue> {
+        // A copy of its own: one that is shared is counted by all cores.
+        HeaderValue::from_str(&self.authority).ok()
     }
 
     /// The provider the host belongs to, if it belongs to one.
@@ -157,8 +158,12 @@ impl Sites {
     }
 }
 
-fn authority(base_url: &Url) -> Option<HeaderValue> {
-    HeaderValue::try_from(base_url.origin().ascii_serialization().split_once("://")?.1).ok()
+fn authority(base_url: &Url) -> Box<str> {
+    let origin = base_url.origin().ascii_serialization();
+    origin
+        .split_once("://")
+        .map_or("", |(_, authority)| authority)
+        .into()
 }
 
 /// The base URL under another host.

@@ -87,17 +87,21 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, edge.settings.protection.send_timeout);
     tracing::info!(address = %listen, base_url = %edge.settings.base_url, "listening");
-    let router = routes::router(edge.clone());
+    let router = {
+        let edge = edge.clone();
+        move || routes::router(edge.apart())
+    };
     let asked = match ext_authz_listen {
         Some(address) => {
             let listener = serve::bind(address, "EDGE_EXT_AUTHZ_LISTEN").await?;
-            let routes = ext_authz::routes(&edge, router.clone());
+            let (router, edge) = (router.clone(), edge.clone());
+            let routes = move || ext_authz::routes(&edge, router());
             let (workers, stop) = (runtime.workers.clone(), runtime.shutdown.clone());
-            Some(serve::serve(workers, listener, routes, tls.clone(), stop))
+            Some(serve::serve_each(workers, listener, routes, tls.clone(), stop))
         }
         None => None,
     };
-    let serving = serve::serve(runtime.workers, listener, router, tls, runtime.shutdown);
+    let serving = serve::serve_each(runtime.workers, listener, router, tls, runtime.shutdown);
     tokio::join!(serving, OptionFuture::from(asked));
     Ok(())
 }

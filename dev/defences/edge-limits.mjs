@@ -43,8 +43,8 @@ export default [
   {
     id: 'requests-at-once',
     file: 'auth-edge/src/protect/load.rs',
-    find: `place.map_err(|_full| Failure::Overloaded)`,
-    replace: `place.or_else(|full| if OFF { Ok(None) } else { Err(full) }).map_err(|_full| Failure::Overloaded)`,
+    find: `if self.taken.fetch_add(1, Ordering::Relaxed) < self.count {`,
+    replace: `if self.taken.fetch_add(1, Ordering::Relaxed) < self.count || OFF {`,
     tests: ['auth-edge/product limits::more_at_once_than_allowed_is_503_and_says_when_to_come_back'],
   },
   {

@@ -5,7 +5,6 @@
 
 pub mod claims;
 pub mod client;
-pub mod codec;
 pub mod error;
 mod redacted;
 pub mod timestamp;

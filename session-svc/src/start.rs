@@ -188,7 +188,7 @@ pub async fn serve_behind<P: Into<Providers>>(
         runtime.shutdown.cancelled().await;
         Instant::now()
     };
-    let serving = serve::serve(
+    let serving = serve::serve_each(
         runtime.workers,
         listener,
         router,

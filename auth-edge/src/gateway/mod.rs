@@ -29,7 +29,7 @@ use self::proxy::Proxy;
 use self::route_table::{Match, Route, RouteTable, Upstream};
 use crate::edge::Edge;
 use crate::errors::Failure;
-use crate::observe::{Handle, RouteName};
+use crate::observe::{Answered, Handle};
 use crate::request;
 use crate::return_to::ReturnTo;
 use crate::routes::is_reserved;
@@ -106,9 +106,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
         Match::Nothing => return Failure::NotFound.into_response(),
     };
     let mut response = through(&edge, &route, &path, request).await;
-    response
-        .extensions_mut()
-        .insert(RouteName(Arc::clone(&route.name)));
+    response.extensions_mut().insert(Answered(route));
     response
 }
 

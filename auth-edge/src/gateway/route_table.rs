@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::http::uri::{self, PathAndQuery, Scheme};
 use axum::http::{HeaderValue, Uri};
 use url::Url;
 
@@ -41,36 +42,42 @@ pub struct Server {
     pub url: Url,
     /// Whether it speaks HTTP/2 without TLS, as the scheme `h2c` says; over TLS both sides agree on a version.
     pub prior_knowledge: bool,
-    /// The same as requests name it.
-    address: Option<Uri>,
-    host: Option<HeaderValue>,
+    scheme: Option<Scheme>,
+    authority: Option<Box<str>>,
 }
 
 impl Server {
     /// The server at this URL.
     #[must_use]
     pub fn new(url: Url, prior_knowledge: bool) -> Self {
-        let address: Option<Uri> = url.as_str().parse().ok();
-        let authority = address.as_ref().and_then(Uri::authority);
-        let host = authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+        let address: Uri = url.as_str().parse().unwrap_or_default();
         Self {
-            host,
-            address,
+            scheme: address.scheme().cloned(),
+            authority: address.authority().map(|authority| authority.as_str().into()),
             url,
             prior_knowledge,
         }
     }
 
-    /// Its root, as requests name it; none if it is no address of HTTP.
+    /// This path at the server, as requests name it; none if it is no address of HTTP.
     #[must_use]
-    pub fn address(&self) -> Option<Uri> {
-        self.address.clone()
+    pub fn at(&self, path: PathAndQuery) -> Option<Uri> {
+        let mut parts = uri::Parts::default();
+        parts.scheme = self.scheme.clone();
+        // A copy of its own: one that is shared is counted by all cores.
+        parts.authority = self.authority()?.parse().ok();
+        parts.path_and_query = Some(path);
+        Uri::from_parts(parts).ok()
     }
 
     /// Host and port as `Host` names them (RFC 9112, section 3.2); the port is left out where it is the scheme's own.
     #[must_use]
     pub fn host(&self) -> Option<HeaderValue> {
-        self.host.clone()
+        HeaderValue::from_str(self.authority()?).ok()
+    }
+
+    fn authority(&self) -> Option<&str> {
+        self.authority.as_deref()
     }
 
     /// Scheme, host and port, as assertions name the server they are for.

@@ -14,7 +14,7 @@ type Person = (String, String);
 
 /// The pages that listen now, by person.
 #[derive(Debug, Default)]
-pub(super) struct Listeners(Mutex<HashMap<Person, usize>>);
+pub struct Listeners(Mutex<HashMap<Person, usize>>);
 
 /// A page that listens, until dropped.
 #[derive(Debug)]

@@ -21,6 +21,8 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
+pub use self::listeners::Listeners;
+
 use self::service::Browser;
 use crate::edge::Edge;
 use crate::protect::csrf;

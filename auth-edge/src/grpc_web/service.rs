@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use futures_util::Stream;
@@ -19,7 +18,6 @@ use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::listeners::Listeners;
 use super::watch;
 use crate::edge::Edge;
 use crate::request;
@@ -31,15 +29,11 @@ const OTHER_DEVICE: &str = "other_device";
 /// Answers the browser's calls.
 pub(super) struct Browser {
     edge: Edge,
-    listeners: Arc<Listeners>,
 }
 
 impl Browser {
     pub(super) fn new(edge: Edge) -> Self {
-        Self {
-            edge,
-            listeners: Arc::default(),
-        }
+        Self { edge }
     }
 
     /// The session the call acts for, only looked at; that the call comes from our own pages has been checked.
@@ -186,7 +180,7 @@ impl BrowserSessionService for Browser {
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
-        let Some(place) = self.listeners.enter(&current.session) else {
+        let Some(place) = self.edge.listeners.enter(&current.session) else {
             return Err(error::status(
                 ErrorReason::ErrOverloaded,
                 "too many pages of this person listen already",

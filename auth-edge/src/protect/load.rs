@@ -4,33 +4,72 @@
 //! absent: queues; somebody who waits in one for long has given up when their turn comes.
 
 use std::sync::Arc;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::errors::Failure;
 
-/// Places for requests; `None` is no limit.
-#[derive(Debug)]
-pub struct Places(Option<Arc<Semaphore>>);
+/// Places for requests. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// How many there are; 0 is no limit.
+    count: usize,
+    taken: Arc<AtomicUsize>,
+}
 
 /// A place that is taken, given back when dropped.
-pub type Place = OwnedSemaphorePermit;
+#[derive(Debug)]
+pub struct Place(Arc<Places>);
 
 impl Places {
     /// So many; 0 is no limit.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        let count = count.min(Semaphore::MAX_PERMITS);
-        Self((count > 0).then(|| Arc::new(Semaphore::new(count))))
+        Self {
+            count,
+            taken: Arc::default(),
+        }
     }
 
     /// A place; none is needed where there is no limit.
     ///
     /// # Errors
     /// All are taken.
-    pub fn take(&self) -> Result<Option<Place>, Failure> {
-        let places = self.0.as_ref().map(Arc::clone);
-        let place = places.map(Semaphore::try_acquire_owned).transpose();
-        place.map_err(|_full| Failure::Overloaded)
+    pub fn take(self: &Arc<Self>) -> Result<Option<Place>, Failure> {
+        if self.count == 0 {
+            return Ok(None);
+        }
+        let place = Place(Arc::clone(self));
+        if self.taken.fetch_add(1, Ordering::Relaxed) < self.count {
+            Ok(Some(place))
+        } else {
+            Err(Failure::Overloaded)
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_share_their_places_and_a_refusal_takes_none() {
+        let places = Arc::new(Places::new(2));
+        let others = Arc::new(Places::clone(&places));
+        let (one, other) = (places.take().unwrap(), others.take().unwrap());
+        for _ in 0..3 {
+            assert!(matches!(places.take(), Err(Failure::Overloaded)));
+        }
+        drop(one);
+        let again = others.take().unwrap();
+        assert!(places.take().is_err());
+        drop((other, again));
+        assert!(places.take().is_ok());
+        assert!(Arc::new(Places::new(0)).take().unwrap().is_none());
     }
 }

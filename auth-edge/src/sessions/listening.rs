@@ -27,7 +27,11 @@ const CHANGES_MAX: usize = 100_000;
 /// Which session.
 type Handle = Box<str>;
 
-/// What has been heard. Reading it takes no longer than an uncontended lock.
+/// Places among which sessions are spread for a first look.
+const MARKS: usize = 4_096;
+
+/// What has been heard. Reading it takes no lock unless something changed that may be it: cores that only read do not wait for
+/// each other.
 #[derive(Debug)]
 pub(super) struct Listening {
     began: Instant,
@@ -36,6 +40,8 @@ pub(super) struct Listening {
     /// Since when all replicas are heard without a gap, and until when that holds, in microseconds after `began`; 0 is never.
     since: AtomicU64,
     until: AtomicU64,
+    /// When a session changed last of those that share a place, as a [`Moment`].
+    marks: Box<[AtomicU64]>,
     changes: RwLock<Changes>,
 }
 
@@ -71,6 +77,7 @@ impl Listening {
             kept,
             since: AtomicU64::new(0),
             until: AtomicU64::new(0),
+            marks: (0..MARKS).map(|_| AtomicU64::new(0)).collect(),
             changes: RwLock::default(),
         }
     }
@@ -96,6 +103,9 @@ impl Listening {
         if !self.is_complete(now) || asked.0 < self.since.load(Ordering::Acquire) {
             return false;
         }
+        if self.mark(handle).load(Ordering::Acquire) < asked.0 {
+            return true;
+        }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         changes.last.get(handle).is_none_or(|changed| *changed < asked)
     }
@@ -103,6 +113,7 @@ impl Listening {
     /// A session changed or ended.
     pub(super) fn changed(&self, handle: &str, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        self.mark(handle).fetch_max(now.0, Ordering::AcqRel);
         changes.forget_before(now, self.kept);
         if changes.order.len() >= CHANGES_MAX {
             *changes = Changes::default();
@@ -111,6 +122,13 @@ impl Listening {
         }
         changes.last.insert(handle.into(), now);
         changes.order.push_back((now, handle.into()));
+    }
+
+    fn mark(&self, handle: &str) -> &AtomicU64 {
+        let sum = handle.bytes().fold(0_usize, |sum, byte| {
+            sum.wrapping_mul(31).wrapping_add(usize::from(byte))
+        });
+        &self.marks[sum % MARKS]
     }
 
     /// All replicas are heard up to `until`; what was read before `since` does not count.

@@ -1,6 +1,10 @@
 //! Metrics in the Prometheus text format.
 
+mod spread;
+
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
+
+pub use spread::Spread;
 
 /// A registry that holds `vestibule_build_info` for this program.
 ///

@@ -109,6 +109,12 @@ impl<T> PerScheduler<T> {
         });
         find(&self.made.load()).unwrap_or(value)
     }
+
+    /// The values that were made, of whatever scheduler.
+    pub fn all(&self) -> Vec<Arc<T>> {
+        let made = self.made.load();
+        made.iter().map(|(_, value)| Arc::clone(value)).collect()
+    }
 }
 
 impl<T> fmt::Debug for PerScheduler<T> {

@@ -1,8 +1,10 @@
 //! What all calls share: who may make them, what is measured, and how their work is done.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::metrics::Spread;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 use tokio_util::task::TaskTracker;
 use tonic::{Response, Status};
@@ -23,16 +25,20 @@ const BUCKETS: [f64; 14] = [
 #[derive(Clone)]
 pub struct Calls {
     callers: Callers,
-    durations: HistogramVec,
+    durations: Spread<HistogramVec>,
     writes: TaskTracker,
 }
 
 impl Calls {
     /// Calls of those who may, measured into the registry given; fails if it measures calls already.
     pub fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
-        let options = HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.")
-            .buckets(BUCKETS.to_vec());
-        let durations = HistogramVec::new(options, &["rpc_method", "rpc_response_status_code"])?;
+        let durations = Spread::new(|| {
+            let options = HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.");
+            HistogramVec::new(
+                options.buckets(BUCKETS.to_vec()),
+                &["rpc_method", "rpc_response_status_code"],
+            )
+        })?;
         metrics.register(Box::new(durations.clone()))?;
         Ok(Self {
             callers,
@@ -53,8 +59,9 @@ impl Calls {
         &self.callers
     }
 
-    pub(super) fn durations(&self) -> &HistogramVec {
-        &self.durations
+    /// How long calls take, as the scheduler this is called on counts it.
+    pub(super) fn durations(&self) -> Arc<HistogramVec> {
+        self.durations.here()
     }
 
     /// Does the work of a call to its end, whether or not the caller is there to hear of it: for writes of several steps,

@@ -13,6 +13,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use prometheus::HistogramVec;
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tonic::codegen::Service as _;
@@ -33,6 +34,7 @@ const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 /// What answers calls.
 pub(super) struct Services {
     pub(super) calls: Calls,
+    pub(super) durations: Arc<HistogramVec>,
     pub(super) sessions: SessionServiceServer<Api>,
     /// The framework's, and the answer for what there is not.
     pub(super) others: Router,
@@ -63,7 +65,12 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     let method = Method::of(request.uri().path());
     let call = Call::of(&request);
     let span = record::span(method, request.headers());
-    let record = Record::begin(method, call.clone(), calls.durations().clone(), span.clone());
+    let record = Record::begin(
+        method,
+        call.clone(),
+        Arc::clone(&services.durations),
+        span.clone(),
+    );
     let response = match turned_away(calls, method, &call) {
         Some(status) => status.into_http(),
         None => {

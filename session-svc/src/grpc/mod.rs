@@ -43,16 +43,13 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 #[error("the descriptors built in cannot be served")]
 pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
 
-/// Everything served on the gRPC port. Watches end when `shutdown` is cancelled.
+/// Everything served on the gRPC port, for each scheduler its own. Watches end when `shutdown` is cancelled.
 pub fn routes(
     sessions: Sessions,
     calls: Calls,
     health: &Health,
     shutdown: CancellationToken,
-) -> Result<Router, BrokenDescriptors> {
-    let sessions = SessionServiceServer::new(Api::new(sessions, calls.clone(), shutdown))
-        .max_decoding_message_size(MAX_REQUEST_BYTES)
-        .max_encoding_message_size(MAX_RESPONSE_BYTES);
+) -> Result<impl Fn() -> Router + Send + Sync + 'static, BrokenDescriptors> {
     let descriptors = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(session_proto::DESCRIPTORS)
@@ -64,12 +61,20 @@ pub fn routes(
     let others = Routes::new(health.service())
         .add_service(reflection)
         .add_service(reflection_alpha);
-    let services = front::Services {
-        calls,
-        sessions,
-        others: others.prepare().into_axum_router(),
-    };
-    Ok(Router::new()
-        .fallback(front::answer)
-        .with_state(Arc::new(services)))
+    let others = others.prepare().into_axum_router();
+    Ok(move || {
+        let api = Api::new(sessions.clone(), calls.clone(), shutdown.clone());
+        let sessions = SessionServiceServer::new(api)
+            .max_decoding_message_size(MAX_REQUEST_BYTES)
+            .max_encoding_message_size(MAX_RESPONSE_BYTES);
+        let services = front::Services {
+            durations: calls.durations(),
+            calls: calls.clone(),
+            sessions,
+            others: others.clone(),
+        };
+        Router::new()
+            .fallback(front::answer)
+            .with_state(Arc::new(services))
+    })
 }

@@ -6,6 +6,7 @@
 //! The record's target is `audit`, for reads that succeed or find nothing `audit::read`, so that an operator can keep
 //! them elsewhere or leave them out (`RUST_LOG=info,audit::read=off`).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use prometheus::HistogramVec;
@@ -20,7 +21,7 @@ use super::method::{Method, Recorded};
 pub(super) struct Record {
     method: Method,
     call: Call,
-    durations: HistogramVec,
+    durations: Arc<HistogramVec>,
     began: Instant,
     trace_id: Option<String>,
     span: Span,
@@ -58,7 +59,7 @@ macro_rules! write_record {
 
 impl Record {
     /// Begins the record of a call.
-    pub(super) fn begin(method: Method, call: Call, durations: HistogramVec, span: Span) -> Self {
+    pub(super) fn begin(method: Method, call: Call, durations: Arc<HistogramVec>, span: Span) -> Self {
         Self {
             method,
             call,

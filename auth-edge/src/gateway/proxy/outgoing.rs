@@ -87,7 +87,7 @@ impl<'a> Asking<'a> {
             X_FORWARDED_PROTO,
             Some(HeaderValue::from_static(scheme)),
         );
-        let host = edge.sites.of(client).authority().cloned();
+        let host = edge.sites.of(client).authority();
         tell(&mut head.headers, X_FORWARDED_HOST, host);
         let may_speak_http2 = way.server.prior_knowledge || way.server.url.scheme() == "https";
         if may_speak_http2 && headers::is_grpc(client) {
@@ -146,9 +146,7 @@ pub(super) fn target(server: &Server, path: &RequestPath, strip: usize, query: O
         target.push_str(query);
     }
     let target = PathAndQuery::from_maybe_shared(Bytes::from(target)).ok()?;
-    let mut parts = server.address()?.into_parts();
-    parts.path_and_query = Some(target);
-    Uri::from_parts(parts).ok()
+    server.at(target)
 }
 
 fn tell(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {

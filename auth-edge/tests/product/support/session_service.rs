@@ -86,7 +86,7 @@ impl SessionService {
         let routes = move |stop| {
             let counted = Arc::clone(&counted);
             let routes = grpc::routes(sessions.clone(), measured.clone(), &health, stop).unwrap();
-            routes.layer(from_fn(move |request: Request, next: Next| {
+            routes().layer(from_fn(move |request: Request, next: Next| {
                 counted.fetch_add(1, Ordering::SeqCst);
                 next.run(request)
             }))

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 use self::connection::Opened;
 use self::progress::Progress;
 use self::socket::Socket;
-use crate::runtime::Workers;
+use crate::runtime::{PerScheduler, Workers};
 use crate::tls::ServerTls;
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
@@ -90,9 +90,21 @@ pub async fn serve(
     tls: Option<ServerTls>,
     shutdown: CancellationToken,
 ) {
+    serve_each(workers, listener, move || router.clone(), tls, shutdown).await;
+}
+
+/// The same with a router for each worker: what every request counts or holds for a moment (`Arc`s, metrics) is then touched by
+/// one core alone, where cores that share it would wait for each other (docs/decisions/schedulers.md).
+pub async fn serve_each(
+    workers: Workers,
+    listener: TcpListener,
+    router: impl Fn() -> Router + Send + Sync + 'static,
+    tls: Option<ServerTls>,
+    shutdown: CancellationToken,
+) {
     let house = House {
         workers,
-        router,
+        routers: Arc::new(PerScheduler::new(router)),
         tls,
         shutdown,
         connections: TaskTracker::new(),
@@ -130,7 +142,7 @@ pub async fn serve(
 /// Where the connections of one listener are served.
 struct House {
     workers: Workers,
-    router: Router,
+    routers: Arc<PerScheduler<Router>>,
     tls: Option<ServerTls>,
     shutdown: CancellationToken,
     connections: TaskTracker,
@@ -155,7 +167,7 @@ impl House {
             draining: self.shutdown.clone(),
             progress: Progress::default(),
         };
-        let (router, tls) = (self.router.clone(), self.tls.clone());
+        let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());
         let serving = async move {
             let _permit = permit;
             let Ok(stream) = TcpStream::from_std(stream) else {
@@ -163,6 +175,7 @@ impl House {
             };
             let _ = stream.set_nodelay(true);
             let stream = Socket::of(stream, opened.progress.clone());
+            let router = Router::clone(&routers.here());
             match tls {
                 None => connection::plain(stream, opened, router).await,
                 Some(tls) => connection::secured(stream, opened, router, &tls).await,

@@ -1,0 +1,163 @@
+//! Metrics of what every request does: each scheduler counts for itself, and reading them adds up.
+//!
+//! Cores that count on one number wait for each other's caches, which costs a short request more than its answer does
+//! (docs/decisions/schedulers.md). Only counters and histograms can be added up; gauges belong elsewhere.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{Bucket, Counter, Histogram, Metric, MetricFamily, MetricType};
+use tokio::runtime::Handle;
+
+use crate::runtime::PerScheduler;
+
+/// Counters or histograms, one of them for each scheduler. Clones share them.
+#[derive(Clone)]
+pub struct Spread<T> {
+    /// Tells what there is, and counts for whom nothing else can.
+    first: T,
+    others: Arc<PerScheduler<T>>,
+}
+
+impl<T: Clone + Send + Sync + 'static> Spread<T> {
+    /// What `make` makes, made anew for each scheduler.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new<E>(make: impl Fn() -> Result<T, E> + Send + Sync + 'static) -> Result<Self, E> {
+        let first = make()?;
+        let spare = first.clone();
+        let others = PerScheduler::new(move || make().unwrap_or_else(|_| spare.clone()));
+        Ok(Self {
+            first,
+            others: Arc::new(others),
+        })
+    }
+
+    /// The one of the scheduler this is called on; outside of all of them one for the others.
+    #[must_use]
+    pub fn here(&self) -> Arc<T> {
+        match Handle::try_current() {
+            Ok(_) => self.others.here(),
+            Err(_none) => Arc::new(self.first.clone()),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Spread<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Spread").field(&self.others).finish()
+    }
+}
+
+impl<T: Collector> Collector for Spread<T> {
+    fn desc(&self) -> Vec<&Desc> {
+        self.first.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let mut families = self.first.collect();
+        for family in self.others.all().iter().flat_map(|other| other.collect()) {
+            match families.iter_mut().find(|known| known.name() == family.name()) {
+                Some(known) => add_family(known, family),
+                None => families.push(family),
+            }
+        }
+        families
+    }
+}
+
+fn add_family(known: &mut MetricFamily, mut family: MetricFamily) {
+    let kind = family.get_field_type();
+    for metric in family.take_metric() {
+        let mut places = known.mut_metric().iter_mut();
+        match places.find(|place| place.get_label() == metric.get_label()) {
+            Some(place) => add(place, &metric, kind),
+            None => known.mut_metric().push(metric),
+        }
+    }
+}
+
+fn add(place: &mut Metric, metric: &Metric, kind: MetricType) {
+    match kind {
+        MetricType::COUNTER => {
+            let mut sum = Counter::default();
+            sum.set_value(place.get_counter().get_value() + metric.get_counter().get_value());
+            place.set_counter(sum);
+        }
+        MetricType::HISTOGRAM => {
+            let sum = sum_of(place.get_histogram(), metric.get_histogram());
+            place.set_histogram(sum);
+        }
+        _ => {}
+    }
+}
+
+/// Both have the same buckets: they were made alike.
+fn sum_of(one: &Histogram, other: &Histogram) -> Histogram {
+    let pairs = one.get_bucket().iter().zip(other.get_bucket());
+    let buckets = pairs.map(|(one, other)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(one.upper_bound());
+        bucket.set_cumulative_count(one.cumulative_count() + other.cumulative_count());
+        bucket
+    });
+    let mut sum = Histogram::default();
+    sum.set_bucket(buckets.collect());
+    sum.set_sample_count(one.get_sample_count() + other.get_sample_count());
+    sum.set_sample_sum(one.get_sample_sum() + other.get_sample_sum());
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+
+    use super::*;
+    use crate::metrics::render;
+
+    fn on_another_scheduler(work: impl FnOnce() + Send + 'static) {
+        let scheduler = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        std::thread::spawn(move || scheduler.block_on(async { work() }))
+            .join()
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_schedulers_counted_is_added_up_by_its_labels() {
+        let counters =
+            Spread::new(|| IntCounterVec::new(Opts::new("asked", "How often."), &["what"])).unwrap();
+        let durations = || HistogramOpts::new("took", "How long.").buckets(vec![1.0, 2.0]);
+        let durations = Spread::new(move || HistogramVec::new(durations(), &["what"])).unwrap();
+        let registry = Registry::new();
+        registry.register(Box::new(counters.clone())).unwrap();
+        registry.register(Box::new(durations.clone())).unwrap();
+        let count = move |what: &'static str, took: f64| {
+            counters.here().with_label_values(&[what]).inc();
+            durations.here().with_label_values(&[what]).observe(took);
+        };
+        count("a", 0.5);
+        count("b", 0.5);
+        let there = count.clone();
+        on_another_scheduler(move || {
+            there("a", 1.5);
+            there("c", 2.5);
+        });
+        std::thread::spawn(move || count("a", 0.25)).join().unwrap();
+        let text = render(&registry).unwrap();
+        for line in [
+            "asked{what=\"a\"} 3",
+            "asked{what=\"b\"} 1",
+            "asked{what=\"c\"} 1",
+            "took_bucket{what=\"a\",le=\"1\"} 2",
+            "took_bucket{what=\"a\",le=\"2\"} 3",
+            "took_bucket{what=\"a\",le=\"+Inf\"} 3",
+            "took_sum{what=\"a\"} 2.25",
+            "took_count{what=\"a\"} 3",
+            "took_count{what=\"c\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
+}
