@@ -88,16 +88,23 @@ const bound = (role, port, target) => new Child(`bound ${role}`, binary('bound',
 
 const answers = (url, child) => until(5_000, async () => (await probe(url)).status === 200, () => `the bound did not start: ${child.tail()}`);
 
-/** nginx that passes everything on to a server of ours. */
-export async function startNginx(folder, upstream) {
+/**
+ * nginx that passes everything on to a server of ours: by plain `proxy_pass`, which opens a connection for each request, or over
+ * connections that it keeps, which takes an `upstream` block and two more directives.
+ */
+export async function startNginx(folder, upstream, { kept = false } = {}) {
   const port = await freePort();
-  const file = join(folder, 'nginx.conf');
-  writeFileSync(file, `worker_processes 2; daemon off; pid ${folder}/nginx.pid; error_log stderr warn;
+  const file = join(folder, `nginx-${port}.conf`);
+  const { host } = new URL(upstream);
+  const [block, pass] = kept
+    ? [`upstream small { server ${host}; keepalive 64; }`, 'proxy_pass http://small; proxy_http_version 1.1; proxy_set_header Connection "";']
+    : ['', `proxy_pass http://${host};`];
+  writeFileSync(file, `worker_processes 2; daemon off; pid ${folder}/nginx-${port}.pid; error_log stderr warn;
 events { worker_connections 1024; }
 http {
   access_log off; client_body_temp_path ${folder}; proxy_temp_path ${folder}; fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
-  upstream small { server ${new URL(upstream).host}; keepalive 64; }
-  server { listen 127.0.0.1:${port}; location / { proxy_pass http://small; proxy_http_version 1.1; proxy_set_header Connection ""; } }
+  ${block}
+  server { listen 127.0.0.1:${port}; location / { ${pass} } }
 }
 `);
   const child = new Child('nginx', 'nginx', ['-c', file, '-e', 'stderr']);

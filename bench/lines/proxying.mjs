@@ -1,4 +1,5 @@
-// P3: a guarded request passed on to a small upstream with the access token, beside nginx passing on the same without any guard.
+// P3: a guarded request passed on to a small upstream with the access token, beside nginx passing on the same without any guard:
+// as its plain directive does it, and with connections kept.
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ export async function proxying({ rounds, seconds, say, cleanup }) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-bench-'));
   const upstream = cleanup(await startBound(300));
   const nginx = cleanup(await startNginx(folder, upstream.url));
+  const kept = cleanup(await startNginx(folder, upstream.url, { kept: true }));
   const routes = join(folder, 'routes.toml');
   writeFileSync(routes, `[[route]]\npath = "/api/orders/*"\nguard = "api"\nupstream = "${upstream.url.replace(/\/$/, '')}"\naccess_token = true\n`);
   const stack = cleanup(await releaseStack({ store: 'redis', routes, accessTokenTtl: 3600 }));
@@ -17,6 +19,7 @@ export async function proxying({ rounds, seconds, say, cleanup }) {
   const cases = [
     { id: 'P3', work: 'guarded request passed on, access token attached', goal: '≤ 1.5 × nginx', url: `${stack.edgeUrl}/api/orders/1`, headers: { cookie }, pids: serving(stack), results: [] },
     { id: 'nginx', work: 'the same upstream behind plain proxy_pass', goal: '', headers: {}, ...nginx, results: [] },
+    { id: 'nginx kept', work: 'the same with connections to the upstream kept', goal: '', headers: {}, ...kept, results: [] },
   ];
   for (const one of cases) await saturate({ ...one, seconds: 1 });
   for (let round = 1; round <= rounds; round += 1) {
@@ -26,5 +29,6 @@ export async function proxying({ rounds, seconds, say, cleanup }) {
     }
   }
   const micros = cases.map((one) => spread(one.results.map((result) => result.micros)));
-  return cases.map(({ id, work, goal, results }, at) => ({ id, work, unit: 'CPU µs', goal, ...micros[at], detail: id === 'P3' ? `${(micros[0].median / micros[1].median).toFixed(2)} × nginx; ${shares(results)}` : '' }));
+  const times = (at) => (micros[0].median / micros[at].median).toFixed(2);
+  return cases.map(({ id, work, goal, results }, at) => ({ id, work, unit: 'CPU µs', goal, ...micros[at], detail: id === 'P3' ? `${times(1)} × nginx, ${times(2)} × nginx kept; ${shares(results)}` : '' }));
 }
