@@ -70,6 +70,15 @@ impl SigningAlgorithm {
         }
     }
 
+    /// How long the coordinates of a point are, in bytes, where a key is one that has both.
+    pub(crate) fn coordinate_bytes(self) -> Option<usize> {
+        match self {
+            Self::Es256 => Some(32),
+            Self::Es384 => Some(48),
+            _ => None,
+        }
+    }
+
     /// The `crv` a verification key must have, where the key type has curves.
     pub(crate) fn curve(self) -> Option<&'static str> {
         match self {

@@ -126,6 +126,11 @@ fn usable(member: &Value, algorithm: SigningAlgorithm) -> Option<Key> {
     // members that the crate would stumble over and that were judged above are left out
     let mut members = member.as_object()?.clone();
     members.retain(|name, _| matches!(name.as_str(), "kty" | "use" | "kid" | "crv" | "x" | "y"));
+    if let Some(bytes) = algorithm.coordinate_bytes() {
+        for name in ["x", "y"] {
+            members.insert(name.to_owned(), Value::String(coordinate(text(name)?, bytes)?));
+        }
+    }
     let key = serde_json::from_value(Value::Object(members)).ok()?;
     Some(Key {
         kid,
@@ -140,6 +145,14 @@ fn number(text: &str) -> Option<Vec<u8>> {
     bytes.get(zeros..).map(<[u8]>::to_vec)
 }
 
+/// A coordinate as long as those of its curve are (RFC 7518, section 6.2.1.2). Some providers leave out the zeros in front, which one
+/// key in 128 has: nobody could sign in there until it is replaced.
+fn coordinate(text: &str, bytes: usize) -> Option<String> {
+    let number = number(text)?;
+    let zeros = vec![0; bytes.checked_sub(number.len())?];
+    Some(URL_SAFE_NO_PAD.encode([zeros, number].concat()))
+}
+
 /// How many bits a number without zeros in front has.
 fn bits(number: &[u8]) -> usize {
     let first = number.first().map_or(0, |byte| byte.leading_zeros());
@@ -148,6 +161,7 @@ fn bits(number: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use ring::signature::{EcdsaKeyPair, KeyPair as _};
     use serde_json::json;
 
     use super::*;
@@ -188,6 +202,45 @@ mod tests {
                 let verdict = keys(algorithm).verify(&token, algorithm);
                 assert_eq!(verdict, Verdict::BadSignature, "{name} {length}");
             }
+        }
+    }
+
+    #[test]
+    fn a_coordinate_without_the_zeros_in_front_is_the_same_number() {
+        let random = ring::rand::SystemRandom::new();
+        let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;
+        for zero in [0, 1] {
+            let pair = loop {
+                let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
+                let pair = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).expect("the key");
+                // 4, x, y
+                if pair.public_key().as_ref()[1 + 32 * zero] == 0 {
+                    break pair;
+                }
+            };
+            let point = &pair.public_key().as_ref()[1..];
+            let bare = |number: &[u8]| {
+                let zeros = number.iter().take_while(|byte| **byte == 0).count();
+                URL_SAFE_NO_PAD.encode(&number[zeros..])
+            };
+            let signed = format!("{}.e30", URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256"}"#));
+            let signature = pair.sign(&random, signed.as_bytes()).expect("a signature");
+            let raw = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature));
+            let token = Unverified::parse(&raw, SigningAlgorithm::Es256).expect("a token");
+            let verdict = |x: String, y: String| {
+                let document = json!({ "keys": [{ "kty": "EC", "crv": "P-256", "x": x, "y": y }] });
+                let keys =
+                    KeySet::from_jwks(document.as_object().expect("an object"), SigningAlgorithm::Es256);
+                keys.map(|keys| keys.verify(&token, SigningAlgorithm::Es256))
+            };
+            let (x, y) = (bare(&point[..32]), bare(&point[32..]));
+            assert_eq!(
+                verdict(x.clone(), y.clone()).expect("a key set"),
+                Verdict::Verified
+            );
+            // One that is too long is none.
+            let long = URL_SAFE_NO_PAD.encode([&[1], &point[..32]].concat());
+            assert_ne!(verdict(long, y), Some(Verdict::Verified));
         }
     }
 }

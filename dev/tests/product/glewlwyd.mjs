@@ -37,8 +37,16 @@ hash_algorithm="SHA512"
 database = { type = "sqlite3" path = "${folder}/glewlwyd.db" };
 `;
 
+/** A key whose first coordinate begins with a zero, which Glewlwyd leaves out of its key set: one key in 256 is such. */
+function keyWithAZeroInFront() {
+  for (;;) {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    if (Buffer.from(privateKey.export({ format: 'jwk' }).x, 'base64url')[0] === 0) return privateKey;
+  }
+}
+
 function plugin(issuer, accessTokenSecs) {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const privateKey = keyWithAZeroInFront();
   return {
     module: 'oidc', name: 'oidc', display_name: 'OpenID Connect', enabled: true,
     parameters: {
