@@ -5,13 +5,15 @@ import { releaseStack, signedIn } from '../lib/services.mjs';
 import { until } from '../../dev/lib/net.mjs';
 
 const TOKEN_SECS = 2;
+/** A token counts as expired so long before it is. */
+const MARGIN_SECS = 1;
 
 export async function refresh({ rounds, say, cleanup }) {
   const rows = [];
   for (const count of [50, 1000]) {
     const stack = cleanup(await releaseStack({
       store: 'redis', edges: 2, sessionServices: 2, accessTokenTtl: TOKEN_SECS,
-      edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true' }, sessionEnv: { SESSION_TOKEN_EXPIRY_MARGIN: '1' },
+      edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true' }, sessionEnv: { SESSION_TOKEN_EXPIRY_MARGIN: String(MARGIN_SECS) },
     }));
     const { cookie } = await signedIn(stack);
     const headers = { cookie, 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'application/json' };
@@ -25,8 +27,8 @@ export async function refresh({ rounds, say, cleanup }) {
       const halves = await Promise.all(stack.edgeUrls.map((url) => h2load({ url: `${url}/api/auth/access-token`, headers, http1: true, count: count / 2, clients: Math.min(100, count / 2) })));
       const took = halves.flatMap(({ took: all }) => all);
       const grants = (await refreshes(stack)) - before;
-      // The run itself outlasts a token's life only if something hangs.
-      const allowed = 1 + Math.floor((performance.now() - began) / (TOKEN_SECS * 1000));
+      // The run itself outlasts the time a token counts only on a machine that stands still at times.
+      const allowed = 1 + Math.floor((performance.now() - began) / ((TOKEN_SECS - MARGIN_SECS) * 1000));
       if (grants < 1 || grants > allowed) throw new Error(`${grants} grants for ${count} requests at one expiry`);
       waits.push(quantile(took, 0.99));
       say(`round ${round} P6 ${count}: ${grants} grant, p99 ${waits.at(-1).toFixed(1)} ms`);
