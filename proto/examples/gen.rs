@@ -39,6 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .file_descriptor_set();
     tonic_prost_build::configure()
         .out_dir(&out)
+        .codec_path("crate::codec::Codec")
         // Claims stay the bytes they travel as.
         .extern_path(".google.protobuf.Struct", "crate::claims::Claims")
         // An answer is handed on many times before somebody keeps it.

@@ -5,6 +5,7 @@
 
 pub mod claims;
 pub mod client;
+pub mod codec;
 pub mod error;
 mod redacted;
 pub mod timestamp;
