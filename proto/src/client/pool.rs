@@ -120,7 +120,7 @@ impl Pool {
     /// A request with the time left as its gRPC deadline.
     pub(super) fn request<Q>(&self, message: Q, until: Instant) -> Request<Q> {
         let mut request = Request::new(message);
-        request.set_timeout(until.saturating_duration_since(Instant::now()));
+        request.set_timeout(in_whole_ms(until.saturating_duration_since(Instant::now())));
         self.annotate(request.metadata_mut());
         request
     }
@@ -201,6 +201,12 @@ impl Pool {
             }
         }
     }
+}
+
+/// What is left of a deadline, up to a millisecond more: calls that have the same time tell it in the same letters, which the
+/// connection's header compression then knows (RFC 7541, section 2.3.2). The caller itself waits no longer than it has to.
+fn in_whole_ms(left: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 /// Resolves every `interval`, and soon after a failure, until the pool is dropped.
