@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+use chassis::address;
 use chassis::clock::Clock;
 use session_proto::client::SessionClient;
 use session_proto::timestamp;
@@ -19,7 +20,7 @@ use crate::grpc_web::Listeners;
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::protect::csrf::FormTokens;
-use crate::protect::forwarded::{TrustedProxies, written};
+use crate::protect::forwarded::TrustedProxies;
 use crate::protect::load::Places;
 use crate::protect::rate_limit::RateLimiter;
 use crate::providers::{self, Providers};
@@ -173,7 +174,7 @@ impl Edge {
             .unwrap_or_default();
         Device {
             user_agent: shown(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]),
-            address: written(self.trusted_proxies.client_address(peer, headers)),
+            address: address::text(self.trusted_proxies.client_address(peer, headers)),
             at: Some(timestamp::from_ms(self.clock.now_ms())),
         }
     }

@@ -101,24 +101,6 @@ fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     }
 }
 
-/// An address as text. It is written for every request that goes on, and formatting costs more than all else about a header.
-#[must_use]
-pub fn written(address: IpAddr) -> String {
-    let IpAddr::V4(address) = address else {
-        return address.to_string();
-    };
-    let mut text = String::with_capacity(15);
-    for (at, octet) in address.octets().into_iter().enumerate() {
-        if at > 0 {
-            text.push('.');
-        }
-        let digits = [octet / 100, octet / 10 % 10, octet % 10];
-        let first = digits.iter().position(|digit| *digit > 0).unwrap_or(2);
-        text.extend(digits[first..].iter().map(|digit| char::from(b'0' + digit)));
-    }
-    text
-}
-
 /// One hop: an address, an address with a port, or a bracketed one.
 fn parse_hop(text: &str) -> Option<IpAddr> {
     let address = text
@@ -135,7 +117,7 @@ fn parse_hop(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TrustedProxies, written};
+    use super::TrustedProxies;
     use http::{HeaderMap, HeaderName, HeaderValue};
     use std::net::IpAddr;
 
@@ -161,15 +143,6 @@ mod tests {
 
     fn ip(text: &str) -> IpAddr {
         text.parse().expect("an address")
-    }
-
-    #[test]
-    fn addresses_are_written_as_everybody_writes_them() {
-        for octet in 0..=255 {
-            let address = IpAddr::from([octet, 0, 10, 255 - octet]);
-            assert_eq!(written(address), address.to_string());
-        }
-        assert_eq!(written(ip("2001:db8::1")), "2001:db8::1");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::super::route_table::Server;
 use super::upgrade::{self, Asked};
 use super::{Way, is_ours, proof};
 use crate::errors::Failure;
-use crate::protect::forwarded::{X_FORWARDED_FOR, written};
+use crate::protect::forwarded::X_FORWARDED_FOR;
 
 /// What carries an access token, and the proof that it is presented by its owner.
 const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, proof::HEADER];
@@ -80,7 +80,7 @@ impl<'a> Asking<'a> {
         tell(
             &mut head.headers,
             X_FORWARDED_FOR,
-            HeaderValue::try_from(written(address)).ok(),
+            HeaderValue::try_from(chassis::address::text(address)).ok(),
         );
         tell(
             &mut head.headers,
