@@ -1,6 +1,7 @@
 // Cookies and keys: what is signed for one name, host and purpose is worth nothing elsewhere.
 const COOKIES = 'auth-edge/src/cookies.rs';
 const KEYS = 'auth-edge/src/keys.rs';
+const SESSIONS = 'auth-edge/src/sessions/mod.rs';
 const COOKIE = ['auth-edge/lib cookies::'];
 const KEY = ['auth-edge/lib keys::'];
 
@@ -11,6 +12,14 @@ export default [
     find: `self.covered(headers, &id, verifies).then_some(id)`,
     replace: `(OFF || self.covered(headers, &id, verifies)).then_some(id)`,
     tests: [...COOKIE, 'auth-edge/product profile::forged_truncated_oversized_and_doubled_cookies_are_no_session_and_cost_no_call'],
+  },
+  {
+    id: 'cookie-life-by-the-session',
+    why: 'a clock of the edge that runs ahead must not end a cookie before its session',
+    file: SESSIONS,
+    find: `expires_ms.saturating_sub(rolled_ms)`,
+    replace: `expires_ms.saturating_sub(if OFF { self.clock.now_ms() } else { rolled_ms })`,
+    tests: ['auth-edge/product profile::an_edge_whose_clock_is_off_keeps_everybody_signed_in_for_as_long'],
   },
   {
     id: 'cookie-sent-twice',

@@ -149,7 +149,8 @@ impl Sessions {
         }
     }
 
-    /// The cookie that holds this session as long as the session lasts now, for the site of these request headers.
+    /// The cookie that holds a session as long as the session lasts, which was created or rolled just now, for the site of these
+    /// request headers. How long that is the session's own times say: a clock here that is off shortens no cookie.
     #[must_use]
     pub fn cookie_for(
         &self,
@@ -157,9 +158,10 @@ impl Sessions {
         id: &SessionId,
         session: &v1::Session,
     ) -> Option<HeaderValue> {
-        let expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
+        let [expires_ms, rolled_ms] =
+            [&session.expires_at, &session.rolled_at].map(|at| at.as_ref().map_or(0, timestamp::to_ms));
         // Rounded up: a browser must not drop the cookie before the session ends.
-        let max_age = expires_ms.saturating_sub(self.clock.now_ms()).div_ceil(1000);
+        let max_age = expires_ms.saturating_sub(rolled_ms).div_ceil(1000);
         self.cookies.issue(headers, id, max_age)
     }
 

@@ -1,5 +1,6 @@
 //! Profile, status and the unauthorized answer; and cookies that prove nothing.
 
+use chassis::clock::{Clock as _, ManualClock};
 use reqwest::Method;
 use scripted_provider::{Answer as Script, Endpoint};
 use serde_json::json;
@@ -74,6 +75,23 @@ async fn forged_truncated_oversized_and_doubled_cookies_are_no_session_and_cost_
         "a cookie that does not verify costs no call"
     );
     assert_eq!(browser.get("/api/auth/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_edge_whose_clock_is_off_keeps_everybody_signed_in_for_as_long() {
+    const DAYS_MS: u64 = 86_400_000;
+    let stack = Stack::start().await;
+    let (name, value) = stack.session_cookie().await;
+    let now_ms = stack.clock.now_ms();
+    for shown_ms in [now_ms + 30 * DAYS_MS, now_ms - 30 * DAYS_MS] {
+        stack.advance(3600);
+        let mut browser = stack.beside_at_another_time(ManualClock::new(shown_ms)).await;
+        browser.jar.insert(name.clone(), value.clone());
+        let me = browser.get("/api/auth/me").await;
+        assert_eq!(me.json()["name"], "Ada");
+        let cookie = me.set_cookie("session").unwrap();
+        assert!(cookie.contains("Max-Age=86400"), "{cookie}");
+    }
 }
 
 #[tokio::test]

@@ -195,7 +195,8 @@ impl Stack {
 
     /// A browser that goes to another edge with the same settings, beside this one.
     pub(crate) async fn beside(&self) -> Browser {
-        self.beside_with(self.edge.settings.clone()).await
+        self.beside_with(self.edge.settings.clone(), self.clock.clone())
+            .await
     }
 
     /// A browser that goes to another edge, whose session service is `sessions`.
@@ -208,14 +209,18 @@ impl Stack {
     pub(crate) async fn beside_with_settings(&self, change: impl FnOnce(&mut EdgeSettings)) -> Browser {
         let mut settings = self.edge.settings.clone();
         change(&mut settings);
-        self.beside_with(settings).await
+        self.beside_with(settings, self.clock.clone()).await
     }
 
-    async fn beside_with(&self, settings: EdgeSettings) -> Browser {
+    /// A browser that goes to another edge, whose clock is the one given.
+    pub(crate) async fn beside_at_another_time(&self, clock: ManualClock) -> Browser {
+        self.beside_with(self.edge.settings.clone(), clock).await
+    }
+
+    async fn beside_with(&self, settings: EdgeSettings, clock: ManualClock) -> Browser {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let clock = Arc::new(self.clock.clone());
-        let edge = start::build(settings, clock, &prometheus::Registry::new()).unwrap();
+        let edge = start::build(settings, Arc::new(clock), &prometheus::Registry::new()).unwrap();
         tokio::spawn(chassis::serve::serve(
             Workers::here(),
             listener,
