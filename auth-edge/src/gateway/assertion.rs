@@ -16,8 +16,8 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Map, Value, json};
+use session_proto::timestamp;
 use session_proto::v1::Session;
-use session_proto::{claims, timestamp};
 
 use crate::keys;
 
@@ -202,15 +202,16 @@ impl Assertions {
 
     /// The person's claims the settings name; what would not fit into a header is left out.
     fn passed_on(&self, session: &Session) -> Map<String, Value> {
-        let user = session.user.as_ref().map(claims::from_struct).unwrap_or_default();
         let mut room = MAX_CLAIMS_BYTES;
         let mut passed = Map::new();
         for name in self.claims.iter() {
-            let Some(value) = user.get(name) else { continue };
+            let Some(value) = session.user.as_ref().and_then(|user| user.get(name)) else {
+                continue;
+            };
             let length = value.to_string().len();
             if length <= MAX_CLAIM_BYTES.min(room) && !OWN_CLAIMS.contains(&name.as_str()) {
                 room -= length;
-                passed.insert(name.clone(), value.clone());
+                passed.insert(name.clone(), value);
             }
         }
         passed
@@ -220,6 +221,7 @@ impl Assertions {
 #[cfg(test)]
 mod tests {
     use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+    use session_proto::claims;
 
     use super::*;
 

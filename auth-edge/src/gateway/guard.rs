@@ -203,14 +203,17 @@ fn check(session: &Known, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
             return Err(Missing::StepUp);
         }
     }
-    let user = session.user();
-    let text = |name: &str| user.get(name).and_then(Value::as_str);
-    if !asks.acr.is_empty() && !text("acr").is_some_and(|acr| asks.acr.iter().any(|asked| asked == acr)) {
+    let claim = |name: &str| session.user.as_ref().and_then(|user| user.get(name));
+    let text = |name: &str| match claim(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    if !asks.acr.is_empty() && !text("acr").is_some_and(|acr| asks.acr.contains(&acr)) {
         return Err(Missing::StepUp);
     }
     let in_organization = |asked: &String| {
         if asked.starts_with("org_") {
-            text("org_id") == Some(asked)
+            text("org_id").as_ref() == Some(asked)
         } else {
             text("org_name").is_some_and(|name| name.to_lowercase() == asked.to_lowercase())
         }
@@ -219,9 +222,9 @@ fn check(session: &Known, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
         return Err(Missing::Organization);
     }
     let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
-    let holds = |(name, asked): (&String, &String)| match user.get(name) {
+    let holds = |(name, asked): (&String, &String)| match claim(name) {
         Some(Value::Array(values)) => values.iter().any(|value| is(value, asked)),
-        Some(value) => is(value, asked),
+        Some(value) => is(&value, asked),
         None => false,
     };
     if !asks.claims.iter().all(holds) {

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use axum::body::Bytes;
 use axum::http::HeaderValue;
 use chassis::secret::Secret;
-use serde_json::{Map, Value};
 use session_proto::v1::{GetAccessTokenResponse, Session};
 use session_proto::{claims, timestamp};
 
@@ -19,7 +18,6 @@ const TOKENS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct Known {
     session: Session,
-    user: OnceLock<Map<String, Value>>,
     user_json: OnceLock<Bytes>,
     identity: OnceLock<Identity>,
     tokens: RwLock<Vec<Arc<Token>>>,
@@ -84,18 +82,9 @@ impl Known {
     pub fn new(session: Session) -> Arc<Self> {
         Arc::new(Self {
             session,
-            user: OnceLock::new(),
             user_json: OnceLock::new(),
             identity: OnceLock::new(),
             tokens: RwLock::default(),
-        })
-    }
-
-    /// The user's claims.
-    pub fn user(&self) -> &Map<String, Value> {
-        self.user.get_or_init(|| {
-            let user = self.session.user.as_ref();
-            user.map(claims::from_struct).unwrap_or_default()
         })
     }
 
