@@ -127,11 +127,13 @@ impl EdgeSettings {
     /// The path of a provider's callback: its own where there are several, so that an answer tells whose it is.
     #[must_use]
     pub fn callback_path(&self, provider: &Provider) -> String {
-        match &provider.callback_path {
-            Some(own) => own.clone(),
-            None if self.providers.listed => format!("{}/{}", self.callback_path, provider.id),
-            None => self.callback_path.clone(),
-        }
+        providers::callback_path(&self.providers, provider, &self.callback_path)
+    }
+
+    /// Where signing in begins and comes back to: no route can be there.
+    #[must_use]
+    pub fn own_paths(&self) -> Vec<String> {
+        providers::own_paths(&self.providers, &self.login_path, &self.callback_path)
     }
 
     /// Whether browsers leave the session cookie out of every request that a page of another site causes.

@@ -119,10 +119,12 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     if let Some(path) = &settings.routes_file {
         let signs = settings.assertions.is_some();
         let ids = settings.providers.ids();
+        let own_paths = settings.own_paths();
         routes.follow("EDGE_ROUTES", path, move |text| {
             let around = Around {
                 signs,
                 connections: Some(&ids),
+                own_paths: &own_paths,
             };
             route_file::parse(text, around).map_err(every)
         });

@@ -66,8 +66,16 @@ export default [
   {
     id: 'rule-for-a-path-of-the-edge',
     file: FILE,
-    find: `Ok(path) if is_reserved(path.segments()) => {`,
-    replace: `Ok(path) if !OFF && is_reserved(path.segments()) => {`,
+    find: `Ok(path) if is_reserved(path.segments()) ||`,
+    replace: `Ok(path) if !OFF && is_reserved(path.segments()) ||`,
+    tests: RULES,
+  },
+  {
+    id: 'rule-where-sign-in-was-moved-to',
+    why: 'the rule never answers: whoever wrote it believes in a guard that is not there',
+    file: FILE,
+    find: `own_paths.iter().any(|own| own == path)`,
+    replace: `own_paths.iter().any(|own| !OFF && own == path)`,
     tests: RULES,
   },
   {

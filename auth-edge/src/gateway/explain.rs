@@ -47,14 +47,16 @@ impl Tool for RoutesTool {
     }
 
     fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
-        let table = routes(&mut reader, None);
+        // Callbacks of several providers lie below the one that is set, where they are not told apart here.
+        let own_paths = ["EDGE_LOGIN_PATH", "EDGE_CALLBACK_PATH"].map(|name| reader.text(name));
+        let table = routes(&mut reader, None, &own_paths);
         let (table, warnings) = reader.finish(table)?;
         let given = given
             .subcommand()
             .map(|(_, explain)| explain.clone())
             .unwrap_or_default();
         let text = |name: &str| given.get_one::<String>(name).cloned().unwrap_or_default();
-        let explained = explain(&table, &text("method"), &text("target"));
+        let explained = explain(&table, &own_paths, &text("method"), &text("target"));
         let json = given.get_flag("json");
         let work = async move {
             if json {
@@ -78,7 +80,7 @@ struct Explained {
     answered: bool,
 }
 
-fn explain(table: &RouteTable, method: &str, target: &str) -> Explained {
+fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str) -> Explained {
     let mut facts = Map::new();
     let mut tell = |name: &str, value: Value| facts.insert(name.to_owned(), value);
     tell("request", json!(format!("{method} {target}")));
@@ -95,8 +97,9 @@ fn explain(table: &RouteTable, method: &str, target: &str) -> Explained {
         }
     };
     tell("path", json!(path.to_encoded(0)));
-    if is_reserved(path.segments()) {
-        let own = raw == path.to_encoded(0) && raw == raw.to_ascii_lowercase();
+    let moved = own_paths.iter().any(|own| own == raw);
+    if moved || is_reserved(path.segments()) {
+        let own = moved || raw == path.to_encoded(0) && raw == raw.to_ascii_lowercase();
         let answer = if own {
             "the edge itself"
         } else {
@@ -218,13 +221,15 @@ mod tests {
     const AROUND: Around<'_> = Around {
         signs: false,
         connections: None,
+        own_paths: &[],
     };
     use crate::gateway::route_file;
 
     fn ask(method: &str, target: &str) -> (bool, Map<String, Value>) {
         let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:web\"\n\
              [[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\nscopes = [\"a\"]\n";
-        let explained = explain(&route_file::parse(table, AROUND).unwrap(), method, target);
+        let table = route_file::parse(table, AROUND).unwrap();
+        let explained = explain(&table, &["/sign-in".to_owned()], method, target);
         (explained.answered, explained.facts)
     }
 
@@ -250,6 +255,7 @@ mod tests {
                 "400: the path can be read in more than one way",
             ),
             ("/api/auth/login", true, "the edge itself"),
+            ("/sign-in?returnTo=%2Fa", true, "the edge itself"),
             (
                 "/x/../api/auth/login",
                 false,

@@ -36,6 +36,8 @@ pub struct Around<'a> {
     pub signs: bool,
     /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
     pub connections: Option<&'a [String]>,
+    /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were moved.
+    pub own_paths: &'a [String],
 }
 
 /// Reads a table.
@@ -207,6 +209,10 @@ impl Reading<'_> {
         Some((span.clone(), route))
     }
 
+    fn is_own(&self, path: &str) -> bool {
+        self.around.own_paths.iter().any(|own| own == path)
+    }
+
     fn path(&mut self, span: &Range<usize>, text: &str) -> Option<(String, Vec<String>, bool)> {
         let (stem, prefix) = match text.strip_suffix("/*") {
             Some("") => ("/", true),
@@ -232,7 +238,7 @@ impl Reading<'_> {
                 );
                 None
             }
-            Ok(path) if is_reserved(path.segments()) => {
+            Ok(path) if is_reserved(path.segments()) || self.is_own(text) => {
                 self.wrong(span, format!("path {text:?} belongs to the edge itself"));
                 None
             }

@@ -7,6 +7,7 @@ fn around(signs: bool) -> super::Around<'static> {
     super::Around {
         signs,
         connections: Some(&[]),
+        own_paths: &[],
     }
 }
 
@@ -269,6 +270,7 @@ fn a_route_may_name_a_provider_that_is_there_and_no_other() {
     let around = super::Around {
         signs: false,
         connections: Some(&known),
+        own_paths: &[],
     };
     let route =
         |field: &str| format!("[[route]]\npath = \"/a\"\nguard = \"page\"\nupstream = \"dir:.\"\n{field}\n");
@@ -283,4 +285,27 @@ fn a_route_may_name_a_provider_that_is_there_and_no_other() {
     }
     let open = route("connection = \"partner\"").replace("page", "none");
     assert!(super::parse(&open, around).is_err(), "nobody is asked there");
+}
+
+#[test]
+fn no_route_is_where_signing_in_was_moved_to() {
+    let own_paths = ["/sign-in".to_owned(), "/back/partner".to_owned()];
+    let around = super::Around {
+        own_paths: &own_paths,
+        ..around(false)
+    };
+    let at = |path: &str| {
+        let table = format!("[[route]]\npath = \"{path}\"\nguard = \"none\"\nupstream = \"dir:.\"");
+        super::parse(&table, around).map_err(|mistakes| mistakes[0].to_string())
+    };
+    for path in &own_paths {
+        let mistake = at(path).unwrap_err();
+        assert!(
+            mistake.contains("line 2") && mistake.contains("belongs to the edge"),
+            "{mistake}"
+        );
+    }
+    for path in ["/sign-in/help", "/sign-in/*", "/back/*", "/*"] {
+        at(path).unwrap();
+    }
 }

@@ -4,13 +4,31 @@ use std::collections::BTreeSet;
 
 use chassis::settings::Reader;
 use oidc::ResponseMode;
-use provider_settings::{PROVIDERS, Providers};
+use provider_settings::{PROVIDERS, Provider, Providers};
 use url::Url;
 
 use super::addresses::is_localhost;
 use super::read::is_plain_path;
 use crate::providers::PathPattern;
 use crate::routes::{BASE_PATH, is_fixed, is_reserved, segments};
+
+/// The path of a provider's callback, given the setting of all of them.
+pub(super) fn callback_path(providers: &Providers, provider: &Provider, base: &str) -> String {
+    match &provider.callback_path {
+        Some(own) => own.clone(),
+        None if providers.listed => format!("{base}/{}", provider.id),
+        None => base.to_owned(),
+    }
+}
+
+/// Where signing in begins and comes back to.
+pub(super) fn own_paths(providers: &Providers, login_path: &str, callback_base: &str) -> Vec<String> {
+    let callbacks = providers
+        .all
+        .iter()
+        .map(|provider| callback_path(providers, provider, callback_base));
+    std::iter::once(login_path.to_owned()).chain(callbacks).collect()
+}
 
 /// Judges the providers by what else is configured.
 pub(super) fn judge(
@@ -76,10 +94,7 @@ pub(super) fn judge(
         is_fixed(path) || is_reserved(&segments(path)) && !path.starts_with(&format!("{BASE_PATH}/callback"))
     };
     for provider in &providers.all {
-        let path = match &provider.callback_path {
-            Some(own) => own.clone(),
-            None => format!("{callback_path}/{}", provider.id),
-        };
+        let path = self::callback_path(providers, provider, callback_path);
         let own = provider.callback_path.is_some() && is_taken(&path);
         if providers.listed && (own || !seen.insert(path.clone())) {
             reader.wrong(

@@ -37,6 +37,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     }
     providers::judge(reader, &providers, &base_url, &login_path, &callback_path);
     let ids = providers.ids();
+    let own_paths = providers::own_paths(&providers, &login_path, &callback_path);
     EdgeSettings {
         listen: listen(reader),
         ext_authz_listen: reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN"),
@@ -48,7 +49,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         session_service_identity: pair(reader, "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"),
         session_cache: session_cache(reader),
         routes_file: reader.path("EDGE_ROUTES"),
-        routes: routes(reader, Some(&ids)),
+        routes: routes(reader, Some(&ids), &own_paths),
         assertions: assertions(reader),
         upstreams: upstreams(reader),
         protection: protection(reader),

@@ -104,14 +104,15 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 }
 
 /// The route table; its mistakes are mistakes of the setting.
-/// `connections` are the providers a route may name, as of [`Around`].
-pub fn routes(reader: &mut Reader<'_>, connections: Option<&[String]>) -> RouteTable {
+/// `connections` are the providers a route may name, `own_paths` what no route can be, as of [`Around`].
+pub fn routes(reader: &mut Reader<'_>, connections: Option<&[String]>, own_paths: &[String]) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
     };
     let around = Around {
         signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
         connections,
+        own_paths,
     };
     match read_routes(&path, around) {
         Ok(table) => table,
