@@ -10,6 +10,7 @@ use axum::http::Method;
 use chassis::settings::{Reader, Warning, Wrong};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use provider_settings::PROVIDERS;
 use serde_json::{Map, Value, json};
 
 use super::path::RequestPath;
@@ -47,8 +48,11 @@ impl Tool for RoutesTool {
     }
 
     fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
-        // Callbacks of several providers lie below the one that is set, where they are not told apart here.
-        let own_paths = ["EDGE_LOGIN_PATH", "EDGE_CALLBACK_PATH"].map(|name| reader.text(name));
+        let mut own_paths = vec![reader.text("EDGE_LOGIN_PATH")];
+        // Listed providers have callbacks of their own below it; their list is not read here.
+        if !reader.is_given(PROVIDERS) {
+            own_paths.push(reader.text("EDGE_CALLBACK_PATH"));
+        }
         let table = routes(&mut reader, None, &own_paths);
         let (table, warnings) = reader.finish(table)?;
         let given = given
