@@ -14,8 +14,10 @@ use super::SessionError;
 use super::channels::StreamPlace;
 use super::endpoint::Peer;
 use super::pool::Pool;
+use super::reading::Outcome;
 use crate::error;
-use crate::v1::ErrorReason;
+use crate::v1::read_sessions_request::Question;
+use crate::v1::{ErrorReason, ReadSessionsResponse};
 
 /// First try included. Three reach every replica of a usual deployment without multiplying the load of an outage.
 const ATTEMPTS_MAX: u32 = 3;
@@ -41,16 +43,16 @@ impl Repeat {
     }
 }
 
-pub(super) async fn unary<Q, R, F>(
+/// Makes a call of `request`, which `send` sends to a replica for an answer by the time given.
+pub(super) async fn unary<R, F>(
     pool: &Arc<Pool>,
     deadline: Duration,
     repeat: Repeat,
-    request: Q,
-    send: impl Fn(Channel, Request<Q>) -> F,
+    request: &impl Message,
+    send: impl Fn(Arc<Peer>, Instant) -> F,
 ) -> Result<R, SessionError>
 where
-    Q: Clone + Message,
-    F: Future<Output = Result<Response<R>, Status>>,
+    F: Future<Output = Result<R, Status>>,
 {
     if request.encoded_len() > REQUEST_BYTES_MAX {
         return Err(SessionError::too_large());
@@ -67,9 +69,8 @@ where
                 // A replica that hangs costs a call that may be repeated only its share of the time.
                 let alone = repeat == Repeat::OnlyUnsent || pool.size() == 1;
                 let share = if alone { until } else { share_of(until, attempt) };
-                let sent = send(peer.channel(), pool.request(request.clone(), share));
-                match outcome(&peer, timeout_at(share, sent).await) {
-                    Ok(response) => return Ok(response.into_inner()),
+                match outcome(&peer, timeout_at(share, send(Arc::clone(&peer), share)).await) {
+                    Ok(response) => return Ok(response),
                     Err(failure) => failure,
                 }
             }
@@ -80,6 +81,24 @@ where
         }
         sleep_until((Instant::now() + backoff(BACKOFF * attempt)).min(until)).await;
         attempt += 1;
+    }
+}
+
+/// Asks a question about a session on the line to `peer`; none if that takes none, or not with this metadata.
+pub(super) async fn asked(
+    pool: &Pool,
+    peer: &Peer,
+    question: Question,
+    until: Instant,
+) -> Option<Result<ReadSessionsResponse, Status>> {
+    let question = pool.question(question, until)?;
+    match peer.reads().ask(question).await {
+        Outcome::NotTaken => None,
+        Outcome::Failed(status) => Some(Err(status)),
+        Outcome::Answered(mut answer) => Some(match answer.failure.take() {
+            None => Ok(answer),
+            Some(failure) => Err(error::status(failure.reason(), failure.message, failure.metadata)),
+        }),
     }
 }
 

@@ -15,6 +15,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
 use super::gathering;
+use super::reading::Reads;
 
 /// Schedulers that are remembered: more than a process has, unless it makes and drops them all the time (tests do).
 const REMEMBERED_MAX: usize = 64;
@@ -30,8 +31,16 @@ const STREAMS_ALONE: usize = 100;
 pub(super) struct Channels {
     endpoint: Endpoint,
     address: SocketAddr,
-    made: ArcSwap<Vec<(Id, Channel)>>,
+    made: ArcSwap<Vec<Own>>,
     carriers: Mutex<Vec<Carrier>>,
+}
+
+/// The connection of one scheduler for its calls, and the line for its reads.
+#[derive(Clone, Debug)]
+struct Own {
+    scheduler: Id,
+    channel: Channel,
+    reads: Arc<Reads>,
 }
 
 /// A connection that carries streams; each of them holds a clone of `taken`.
@@ -66,20 +75,35 @@ impl Channels {
 
     /// The connection of the scheduler this is called on. Panics outside a tokio runtime.
     pub(super) fn here(&self) -> Channel {
-        let here = Handle::current().id();
-        if let Some(channel) = find(&self.made.load(), here) {
-            return channel;
+        self.own(|own| own.channel.clone())
+    }
+
+    /// The line for reads of the scheduler this is called on. Panics outside a tokio runtime.
+    pub(super) fn reads(&self) -> Arc<Reads> {
+        self.own(|own| Arc::clone(&own.reads))
+    }
+
+    fn own<T>(&self, take: impl Fn(&Own) -> T) -> T {
+        let scheduler = Handle::current().id();
+        let find = |made: &[Own]| made.iter().find(|own| own.scheduler == scheduler).map(&take);
+        if let Some(found) = find(&self.made.load()) {
+            return found;
         }
         let channel = self.another();
+        let new = Own {
+            scheduler,
+            reads: Arc::new(Reads::over(channel.clone())),
+            channel,
+        };
         self.made.rcu(|made| {
             let mut made = Vec::clone(made);
-            if find(&made, here).is_none() {
+            if find(&made).is_none() {
                 made.truncate(REMEMBERED_MAX - 1);
-                made.insert(0, (here, channel.clone()));
+                made.insert(0, new.clone());
             }
             made
         });
-        find(&self.made.load(), here).unwrap_or(channel)
+        find(&self.made.load()).unwrap_or_else(|| take(&new))
     }
 
     /// A connection of the scheduler this is called on with room for a stream. Panics outside a tokio runtime.
@@ -113,9 +137,4 @@ impl Channels {
         let connector = service_fn(move |_: Uri| gathering::connect(address));
         self.endpoint.connect_with_connector_lazy(connector)
     }
-}
-
-fn find(made: &[(Id, Channel)], wanted: Id) -> Option<Channel> {
-    let found = made.iter().find(|(id, _)| *id == wanted);
-    found.map(|(_, channel)| channel.clone())
 }

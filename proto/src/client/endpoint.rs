@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Uri};
 
 use super::channels::{Channels, StreamPlace};
+use super::reading::Reads;
 use super::resolve::Resolve;
 use super::settings::InvalidSettings;
 use super::tls::ClientTls;
@@ -190,6 +191,10 @@ impl Peer {
 
     pub(super) fn channel(&self) -> Channel {
         self.channels.here()
+    }
+
+    pub(super) fn reads(&self) -> Arc<Reads> {
+        self.channels.reads()
     }
 
     pub(super) fn channel_for_stream(&self) -> (Channel, StreamPlace) {

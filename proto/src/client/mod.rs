@@ -33,6 +33,7 @@ mod endpoint;
 mod failure;
 mod gathering;
 mod pool;
+mod reading;
 mod resolve;
 mod settings;
 mod tls;
@@ -44,7 +45,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use tokio::time::Instant;
 use tonic::transport::Channel;
-use tonic::{Request, Streaming};
+use tonic::{Response, Streaming};
 
 pub use self::endpoint::EndpointId;
 pub use self::failure::{Advice, SessionError};
@@ -54,7 +55,9 @@ pub use self::tls::ClientTls;
 pub use self::watch::WatchItem;
 
 use self::call::Repeat;
+use self::endpoint::Peer;
 use self::pool::Pool;
+use crate::v1::read_sessions_request::Question;
 use crate::v1::session_service_client::SessionServiceClient;
 use crate::v1::{
     CreateSessionRequest, CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest,
@@ -96,8 +99,10 @@ macro_rules! unary {
         /// The reason the service gave, or that it could not be reached within the deadline.
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
             let deadline = self.terms.deadline * $factor;
-            call::unary(&self.pool, deadline, $repeat(&request), request, |channel, request: Request<$request>| async move {
-                service(channel).$method(request).await
+            let (pool, request) = (&self.pool, &request);
+            call::unary(pool, deadline, $repeat(request), request, |peer, until| async move {
+                let answer = service(peer.channel()).$method(pool.request(request.clone(), until)).await;
+                answer.map(Response::into_inner)
             })
             .await
         }
@@ -125,14 +130,43 @@ impl SessionClient {
         create_session(CreateSessionRequest) -> CreateSessionResponse,
         |request: &CreateSessionRequest| Repeat::safe_if(!request.request_id.is_empty()), 1
     );
-    unary!(
-        /// Reads a session without touching it.
-        get_session(GetSessionRequest) -> GetSessionResponse, |_: &_| Repeat::Safe, 1
-    );
-    unary!(
-        /// Reads a session for its browser and extends it by use.
-        roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Safe, 1
-    );
+    /// Reads a session without touching it.
+    ///
+    /// # Errors
+    /// The reason the service gave, or that it could not be reached within the deadline.
+    pub async fn get_session(&self, request: GetSessionRequest) -> Result<GetSessionResponse, SessionError> {
+        let (pool, request) = (&self.pool, &request);
+        let send = |peer: Arc<Peer>, until| async move {
+            if let Some(read) = call::asked(pool, &peer, Question::Get(request.clone()), until).await {
+                return read.map(|answer| GetSessionResponse {
+                    session: answer.session,
+                });
+            }
+            let answer = service(peer.channel()).get_session(pool.request(request.clone(), until)).await;
+            answer.map(Response::into_inner)
+        };
+        call::unary(pool, self.terms.deadline, Repeat::Safe, request, send).await
+    }
+
+    /// Reads a session for its browser and extends it by use.
+    ///
+    /// # Errors
+    /// The reason the service gave, or that it could not be reached within the deadline.
+    pub async fn roll_session(&self, request: RollSessionRequest) -> Result<RollSessionResponse, SessionError> {
+        let (pool, request) = (&self.pool, &request);
+        let send = |peer: Arc<Peer>, until| async move {
+            if let Some(read) = call::asked(pool, &peer, Question::Roll(request.clone()), until).await {
+                return read.map(|answer| RollSessionResponse {
+                    session: answer.session,
+                    rolled: answer.rolled,
+                });
+            }
+            let answer = service(peer.channel()).roll_session(pool.request(request.clone(), until)).await;
+            answer.map(Response::into_inner)
+        };
+        call::unary(pool, self.terms.deadline, Repeat::Safe, request, send).await
+    }
+
     unary!(
         /// Replaces the user claims or the attributes of a session.
         update_session(UpdateSessionRequest) -> UpdateSessionResponse, |_: &_| Repeat::OnlyUnsent, 1

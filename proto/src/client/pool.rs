@@ -19,6 +19,8 @@ use super::endpoint::{EndpointId, Peer, Target};
 use super::resolve::Resolve;
 use super::settings::{Annotate, ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
+use crate::v1::ReadSessionsRequest;
+use crate::v1::read_sessions_request::Question;
 
 /// After a failure names are resolved sooner than usual, but not more often than this.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(250);
@@ -123,6 +125,25 @@ impl Pool {
         request.set_timeout(in_whole_ms(until.saturating_duration_since(Instant::now())));
         self.annotate(request.metadata_mut());
         request
+    }
+
+    /// A question with the time left; none if the caller adds metadata that a question has no place for.
+    pub(super) fn question(&self, question: Question, until: Instant) -> Option<ReadSessionsRequest> {
+        let mut metadata = MetadataMap::new();
+        self.annotate(&mut metadata);
+        let mut trace = |name| match metadata.remove(name) {
+            Some(value) => value.to_str().ok().map(str::to_owned),
+            None => Some(String::new()),
+        };
+        let (traceparent, tracestate) = (trace("traceparent")?, trace("tracestate")?);
+        let left = in_whole_ms(until.saturating_duration_since(Instant::now()));
+        metadata.is_empty().then(|| ReadSessionsRequest {
+            number: 0,
+            question: Some(question),
+            timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
+            traceparent,
+            tracestate,
+        })
     }
 
     pub(super) fn annotate(&self, metadata: &mut MetadataMap) {

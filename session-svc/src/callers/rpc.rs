@@ -37,6 +37,8 @@ rpcs! {
     GetSession,
     /// Reads and extends a session.
     RollSession,
+    /// Reads and extends many sessions over one call, each as its own method.
+    ReadSessions,
     /// Replaces claims or attributes.
     UpdateSession,
     /// Hands out an access token.

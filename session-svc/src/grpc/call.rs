@@ -49,6 +49,18 @@ impl Call {
         }
     }
 
+    /// The call a question stands for that came with this one, from a caller who waits so long.
+    pub(super) fn asked_within(&self, asked: Option<Duration>) -> Self {
+        Self {
+            caller: Arc::clone(&self.caller),
+            peer: self.peer,
+            asked,
+            asked_until: None,
+            disbelieved: None,
+            notes: Arc::default(),
+        }
+    }
+
     /// The call a method was called with, and its message.
     pub(super) fn with_message<T>(request: tonic::Request<T>) -> (Self, T) {
         let (_, mut extensions, message) = request.into_parts();

@@ -79,19 +79,17 @@ impl Calls {
             told(rpc, &call, outcome.unwrap_or(Err(SessionsError::Internal)))
         };
         let task = self.writes.spawn(to_the_end.in_current_span());
-        task.await
+        let answer = task.await;
+        answer
             .unwrap_or_else(|_| Err(status::of(&SessionsError::Internal)))
+            .map(Response::new)
     }
 }
 
 /// The answer of a call whose work is over. What is not given to [`Calls::complete`] ends with a caller that hangs up or runs out
 /// of time: reads, and what the store does in one step. The outcome and not the work: a future handed over is kept twice.
-pub(super) fn told<T>(
-    rpc: Rpc,
-    call: &Call,
-    outcome: Result<T, SessionsError>,
-) -> Result<Response<T>, Status> {
-    outcome.map(Response::new).map_err(|error| {
+pub(super) fn told<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsError>) -> Result<T, Status> {
+    outcome.map_err(|error| {
         log_cause(rpc, call, &error);
         status::of(&error)
     })

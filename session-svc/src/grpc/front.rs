@@ -14,7 +14,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use prometheus::HistogramVec;
-use session_proto::v1::ErrorReason;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tonic::codegen::Service as _;
 use tonic::{Code, Status};
@@ -123,18 +122,10 @@ fn failure(response: &Response) -> Option<Status> {
 
 /// A failure of the framework with the reason it lacks.
 fn explained(mut response: Response) -> Response {
-    let Some(bare) = failure(&response).filter(|status| status.details().is_empty()) else {
+    let bare = failure(&response).filter(|status| status.details().is_empty());
+    let Some(told) = bare.as_ref().and_then(status::explained) else {
         return response;
     };
-    let reason = match bare.code() {
-        Code::Unimplemented => ErrorReason::ErrUnimplemented,
-        Code::OutOfRange | Code::ResourceExhausted => ErrorReason::ErrRequestTooLarge,
-        // Our own faults carry details; what is left comes from reading the message.
-        Code::Internal | Code::InvalidArgument => ErrorReason::ErrMalformedRequest,
-        Code::DeadlineExceeded => ErrorReason::ErrDeadlineExceeded,
-        _ => return response,
-    };
-    let told = status::of_framework(reason, bare.message());
     if told.add_header(response.headers_mut()).is_err() {
         return Status::new(told.code(), "").into_http();
     }

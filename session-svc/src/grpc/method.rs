@@ -17,7 +17,7 @@ pub(super) enum Recorded {
     Always,
     /// As a read, which an operator may leave out of the log.
     AsRead,
-    /// For debugging: it tells nothing about sessions.
+    /// For debugging: of itself it tells nothing about sessions.
     ForDebugging,
 }
 
@@ -69,12 +69,14 @@ impl Method {
         self.rpc.is_none() && self.name != OTHER
     }
 
-    fn of_rpc(rpc: Rpc) -> Self {
+    pub(super) fn of_rpc(rpc: Rpc) -> Self {
         let (deadline, recorded) = match rpc {
             Rpc::GetSession | Rpc::RollSession | Rpc::ListSessions => (SHORT, Recorded::AsRead),
             Rpc::CreateSession | Rpc::UpdateSession | Rpc::EndSession | Rpc::WatchSessions => {
                 (SHORT, Recorded::Always)
             }
+            // What it is asked is recorded, each question as what it is.
+            Rpc::ReadSessions => (SHORT, Recorded::ForDebugging),
             Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),
         };
         Self {

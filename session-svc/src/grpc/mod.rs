@@ -13,6 +13,7 @@ mod front;
 mod health;
 mod method;
 mod new_session;
+mod reading;
 mod record;
 mod resource;
 mod service;

@@ -4,11 +4,11 @@ use prost::Message as _;
 use session_proto::v1::session_service_server::SessionService;
 use session_proto::{claims, timestamp, v1};
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::call::Call;
 use super::calls::{Calls, told};
-use super::{arguments, new_session, resource, watching};
+use super::{arguments, new_session, reading, resource, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
 use crate::sessions::{EndAll, Ended, Once, Page, Sessions, SessionsError, Update, WatchScope};
@@ -61,6 +61,39 @@ impl Api {
         Ok(answer)
     }
 
+    /// Reads a session.
+    pub(super) async fn get(
+        &self,
+        call: &Call,
+        request: &v1::GetSessionRequest,
+    ) -> Result<Box<v1::Session>, SessionsError> {
+        use v1::get_session_request::By;
+        let handle = match &request.by {
+            Some(By::SessionId(id)) => by_id(call, id),
+            Some(By::Handle(handle)) => noted(call, arguments::handle("handle", handle)),
+            None => arguments::wrong("session_id", "either session_id or handle is required"),
+        };
+        let session = self.sessions.get(handle?).await?;
+        Ok(Box::new(self.resource(&session)?))
+    }
+
+    /// Reads a session for its browser and extends it; tells whether its deadline moved.
+    pub(super) async fn roll(
+        &self,
+        call: &Call,
+        request: &v1::RollSessionRequest,
+    ) -> Result<(Box<v1::Session>, bool), SessionsError> {
+        let handle = by_id(call, &request.session_id);
+        let device = arguments::device(request.device.as_ref())?;
+        let (session, rolled) = self.sessions.roll(handle?, device).await?;
+        Ok((Box::new(self.resource(&session)?), rolled))
+    }
+
+    /// What all calls share.
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
     fn resource(&self, session: &Session) -> Result<v1::Session, SessionsError> {
         resource::session(session, self.sessions.lifetime())
     }
@@ -106,21 +139,10 @@ impl SessionService for Api {
         &self,
         request: Request<v1::GetSessionRequest>,
     ) -> Result<Response<v1::GetSessionResponse>, Status> {
-        use v1::get_session_request::By;
         let (call, request) = Call::with_message(request);
-        let handle = match &request.by {
-            Some(By::SessionId(id)) => by_id(&call, id),
-            Some(By::Handle(handle)) => noted(&call, arguments::handle("handle", handle)),
-            None => arguments::wrong("session_id", "either session_id or handle is required"),
-        };
-        let outcome = async {
-            let session = self.sessions.get(handle?).await?;
-            Ok(v1::GetSessionResponse {
-                session: Some(Box::new(self.resource(&session)?)),
-            })
-        }
-        .await;
-        told(Rpc::GetSession, &call, outcome)
+        let outcome = self.get(&call, &request).await;
+        let session = told(Rpc::GetSession, &call, outcome)?;
+        Ok(Response::new(v1::GetSessionResponse { session: Some(session) }))
     }
 
     async fn roll_session(
@@ -128,17 +150,22 @@ impl SessionService for Api {
         request: Request<v1::RollSessionRequest>,
     ) -> Result<Response<v1::RollSessionResponse>, Status> {
         let (call, request) = Call::with_message(request);
-        let handle = by_id(&call, &request.session_id);
-        let outcome = async {
-            let device = arguments::device(request.device.as_ref())?;
-            let (session, rolled) = self.sessions.roll(handle?, device).await?;
-            Ok(v1::RollSessionResponse {
-                session: Some(Box::new(self.resource(&session)?)),
-                rolled,
-            })
-        }
-        .await;
-        told(Rpc::RollSession, &call, outcome)
+        let outcome = self.roll(&call, &request).await;
+        let (session, rolled) = told(Rpc::RollSession, &call, outcome)?;
+        let session = Some(session);
+        Ok(Response::new(v1::RollSessionResponse { session, rolled }))
+    }
+
+    type ReadSessionsStream = reading::Answers;
+
+    async fn read_sessions(
+        &self,
+        request: Request<Streaming<v1::ReadSessionsRequest>>,
+    ) -> Result<Response<reading::Answers>, Status> {
+        let (call, questions) = Call::with_message(request);
+        let draining = self.shutdown.clone();
+        let answers = reading::answers(self.clone(), questions, call, draining);
+        Ok(Response::new(answers))
     }
 
     async fn update_session(
@@ -154,7 +181,7 @@ impl SessionService for Api {
             })
         }
         .await;
-        told(Rpc::UpdateSession, &call, outcome)
+        told(Rpc::UpdateSession, &call, outcome).map(Response::new)
     }
 
     async fn get_access_token(
@@ -177,7 +204,7 @@ impl SessionService for Api {
             })
         }
         .await;
-        told(Rpc::GetAccessToken, &call, outcome)
+        told(Rpc::GetAccessToken, &call, outcome).map(Response::new)
     }
 
     async fn end_session(
@@ -246,7 +273,7 @@ impl SessionService for Api {
             self.page(page)
         }
         .await;
-        told(Rpc::ListSessions, &call, outcome)
+        told(Rpc::ListSessions, &call, outcome).map(Response::new)
     }
 
     async fn watch_sessions(
@@ -266,7 +293,7 @@ impl SessionService for Api {
             Ok(watching::events(watching, call.clone(), callers, draining))
         }
         .await;
-        told(Rpc::WatchSessions, &call, outcome)
+        told(Rpc::WatchSessions, &call, outcome).map(Response::new)
     }
 }
 

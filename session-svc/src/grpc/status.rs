@@ -2,7 +2,7 @@
 
 use session_proto::error::status;
 use session_proto::v1::ErrorReason;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::callers::TurnedAway;
 use crate::session::access::Refusal;
@@ -82,13 +82,21 @@ pub(super) fn turned_away(why: TurnedAway) -> Status {
     }
 }
 
-/// A request that never reached a method, in the framework's words if it has any.
-pub(super) fn of_framework(reason: ErrorReason, words: &str) -> Status {
-    let words = match words {
+/// A failure of the framework with the reason it lacks; none for what needs no reason.
+pub(super) fn explained(bare: &Status) -> Option<Status> {
+    let reason = match bare.code() {
+        Code::Unimplemented => ErrorReason::ErrUnimplemented,
+        Code::OutOfRange | Code::ResourceExhausted => ErrorReason::ErrRequestTooLarge,
+        // Our own faults carry details; what is left comes from reading the message.
+        Code::Internal | Code::InvalidArgument => ErrorReason::ErrMalformedRequest,
+        Code::DeadlineExceeded => ErrorReason::ErrDeadlineExceeded,
+        _ => return None,
+    };
+    let words = match bare.message() {
         "" => "there is no such method",
         words => words,
     };
-    status(reason, words, None)
+    Some(status(reason, words, None))
 }
 
 fn message(error: &SessionsError) -> String {
