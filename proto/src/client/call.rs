@@ -84,7 +84,7 @@ where
     }
 }
 
-/// Asks a question about a session on the line to `peer`; none if that takes none, or not with this metadata.
+/// Asks a question about a session on the line to `peer`; none if it has to be a call of its own.
 pub(super) async fn asked(
     pool: &Pool,
     peer: &Peer,
@@ -92,13 +92,23 @@ pub(super) async fn asked(
     until: Instant,
 ) -> Option<Result<ReadSessionsResponse, Status>> {
     let question = pool.question(question, until)?;
-    match peer.reads().ask(question).await {
-        Outcome::NotTaken => None,
-        Outcome::Failed(status) => Some(Err(status)),
-        Outcome::Answered(mut answer) => Some(match answer.failure.take() {
-            None => Ok(answer),
-            Some(failure) => Err(error::status(failure.reason(), failure.message, failure.metadata)),
-        }),
+    if question.encoded_len() > REQUEST_BYTES_MAX {
+        return None;
+    }
+    let mut answer = match peer.reads().ask(question).await {
+        Outcome::Answered(answer) => answer,
+        Outcome::CallInstead => return None,
+        Outcome::Failed(status) => return Some(Err(status)),
+    };
+    match answer.failure.take() {
+        None => Some(Ok(answer)),
+        // A kind of question that this replica does not know.
+        Some(failure) if failure.reason() == ErrorReason::ErrUnimplemented => None,
+        Some(failure) => Some(Err(error::status(
+            failure.reason(),
+            failure.message,
+            failure.metadata,
+        ))),
     }
 }
 

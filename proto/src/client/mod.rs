@@ -142,7 +142,9 @@ impl SessionClient {
                     session: answer.session,
                 });
             }
-            let answer = service(peer.channel()).get_session(pool.request(request.clone(), until)).await;
+            let answer = service(peer.channel())
+                .get_session(pool.request(request.clone(), until))
+                .await;
             answer.map(Response::into_inner)
         };
         call::unary(pool, self.terms.deadline, Repeat::Safe, request, send).await
@@ -152,7 +154,10 @@ impl SessionClient {
     ///
     /// # Errors
     /// The reason the service gave, or that it could not be reached within the deadline.
-    pub async fn roll_session(&self, request: RollSessionRequest) -> Result<RollSessionResponse, SessionError> {
+    pub async fn roll_session(
+        &self,
+        request: RollSessionRequest,
+    ) -> Result<RollSessionResponse, SessionError> {
         let (pool, request) = (&self.pool, &request);
         let send = |peer: Arc<Peer>, until| async move {
             if let Some(read) = call::asked(pool, &peer, Question::Roll(request.clone()), until).await {
@@ -161,7 +166,9 @@ impl SessionClient {
                     rolled: answer.rolled,
                 });
             }
-            let answer = service(peer.channel()).roll_session(pool.request(request.clone(), until)).await;
+            let answer = service(peer.channel())
+                .roll_session(pool.request(request.clone(), until))
+                .await;
             answer.map(Response::into_inner)
         };
         call::unary(pool, self.terms.deadline, Repeat::Safe, request, send).await

@@ -2,11 +2,12 @@
 //!
 //! A call costs its head, its stream and its tasks on both sides: several times what reading a session costs. Questions that are
 //! there together leave in one frame here, and their answers come in one. A line is that one call: the first question opens it, and
-//! the first one after its end opens it again.
+//! the first one after it closes opens another.
 //!
 //! Invariants
-//! - Whoever asks is answered, or told that the line is over: no question waits on a line that ended.
+//! - Whoever asks is answered, or told that there will be no answer: no question waits on a line that ended.
 //! - A question nobody waits for any more is not sent, and nothing of it is remembered.
+//! - No more questions are on their way than the service takes at once: it never has to stop reading the connection's frames.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -20,9 +21,19 @@ use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::service;
+use super::{call, service};
 use crate::error;
 use crate::v1::{ErrorReason, ReadSessionsRequest, ReadSessionsResponse};
+
+/// Questions sent and not answered yet: half of what the service takes at once.
+const ON_THEIR_WAY_MAX: usize = 512;
+
+/// How long a line takes questions, about: then another one is opened, for a balancer between to choose anew.
+const AGE_MAX: Duration = Duration::from_secs(60);
+
+/// A line with open questions that tells nothing for so long is given up. The service answers each within the time it has, or with
+/// what its store said in less.
+const SILENCE_MAX: Duration = Duration::from_secs(6);
 
 /// How long a replica that takes no such call is not offered one again: one of an older release, or with a list of callers that
 /// does not name the method.
@@ -40,10 +51,10 @@ pub(super) struct Reads {
 pub(super) enum Outcome {
     /// It was answered.
     Answered(ReadSessionsResponse),
-    /// The line could not be opened, or ended first.
+    /// It has to be a call of its own: the replica takes no questions, or no more of them.
+    CallInstead,
+    /// The line could not be opened, or was cut off.
     Failed(Status),
-    /// The replica takes no questions: they have to be calls of their own.
-    NotTaken,
 }
 
 /// One call, while it is open and after.
@@ -52,18 +63,21 @@ struct Line(Mutex<Questions>);
 
 #[derive(Debug, Default)]
 struct Questions {
+    phase: Phase,
     last_number: u64,
     unsent: VecDeque<ReadSessionsRequest>,
     waiting: BTreeMap<u64, oneshot::Sender<Outcome>>,
+    on_their_way: usize,
     /// Wakes what sends.
     sending: Option<Waker>,
-    phase: Phase,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 enum Phase {
     #[default]
     Open,
+    /// Those asked are sent and answered, no further ones are taken.
+    Closing,
     Ended,
     NotTakenUntil(Instant),
 }
@@ -77,6 +91,9 @@ struct Waiting {
 
 /// What is sent on a line.
 struct Sent(Arc<Line>);
+
+/// Ends the line however what drives it ends.
+struct Driven(Arc<Line>);
 
 impl Reads {
     /// Opens nothing yet.
@@ -92,9 +109,9 @@ impl Reads {
         match self.put(question) {
             Some(mut waiting) => {
                 let outcome = (&mut waiting.outcome).await;
-                outcome.unwrap_or_else(|_| Outcome::Failed(ended()))
+                outcome.unwrap_or_else(|_| Outcome::Failed(cut_off()))
             }
-            None => Outcome::NotTaken,
+            None => Outcome::CallInstead,
         }
     }
 
@@ -107,11 +124,11 @@ impl Reads {
                 match questions.phase {
                     Phase::Open => return Some(Waiting::of(last, &mut questions, question)),
                     Phase::NotTakenUntil(until) if Instant::now() < until => return None,
-                    Phase::NotTakenUntil(_) | Phase::Ended => {}
+                    Phase::NotTakenUntil(_) | Phase::Closing | Phase::Ended => {}
                 }
             }
             let opened = Arc::<Line>::default();
-            tokio::spawn(converse(Arc::clone(&opened), self.channel.clone()));
+            tokio::spawn(drive(Driven(Arc::clone(&opened)), self.channel.clone()));
             *line = Some(opened);
         }
     }
@@ -120,7 +137,7 @@ impl Reads {
 impl Drop for Reads {
     fn drop(&mut self) {
         if let Some(line) = &*lock(&self.line) {
-            line.end(Phase::Ended, || Outcome::Failed(ended()));
+            line.close();
         }
     }
 }
@@ -133,9 +150,7 @@ impl Waiting {
         let (answer, outcome) = oneshot::channel();
         questions.waiting.insert(number, answer);
         questions.unsent.push_back(question);
-        if let Some(sending) = questions.sending.take() {
-            sending.wake();
-        }
+        questions.wake();
         Self {
             line: Arc::clone(line),
             number,
@@ -146,36 +161,69 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        lock(&self.line.0).waiting.remove(&self.number);
+        let mut questions = lock(&self.line.0);
+        let unanswered = questions.waiting.remove(&self.number).is_some();
+        if unanswered {
+            let unsent = &mut questions.unsent;
+            if let Ok(at) = unsent.binary_search_by_key(&self.number, |question| question.number) {
+                unsent.remove(at);
+            }
+        }
+    }
+}
+
+impl Questions {
+    fn wake(&mut self) {
+        if let Some(sending) = self.sending.take() {
+            sending.wake();
+        }
     }
 }
 
 impl Line {
-    fn answered(&self, answer: ReadSessionsResponse) {
-        let waiting = lock(&self.0).waiting.remove(&answer.number);
+    fn hears(&self, answer: ReadSessionsResponse) {
+        if answer.number == 0 {
+            // The service asks for it.
+            return self.close();
+        }
+        let mut questions = lock(&self.0);
+        questions.on_their_way = questions.on_their_way.saturating_sub(1);
+        questions.wake();
+        let waiting = questions.waiting.remove(&answer.number);
+        drop(questions);
         if let Some(waiting) = waiting {
             // Who gave up in this moment is not there to hear it.
             let _ = waiting.send(Outcome::Answered(answer));
         }
     }
 
+    /// Takes no further questions.
+    fn close(&self) {
+        let mut questions = lock(&self.0);
+        if matches!(questions.phase, Phase::Open) {
+            questions.phase = Phase::Closing;
+            questions.wake();
+        }
+    }
+
     /// Ends the line, once, for everybody who still waits.
     fn end(&self, phase: Phase, outcome: impl Fn() -> Outcome) {
         let mut questions = lock(&self.0);
-        if !matches!(questions.phase, Phase::Open) {
+        if !matches!(questions.phase, Phase::Open | Phase::Closing) {
             return;
         }
         questions.phase = phase;
         questions.unsent.clear();
+        questions.wake();
         let waiting = std::mem::take(&mut questions.waiting);
-        let sending = questions.sending.take();
         drop(questions);
-        for (_, waiting) in waiting {
+        for waiting in waiting.into_values() {
             let _ = waiting.send(outcome());
         }
-        if let Some(sending) = sending {
-            sending.wake();
-        }
+    }
+
+    fn has_open_questions(&self) -> bool {
+        lock(&self.0).on_their_way > 0
     }
 }
 
@@ -184,12 +232,13 @@ impl Stream for Sent {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut questions = lock(&self.0.0);
-        while let Some(question) = questions.unsent.pop_front() {
-            if questions.waiting.contains_key(&question.number) {
-                return Poll::Ready(Some(question));
-            }
+        if questions.on_their_way < ON_THEIR_WAY_MAX
+            && let Some(question) = questions.unsent.pop_front()
+        {
+            questions.on_their_way += 1;
+            return Poll::Ready(Some(question));
         }
-        if !matches!(questions.phase, Phase::Open) {
+        if questions.unsent.is_empty() && !matches!(questions.phase, Phase::Open) {
             return Poll::Ready(None);
         }
         questions.sending = Some(context.waker().clone());
@@ -197,42 +246,150 @@ impl Stream for Sent {
     }
 }
 
-/// Sends what is asked and hands out what is answered until the call is over.
-async fn converse(line: Arc<Line>, channel: Channel) {
-    /// Also when this is cut off, with the scheduler it runs on.
-    struct Over(Arc<Line>);
-    impl Drop for Over {
-        fn drop(&mut self) {
-            self.0.end(Phase::Ended, || Outcome::Failed(ended()));
-        }
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.0.end(Phase::Ended, || Outcome::Failed(cut_off()));
     }
-    let over = Over(line);
-    let line = &over.0;
+}
+
+/// Sends what is asked on a line and hands out what is answered until it is over.
+async fn drive(driven: Driven, channel: Channel) {
+    let line = &driven.0;
+    let not_taken = || {
+        line.end(Phase::NotTakenUntil(Instant::now() + NOT_TAKEN), || {
+            Outcome::CallInstead
+        })
+    };
     let mut answers = match service(channel).read_sessions(Sent(Arc::clone(line))).await {
         Ok(opened) => opened.into_inner(),
-        Err(refused) if is_not_taken(&refused) => {
-            let until = Instant::now() + NOT_TAKEN;
-            return line.end(Phase::NotTakenUntil(until), || Outcome::NotTaken);
-        }
+        Err(refused) if is_not_taken(&refused) => return not_taken(),
         Err(failed) => return line.end(Phase::Ended, || Outcome::Failed(failed.clone())),
     };
+    let mut age = std::pin::pin!(tokio::time::sleep(call::backoff(AGE_MAX)));
+    let mut silence = tokio::time::interval(SILENCE_MAX);
+    // Whether questions have been open since the last look, without an answer to any.
+    let mut silent = false;
     loop {
-        match answers.message().await {
-            Ok(Some(answer)) => line.answered(answer),
-            Ok(None) => return,
-            Err(failed) => return line.end(Phase::Ended, || Outcome::Failed(failed.clone())),
+        let answer = tokio::select! {
+            biased;
+            answer = answers.message() => answer,
+            () = &mut age, if !age.is_elapsed() => {
+                line.close();
+                continue;
+            }
+            _ = silence.tick() => {
+                if silent {
+                    tracing::warn!("questions about sessions are not answered: the call that carries them is given up");
+                    return;
+                }
+                silent = line.has_open_questions();
+                continue;
+            }
+        };
+        match answer {
+            Ok(Some(answer)) => {
+                silent = false;
+                line.hears(answer);
+            }
+            Ok(None) => return line.end(Phase::Ended, || Outcome::CallInstead),
+            Err(refused) if is_not_taken(&refused) => return not_taken(),
+            // Whatever it was, it was not about the questions that are open.
+            Err(failed) => {
+                tracing::debug!(
+                    error = &failed as &dyn std::error::Error,
+                    "a call for many reads was cut off"
+                );
+                return;
+            }
         }
     }
 }
 
 fn is_not_taken(refused: &Status) -> bool {
-    refused.code() == Code::Unimplemented || error::reason_of(refused) == Some(ErrorReason::ErrCallerNotAllowed)
+    refused.code() == Code::Unimplemented
+        || error::reason_of(refused) == Some(ErrorReason::ErrCallerNotAllowed)
 }
 
-fn ended() -> Status {
-    Status::unavailable("the call that carried the question ended")
+fn cut_off() -> Status {
+    Status::unavailable("the call that carried the question was cut off")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    fn put(line: &Arc<Line>) -> Waiting {
+        Waiting::of(line, &mut lock(&line.0), ReadSessionsRequest::default())
+    }
+
+    async fn next(sent: &mut Sent) -> Option<u64> {
+        let question = poll_fn(|context| Pin::new(&mut *sent).poll_next(context)).await;
+        question.map(|question| question.number)
+    }
+
+    fn answer(number: u64) -> ReadSessionsResponse {
+        ReadSessionsResponse {
+            number,
+            ..ReadSessionsResponse::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_nobody_waits_for_any_more_is_neither_sent_nor_remembered() {
+        let line = Arc::<Line>::default();
+        let mut sent = Sent(Arc::clone(&line));
+        let given_up = [put(&line), put(&line)];
+        let waiting = put(&line);
+        drop(given_up);
+        assert_eq!(lock(&line.0).unsent.len(), 1);
+        assert_eq!(next(&mut sent).await, Some(waiting.number));
+        drop(waiting);
+        assert!(lock(&line.0).waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn no_more_questions_are_sent_than_the_service_takes_until_it_answers_one() {
+        let line = Arc::<Line>::default();
+        let mut sent = Sent(Arc::clone(&line));
+        let waiting: Vec<_> = (0..=ON_THEIR_WAY_MAX).map(|_| put(&line)).collect();
+        for waiting in &waiting[..ON_THEIR_WAY_MAX] {
+            assert_eq!(next(&mut sent).await, Some(waiting.number));
+        }
+        let held_back = poll_fn(|context| Poll::Ready(Pin::new(&mut sent).poll_next(context).is_pending()));
+        assert!(held_back.await);
+        line.hears(answer(7));
+        assert_eq!(next(&mut sent).await, Some(waiting[ON_THEIR_WAY_MAX].number));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_closes_sends_and_answers_what_was_asked_and_takes_no_more() {
+        let line = Arc::<Line>::default();
+        let mut sent = Sent(Arc::clone(&line));
+        let mut waiting = put(&line);
+        line.hears(answer(0));
+        assert!(matches!(lock(&line.0).phase, Phase::Closing));
+        assert_eq!(next(&mut sent).await, Some(waiting.number));
+        assert_eq!(next(&mut sent).await, None);
+        line.hears(answer(waiting.number));
+        assert!(matches!((&mut waiting.outcome).await, Ok(Outcome::Answered(_))));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_line_is_told_to_all_who_wait_and_ends_what_is_sent() {
+        let line = Arc::<Line>::default();
+        let mut sent = Sent(Arc::clone(&line));
+        let mut waiting = [put(&line), put(&line)];
+        next(&mut sent).await;
+        line.end(Phase::Ended, || Outcome::Failed(cut_off()));
+        for waiting in &mut waiting {
+            assert!(matches!((&mut waiting.outcome).await, Ok(Outcome::Failed(_))));
+        }
+        assert_eq!(next(&mut sent).await, None);
+    }
 }

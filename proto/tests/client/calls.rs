@@ -7,7 +7,8 @@ use session_proto::client::{Advice, ClientSettings, SessionClient};
 use session_proto::v1::*;
 use tokio::net::TcpListener;
 
-use crate::support::{Answer, Server, by_handle, client};
+use crate::replica::Answer;
+use crate::support::{Server, by_handle, client};
 
 /// A loopback address nothing listens on.
 async fn nobody() -> String {

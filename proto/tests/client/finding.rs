@@ -7,7 +7,8 @@ use std::time::Duration;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::{CreateSessionRequest, ErrorReason, UpdateSessionRequest};
 
-use crate::support::{Answer, Hanging, Name, Server, by_handle, client, found_by, within};
+use crate::replica::Answer;
+use crate::support::{Hanging, Name, Server, by_handle, client, found_by, within};
 
 #[tokio::test]
 async fn a_replica_that_hangs_costs_reads_a_share_of_their_time_and_fails_none() {

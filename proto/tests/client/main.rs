@@ -4,6 +4,8 @@
 
 mod calls;
 mod finding;
+mod reading;
+mod replica;
 mod secured;
 mod support;
 mod watching;

@@ -7,7 +7,8 @@ use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionC
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
-use crate::support::{Answer, Name, Server, by_handle, found_by, loopback, within};
+use crate::replica::{Answer, Lines};
+use crate::support::{Name, Server, by_handle, found_by, loopback, within};
 
 /// A certificate authority with a certificate for `localhost` and one for a client.
 struct Authority {
@@ -84,6 +85,7 @@ impl Authority {
             "secured",
             Answer::Session,
             Some(self.server_tls(name)),
+            Lines::taken(),
         )
         .await
     }
@@ -166,7 +168,14 @@ async fn certificates_that_change_in_their_files_are_taken_up() {
 
     put(&new);
     let address = server.stop().await;
-    let server = Server::start_with(address, "new", Answer::Session, Some(new.server_tls("server"))).await;
+    let server = Server::start_with(
+        address,
+        "new",
+        Answer::Session,
+        Some(new.server_tls("server")),
+        Lines::taken(),
+    )
+    .await;
     within(async { while client.get_session(by_handle()).await.is_err() {} }).await;
     assert!(server.calls() >= 1);
 }

@@ -1,166 +1,21 @@
 //! Session services on loopback that do as a test tells them, and names that lead where it says.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use session_proto::client::{ClientSettings, Resolve, Resolved, SessionClient};
-use session_proto::error;
 use session_proto::v1::session_event::Kind;
-use session_proto::v1::session_service_server::{SessionService, SessionServiceServer};
+use session_proto::v1::session_service_server::SessionServiceServer;
 use session_proto::v1::*;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, oneshot, watch};
-use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::{BroadcastStream, TcpListenerStream};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::Status;
 use tonic::transport::ServerTlsConfig;
-use tonic::{Request, Response, Status};
 
-/// Answers every read with a session whose handle is the server's name, and counts the calls.
-#[derive(Clone)]
-pub(crate) struct Replica {
-    name: String,
-    answer: Answer,
-    seen: Seen,
-    events: broadcast::Sender<Tell>,
-    greeting: Arc<Mutex<Vec<SessionEvent>>>,
-}
-
-/// What a replica has seen.
-#[derive(Clone, Default)]
-pub(crate) struct Seen {
-    calls: Arc<AtomicUsize>,
-    /// The trace contexts of reads.
-    traces: Arc<Mutex<Vec<String>>>,
-    /// Resume tokens of the watches opened.
-    watches: watch::Sender<Vec<String>>,
-}
-
-#[derive(Clone)]
-enum Tell {
-    Event(SessionEvent),
-    Fails(Status),
-    Ends,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Answer {
-    Session,
-    Missing,
-    Never,
-}
-
-#[tonic::async_trait]
-impl SessionService for Replica {
-    async fn get_session(
-        &self,
-        request: Request<GetSessionRequest>,
-    ) -> Result<Response<GetSessionResponse>, Status> {
-        self.seen.calls.fetch_add(1, Ordering::SeqCst);
-        assert!(
-            request.metadata().contains_key("grpc-timeout"),
-            "every call carries its deadline"
-        );
-        if let Some(trace) = request.metadata().get("traceparent") {
-            self.seen
-                .traces
-                .lock()
-                .unwrap()
-                .push(trace.to_str().unwrap().to_owned());
-        }
-        match self.answer {
-            Answer::Session => {
-                let session = Session {
-                    handle: self.name.clone(),
-                    ..Default::default()
-                };
-                Ok(Response::new(GetSessionResponse {
-                    session: Some(session.into()),
-                }))
-            }
-            Answer::Missing => Err(error::status(
-                ErrorReason::ErrMissingSession,
-                "there is no such session",
-                [],
-            )),
-            Answer::Never => std::future::pending().await,
-        }
-    }
-    async fn create_session(
-        &self,
-        _: Request<CreateSessionRequest>,
-    ) -> Result<Response<CreateSessionResponse>, Status> {
-        self.seen.calls.fetch_add(1, Ordering::SeqCst);
-        Ok(Response::new(CreateSessionResponse::default()))
-    }
-    async fn roll_session(
-        &self,
-        _: Request<RollSessionRequest>,
-    ) -> Result<Response<RollSessionResponse>, Status> {
-        unanswered()
-    }
-    async fn update_session(
-        &self,
-        _: Request<UpdateSessionRequest>,
-    ) -> Result<Response<UpdateSessionResponse>, Status> {
-        // Something between client and service failed after the request was sent.
-        self.seen.calls.fetch_add(1, Ordering::SeqCst);
-        Err(Status::unavailable("connection reset"))
-    }
-    async fn get_access_token(
-        &self,
-        _: Request<GetAccessTokenRequest>,
-    ) -> Result<Response<GetAccessTokenResponse>, Status> {
-        unanswered()
-    }
-    async fn end_session(
-        &self,
-        _: Request<EndSessionRequest>,
-    ) -> Result<Response<EndSessionResponse>, Status> {
-        unanswered()
-    }
-    async fn end_sessions(
-        &self,
-        _: Request<EndSessionsRequest>,
-    ) -> Result<Response<EndSessionsResponse>, Status> {
-        unanswered()
-    }
-    async fn list_sessions(
-        &self,
-        _: Request<ListSessionsRequest>,
-    ) -> Result<Response<ListSessionsResponse>, Status> {
-        unanswered()
-    }
-    type WatchSessionsStream =
-        std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<SessionEvent, Status>> + Send>>;
-    async fn watch_sessions(
-        &self,
-        request: Request<WatchSessionsRequest>,
-    ) -> Result<Response<Self::WatchSessionsStream>, Status> {
-        let token = request.into_inner().resume_token;
-        if token == "malformed" {
-            return Err(error::status(ErrorReason::ErrInvalidArgument, "not a token", []));
-        }
-        let events = BroadcastStream::new(self.events.subscribe())
-            .map(Result::unwrap)
-            .take_while(|tell| !matches!(tell, Tell::Ends))
-            .map(|tell| match tell {
-                Tell::Event(event) => Ok(event),
-                Tell::Fails(status) => Err(status),
-                Tell::Ends => Err(Status::internal("not told")),
-            });
-        self.seen.watches.send_modify(|watches| watches.push(token));
-        let greeting = self.greeting.lock().unwrap().clone();
-        Ok(Response::new(Box::pin(
-            tokio_stream::iter(greeting.into_iter().map(Ok)).chain(events),
-        )))
-    }
-}
-
-fn unanswered<T>() -> Result<T, Status> {
-    Err(Status::unimplemented("not asked for in these tests"))
-}
+use crate::replica::{Answer, Lines, Replica, Seen, Tell};
 
 /// A server that runs until it is stopped or dropped.
 pub(crate) struct Server {
@@ -168,6 +23,7 @@ pub(crate) struct Server {
     seen: Seen,
     events: broadcast::Sender<Tell>,
     greeting: Arc<Mutex<Vec<SessionEvent>>>,
+    pub(crate) lines: Lines,
     stop: Option<oneshot::Sender<()>>,
     ended: tokio::task::JoinHandle<()>,
 }
@@ -182,7 +38,7 @@ impl Server {
     }
 
     pub(crate) async fn start_at(address: SocketAddr, name: &str, answer: Answer) -> Self {
-        Self::start_with(address, name, answer, None).await
+        Self::start_with(address, name, answer, None, Lines::taken()).await
     }
 
     pub(crate) async fn start_with(
@@ -190,6 +46,7 @@ impl Server {
         name: &str,
         answer: Answer,
         tls: Option<ServerTlsConfig>,
+        lines: Lines,
     ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -203,6 +60,7 @@ impl Server {
             seen: seen.clone(),
             events: events.clone(),
             greeting: greeting.clone(),
+            lines: lines.clone(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         // The least a server should take (RFC 9113, section 6.5.2).
@@ -210,13 +68,14 @@ impl Server {
         if let Some(tls) = tls {
             server = server.tls_config(tls).unwrap();
         }
-        let closing = events.clone();
+        let (closing, lines_closing) = (events.clone(), lines.clone());
         let ended = tokio::spawn(async move {
             server
                 .add_service(SessionServiceServer::new(replica))
                 .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async move {
                     let _ = stopped.await;
                     let _ = closing.send(Tell::Ends);
+                    lines_closing.close();
                 })
                 .await
                 .unwrap();
@@ -226,6 +85,7 @@ impl Server {
             seen,
             events,
             greeting,
+            lines,
             stop: Some(stop),
             ended,
         }
@@ -235,7 +95,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Stops as a drain does: what is under way is answered, watches end.
+    /// Stops as a drain does: what is under way is answered, watches and calls for many reads end.
     pub(crate) async fn stop(mut self) -> SocketAddr {
         drop(self.stop.take());
         within(&mut self.ended).await.unwrap();
@@ -243,7 +103,24 @@ impl Server {
     }
 
     pub(crate) fn calls(&self) -> usize {
-        self.seen.calls.load(Ordering::SeqCst)
+        *self.seen.calls.borrow()
+    }
+
+    /// Waits until there were so many calls.
+    pub(crate) async fn asked(&self, count: usize) {
+        let mut calls = self.seen.calls.subscribe();
+        within(calls.wait_for(|calls| *calls >= count)).await.unwrap();
+    }
+
+    /// How many calls for many reads there were.
+    pub(crate) fn lines_opened(&self) -> usize {
+        self.seen.lines.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many calls for many reads are open.
+    pub(crate) async fn open_lines(&self, count: usize) {
+        let mut open = self.seen.open_lines.subscribe();
+        within(open.wait_for(|open| *open == count)).await.unwrap();
     }
 
     pub(crate) fn traces(&self) -> Vec<String> {

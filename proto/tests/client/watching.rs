@@ -8,7 +8,8 @@ use session_proto::v1::{ErrorReason, WatchSessionsRequest};
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::Status;
 
-use crate::support::{Answer, Name, Server, by_handle, client, found_by, told, within};
+use crate::replica::Answer;
+use crate::support::{Name, Server, by_handle, client, found_by, told, within};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
