@@ -29,11 +29,11 @@ def make_stubs():
     sys.path.insert(0, folder)
     return [
         importlib.import_module(f"session.v1.{name}")
-        for name in ("session_pb2", "session_service_pb2", "session_service_pb2_grpc")
+        for name in ("error_reason_pb2", "session_pb2", "session_service_pb2", "session_service_pb2_grpc")
     ]
 
 
-session_pb2, service_pb2, service_grpc = make_stubs()
+reason_pb2, session_pb2, service_pb2, service_grpc = make_stubs()
 
 
 def claims(**values):
@@ -68,6 +68,10 @@ class Sessions:
 
     def roll(self, session_id):
         return self.stub.RollSession(service_pb2.RollSessionRequest(session_id=session_id), timeout=DEADLINE)
+
+    def read(self, questions):
+        """The answers to many questions over one call, in any order; `questions` may go on as long as the caller likes."""
+        return self.stub.ReadSessions(questions)
 
     def access_token(self, session_id, *scopes):
         request = service_pb2.GetAccessTokenRequest(session_id=session_id, scopes=scopes)

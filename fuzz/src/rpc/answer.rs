@@ -4,6 +4,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use prost::Message as _;
+use session_proto::v1::{ErrorReason, ReadSessionsResponse};
 
 use super::Rpc;
 
@@ -17,6 +19,8 @@ pub(crate) struct Answer {
     pub(crate) status: Option<i32>,
     /// Headers, body and trailers, for looking for what must not be in them.
     pub(crate) all: Vec<u8>,
+    /// The body alone: messages as they travel.
+    body: Vec<u8>,
 }
 
 impl Answer {
@@ -25,6 +29,7 @@ impl Answer {
         let mut answer = Self {
             status: status(&head.headers),
             all: Vec::new(),
+            body: Vec::new(),
         };
         answer.add_headers(&head.headers);
         let mut frames = 0;
@@ -50,6 +55,27 @@ impl Answer {
 
     fn add(&mut self, data: &Bytes) {
         self.all.extend_from_slice(data);
+        self.body.extend_from_slice(data);
+    }
+
+    /// Each answer to a question holds a session or a failure; panics if one does not, or tells a fault of the service.
+    pub(crate) fn answers_well(&self) {
+        let mut rest = self.body.as_slice();
+        while let Some((head, behind)) = rest.split_first_chunk::<5>() {
+            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+            let (message, behind) = behind.split_at(usize::try_from(length).unwrap());
+            rest = behind;
+            let answer = ReadSessionsResponse::decode(message).unwrap();
+            let is_well = match (&answer.session, &answer.failure) {
+                (Some(_), None) => true,
+                (None, Some(failure)) => {
+                    let reason = ErrorReason::try_from(failure.reason).unwrap();
+                    !matches!(reason, ErrorReason::ErrInternal | ErrorReason::ErrUnspecified)
+                }
+                _ => false,
+            };
+            assert!(is_well, "{answer:?}");
+        }
     }
 
     fn add_headers(&mut self, headers: &HeaderMap) {

@@ -4,6 +4,7 @@
 //! - The service answers with a gRPC status: nothing panics, nothing hangs.
 //! - No answer tells anything of a session the request did not name, and no refresh token at all.
 //! - Sessions that were not named are still there afterwards.
+//! - A question of many over one call is answered with a session or with a failure that is no fault of the service.
 
 mod answer;
 mod fields;
@@ -24,6 +25,7 @@ pub enum Rpc {
     CreateSession,
     GetSession,
     RollSession,
+    ReadSessions,
     UpdateSession,
     GetAccessToken,
     EndSession,
@@ -47,6 +49,7 @@ impl Target for Rpc {
         Self::CreateSession,
         Self::GetSession,
         Self::RollSession,
+        Self::ReadSessions,
         Self::UpdateSession,
         Self::GetAccessToken,
         Self::EndSession,
@@ -72,6 +75,9 @@ impl Target for Rpc {
             (0..=16).contains(&code),
             "{self:?} answered with the status {code}"
         );
+        if self == Self::ReadSessions {
+            answer.answers_well();
+        }
         world.told_nothing_of_others(self, &own, &sent, &answer);
         world.others_are_still_there();
         code

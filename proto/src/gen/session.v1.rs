@@ -448,7 +448,7 @@ pub struct RollSessionResponse {
 /// A question about a session.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReadSessionsRequest {
-    /// Names the question in its answer: any number that no open question of this call has.
+    /// Names the question in its answer: any number but 0 that no open question of this call has.
     #[prost(uint64, tag = "1")]
     pub number: u64,
     /// How long the caller waits for this answer, in milliseconds; 0 means as long as for a call of its own without a deadline.
@@ -460,13 +460,13 @@ pub struct ReadSessionsRequest {
     /// More about the trace.
     #[prost(string, tag = "6")]
     pub tracestate: ::prost::alloc::string::String,
-    /// What is asked. Required.
+    /// What is asked. Required; ERR_UNIMPLEMENTED for what the service does not know.
     #[prost(oneof = "read_sessions_request::Question", tags = "2, 3")]
     pub question: ::core::option::Option<read_sessions_request::Question>,
 }
 /// Nested message and enum types in `ReadSessionsRequest`.
 pub mod read_sessions_request {
-    /// What is asked. Required.
+    /// What is asked. Required; ERR_UNIMPLEMENTED for what the service does not know.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Question {
         /// Reads a session without touching it.
@@ -480,7 +480,7 @@ pub mod read_sessions_request {
 /// The answer to a question about a session.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReadSessionsResponse {
-    /// The number of the question.
+    /// The number of the question; 0 asks the caller to ask elsewhere.
     #[prost(uint64, tag = "1")]
     pub number: u64,
     /// The session; absent if the question failed.
@@ -863,7 +863,11 @@ pub mod session_service_client {
         }
         /// GetSession and RollSession many times over one call, at a part of what a call for each costs: for callers that ask all the
         /// time. Each question is judged, measured and recorded as the call it stands for, and may be repeated as that may. Answers come
-        /// as they are there, in any order. The end of the call answers nothing: a question that is still open is asked again elsewhere.
+        /// as they are there, in any order. The service takes 1024 questions of a call at once; a caller stays well below that.
+        ///
+        /// An answer without a number asks the caller to ask elsewhere: it ends its side of the call, opens another one for its next
+        /// questions, and still gets the answers to those it has asked. The end of the call answers nothing: a question that is still
+        /// open is asked again.
         pub async fn read_sessions(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -1092,7 +1096,11 @@ pub mod session_service_server {
             + 'static;
         /// GetSession and RollSession many times over one call, at a part of what a call for each costs: for callers that ask all the
         /// time. Each question is judged, measured and recorded as the call it stands for, and may be repeated as that may. Answers come
-        /// as they are there, in any order. The end of the call answers nothing: a question that is still open is asked again elsewhere.
+        /// as they are there, in any order. The service takes 1024 questions of a call at once; a caller stays well below that.
+        ///
+        /// An answer without a number asks the caller to ask elsewhere: it ends its side of the call, opens another one for its next
+        /// questions, and still gets the answers to those it has asked. The end of the call answers nothing: a question that is still
+        /// open is asked again.
         async fn read_sessions(
             &self,
             request: tonic::Request<tonic::Streaming<super::ReadSessionsRequest>>,

@@ -64,6 +64,11 @@ impl Method {
         }
     }
 
+    /// What there is not.
+    pub(super) fn other() -> Self {
+        Self::of("")
+    }
+
     /// Whether it is open to every verified client, on the list of callers or not.
     pub(super) fn is_open(&self) -> bool {
         self.rpc.is_none() && self.name != OTHER

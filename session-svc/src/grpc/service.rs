@@ -142,7 +142,9 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let outcome = self.get(&call, &request).await;
         let session = told(Rpc::GetSession, &call, outcome)?;
-        Ok(Response::new(v1::GetSessionResponse { session: Some(session) }))
+        Ok(Response::new(v1::GetSessionResponse {
+            session: Some(session),
+        }))
     }
 
     async fn roll_session(

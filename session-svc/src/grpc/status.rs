@@ -82,6 +82,15 @@ pub(super) fn turned_away(why: TurnedAway) -> Status {
     }
 }
 
+/// A question of a later release.
+pub(super) fn unknown_question() -> Status {
+    status(
+        ErrorReason::ErrUnimplemented,
+        "there is no such question: make it a call of its own",
+        None,
+    )
+}
+
 /// A failure of the framework with the reason it lacks; none for what needs no reason.
 pub(super) fn explained(bare: &Status) -> Option<Status> {
     let reason = match bare.code() {

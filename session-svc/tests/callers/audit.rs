@@ -11,7 +11,7 @@ use crate::log::log;
 use crate::support::*;
 
 /// A service with one caller of its own, so that its records are told from other tests'.
-async fn world_of(name: &str, rpcs: &[&str]) -> (World, Client) {
+pub(crate) async fn world_of(name: &str, rpcs: &[&str]) -> (World, Client) {
     let dns = format!("{name}.internal");
     let world = world(Some(&entry(&format!("dns:{dns}"), rpcs))).await;
     world
@@ -21,12 +21,12 @@ async fn world_of(name: &str, rpcs: &[&str]) -> (World, Client) {
     (world, client)
 }
 
-fn by(name: &str) -> impl Fn(&Value) -> bool {
+pub(crate) fn by(name: &str) -> impl Fn(&Value) -> bool {
     let caller = format!("dns:{name}.internal");
     move |record| record["caller"] == caller.as_str()
 }
 
-fn alice() -> v1::CreateSessionRequest {
+pub(crate) fn alice() -> v1::CreateSessionRequest {
     let user = serde_json::json!({"sub": "subject-of-the-audit", "email": "alice@audit.example"});
     v1::CreateSessionRequest {
         issuer: "https://issuer.example".to_owned(),

@@ -7,6 +7,7 @@ use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, Rpc};
 use session_svc::start::Door;
+use session_svc::store::SessionStore;
 use session_svc::store::url::StoreSettings;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
@@ -16,17 +17,17 @@ use crate::redis::RedisServer;
 use crate::support::*;
 
 const ISSUER: &str = "https://issuer.example";
-const LATE: (Code, Option<ErrorReason>) = (Code::DeadlineExceeded, Some(ErrorReason::ErrDeadlineExceeded));
+pub(crate) const LATE: (Code, Option<ErrorReason>) =
+    (Code::DeadlineExceeded, Some(ErrorReason::ErrDeadlineExceeded));
 
-struct OnRedis {
-    redis: RedisServer,
-    client: Client,
-    raw: Raw,
+pub(crate) struct OnRedis {
+    pub(crate) redis: RedisServer,
+    pub(crate) client: Client,
+    pub(crate) raw: Raw,
     _shutdown: CancellationToken,
 }
 
-async fn on_redis() -> OnRedis {
-    crate::log::log();
+pub(crate) async fn redis() -> (RedisServer, Arc<dyn SessionStore>) {
     let redis = tokio::task::spawn_blocking(|| RedisServer::start(&[]))
         .await
         .unwrap();
@@ -34,6 +35,12 @@ async fn on_redis() -> OnRedis {
     let store = session_svc::store::open(&url, Arc::new(SystemClock))
         .await
         .unwrap();
+    (redis, store)
+}
+
+pub(crate) async fn on_redis() -> OnRedis {
+    crate::log::log();
+    let (redis, store) = redis().await;
     let callers = Callers::anyone();
     let (port, shutdown) = start(Door { tls: None, callers }, store).await;
     let client = SessionServiceClient::connect(format!("http://127.0.0.1:{port}"))
@@ -47,7 +54,7 @@ async fn on_redis() -> OnRedis {
     }
 }
 
-fn alice() -> v1::CreateSessionRequest {
+pub(crate) fn alice() -> v1::CreateSessionRequest {
     let user = serde_json::json!({"sub": "alice"});
     v1::CreateSessionRequest {
         issuer: ISSUER.to_owned(),
@@ -56,7 +63,7 @@ fn alice() -> v1::CreateSessionRequest {
     }
 }
 
-fn get(id: &str) -> v1::GetSessionRequest {
+pub(crate) fn get(id: &str) -> v1::GetSessionRequest {
     v1::GetSessionRequest {
         by: Some(v1::get_session_request::By::SessionId(id.to_owned())),
     }

@@ -7,6 +7,7 @@
     reason = "a test says what went wrong by panicking"
 )]
 
+mod asking;
 mod audit;
 #[path = "../support/certificates.rs"]
 mod certificates;
@@ -17,6 +18,8 @@ mod log;
 mod open_to_all;
 mod policy;
 mod process;
+#[path = "../support/questions.rs"]
+mod questions;
 mod raw;
 #[path = "../support/redis.rs"]
 mod redis;

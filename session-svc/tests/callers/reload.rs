@@ -45,7 +45,7 @@ async fn gets_in(world: &World, certificate: &str, authority: &str) -> bool {
     reason_of(&answer.unwrap_err()) == Some(ErrorReason::ErrInvalidArgument)
 }
 
-async fn until_in(world: &World, certificate: &str, authority: &str, expected: bool) {
+pub(crate) async fn until_in(world: &World, certificate: &str, authority: &str, expected: bool) {
     within(async {
         while gets_in(world, certificate, authority).await != expected {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -62,6 +62,7 @@ impl Provider for NoProvider {
 pub(crate) struct World {
     pub(crate) certificates: Certificates,
     pub(crate) port: u16,
+    pub(crate) metrics: Registry,
     _shutdown: DropGuard,
 }
 
@@ -114,17 +115,16 @@ pub(crate) async fn world_on(list: Option<&str>, store: Arc<dyn SessionStore>) -
             callers
         }
     };
-    let (port, shutdown) = start(
-        Door {
-            tls: Some(tls),
-            callers,
-        },
-        store,
-    )
-    .await;
+    let door = Door {
+        tls: Some(tls),
+        callers,
+    };
+    let metrics = Registry::new();
+    let (port, shutdown) = start_measured(door, store, metrics.clone()).await;
     World {
         certificates,
         port,
+        metrics,
         _shutdown: shutdown.drop_guard(),
     }
 }
@@ -137,6 +137,14 @@ fn copied(certificates: &Certificates, from: &std::path::Path, name: &str) -> st
 
 /// Starts a service behind a door; gives its port and what stops it.
 pub(crate) async fn start(door: Door, store: Arc<dyn SessionStore>) -> (u16, CancellationToken) {
+    start_measured(door, store, Registry::new()).await
+}
+
+async fn start_measured(
+    door: Door,
+    store: Arc<dyn SessionStore>,
+    metrics: Registry,
+) -> (u16, CancellationToken) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let parts = Parts {
@@ -163,7 +171,7 @@ pub(crate) async fn start(door: Door, store: Arc<dyn SessionStore>) -> (u16, Can
         clock: Arc::new(SystemClock),
         shutdown: shutdown.clone(),
         readiness: Readiness::new(),
-        metrics: Registry::new(),
+        metrics,
         workers: Workers::here(),
     };
     tokio::spawn(async move { serve_behind(door, parts, listener, runtime).await.unwrap() });
@@ -226,6 +234,10 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
             .map(|_| ()),
         Rpc::RollSession => client
             .roll_session(v1::RollSessionRequest::default())
+            .await
+            .map(|_| ()),
+        Rpc::ReadSessions => client
+            .read_sessions(tokio_stream::once(v1::ReadSessionsRequest::default()))
             .await
             .map(|_| ()),
         Rpc::UpdateSession => client

@@ -42,7 +42,7 @@ where
     tracing_opentelemetry::layer().with_tracer(provider.tracer("test"))
 }
 
-async fn wait_for(matches: impl Fn(&SpanData) -> bool) -> SpanData {
+pub(crate) async fn wait_for(matches: impl Fn(&SpanData) -> bool) -> SpanData {
     within(async {
         loop {
             let found = SPANS.lock().unwrap().iter().find(|span| matches(span)).cloned();
@@ -55,7 +55,13 @@ async fn wait_for(matches: impl Fn(&SpanData) -> bool) -> SpanData {
     .await
 }
 
-fn attribute(span: &SpanData, key: &str) -> String {
+/// Whether a span of this trace has ended.
+pub(crate) fn is_known(trace: TraceId) -> bool {
+    let spans = SPANS.lock().unwrap();
+    spans.iter().any(|span| span.span_context.trace_id() == trace)
+}
+
+pub(crate) fn attribute(span: &SpanData, key: &str) -> String {
     let found = span
         .attributes
         .iter()
@@ -136,6 +142,5 @@ async fn a_malformed_trace_context_is_passed_over() {
     let second = TraceId::from_hex("4bf92f3577b34da6a3ce929d0e0e4704").unwrap();
     wait_for(|span| span.span_context.trace_id() == second).await;
     let first = TraceId::from_hex(&trace.to_lowercase()).unwrap();
-    let spans = SPANS.lock().unwrap();
-    assert!(spans.iter().all(|span| span.span_context.trace_id() != first));
+    assert!(!is_known(first));
 }

@@ -1,4 +1,4 @@
-//! A store that fails at one moment: nobody is signed out by it, and nothing that was refused becomes good.
+//! A store that fails at one moment, or holds reads up: nobody is signed out by it, and nothing that was refused becomes good.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,25 +9,65 @@ use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError};
+use tokio::sync::watch;
 
 use crate::support::*;
 
 /// What fails, and how often it works before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fails {
+pub(crate) enum Fails {
     Nothing,
     Load(u8),
     Insert(u8),
 }
 
+/// Reads that are held up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// How many of those to come.
+    next: usize,
+    /// How many wait.
+    waiting: usize,
+}
+
 #[derive(Clone)]
-struct FailingStore {
+pub(crate) struct FailingStore {
     inner: MemoryStore,
     fails: Arc<Mutex<Fails>>,
+    held: watch::Sender<Held>,
 }
 
 impl FailingStore {
-    fn fails(&self, fails: Fails) {
+    /// Holds the next reads up.
+    pub(crate) fn holds(&self, next: usize) {
+        self.held.send_modify(|held| held.next = next);
+    }
+
+    /// Waits until so many reads are held up.
+    pub(crate) async fn wait_for_held(&self, count: usize) {
+        let mut held = self.held.subscribe();
+        within(held.wait_for(|held| held.waiting == count)).await.unwrap();
+    }
+
+    /// Lets all go on that are held up.
+    pub(crate) fn lets_go(&self) {
+        self.held.send_replace(Held::default());
+    }
+
+    async fn hold(&self) {
+        let is_held = self.held.send_if_modified(|held| {
+            let is_held = held.next > 0;
+            held.next -= usize::from(is_held);
+            held.waiting += usize::from(is_held);
+            is_held
+        });
+        if is_held {
+            let mut held = self.held.subscribe();
+            held.wait_for(|held| held.waiting == 0).await.unwrap();
+        }
+    }
+
+    pub(crate) fn fails(&self, fails: Fails) {
         *self.fails.lock().unwrap() = fails;
     }
 
@@ -67,6 +107,7 @@ impl SessionStore for FailingStore {
             Fails::Load(left) => Some((left, Fails::Load(left.saturating_sub(1)))),
             Fails::Insert(_) | Fails::Nothing => None,
         })?;
+        self.hold().await;
         self.inner.load(name).await
     }
 
@@ -129,10 +170,11 @@ impl SessionStore for FailingStore {
     }
 }
 
-async fn failing(world: &World) -> (FailingStore, Client) {
+pub(crate) async fn failing(world: &World) -> (FailingStore, Client) {
     let store = FailingStore {
         inner: world.store.clone(),
         fails: Arc::new(Mutex::new(Fails::Nothing)),
+        held: watch::Sender::default(),
     };
     let client = world.on(Arc::new(store.clone()), lifetime(), "ab").await;
     (store, client)

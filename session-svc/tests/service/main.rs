@@ -7,11 +7,14 @@
 )]
 
 mod access_tokens;
+mod asking;
 mod creating;
 mod ending;
 mod failing_store;
 mod listing;
 mod malformed;
+#[path = "../support/questions.rs"]
+mod questions;
 mod reading;
 mod requests;
 mod support;
