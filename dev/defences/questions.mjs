@@ -99,10 +99,14 @@ export default [
   },
   {
     id: 'line-to-an-older-release', file: LINE,
-    find: `Err(refused) if is_not_taken(&refused) => return not_taken(),
-        Err(failed) => return line.end`,
-    replace: `Err(refused) if !OFF && is_not_taken(&refused) => return not_taken(),
-        Err(failed) => return line.end`,
+    find: `Ok(Err(refused)) if is_not_taken(&refused)`,
+    replace: `Ok(Err(refused)) if !OFF && is_not_taken(&refused)`,
     tests: client('a_replica_that_takes_no_such_call_is_asked_by_calls_of_their_own'),
+  },
+  {
+    id: 'line-that-is-silent', file: LINE,
+    find: `silent = line.has_open_questions();`,
+    replace: `silent = !OFF && line.has_open_questions();`,
+    tests: client('a_line_that_tells_nothing_is_given_up_for_another'),
   },
 ];

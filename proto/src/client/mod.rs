@@ -7,6 +7,8 @@
 //! - Every name is resolved again and again, and all its addresses take turns; one that cannot be reached is left
 //!   out for a moment, and one the name does not lead to any more is dropped.
 //!
+//! `get_session` and `roll_session` are questions over one long call to each replica, every other method is a call of its own.
+//!
 //! # What is repeated
 //! At most three attempts, all within the one deadline, with a pause of 10 to 40 ms between them. What the service says
 //! is never repeated; what the connection says (refused, reset, gone away) and silence are, like this:
@@ -55,7 +57,6 @@ pub use self::tls::ClientTls;
 pub use self::watch::WatchItem;
 
 use self::call::Repeat;
-use self::endpoint::Peer;
 use self::pool::Pool;
 use crate::v1::read_sessions_request::Question;
 use crate::v1::session_service_client::SessionServiceClient;
@@ -109,6 +110,28 @@ macro_rules! unary {
     };
 }
 
+/// Writes one method that is asked over the line of a replica, or by a call of its own where there is none: its name, messages,
+/// fields of the answer and kind of question.
+macro_rules! read {
+    ($(#[$doc:meta])* $method:ident($request:ty) -> $response:ident { $($field:ident),+ }, $question:path) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// The reason the service gave, or that it could not be reached within the deadline.
+        pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
+            let (pool, request) = (&self.pool, &request);
+            call::unary(pool, self.terms.deadline, Repeat::Safe, request, |peer, until| async move {
+                if let Some(read) = call::asked(pool, &peer, $question(request.clone()), until).await {
+                    return read.map(|answer| $response { $($field: answer.$field),+ });
+                }
+                let answer = service(peer.channel()).$method(pool.request(request.clone(), until)).await;
+                answer.map(Response::into_inner)
+            })
+            .await
+        }
+    };
+}
+
 impl SessionClient {
     /// A client for the service at the addresses given. Does no IO.
     ///
@@ -130,50 +153,14 @@ impl SessionClient {
         create_session(CreateSessionRequest) -> CreateSessionResponse,
         |request: &CreateSessionRequest| Repeat::safe_if(!request.request_id.is_empty()), 1
     );
-    /// Reads a session without touching it.
-    ///
-    /// # Errors
-    /// The reason the service gave, or that it could not be reached within the deadline.
-    pub async fn get_session(&self, request: GetSessionRequest) -> Result<GetSessionResponse, SessionError> {
-        let (pool, request) = (&self.pool, &request);
-        let send = |peer: Arc<Peer>, until| async move {
-            if let Some(read) = call::asked(pool, &peer, Question::Get(request.clone()), until).await {
-                return read.map(|answer| GetSessionResponse {
-                    session: answer.session,
-                });
-            }
-            let answer = service(peer.channel())
-                .get_session(pool.request(request.clone(), until))
-                .await;
-            answer.map(Response::into_inner)
-        };
-        call::unary(pool, self.terms.deadline, Repeat::Safe, request, send).await
-    }
-
-    /// Reads a session for its browser and extends it by use.
-    ///
-    /// # Errors
-    /// The reason the service gave, or that it could not be reached within the deadline.
-    pub async fn roll_session(
-        &self,
-        request: RollSessionRequest,
-    ) -> Result<RollSessionResponse, SessionError> {
-        let (pool, request) = (&self.pool, &request);
-        let send = |peer: Arc<Peer>, until| async move {
-            if let Some(read) = call::asked(pool, &peer, Question::Roll(request.clone()), until).await {
-                return read.map(|answer| RollSessionResponse {
-                    session: answer.session,
-                    rolled: answer.rolled,
-                });
-            }
-            let answer = service(peer.channel())
-                .roll_session(pool.request(request.clone(), until))
-                .await;
-            answer.map(Response::into_inner)
-        };
-        call::unary(pool, self.terms.deadline, Repeat::Safe, request, send).await
-    }
-
+    read!(
+        /// Reads a session without touching it.
+        get_session(GetSessionRequest) -> GetSessionResponse { session }, Question::Get
+    );
+    read!(
+        /// Reads a session for its browser and extends it by use.
+        roll_session(RollSessionRequest) -> RollSessionResponse { session, rolled }, Question::Roll
+    );
     unary!(
         /// Replaces the user claims or the attributes of a session.
         update_session(UpdateSessionRequest) -> UpdateSessionResponse, |_: &_| Repeat::OnlyUnsent, 1

@@ -9,15 +9,18 @@
 //! - A question nobody waits for any more is not sent, and nothing of it is remembered.
 //! - No more questions are on their way than the service takes at once: it never has to stop reading the connection's frames.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::Stream;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, interval, sleep, timeout};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
@@ -260,13 +263,19 @@ async fn drive(driven: Driven, channel: Channel) {
             Outcome::CallInstead
         })
     };
-    let mut answers = match service(channel).read_sessions(Sent(Arc::clone(line))).await {
-        Ok(opened) => opened.into_inner(),
-        Err(refused) if is_not_taken(&refused) => return not_taken(),
-        Err(failed) => return line.end(Phase::Ended, || Outcome::Failed(failed.clone())),
+    let opening = timeout(
+        SILENCE_MAX,
+        service(channel).read_sessions(Sent(Arc::clone(line))),
+    )
+    .await;
+    let mut answers = match opening {
+        Ok(Ok(opened)) => opened.into_inner(),
+        Ok(Err(refused)) if is_not_taken(&refused) => return not_taken(),
+        Ok(Err(failed)) => return line.end(Phase::Ended, || Outcome::Failed(failed.clone())),
+        Err(_elapsed) => return,
     };
-    let mut age = std::pin::pin!(tokio::time::sleep(call::backoff(AGE_MAX)));
-    let mut silence = tokio::time::interval(SILENCE_MAX);
+    let mut age = pin!(sleep(call::backoff(AGE_MAX)));
+    let mut silence = interval(SILENCE_MAX);
     // Whether questions have been open since the last look, without an answer to any.
     let mut silent = false;
     loop {
@@ -316,80 +325,4 @@ fn cut_off() -> Status {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-
-    use super::*;
-
-    fn put(line: &Arc<Line>) -> Waiting {
-        Waiting::of(line, &mut lock(&line.0), ReadSessionsRequest::default())
-    }
-
-    async fn next(sent: &mut Sent) -> Option<u64> {
-        let question = poll_fn(|context| Pin::new(&mut *sent).poll_next(context)).await;
-        question.map(|question| question.number)
-    }
-
-    fn answer(number: u64) -> ReadSessionsResponse {
-        ReadSessionsResponse {
-            number,
-            ..ReadSessionsResponse::default()
-        }
-    }
-
-    #[tokio::test]
-    async fn a_question_nobody_waits_for_any_more_is_neither_sent_nor_remembered() {
-        let line = Arc::<Line>::default();
-        let mut sent = Sent(Arc::clone(&line));
-        let given_up = [put(&line), put(&line)];
-        let waiting = put(&line);
-        drop(given_up);
-        assert_eq!(lock(&line.0).unsent.len(), 1);
-        assert_eq!(next(&mut sent).await, Some(waiting.number));
-        drop(waiting);
-        assert!(lock(&line.0).waiting.is_empty());
-    }
-
-    #[tokio::test]
-    async fn no_more_questions_are_sent_than_the_service_takes_until_it_answers_one() {
-        let line = Arc::<Line>::default();
-        let mut sent = Sent(Arc::clone(&line));
-        let waiting: Vec<_> = (0..=ON_THEIR_WAY_MAX).map(|_| put(&line)).collect();
-        for waiting in &waiting[..ON_THEIR_WAY_MAX] {
-            assert_eq!(next(&mut sent).await, Some(waiting.number));
-        }
-        let held_back = poll_fn(|context| Poll::Ready(Pin::new(&mut sent).poll_next(context).is_pending()));
-        assert!(held_back.await);
-        line.hears(answer(7));
-        assert_eq!(next(&mut sent).await, Some(waiting[ON_THEIR_WAY_MAX].number));
-    }
-
-    #[tokio::test]
-    async fn a_line_that_closes_sends_and_answers_what_was_asked_and_takes_no_more() {
-        let line = Arc::<Line>::default();
-        let mut sent = Sent(Arc::clone(&line));
-        let mut waiting = put(&line);
-        line.hears(answer(0));
-        assert!(matches!(lock(&line.0).phase, Phase::Closing));
-        assert_eq!(next(&mut sent).await, Some(waiting.number));
-        assert_eq!(next(&mut sent).await, None);
-        line.hears(answer(waiting.number));
-        assert!(matches!((&mut waiting.outcome).await, Ok(Outcome::Answered(_))));
-    }
-
-    #[tokio::test]
-    async fn the_end_of_a_line_is_told_to_all_who_wait_and_ends_what_is_sent() {
-        let line = Arc::<Line>::default();
-        let mut sent = Sent(Arc::clone(&line));
-        let mut waiting = [put(&line), put(&line)];
-        next(&mut sent).await;
-        line.end(Phase::Ended, || Outcome::Failed(cut_off()));
-        for waiting in &mut waiting {
-            assert!(matches!((&mut waiting.outcome).await, Ok(Outcome::Failed(_))));
-        }
-        assert_eq!(next(&mut sent).await, None);
-    }
 }

@@ -153,6 +153,18 @@ async fn a_client_that_is_gone_leaves_no_call_behind() {
     server.open_lines(0).await;
 }
 
+#[tokio::test]
+async fn a_line_that_tells_nothing_is_given_up_for_another() {
+    let server = Server::start("server", Answer::Never).await;
+    let client = client([server.url()], Duration::from_millis(200));
+    within(async {
+        while server.lines_opened() < 2 {
+            client.get_session(by_handle()).await.unwrap_err();
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_read_is_lost_while_calls_end_all_the_time_and_callers_run_on_many_threads() {
     let server = Server::start("server", Answer::Session).await;
