@@ -54,15 +54,15 @@ async function pythonStubs() {
 async function goProgram() {
   const out = join(MADE, 'go/src/example.test');
   mkdirSync(out, { recursive: true });
+  const own = ['error_reason.proto', 'session.proto', 'session_service.proto'];
   const packages = {
-    'session/v1/session.proto': STUBS,
-    'session/v1/session_service.proto': STUBS,
+    ...Object.fromEntries(own.map((name) => [`session/v1/${name}`, STUBS])),
     'google/protobuf/struct.proto': 'github.com/golang/protobuf/ptypes/struct',
     'google/protobuf/timestamp.proto': 'github.com/golang/protobuf/ptypes/timestamp',
     'google/protobuf/field_mask.proto': 'google.golang.org/genproto/protobuf/field_mask',
   };
   const options = ['plugins=grpc', 'paths=source_relative', ...Object.entries(packages).map(([file, path]) => `M${file}=${path}`)];
-  await protoc(['--plugin=protoc-gen-go=/usr/bin/protoc-gen-go', `--go_out=${options.join(',')}:${out}`], ['session.proto', 'session_service.proto']);
+  await protoc(['--plugin=protoc-gen-go=/usr/bin/protoc-gen-go', `--go_out=${options.join(',')}:${out}`], own);
   const env = { ...process.env, GO111MODULE: 'off', GOFLAGS: '', GOPATH: `${join(MADE, 'go')}:${GO_PACKAGES}` };
   const cwd = join(SOURCES, 'go');
   await run('go', ['vet', '.'], { cwd, env, quiet: true });
