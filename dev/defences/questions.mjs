@@ -35,7 +35,7 @@ export default [
         } else {
             record.answered(outcome.as_ref().err());
         }`,
-    tests: asking('every_question_is_recorded_once_and_measured_as_the_call_it_stands_for'),
+    tests: ['session-svc/callers asked::every_question_is_recorded_once_and_measured_as_the_call_it_stands_for'],
   },
   {
     id: 'questions-at-once', why: 'one call does not occupy the store alone', file: READING,

@@ -7,6 +7,7 @@
     reason = "a test says what went wrong by panicking"
 )]
 
+mod asked;
 mod asking;
 mod audit;
 #[path = "../support/certificates.rs"]
