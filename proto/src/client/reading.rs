@@ -170,6 +170,8 @@ impl Drop for Waiting {
             let unsent = &mut questions.unsent;
             if let Ok(at) = unsent.binary_search_by_key(&self.number, |question| question.number) {
                 unsent.remove(at);
+                // It may have been the last that a closing line had to send.
+                questions.wake();
             }
         }
     }
@@ -191,7 +193,9 @@ impl Line {
         }
         let mut questions = lock(&self.0);
         questions.on_their_way = questions.on_their_way.saturating_sub(1);
-        questions.wake();
+        if !questions.unsent.is_empty() {
+            questions.wake();
+        }
         let waiting = questions.waiting.remove(&answer.number);
         drop(questions);
         if let Some(waiting) = waiting {

@@ -70,3 +70,21 @@ async fn the_end_of_a_line_is_told_to_all_who_wait_and_ends_what_is_sent() {
     }
     assert_eq!(next(&mut sent).await, None);
 }
+
+#[tokio::test]
+async fn a_closing_line_ends_its_side_when_the_last_question_it_had_to_send_is_given_up() {
+    let line = Arc::<Line>::default();
+    let mut sent = Sent(Arc::clone(&line));
+    let under_way: Vec<_> = (0..ON_THEIR_WAY_MAX).map(|_| put(&line)).collect();
+    for waiting in &under_way {
+        assert_eq!(next(&mut sent).await, Some(waiting.number));
+    }
+    let last = put(&line);
+    line.close();
+    let ending = tokio::spawn(async move { next(&mut sent).await });
+    // It finds no room for the last one, and waits.
+    tokio::task::yield_now().await;
+    assert!(!ending.is_finished());
+    drop(last);
+    assert_eq!(ending.await.unwrap(), None);
+}
