@@ -306,7 +306,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
             generation: 0,
         },
         provider_sid: Some(sid.clone()),
-        authenticated_at_ms: now_ms,
+        authenticated_at_ms: Some(now_ms),
         created_at_ms: now_ms,
         rolled_at_ms: now_ms,
         not_after_ms: None,

@@ -146,7 +146,7 @@ pub struct Session {
     /// The provider's own session ("sid", OpenID Connect Front-Channel Logout, section 3); empty if it told none.
     #[prost(string, tag = "9")]
     pub provider_sid: ::prost::alloc::string::String,
-    /// When the person proved who they are ("auth_time"; the time of creation if the provider told none).
+    /// When the person proved who they are ("auth_time"); absent if the provider did not tell.
     #[prost(message, optional, tag = "10")]
     pub authenticated_at: ::core::option::Option<::prost_types::Timestamp>,
     /// When the session began.
@@ -368,7 +368,7 @@ pub struct CreateSessionRequest {
     /// The provider's own session ("sid"), if it told one.
     #[prost(string, tag = "4")]
     pub provider_sid: ::prost::alloc::string::String,
-    /// When the person proved who they are ("auth_time"); absent means now.
+    /// When the person proved who they are ("auth_time"); absent means unknown.
     #[prost(message, optional, tag = "5")]
     pub authenticated_at: ::core::option::Option<::prost_types::Timestamp>,
     /// The browser that signs in.

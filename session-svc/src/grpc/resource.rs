@@ -34,7 +34,7 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Sess
             .map(|access| from_ms(access.expires_at_ms)),
         has_refresh_token: session.tokens.refresh.is_some(),
         provider_sid: session.provider_sid.clone().unwrap_or_default(),
-        authenticated_at: Some(from_ms(session.authenticated_at_ms)),
+        authenticated_at: session.authenticated_at_ms.map(from_ms),
         created_at: Some(from_ms(session.created_at_ms)),
         rolled_at: Some(from_ms(session.rolled_at_ms)),
         expires_at: Some(from_ms(session.expires_at_ms(lifetime))),

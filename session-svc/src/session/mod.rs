@@ -50,8 +50,8 @@ pub struct Session {
     pub tokens: TokenSet,
     /// The provider's own session.
     pub provider_sid: Option<String>,
-    /// When the person proved who they are.
-    pub authenticated_at_ms: u64,
+    /// When the person proved who they are; `None` if the provider did not tell. Never guessed from anything else.
+    pub authenticated_at_ms: Option<u64>,
     /// When the session began.
     pub created_at_ms: u64,
     /// When the session was last extended by use.

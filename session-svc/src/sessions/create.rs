@@ -196,7 +196,7 @@ impl Sessions {
                 generation: 1,
             },
             provider_sid: new.provider_sid.clone(),
-            authenticated_at_ms: new.authenticated_at_ms.unwrap_or(now_ms),
+            authenticated_at_ms: new.authenticated_at_ms,
             created_at_ms: now_ms,
             rolled_at_ms: now_ms,
             not_after_ms: new.not_after_ms,

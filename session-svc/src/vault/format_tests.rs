@@ -36,7 +36,7 @@ fn bare_session() -> Session {
         subject: "ada".to_owned(),
         tokens: TokenSet::default(),
         provider_sid: None,
-        authenticated_at_ms: 1_700_000_000_000,
+        authenticated_at_ms: Some(1_700_000_000_000),
         rolled_at_ms: 1_700_000_000_000,
         not_after_ms: None,
         created_on: Device {
@@ -167,6 +167,34 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
     let removed = keeper.remove(session().handle, "operator").await.unwrap();
     assert!(matches!(removed, Removed::Unreadable), "{removed:?}");
     assert_eq!(keeper.store().load(&name).await.unwrap(), None);
+}
+
+#[test]
+fn an_unknown_time_of_authentication_stays_unknown_and_is_long_past_to_a_release_before() {
+    let unknown = Session {
+        authenticated_at_ms: None,
+        ..session()
+    };
+    let bytes = wire::session_to_bytes(&unknown).unwrap();
+    let name = unknown.handle.to_string();
+    let read = wire::session_from_bytes(&name, unknown.version, bytes.clone().into()).unwrap();
+    assert_eq!(read, unknown);
+    let before = Before::decode(bytes.as_slice()).unwrap();
+    assert_eq!(
+        before
+            .created_at_ms
+            .checked_add_signed(before.authenticated_after_ms),
+        Some(0)
+    );
+}
+
+/// What a release before this one reads of when somebody signed in.
+#[derive(Clone, PartialEq, Message)]
+struct Before {
+    #[prost(sint64, tag = "13")]
+    authenticated_after_ms: i64,
+    #[prost(uint64, tag = "14")]
+    created_at_ms: u64,
 }
 
 #[test]

@@ -24,6 +24,10 @@ use crate::sessions::ports::SealError;
 /// The last field of [`KeptSession`] this release knows.
 const LAST_FIELD: u64 = 19;
 
+/// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
+/// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
+const UNKNOWN_MS: u64 = 0;
+
 /// The usual token type, written as nothing.
 const BEARER: &str = "Bearer";
 
@@ -56,6 +60,7 @@ struct KeptSession {
     token_generation: u64,
     #[prost(string, optional, tag = "12")]
     provider_sid: Option<String>,
+    /// The distance to the epoch if it is unknown.
     #[prost(sint64, tag = "13")]
     authenticated_after_ms: i64,
     #[prost(uint64, tag = "14")]
@@ -135,7 +140,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
         id_token: token(&session.tokens.id_token),
         token_generation: session.tokens.generation,
         provider_sid: session.provider_sid.clone(),
-        authenticated_after_ms: since(session.authenticated_at_ms),
+        authenticated_after_ms: since(session.authenticated_at_ms.unwrap_or(UNKNOWN_MS)),
         created_at_ms: session.created_at_ms,
         rolled_after_ms: since(session.rolled_at_ms),
         not_after_ms: session.not_after_ms.map(since),
@@ -186,7 +191,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         subject: kept.subject,
         tokens,
         provider_sid: kept.provider_sid,
-        authenticated_at_ms: at(kept.authenticated_after_ms),
+        authenticated_at_ms: Some(at(kept.authenticated_after_ms)).filter(|at_ms| *at_ms != UNKNOWN_MS),
         created_at_ms,
         rolled_at_ms: at(kept.rolled_after_ms),
         not_after_ms: kept.not_after_ms.map(at),

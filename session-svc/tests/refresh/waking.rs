@@ -149,7 +149,7 @@ fn expired() -> Session {
             generation: 1,
         },
         provider_sid: None,
-        authenticated_at_ms: START_MS,
+        authenticated_at_ms: Some(START_MS),
         created_at_ms: START_MS,
         rolled_at_ms: START_MS,
         not_after_ms: None,

@@ -161,3 +161,22 @@ async fn one_request_repeated_at_both_replicas_at_once_gives_one_session() {
     let later = world.create(request).await;
     assert_ne!(later.session_id, ids[0]);
 }
+
+#[tokio::test]
+async fn a_time_of_authentication_that_nobody_told_stays_unknown() {
+    let mut world = world().await;
+    let created = world
+        .create(v1::CreateSessionRequest {
+            authenticated_at: None,
+            ..alice()
+        })
+        .await;
+    assert_eq!(created.session.unwrap().authenticated_at, None);
+    world.clock.advance_ms(120_000);
+    let rolled = world.two.roll_session(roll(&created.session_id)).await;
+    let rolled = rolled.unwrap().into_inner();
+    assert!(rolled.rolled);
+    assert_eq!(rolled.session.unwrap().authenticated_at, None);
+    let read = world.two.get_session(by_id(&created.session_id)).await.unwrap();
+    assert_eq!(read.into_inner().session.unwrap().authenticated_at, None);
+}

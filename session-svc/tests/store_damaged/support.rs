@@ -56,7 +56,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
             generation: 0,
         },
         provider_sid: Some(format!("sid {number}")),
-        authenticated_at_ms: now_ms,
+        authenticated_at_ms: Some(now_ms),
         created_at_ms: now_ms,
         rolled_at_ms: now_ms,
         not_after_ms: None,

@@ -86,6 +86,7 @@ export const ar: Words = {
     signInDetails: "كيف سجّلت الدخول",
     thisDevice: "هذا الجهاز",
     signedIn: "وقت الدخول",
+    notTold: "لم يذكره المزوّد",
     provider: "المزوّد",
     expires: "الخروج عند عدم الاستخدام",
     ends: "الخروج على أبعد تقدير",

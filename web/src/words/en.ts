@@ -76,6 +76,7 @@ export const en = {
     signInDetails: "How you are signed in",
     thisDevice: "This device",
     signedIn: "Signed in",
+    notTold: "Not told by the provider",
     provider: "Provider",
     expires: "Signed out if unused",
     ends: "Signed out at the latest",

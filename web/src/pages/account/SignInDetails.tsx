@@ -55,7 +55,7 @@ function Details({ session, skewMs }: CurrentSession) {
           <bdi>{hostOf(session.issuer)}</bdi>
         </Fact>
         <Fact name={say.signedIn}>
-          <Moment ms={msOf(session.authenticatedAt) ?? msOf(session.createdAt)} now={now} />
+          {session.authenticatedAt ? <Moment ms={msOf(session.authenticatedAt)} now={now} /> : say.notTold}
         </Fact>
         <Fact name={say.thisDevice} aside={device?.address && <bdi>{device.address}</bdi>}>
           {deviceName(device?.userAgent ?? "")}
