@@ -96,15 +96,18 @@ impl Judge<'_> {
             .ok_or(IdTokenError::Subject)
     }
 
-    /// `auth_time` against the `max_age` asked for (OpenID Connect Core 3.1.3.7, 13).
+    /// `auth_time` against the clock, and against the `max_age` asked for (OpenID Connect Core 3.1.3.7, 13). Where none was
+    /// asked for it may be absent, and what is no time is as good as absent.
     pub(crate) fn authentication(&self, max_age: Option<u64>) -> Result<Option<u64>, IdTokenError> {
         let auth_time = self.instant("auth_time");
+        if auth_time.is_some_and(|at| at > self.now.saturating_add(self.tolerance_secs)) {
+            return Err(IdTokenError::AuthTime);
+        }
         let Some(max_age) = max_age else {
             return Ok(auth_time);
         };
-        let at = auth_time.ok_or(IdTokenError::AuthTime)?;
-        let too_old = self.now > at.saturating_add(max_age).saturating_add(self.tolerance_secs);
-        if too_old || at > self.now.saturating_add(self.tolerance_secs) {
+        let at = auth_time.ok_or(IdTokenError::NoAuthTime)?;
+        if self.now > at.saturating_add(max_age).saturating_add(self.tolerance_secs) {
             return Err(IdTokenError::AuthTime);
         }
         Ok(auth_time)

@@ -262,9 +262,12 @@ pub enum IdTokenError {
     /// `at_hash` does not belong to the access token.
     #[error("at_hash does not fit the access token")]
     AccessTokenHash,
-    /// `auth_time` is absent or older than the `max_age` asked for.
-    #[error("auth_time is absent or older than max_age allows")]
+    /// `auth_time` is in the future, or older than the `max_age` asked for.
+    #[error("auth_time is in the future or older than max_age allows")]
     AuthTime,
+    /// There is no `auth_time`, though `max_age` was asked for.
+    #[error("auth_time is absent, though max_age was asked for")]
+    NoAuthTime,
     /// `acr` is none of those asked for.
     #[error("acr is none of those asked for")]
     Acr,
@@ -291,6 +294,9 @@ pub enum UserinfoError {
     /// The answer is no JSON object.
     #[error("userinfo is malformed")]
     Malformed,
+    /// The answer is not signed, though userinfo is registered as signed.
+    #[error("userinfo is not signed")]
+    Unsigned,
     /// A signed answer did not verify.
     #[error("signed userinfo was refused")]
     Token(#[source] IdTokenError),

@@ -65,5 +65,5 @@ pub use metadata::Metadata;
 pub use proxy::ForwardProxy;
 pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};
-pub use settings::{Credentials, Par, ProviderSettings, ResponseMode};
+pub use settings::{Credentials, LogoutTokenTyp, Par, ProviderSettings, ResponseMode};
 pub use token_set::{RefreshedTokens, TokenSet};

@@ -19,9 +19,9 @@ use crate::key_source::Refetches;
 use crate::provider_cache::ProviderCache;
 use crate::{
     AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected, IdToken,
-    IdTokenError, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
-    RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError, authorization,
-    end_session, grant, request_object, userinfo,
+    IdTokenError, LogoutToken, LogoutTokenError, LogoutTokenTyp, Metadata, Par, ProviderError,
+    ProviderSettings, RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError,
+    authorization, end_session, grant, request_object, userinfo,
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
@@ -258,6 +258,9 @@ impl RelyingParty {
             _ => return Err(answer.status_error().into()),
         }
         if answer.content_type != "application/jwt" {
+            if self.settings.userinfo_signed {
+                return Err(UserinfoError::Unsigned);
+            }
             let claims = answer.is_json().then(|| strict_object(&answer.body));
             let claims = claims.ok_or(ProviderError::ContentType { endpoint })?;
             return userinfo::about(claims.ok_or(UserinfoError::Malformed)?, expected_sub);
@@ -334,7 +337,11 @@ impl RelyingParty {
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
     pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, LogoutTokenError> {
         let token = Unverified::parse(raw, self.settings.id_token_alg)?;
-        if !token.type_is(&["logout+jwt"]) {
+        let fits = match self.settings.logout_token_typ {
+            LogoutTokenTyp::Any => token.type_is(&["logout+jwt", "jwt"]),
+            LogoutTokenTyp::LogoutJwt => token.typ.is_some() && token.type_is(&["logout+jwt"]),
+        };
+        if !fits {
             return Err(LogoutTokenError::Type);
         }
         self.verify(&token, &self.cache.for_logouts).await?;

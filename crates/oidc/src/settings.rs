@@ -34,6 +34,10 @@ pub struct ProviderSettings {
     pub response_mode: ResponseMode,
     /// The one algorithm ID tokens and logout tokens may be signed with.
     pub id_token_alg: SigningAlgorithm,
+    /// The `typ` a logout token may have.
+    pub logout_token_typ: LogoutTokenTyp,
+    /// Whether userinfo is registered as signed (`userinfo_signed_response_alg`): a plain answer is then not the provider's.
+    pub userinfo_signed: bool,
     /// Further parameters of the authorization request.
     pub authorization_params: Vec<(String, String)>,
     /// Whether authorization requests are pushed (RFC 9126).
@@ -68,6 +72,8 @@ impl ProviderSettings {
             organization: None,
             response_mode: ResponseMode::Query,
             id_token_alg: SigningAlgorithm::Rs256,
+            logout_token_typ: LogoutTokenTyp::Any,
+            userinfo_signed: false,
             authorization_params: Vec::new(),
             par: Par::Auto,
             http_timeout: Duration::from_millis(5_000),
@@ -127,6 +133,15 @@ pub enum ResponseMode {
     Query,
     /// In the body of a form the browser posts.
     FormPost,
+}
+
+/// The `typ` of logout tokens (Back-Channel Logout 1.0, section 2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogoutTokenTyp {
+    /// `logout+jwt`, `JWT` or none: what providers send. Their `events` tell them from all other tokens.
+    Any,
+    /// `logout+jwt` alone (RFC 8725, section 3.11).
+    LogoutJwt,
 }
 
 /// Whether authorization requests are pushed to the provider first (RFC 9126).

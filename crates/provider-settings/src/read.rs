@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
 use oidc::{
-    BuildError, ForwardProxy, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty, ResponseMode,
-    SigningAlgorithm,
+    BuildError, ForwardProxy, LogoutTokenTyp, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty,
+    ResponseMode, SigningAlgorithm,
 };
 use url::Url;
 
@@ -70,6 +70,15 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
         }
     };
     settings.id_token_alg = algorithm(reader);
+    settings.logout_token_typ = match reader.text("OIDC_LOGOUT_TOKEN_TYP").as_str() {
+        "any" => LogoutTokenTyp::Any,
+        "logout+jwt" => LogoutTokenTyp::LogoutJwt,
+        _ => {
+            reader.wrong("OIDC_LOGOUT_TOKEN_TYP", "must be any or logout+jwt");
+            LogoutTokenTyp::Any
+        }
+    };
+    settings.userinfo_signed = reader.flag("OIDC_USERINFO_SIGNED");
     settings.authorization_params = authorization_params(reader);
     settings.par = match reader.text("OIDC_PAR").as_str() {
         "auto" => Par::Auto,

@@ -94,6 +94,18 @@ pub static TOPIC: Topic = Topic {
             "The one algorithm of ID tokens and logout tokens: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA or, with a client secret of 32 bytes, HS256. Never none.",
         ),
         setting(
+            "OIDC_LOGOUT_TOKEN_TYP",
+            "any",
+            "any|logout+jwt",
+            "The typ of logout tokens: logout+jwt alone, or also JWT and none at all, which is what most providers send.",
+        ),
+        setting(
+            "OIDC_USERINFO_SIGNED",
+            "false",
+            "BOOL",
+            "Whether userinfo is registered as signed (userinfo_signed_response_alg, the same as OIDC_ID_TOKEN_SIGNING_ALG): a plain answer is then refused.",
+        ),
+        setting(
             "OIDC_AUTHORIZATION_PARAMS",
             "",
             "LIST",

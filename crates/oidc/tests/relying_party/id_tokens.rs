@@ -244,7 +244,7 @@ async fn nonce_hash_acr_and_organization_bind_the_login() {
     });
     let never = bench.login_expecting(|e| e.max_age = Some(340)).await;
     assert!(
-        matches!(never, Err(IdTokenError::AuthTime)),
+        matches!(never, Err(IdTokenError::NoAuthTime)),
         "asked for and not said"
     );
     bench
@@ -322,5 +322,25 @@ async fn unfit_keys_are_never_used() {
             matches!(bench.login().await, Err(IdTokenError::UnknownKey)),
             "{name}"
         );
+    }
+}
+
+// conformance: B-092
+#[tokio::test]
+async fn an_authentication_yet_to_come_is_refused_though_nobody_asked_for_its_age_and_one_untold_is_none() {
+    let bench = bench();
+    for (auth_time, told) in [
+        (json!(NOW + 60), Some(NOW + 60)),
+        (json!(NOW - 86_400), Some(NOW - 86_400)),
+        (json!(null), None),
+        (json!("soon"), None),
+        (json!(-1), None),
+    ] {
+        let token = bench.with_claim("auth_time", auth_time).await.expect("a token");
+        assert_eq!(token.auth_time, told);
+    }
+    for early in [NOW + 61, NOW + 1_000_000, u64::MAX] {
+        let refused = bench.with_claim("auth_time", json!(early)).await;
+        assert!(matches!(refused, Err(IdTokenError::AuthTime)), "{early}");
     }
 }

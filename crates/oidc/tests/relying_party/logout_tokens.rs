@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use oidc::{IdTokenError, LogoutTokenError};
+use oidc::{IdTokenError, LogoutTokenError, LogoutTokenTyp};
 use scripted_provider::Endpoint;
 use serde_json::{Value, json};
 
-use crate::support::{NOW, bench};
+use crate::support::{NOW, bench, bench_with};
 
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
@@ -58,7 +58,13 @@ async fn logout_tokens_pass_every_check_or_none() {
     for (typ, accepted) in [
         (json!(null), true),
         (json!("logout+jwt"), true),
+        (json!("Logout+JWT"), true),
+        (json!("application/logout+jwt"), true),
+        (json!("JWT"), true),
         (json!("at+jwt"), false),
+        (json!("application/secevent+jwt"), false),
+        (json!(""), false),
+        (json!(["logout+jwt"]), false),
     ] {
         let raw = bench
             .provider
@@ -82,10 +88,29 @@ async fn logout_tokens_pass_every_check_or_none() {
         "a header that says alg twice is not read at all"
     );
     let id_token = bench.exchange().await.expect("tokens").id_token;
-    assert!(matches!(
-        bench.party.validate_logout_token(&id_token, NOW).await,
-        Err(LogoutTokenError::Type)
-    ));
+    assert!(
+        bench.party.validate_logout_token(&id_token, NOW).await.is_err(),
+        "an ID token ends nothing"
+    );
+}
+
+#[tokio::test]
+async fn a_strict_setting_takes_logout_tokens_that_say_so_alone() {
+    let bench = bench_with(|settings| settings.logout_token_typ = LogoutTokenTyp::LogoutJwt);
+    for (typ, accepted) in [
+        (json!("logout+jwt"), true),
+        (json!("APPLICATION/LOGOUT+JWT"), true),
+        (json!("JWT"), false),
+        (json!(null), false),
+        (json!("application/jwt"), false),
+    ] {
+        let raw = bench
+            .provider
+            .logout_token_with_header(json!({ "typ": typ }), json!({ "sub": "a" }));
+        let judged = bench.party.validate_logout_token(&raw, NOW).await;
+        assert_eq!(judged.is_ok(), accepted, "{typ}");
+        assert!(accepted || matches!(judged, Err(LogoutTokenError::Type)));
+    }
 }
 
 #[tokio::test]
