@@ -62,10 +62,11 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             Err(failure) => return Err(failure),
         }
     }
-    Ok(answer(&edge, current))
+    let cookie = edge.sessions.renewed(&current).await;
+    Ok(answer(&edge, current, cookie))
 }
 
-fn answer(edge: &Edge, current: CurrentSession) -> Response {
+fn answer(edge: &Edge, current: CurrentSession, cookie: Option<HeaderValue>) -> Response {
     let mut response = Response::new(current.session.user_json().into());
     let headers: &mut HeaderMap = response.headers_mut();
     headers.reserve(HEADERS);
@@ -74,7 +75,7 @@ fn answer(edge: &Edge, current: CurrentSession) -> Response {
     if let Some(analytics) = &edge.analytics {
         analytics.tell(headers, &edge.keys, &current.session);
     }
-    if let Some(cookie) = current.set_cookie {
+    if let Some(cookie) = cookie {
         headers.append(header::SET_COOKIE, cookie);
     }
     response
@@ -148,6 +149,7 @@ fn userinfo_failed(error: UserinfoError) -> Failure {
         UserinfoError::Unauthorized
         | UserinfoError::Subject
         | UserinfoError::Malformed
+        | UserinfoError::Unsigned
         | UserinfoError::Token(_) => Outage::BadAnswer,
     };
     Failure::Provider(Handler::Profile, outage)

@@ -192,6 +192,17 @@ impl Providers {
             .map(|(_, at)| *at)
     }
 
+    /// The way of answering whose cookies have the attributes that any pending sign-in's can be cleared with.
+    #[must_use]
+    pub fn pending_mode(&self) -> ResponseMode {
+        let by_form = |provider: &Provider| provider.response_mode() == ResponseMode::FormPost;
+        if self.all.iter().any(by_form) {
+            ResponseMode::FormPost
+        } else {
+            ResponseMode::Query
+        }
+    }
+
     /// Scheme, host and port of every issuer, separated by spaces, for a content security policy.
     #[must_use]
     pub fn origins(&self) -> String {

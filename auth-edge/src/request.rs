@@ -71,12 +71,27 @@ pub fn site(headers: &HeaderMap) -> Site {
     if own { Site::Own } else { Site::Other }
 }
 
-/// Whether the request is a navigation of a whole page, as far as Fetch Metadata tells; an absent header does not deny it.
+/// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata tells; an absent header does not
+/// deny it. A service worker that passes a visit on says that it is one, but not for what (`Sec-Fetch-Dest: empty`); no
+/// other script can ask in this mode (Fetch, section 5.4). What says it twice says it wrong.
 #[must_use]
 pub fn is_navigation(headers: &HeaderMap) -> bool {
-    let mode = text(headers, "sec-fetch-mode").is_none_or(|mode| mode == "navigate");
-    let whole = text(headers, "sec-fetch-dest").is_none_or(|dest| dest == "document");
-    mode && whole
+    let says = |name: &str, right: &[&[u8]]| {
+        let mut values = headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (None, _) => true,
+            (Some(value), None) => right.contains(&value.as_bytes()),
+            (Some(_), Some(_)) => false,
+        }
+    };
+    let navigates = says("sec-fetch-mode", &[b"navigate"]);
+    let passed_on = navigates && headers.contains_key("sec-fetch-mode");
+    let whole: &[&[u8]] = if passed_on {
+        &[b"document", b"empty"]
+    } else {
+        &[b"document"]
+    };
+    navigates && says("sec-fetch-dest", whole)
 }
 
 /// The one value of a header; none if it is repeated or not text.
@@ -147,5 +162,11 @@ mod tests {
             ("sec-fetch-dest", "iframe")
         ])));
         assert!(!is_navigation(&headers(&[("sec-fetch-mode", "no-cors")])));
+        assert!(!is_navigation(&headers(&[("sec-fetch-dest", "empty")])));
+        assert!(is_navigation(&headers(&[
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "empty")
+        ])));
+        assert!(is_navigation(&headers(&[])));
     }
 }

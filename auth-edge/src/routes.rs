@@ -46,7 +46,7 @@ pub fn router(edge: Edge) -> Router {
         None => Router::new(),
     };
     Router::new()
-        .route(&settings.login_path, only(GET_HEAD, login::handle))
+        .route(&settings.login_path, only(GET_HEAD_POST, login::handle))
         .merge(callbacks(&edge))
         .route(logout::PATH, only(GET_HEAD_POST, logout::handle))
         .route("/api/auth/me", only(GET_HEAD, profile::handle))

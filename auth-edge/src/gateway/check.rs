@@ -47,7 +47,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
             Err(failure) => return failure.into_response(),
         }
     }
-    if let Some(cookie) = current.set_cookie.clone() {
+    if let Some(cookie) = edge.sessions.renewed(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
@@ -88,7 +88,8 @@ fn refuse(edge: &Edge, request: &Request) -> Response {
     let headers = request.headers();
     let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect")
         .is_some_and(|value| value == "1");
-    if !redirect || is_script(headers) || is_prefetch(headers) {
+    let visits = request::is_navigation(headers) && !is_script(headers) && !is_prefetch(headers);
+    if !redirect || !visits {
         return no_store(Failure::NotAuthenticated.into_response());
     }
     let login = edge

@@ -13,17 +13,18 @@ use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
-use super::challenge;
 use super::proxy::upgrade;
 use super::route_table::{Asks, Guard, Route};
+use super::{challenge, lacking};
 use crate::edge::Edge;
 use crate::errors::{Failure, wants_page};
 use crate::protect::csrf::{Provenance, provenance};
 use crate::providers::Named;
 use crate::request::{self, is_prefetch, is_script};
 use crate::return_to::ReturnTo;
-use crate::sessions::{CurrentSession, Known, Token, authorization};
+use crate::sessions::{CurrentSession, Token, authorization};
 use crate::sign_in::login::CONNECTION;
+use crate::sign_in::rejected::PROVIDER_TELLS_NO_TIME;
 
 /// What a request that may pass passes with.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +75,7 @@ impl std::fmt::Debug for Granted {
 }
 
 /// What is missing.
-enum Missing {
+pub(super) enum Missing {
     /// A session, or one that still does what is asked.
     Session,
     /// A sign-in that is young enough, or of one of the classes asked for.
@@ -90,12 +91,22 @@ enum Missing {
 }
 
 impl Missing {
-    /// What is still missing right after a sign-in would be missing after the next one: asking again would go round in
+    /// Whether a sign-in is what brings it.
+    pub(super) fn is_of_sign_in(&self) -> bool {
+        matches!(self, Self::StepUp | Self::Organization | Self::Connection)
+    }
+
+    /// What a sign-in was asked for and did not bring the next one would not bring either: asking again would go round in
     /// circles.
-    fn after_sign_in(self) -> Self {
+    fn after_sign_in(self, session: &Session, asks: &Asks) -> Self {
         match self {
             Self::StepUp => {
-                let words = "Signing in did not give what this address asks for.";
+                let undated = asks.max_age_secs.is_some() && session.authenticated_at.is_none();
+                let words = if undated {
+                    PROVIDER_TELLS_NO_TIME
+                } else {
+                    "Signing in did not give what this address asks for."
+                };
                 Self::Right(Failure::Forbidden {
                     code: "insufficient_user_authentication",
                     words,
@@ -117,13 +128,6 @@ const WRONG_CONNECTION: Failure = Failure::Forbidden {
     code: "wrong_connection",
     words: "This address is for people of another provider.",
 };
-
-/// A sign-in is fresh for so long: time for a redirect or two.
-const FRESH_MS: u64 = 15_000;
-
-fn is_fresh(session: &Session, now_ms: u64) -> bool {
-    now_ms.saturating_sub(session.created_at.as_ref().map_or(0, timestamp::to_ms)) < FRESH_MS
-}
 
 /// Lets a request pass, or answers it.
 pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
@@ -153,10 +157,13 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
     let checked = check(&current.session, &route.asks, edge.clock.now_ms());
     let checked = checked.and_then(|()| check_connection(edge, &current.session, &route.asks));
     checked.map_err(|missing| {
-        let again = route.guard == Guard::Page
-            && navigates(request)
-            && is_fresh(&current.session, edge.clock.now_ms());
-        let missing = if again { missing.after_sign_in() } else { missing };
+        let asked = missing.is_of_sign_in()
+            && lacking::is_remembered(edge, request.headers, &current.id, &route.asks);
+        let missing = if asked {
+            missing.after_sign_in(&current.session, &route.asks)
+        } else {
+            missing
+        };
         refuse(edge, route, request, Some(&current.session), missing)
     })?;
     let access_token = if route.asks.token() {
@@ -196,10 +203,12 @@ fn changes_something(request: &Parts<'_>) -> bool {
     !request.method.is_safe() || upgrade::is_wanted(request.headers)
 }
 
-fn check(session: &Known, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
+/// Whether a session has what is asked of it. An authentication at an unknown time is not young enough for anybody.
+pub(super) fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
     if let Some(max_age_secs) = asks.max_age_secs {
-        let at_ms = session.authenticated_at.as_ref().map_or(0, timestamp::to_ms);
-        if now_ms.saturating_sub(at_ms) > max_age_secs.saturating_mul(1000) {
+        let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms);
+        let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
+        if !at_ms.is_some_and(is_young) {
             return Err(Missing::StepUp);
         }
     }
@@ -238,7 +247,7 @@ fn check(session: &Known, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
 }
 
 /// Whether the session was made at the provider the route is for.
-fn check_connection(edge: &Edge, session: &Session, asks: &Asks) -> Result<(), Missing> {
+pub(super) fn check_connection(edge: &Edge, session: &Session, asks: &Asks) -> Result<(), Missing> {
     let Some(asked) = &asks.connection else {
         return Ok(());
     };
@@ -361,8 +370,7 @@ fn sends_form(request: &Parts<'_>) -> bool {
 }
 
 fn is_whole_page(request: &Parts<'_>) -> bool {
-    let mode = request::text(request.headers, "sec-fetch-mode").is_none_or(|mode| mode == "navigate");
-    mode && !is_script(request.headers)
+    request::is_navigation(request.headers) && !is_script(request.headers)
 }
 
 /// Where to sign in in another tab, at the provider of this page.

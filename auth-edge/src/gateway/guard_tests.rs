@@ -16,7 +16,7 @@ fn session(user: Value) -> Session {
 }
 
 fn passes(user: Value, asks: Asks) -> bool {
-    check(&Known::new(session(user)), &asks, NOW_MS).is_ok()
+    check(&session(user), &asks, NOW_MS).is_ok()
 }
 
 #[test]
@@ -35,6 +35,21 @@ fn a_sign_in_may_be_as_old_as_asked_and_no_older() {
             ..Asks::default()
         }
     ));
+}
+
+#[test]
+fn a_sign_in_at_an_unknown_time_is_not_young_however_much_is_asked() {
+    let undated = Session {
+        authenticated_at: None,
+        ..session(json!({}))
+    };
+    for (max_age_secs, passes) in [(Some(0), false), (Some(u64::MAX), false), (None, true)] {
+        let asks = Asks {
+            max_age_secs,
+            ..Asks::default()
+        };
+        assert_eq!(check(&undated, &asks, NOW_MS).is_ok(), passes, "{max_age_secs:?}");
+    }
 }
 
 #[test]

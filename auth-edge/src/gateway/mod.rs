@@ -10,6 +10,7 @@ mod directory;
 pub mod explain;
 mod guard;
 pub(crate) mod headers;
+mod lacking;
 pub mod path;
 mod proxy;
 pub mod route_file;
@@ -35,6 +36,7 @@ use crate::return_to::ReturnTo;
 use crate::routes::is_reserved;
 use crate::settings::UpstreamSettings;
 
+pub use self::lacking::{lacking, undated};
 pub use self::proxy::{UpstreamTlsError, certificates};
 
 /// The gateway's own state.
@@ -135,12 +137,12 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
             edge.gateway.proxy.forward(&way, request).await
         }
     };
-    with_session(response, passed)
+    with_session(edge, response, passed).await
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
 /// session has opened is for nobody else: no cache may keep it, whatever the upstream says.
-fn with_session(mut response: Response, passed: Passed) -> Response {
+async fn with_session(edge: &Edge, mut response: Response, passed: Passed) -> Response {
     let Some(current) = passed.current else {
         return response;
     };
@@ -150,7 +152,7 @@ fn with_session(mut response: Response, passed: Passed) -> Response {
     response
         .headers_mut()
         .append(header::VARY, HeaderValue::from_static("cookie"));
-    if let Some(cookie) = current.set_cookie {
+    if let Some(cookie) = edge.sessions.renewed(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response

@@ -81,13 +81,14 @@ impl BrowserSessionService for Browser {
         request: Request<RollCurrentSessionRequest>,
     ) -> Result<Response<RollCurrentSessionResponse>, Status> {
         let current = self.rolled(&request).await?;
+        let cookie = self.edge.sessions.renewed(&current).await;
         let session = Some(shown(Session::clone(&current.session), None));
         Ok(answer(
             RollCurrentSessionResponse {
                 session,
                 server_time: self.server_time(),
             },
-            current.set_cookie,
+            cookie,
         ))
     }
 

@@ -19,7 +19,7 @@ use session_proto::client::SessionClient;
 use session_proto::timestamp;
 
 use super::known::{Known, Token};
-use super::listening::{self, Listening, Moment};
+use super::listening::{self, Change, Listening, Moment};
 use crate::cookies::SessionId;
 use crate::observe::CacheMetrics;
 
@@ -117,6 +117,11 @@ impl SessionCache {
         found.map(|entry| entry.known)
     }
 
+    /// Whether an ending of the session would have been heard since `asked`, and was not.
+    pub fn hears_no_end(&self, handle: &str, asked: Moment) -> bool {
+        self.listening.hears_no_end(handle, asked, self.listening.now())
+    }
+
     /// Remembers a session that was asked for at `asked`.
     pub fn keep(&self, id: &SessionId, known: &Arc<Known>, asked: Moment, use_: bool) {
         let key = id.to_bytes();
@@ -150,7 +155,8 @@ impl SessionCache {
         self.forgot.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
             // What was asked before and is answered later does not count either.
-            self.listening.changed(&entry.known.handle, self.listening.now());
+            self.listening
+                .changed(&entry.known.handle, Change::Ended, self.listening.now());
         }
     }
 
@@ -257,7 +263,7 @@ mod tests {
         cache.keep(&id, &known(), asked, true);
         cache.keep_token(&id, &token(asked));
         assert!(cache.token(&id, &[], 0).is_some());
-        cache.listening.changed("handle", cache.now());
+        cache.listening.changed("handle", Change::Other, cache.now());
         assert!(cache.token(&id, &[], 0).is_none());
     }
 }

@@ -47,8 +47,17 @@ pub(super) struct Listening {
 
 #[derive(Debug, Default)]
 struct Changes {
-    last: HashMap<Handle, Moment>,
+    last: HashMap<Handle, (Moment, Change)>,
     order: VecDeque<(Moment, Handle)>,
+}
+
+/// What happened to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It ended, or may have.
+    Ended,
+    /// Anything else.
+    Other,
 }
 
 /// A moment, in microseconds after the beginning of listening.
@@ -107,11 +116,27 @@ impl Listening {
             return true;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
-        changes.last.get(handle).is_none_or(|changed| *changed < asked)
+        changes
+            .last
+            .get(handle)
+            .is_none_or(|(changed, _)| *changed < asked)
     }
 
-    /// A session changed or ended.
-    pub(super) fn changed(&self, handle: &str, now: Moment) {
+    /// Whether a session that was there at `asked` has not ended by `now`, as far as endings are heard.
+    pub(super) fn hears_no_end(&self, handle: &str, asked: Moment, now: Moment) -> bool {
+        let gap = !self.is_complete(now) || asked.0 < self.since.load(Ordering::Acquire);
+        // What happened longer ago may be forgotten.
+        if gap || now.since(asked) >= self.kept {
+            return false;
+        }
+        let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
+        let last = changes.last.get(handle);
+        // What is ended does not change any more.
+        last.is_none_or(|(changed, change)| *changed < asked || *change == Change::Other)
+    }
+
+    /// Something happened to a session.
+    pub(super) fn changed(&self, handle: &str, change: Change, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         self.mark(handle).fetch_max(now.0, Ordering::AcqRel);
         changes.forget_before(now, self.kept);
@@ -120,7 +145,7 @@ impl Listening {
             self.since.fetch_max(now.0, Ordering::AcqRel);
             return;
         }
-        changes.last.insert(handle.into(), now);
+        changes.last.insert(handle.into(), (now, change));
         changes.order.push_back((now, handle.into()));
     }
 
@@ -152,7 +177,7 @@ impl Changes {
                 return;
             };
             // A later change of the same session stays.
-            if self.last.get(&handle) == Some(&at) {
+            if self.last.get(&handle).is_some_and(|(last, _)| *last == at) {
                 self.last.remove(&handle);
             }
         }
@@ -211,9 +236,10 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             WatchItem::Event(event) => {
                 match event.kind() {
                     Kind::Heartbeat | Kind::Created | Kind::Unspecified | Kind::Missed => {}
-                    Kind::Rolled | Kind::Refreshed | Kind::Changed | Kind::Ended => {
-                        listening.changed(&event.handle, now);
+                    Kind::Rolled | Kind::Refreshed | Kind::Changed => {
+                        listening.changed(&event.handle, Change::Other, now);
                     }
+                    Kind::Ended => listening.changed(&event.handle, Change::Ended, now),
                 }
                 if let Some(replica) = self.0.get_mut(&id) {
                     replica.last_heard = now;
@@ -319,6 +345,29 @@ mod tests {
     }
 
     #[test]
+    fn an_ending_is_told_from_a_change_and_from_what_cannot_be_heard() {
+        for (kind, lasts) in [
+            (Kind::Ended, false),
+            (Kind::Changed, true),
+            (Kind::Refreshed, true),
+            (Kind::Rolled, true),
+        ] {
+            let all = heard(both().into_iter().chain([(50, A, event(kind, "x"))]));
+            assert_eq!(all.hears_no_end("x", at(40), at(60)), lasts, "{kind:?}");
+            assert_eq!(all.hears_no_end("x", at(50), at(60)), lasts, "{kind:?}");
+            assert!(all.hears_no_end("y", at(40), at(60)));
+            assert!(
+                !all.hears_no_end("y", at(29), at(60)),
+                "before the last was heard"
+            );
+            let later = [(5_000, A, beat()), (5_000, B, beat())];
+            let all = heard(both().into_iter().chain([(50, A, event(kind, "x"))]).chain(later));
+            assert!(!all.hears_no_end("x", at(40), at(5_040)), "it may be forgotten");
+        }
+        assert!(!heard(both().into_iter().take(3)).hears_no_end("y", at(30), at(31)));
+    }
+
+    #[test]
     fn a_change_spoils_what_was_read_before_it_and_nothing_else() {
         for kind in [Kind::Ended, Kind::Changed, Kind::Refreshed, Kind::Rolled] {
             let all = heard(both().into_iter().chain([(50, A, event(kind, "x"))]));
@@ -380,12 +429,12 @@ mod tests {
     #[test]
     fn changes_are_forgotten_when_nothing_can_be_as_old() {
         let listening = Listening::new(Duration::from_secs(5));
-        listening.changed("x", at(1));
-        listening.changed("x", at(4_000));
-        listening.changed("y", at(5_500));
+        listening.changed("x", Change::Other, at(1));
+        listening.changed("x", Change::Other, at(4_000));
+        listening.changed("y", Change::Other, at(5_500));
         let known = |handle: &str| listening.changes.read().unwrap().last.contains_key(handle);
         assert!(known("x"), "its second change is young");
-        listening.changed("z", at(9_500));
+        listening.changed("z", Change::Other, at(9_500));
         assert!(!known("x") && known("y"));
     }
 
@@ -393,7 +442,7 @@ mod tests {
     fn more_changes_than_are_remembered_spoil_everything() {
         let all = heard(both());
         for number in 0..=CHANGES_MAX {
-            all.changed(&number.to_string(), at(40));
+            all.changed(&number.to_string(), Change::Other, at(40));
         }
         assert!(!all.vouches_for("never changed", at(39), at(50)));
         assert!(all.vouches_for("never changed", at(41), at(50)));

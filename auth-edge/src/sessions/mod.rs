@@ -25,6 +25,7 @@ pub use cache::SessionCache;
 pub use known::{Known, Token, authorization};
 pub use listening::SILENCE_MAX;
 
+use self::listening::Moment;
 use crate::cookies::{SessionCookies, SessionId};
 
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
@@ -39,8 +40,16 @@ pub struct CurrentSession {
     pub id: SessionId,
     /// What it holds.
     pub session: Arc<Known>,
-    /// The cookie with its new expiry, when this request has rolled the session: to be sent with the answer.
-    pub set_cookie: Option<HeaderValue>,
+    /// What this request has renewed: [`Sessions::renewed`] tells whether it may be sent.
+    renewed: Option<Renewed>,
+}
+
+/// The cookie with its new expiry, of a session that a request has rolled.
+#[derive(Clone, Debug)]
+struct Renewed {
+    cookie: HeaderValue,
+    /// Before the session service was asked.
+    asked: Moment,
 }
 
 /// Tells from what device a person uses their session; asked only when the session service is to know it.
@@ -93,7 +102,7 @@ impl Sessions {
             return Ok(Some(CurrentSession {
                 id,
                 session,
-                set_cookie: None,
+                renewed: None,
             }));
         }
         self.asked(headers, id, visitor.map(|device| device())).await
@@ -126,20 +135,20 @@ impl Sessions {
         };
         match read {
             Ok((session, rolled)) => {
-                let set_cookie = if rolled {
+                let cookie = if rolled {
                     self.cookie_for(headers, &id, &session)
                 } else {
                     None
                 };
+                let renewed = cookie.map(|cookie| Renewed {
+                    cookie,
+                    asked: asked.unwrap_or_default(),
+                });
                 let session = Known::new(*session);
                 if let (Some(cache), Some(asked)) = (&self.cache, asked) {
                     cache.keep(&id, &session, asked, used);
                 }
-                Ok(Some(CurrentSession {
-                    id,
-                    session,
-                    set_cookie,
-                }))
+                Ok(Some(CurrentSession { id, session, renewed }))
             }
             Err(error) if error.reason == ErrorReason::ErrMissingSession => {
                 self.forget(&id);
@@ -165,12 +174,31 @@ impl Sessions {
         self.cookies.issue(headers, id, max_age)
     }
 
+    /// The cookie that an answer may renew, asked for when its head is ready to be sent: none if the session ended since it
+    /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost. Where
+    /// an ending would have been heard nobody is asked. When nothing can be learnt the browser keeps the cookie it has.
+    pub async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
+        let Renewed { cookie, asked } = current.renewed.as_ref()?;
+        let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *asked);
+        if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
+            return Some(cookie.clone());
+        }
+        tracing::info!("no cookie is renewed: the session ended while its answer was made");
+        None
+    }
+
     /// Begins a session and gives its secret name.
     pub async fn create(
         &self,
         request: CreateSessionRequest,
     ) -> Result<(SessionId, v1::Session), SessionError> {
-        let response = self.client.create_session(request).await?;
+        let replaced = SessionId::parse(&request.replaces_session_id);
+        let response = self.client.create_session(request).await;
+        // Also when no answer came: it may have ended.
+        if let Some(replaced) = replaced {
+            self.forget(&replaced);
+        }
+        let response = response?;
         match (SessionId::parse(&response.session_id), response.session) {
             (Some(id), Some(session)) => Ok((id, session)),
             _ => Err(malformed()),

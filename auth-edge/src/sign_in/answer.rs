@@ -1,7 +1,7 @@
 //! The provider's answer as it came: in the query, or as a posted form when that is configured (OAuth 2.0 Form Post Response
 //! Mode).
 //!
-//! Invariant: a parameter that came twice is seen to have come twice. Everything but the four parameters is ignored: a token
+//! Invariant: a parameter that came twice, or as a list (`code[]`), is seen to have come more than once. Everything but the four parameters is ignored: a token
 //! in an answer, above all, is never looked at.
 
 use axum::body::Body;
@@ -42,17 +42,21 @@ pub(super) async fn read_answer(head: &Parts, body: Body) -> Result<Answer, Reas
 fn parse(encoded: &str) -> Answer {
     let mut answer = Answer::default();
     for (name, value) in url::form_urlencoded::parse(encoded.as_bytes()) {
-        let values = match &*name {
+        let (name, is_list) = match name.split_once('[') {
+            Some((name, _)) => (name, true),
+            None => (&*name, false),
+        };
+        let values = match name {
             "state" => &mut answer.state,
             "code" => &mut answer.code,
             "iss" => &mut answer.iss,
             "error" => &mut answer.error,
             _ => continue,
         };
-        // Two are enough to know that there is more than one.
-        if values.len() < 2 {
-            values.push(value.into_owned());
-        }
+        // Two are enough to know that there is more than one, or may be.
+        let times = if is_list { 2 } else { 1 };
+        values.extend(std::iter::repeat_n(value.into_owned(), times));
+        values.truncate(2);
     }
     answer
 }
@@ -73,5 +77,8 @@ mod tests {
             ),
             (2, 1, 1, 0)
         );
+        for list in ["code[]=a", "code[0]=a", "code=a&code[]=b", "code[x][y]=a"] {
+            assert_eq!(parse(list).code.len(), 2, "{list}");
+        }
     }
 }

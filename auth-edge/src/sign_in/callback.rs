@@ -8,21 +8,26 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{Expected, RelyingParty, check_issuer_parameter};
+use oidc::{Expected, IdTokenError, RelyingParty, check_issuer_parameter};
 
 use crate::edge::Edge;
 use crate::errors::Failure;
+use crate::gateway;
 use crate::observe::Handle;
 use crate::providers::Provider;
 use crate::request;
 use crate::return_to::ReturnTo;
 use crate::sign_in::answer::{Answer, read_answer};
-use crate::sign_in::landing;
+use crate::sign_in::login::no_content;
 use crate::sign_in::new_session::create_request;
 use crate::sign_in::pending::NotPending;
 use crate::sign_in::rejected::{Reason, Rejected};
 use crate::sign_in::transaction::Transaction;
+use crate::sign_in::{NOT_A_VISIT, landing};
 use crate::sites::Site;
+
+/// Longest code taken to the provider, in bytes: those that hold a whole encrypted token stay below half of it.
+const MAX_CODE_BYTES: usize = 4096;
 
 /// What a refusal is: of the provider's answer, or because our own session service is down.
 enum Ended {
@@ -41,6 +46,13 @@ impl From<Rejected> for Ended {
 pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response, Failure> {
     let provider = edge.providers.all().get(at).ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
+    // Before anything is counted or read: another site's page must not use up its visitor's share, or their sign-in.
+    if request::is_prefetch(&head.headers) {
+        return Ok(no_content());
+    }
+    if !request::is_navigation(&head.headers) {
+        return Err(NOT_A_VISIT);
+    }
     let address = edge
         .trusted_proxies
         .client_address(request::peer(&head.extensions), &head.headers);
@@ -97,21 +109,23 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     let transaction = find_transaction(edge, &head.headers, answer).map_err(Ended::Rejected)?;
     let return_to = transaction.return_to.clone();
     let rejected = |reason: Reason| Rejected {
+        consumed: reason.consumes(),
         reason,
         return_to: transaction.return_to.clone(),
-        consumed: true,
     };
 
     if !may_answer || transaction.issuer != provider.mark {
         return Err(rejected(Reason::OtherProvider).into());
     }
 
-    let code = match check_message(party, answer).await {
+    check_issuer(party, answer).await.map_err(rejected)?;
+    // From here on it is the provider's answer, and there is one.
+    if !edge.redeemed.take(&transaction.state, edge.clock.now_ms()) {
+        return Err(rejected(Reason::AlreadyUsed).into());
+    }
+    let code = match check_message(answer) {
         Ok(code) => code,
-        Err(Reason::InteractionNeeded) if transaction.silent => {
-            check_promised_issuer(party, answer).await.map_err(rejected)?;
-            return Ok(anonymous(way, &transaction));
-        }
+        Err(Reason::InteractionNeeded) if transaction.silent => return Ok(anonymous(way, &transaction)),
         Err(reason) => return Err(rejected(reason).into()),
     };
     let now_ms = edge.clock.now_ms();
@@ -169,9 +183,13 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         }
     })?;
 
+    let lacking = return_to
+        .as_ref()
+        .and_then(|to| gateway::lacking(edge, &id, &session, to));
     let cookies = [
         edge.sessions.cookie_for(&head.headers, &id, &session),
         edge.pending.clear(&transaction.state, provider.response_mode()),
+        lacking.and_then(|lacking| edge.pending.remember_lacking(&lacking)),
     ];
     let mut response = landing(edge, site, &head.method, return_to.as_ref(), cookies);
     edge.metrics.login("success", &provider.id);
@@ -179,13 +197,13 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     Ok(response)
 }
 
-/// The transaction: present, sealed by us, unexpired, its state equal, and not taken before.
+/// The transaction: present, sealed by us, unexpired, its state equal.
 fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result<Transaction, Box<Rejected>> {
     let [state] = answer.state.as_slice() else {
         return Err(Box::new(Reason::State.into()));
     };
-    let now_ms = edge.clock.now_ms();
-    let transaction = edge.pending.find(headers, state, now_ms).map_err(|not_pending| {
+    let found = edge.pending.find(headers, state, edge.clock.now_ms());
+    found.map_err(|not_pending| {
         Box::new(match not_pending {
             NotPending::Unknown => Reason::UnknownTransaction.into(),
             NotPending::Expired(old) => Rejected {
@@ -194,26 +212,24 @@ fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result
                 consumed: true,
             },
         })
-    })?;
-    if edge.redeemed.take(state, now_ms) {
-        Ok(transaction)
-    } else {
-        let return_to = transaction.return_to;
-        Err(Box::new(Rejected {
-            reason: Reason::AlreadyUsed,
-            return_to,
-            consumed: true,
-        }))
+    })
+}
+
+/// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4). Only to
+/// learn what was promised the provider's metadata is asked for.
+async fn check_issuer(party: &RelyingParty, answer: &Answer) -> Result<(), Reason> {
+    match answer.iss.as_slice() {
+        [iss] if *iss == party.settings().issuer => Ok(()),
+        [] => {
+            let metadata = party.metadata().await.map_err(Reason::Metadata)?;
+            check_issuer_parameter(&metadata, None).map_err(|_missing| Reason::Issuer)
+        }
+        _ => Err(Reason::Issuer),
     }
 }
 
-/// `iss`, then `error`, then exactly one `code`. The provider's metadata is asked for only if all else is well.
-async fn check_message<'a>(party: &RelyingParty, answer: &'a Answer) -> Result<&'a str, Reason> {
-    match answer.iss.as_slice() {
-        [] => {}
-        [iss] if *iss == party.settings().issuer => {}
-        _ => return Err(Reason::Issuer),
-    }
+/// `error`, then exactly one `code` (RFC 6749, appendix A.11).
+fn check_message(answer: &Answer) -> Result<&str, Reason> {
     if let Some(error) = answer.error.first() {
         return Err(match error.as_str() {
             "access_denied" => Reason::Denied,
@@ -226,18 +242,11 @@ async fn check_message<'a>(party: &RelyingParty, answer: &'a Answer) -> Result<&
     let [code] = answer.code.as_slice() else {
         return Err(Reason::Code);
     };
-    if code.is_empty() {
+    let visible = code.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if code.is_empty() || code.len() > MAX_CODE_BYTES || !visible {
         return Err(Reason::Code);
     }
-    check_promised_issuer(party, answer).await?;
     Ok(code)
-}
-
-/// Whether `iss` is there if the provider promises it (RFC 9207, section 2.4).
-async fn check_promised_issuer(party: &RelyingParty, answer: &Answer) -> Result<(), Reason> {
-    let metadata = party.metadata().await.map_err(Reason::Metadata)?;
-    let iss = answer.iss.first().map(String::as_str);
-    check_issuer_parameter(&metadata, iss).map_err(|_wrong| Reason::Issuer)
 }
 
 /// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round
@@ -285,6 +294,16 @@ fn refuse(
         try_again,
     }
     .into_response();
+    if matches!(rejected.reason, Reason::IdToken(IdTokenError::NoAuthTime))
+        && let Some(to) = &rejected.return_to
+        && let Some(lacking) = edge
+            .cookies
+            .read(headers)
+            .and_then(|id| gateway::undated(edge, &id, to))
+        && let Some(cookie) = edge.pending.remember_lacking(&lacking)
+    {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
     if rejected.consumed
         && let Some(cookie) = state.and_then(|state| edge.pending.clear(state, provider.response_mode()))
     {

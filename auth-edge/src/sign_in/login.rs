@@ -5,6 +5,7 @@
 //! third party (OpenID Connect Core, section 4) names the issuer, which has to
 //! be ours, and where to land, which is judged as any `returnTo`. Deliberately absent: any state on the server.
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -18,18 +19,31 @@ use crate::pages;
 use crate::providers::{Named, NotChosen};
 use crate::request::{self, Site};
 use crate::return_to::ReturnTo;
-use crate::sign_in::landing;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::wishes::Wishes;
+use crate::sign_in::{NOT_A_VISIT, landing};
+
+/// What a third party may say (OpenID Connect Core, section 4).
+const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "login_hint", "target_link_uri"];
+/// Largest form of a third party, in bytes: three parameters, of which none is used beyond about a thousand.
+const MAX_FORM_BYTES: usize = 8 * 1024;
+/// Who may ask for whatever is no third party's form.
+const VISITS: &str = "GET, HEAD";
 
 /// The parameter, of a login or of a route's `sign_in`, that names a provider by its id. It is ours and never passed on.
 pub const CONNECTION: &str = "connection";
 
-/// GET starts a sign-in; HEAD and prefetches start nothing.
+/// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
-    let (head, _) = request.into_parts();
+    let (head, body) = request.into_parts();
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
+    }
+    if !request::is_script(&head.headers) && !request::is_navigation(&head.headers) {
+        return Err(NOT_A_VISIT);
+    }
+    if head.method == Method::POST {
+        return third_party(&edge, &head, body).await;
     }
     let query = head.uri.query().unwrap_or_default();
     let site = edge.sites.of(&head.headers);
@@ -48,10 +62,6 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .providers
         .choose(named, site, return_to.as_ref())
         .map_err(not_chosen)?;
-    if iss.is_some() && !request::is_navigation(&head.headers) {
-        // Somebody else's site sent the visitor here: as a whole page (OpenID Connect Core, section 4).
-        return Err(Failure::BadRequest("A sign-in cannot be started inside a frame."));
-    }
     if request::is_script(&head.headers) {
         let return_to = return_to.as_ref().map(ReturnTo::as_str);
         let login_url = site.login_url(return_to, connection.as_deref());
@@ -131,6 +141,29 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .headers_mut()
         .insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     Ok(response)
+}
+
+/// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax cookies
+/// out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
+async fn third_party(edge: &Edge, head: &Parts, body: Body) -> Result<Response, Failure> {
+    if request::is_script(&head.headers) {
+        return Err(NOT_A_VISIT);
+    }
+    if !super::is_form(&head.headers) {
+        return Err(Failure::MethodNotAllowed(VISITS));
+    }
+    let form = super::form(body, MAX_FORM_BYTES).await?;
+    if request::first_parameter(&form, "iss").is_none() {
+        return Err(Failure::MethodNotAllowed(VISITS));
+    }
+    let said = THIRD_PARTY_PARAMETERS.iter();
+    let said = said.filter_map(|name| Some((name, request::first_parameter(&form, name)?)));
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(said);
+    let here = format!("{}?{}", edge.settings.login_path, query.finish());
+    let location = HeaderValue::try_from(here).map_err(internal)?;
+    const NO_STORE: (HeaderName, HeaderValue) = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location), NO_STORE]).into_response())
 }
 
 /// A page that comes here again by itself, where another site's page sent the visitor and the strict session cookie was left

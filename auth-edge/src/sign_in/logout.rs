@@ -57,14 +57,12 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         let wish = request::first_parameter(&form, "returnTo")
             .or_else(|| request::first_parameter(query, "returnTo"));
         let site = edge.sites.of(&head.headers);
-        return sign_out(
-            &edge,
-            site,
-            session,
-            return_to(&edge, site, wish),
-            StatusCode::SEE_OTHER,
-        )
-        .await;
+        let return_to = return_to(&edge, site, wish);
+        let pending = edge
+            .pending
+            .clear_all(&head.headers, edge.providers.pending_mode());
+        let answered = sign_out(&edge, site, session, return_to, StatusCode::SEE_OTHER).await;
+        return Ok(without(answered, pending));
     }
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
@@ -72,11 +70,16 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     let session = edge.cookies.read(&head.headers);
     let site = edge.sites.of(&head.headers);
     let return_to = return_to(&edge, site, request::first_parameter(query, "returnTo"));
+    let mut pending = Vec::new();
     match (
         request::is_navigation(&head.headers),
         request::site(&head.headers),
     ) {
-        (true, Site::Own) => {}
+        (true, Site::Own) => {
+            pending = edge
+                .pending
+                .clear_all(&head.headers, edge.providers.pending_mode())
+        }
         (true, Site::Other) => {
             if let Some(session) = &session {
                 return Ok(ask(&edge, session, return_to.as_ref()));
@@ -88,7 +91,16 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         }
         (false, _) => return Err(Failure::CrossSite),
     }
-    sign_out(&edge, site, session, return_to, StatusCode::FOUND).await
+    let answered = sign_out(&edge, site, session, return_to, StatusCode::FOUND).await;
+    Ok(without(answered, pending))
+}
+
+/// The browser forgets its pending sign-ins too: none of them is finished after its person has signed out.
+fn without(mut response: Response, pending: Vec<HeaderValue>) -> Response {
+    for cookie in pending {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
 }
 
 fn return_to(edge: &Edge, site: &sites::Site, wish: Option<String>) -> Option<ReturnTo> {
@@ -115,7 +127,7 @@ async fn sign_out(
     session: Option<SessionId>,
     return_to: Option<ReturnTo>,
     status: StatusCode,
-) -> Result<Response, Failure> {
+) -> Response {
     let landing = landing(edge, site, return_to.as_ref());
     let mut target = landing.clone();
     if let Some(session) = session {
@@ -129,7 +141,7 @@ async fn sign_out(
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
                 end_later(edge.clone(), session);
-                return Ok(cleared(edge, Failure::SignedOutHereOnly.into_response()));
+                return cleared(edge, Failure::SignedOutHereOnly.into_response());
             }
         }
     }
@@ -137,7 +149,7 @@ async fn sign_out(
     if let Ok(location) = HeaderValue::try_from(target) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    Ok(cleared(edge, response))
+    cleared(edge, response)
 }
 
 /// The browser forgets the session, and what it kept of pages shown in it.

@@ -28,6 +28,12 @@ use crate::pages;
 use crate::return_to::ReturnTo;
 use crate::sites::Site;
 
+/// What loads an address without visiting it starts and finishes no sign-in.
+const NOT_A_VISIT: Failure = Failure::Forbidden {
+    code: "not_a_navigation",
+    words: "Signing in needs a visit to this address, not a request in the background.",
+};
+
 /// How long a form may take to arrive: a few kilobytes over the slowest link.
 const FORM_PATIENCE: Duration = Duration::from_secs(10);
 

@@ -2,8 +2,10 @@
 //!
 //! Invariants: together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
 //! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
-//! callback finds exactly the one its state names. Beside them lies the mark of a silent sign-in that found nobody, which
-//! the next sign-in takes away. Deliberately absent: touching any other transaction at the callback.
+//! callback finds exactly the one its state names. Beside them lie [`marks`] of sign-ins that are over, which the next
+//! sign-in takes away. Deliberately absent: touching any other transaction at the callback.
+
+mod marks;
 
 use axum::http::{HeaderMap, HeaderValue};
 use oidc::ResponseMode;
@@ -17,11 +19,6 @@ use crate::sites::Sites;
 const MAX_TOTAL_BYTES: usize = 4000;
 /// Most cookies cleared in one answer, so that a hostile request cannot blow up the answer's headers.
 const MAX_CLEARED: usize = 64;
-/// Last part of the mark's name: no ID of a state is that short.
-const MARK: &str = "silent";
-/// How long a silent sign-in that found nobody is remembered, in seconds: longer than a page and its redirects take to load,
-/// shorter than somebody needs to sign in elsewhere and come back.
-const MARK_SECS: u64 = 60;
 
 /// Writes and reads transaction cookies.
 #[derive(Clone, Debug)]
@@ -143,25 +140,17 @@ impl PendingSignIns {
         self.clear_named(&self.name_of(state), mode)
     }
 
-    /// The `Set-Cookie` value that remembers for a minute that a silent sign-in at this provider found nobody.
-    #[must_use]
-    pub fn mark_silent(&self, provider: &str, mode: ResponseMode) -> Option<HeaderValue> {
-        let attributes = self.attributes(mode);
-        let mark = format!(
-            "{}{MARK}={provider}{attributes}; Max-Age={MARK_SECS}",
-            self.prefix
-        );
-        HeaderValue::try_from(mark).ok()
-    }
-
-    /// Whether a silent sign-in of this browser at this provider found nobody a moment ago.
-    #[must_use]
-    pub fn was_silent(&self, headers: &HeaderMap, provider: &str) -> bool {
-        cookies::only_value(headers, &format!("{}{MARK}", self.prefix)) == Some(provider)
-    }
-
     fn name_of(&self, state: &str) -> String {
         format!("{}{}", self.prefix, id_of_state(state))
+    }
+
+    /// The `Set-Cookie` values that take away all that the request carries: pending sign-ins, and what is remembered of those
+    /// before. At sign-out nothing of the person stays.
+    #[must_use]
+    pub fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
+        let ours = cookies::pairs(headers).filter(|(name, _)| self.owns(name));
+        let clear = ours.filter_map(|(name, _)| self.clear_named(name, mode));
+        clear.take(MAX_CLEARED).collect()
     }
 
     fn clear_named(&self, name: &str, mode: ResponseMode) -> Option<HeaderValue> {
@@ -190,7 +179,7 @@ mod tests {
         Url::parse("https://app.example/").unwrap()
     }
 
-    fn pending(secret: &str) -> PendingSignIns {
+    pub(super) fn pending(secret: &str) -> PendingSignIns {
         PendingSignIns::new(
             Keys::new(&[Secret::new(secret.to_owned())]),
             Sites::only(&base(), "/api/auth/login"),
@@ -204,10 +193,10 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Jar(BTreeMap<String, String>);
+    pub(super) struct Jar(BTreeMap<String, String>);
 
     impl Jar {
-        fn take(&mut self, set: &[HeaderValue]) {
+        pub(super) fn take(&mut self, set: &[HeaderValue]) {
             for cookie in set {
                 let text = cookie.to_str().unwrap();
                 let (pair, attributes) = text.split_once(';').unwrap();
@@ -220,7 +209,7 @@ mod tests {
             }
         }
 
-        fn headers(&self) -> HeaderMap {
+        pub(super) fn headers(&self) -> HeaderMap {
             let line = self
                 .0
                 .iter()
@@ -232,12 +221,17 @@ mod tests {
             headers
         }
 
-        fn bytes(&self) -> usize {
+        pub(super) fn bytes(&self) -> usize {
             self.0.iter().map(|(n, v)| n.len() + v.len()).sum()
         }
     }
 
-    fn start(pending: &PendingSignIns, jar: &mut Jar, return_to: &str, now_ms: u64) -> Transaction {
+    pub(super) fn start(
+        pending: &PendingSignIns,
+        jar: &mut Jar,
+        return_to: &str,
+        now_ms: u64,
+    ) -> Transaction {
         let mut transaction = begin(now_ms);
         transaction.return_to = ReturnTo::parse(&base(), return_to);
         jar.take(
@@ -352,20 +346,6 @@ mod tests {
         ));
         let late = pending.find(&jar.headers(), &transaction.state, 1_000 + 3_600_000);
         assert!(matches!(late, Err(NotPending::Expired(_))));
-    }
-
-    #[test]
-    fn the_mark_of_a_silent_sign_in_lasts_until_the_next_sign_in_begins() {
-        let (pending, mut jar) = (pending("secret"), Jar::default());
-        assert!(!pending.was_silent(&jar.headers(), "a"));
-        jar.take(&[pending.mark_silent("a", ResponseMode::Query).unwrap()]);
-        assert!(pending.was_silent(&jar.headers(), "a"));
-        assert!(
-            !pending.was_silent(&jar.headers(), "b"),
-            "another provider may be asked"
-        );
-        start(&pending, &mut jar, "/a", 1_000);
-        assert!(!pending.was_silent(&jar.headers(), "a"));
     }
 
     #[test]

@@ -4,6 +4,9 @@ use oidc::{IdTokenError, TokenError, UserinfoError};
 
 use crate::return_to::ReturnTo;
 
+/// Somebody needs to know how long ago a person signed in, and nobody does.
+pub const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
+
 /// Why a callback was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
@@ -37,8 +40,8 @@ pub enum Reason {
     /// The provider answered with another error.
     #[error("the provider answered with an error")]
     ProviderError,
-    /// There is not exactly one `code`.
-    #[error("code is missing or repeated")]
+    /// There is not exactly one `code`, or it is nothing a provider issues.
+    #[error("code is missing, repeated, too long or of another shape")]
     Code,
     /// The code could not be redeemed.
     #[error("the code could not be redeemed")]
@@ -80,6 +83,13 @@ impl From<Reason> for Rejected {
 }
 
 impl Reason {
+    /// Whether the transaction is used up by it. What does not come from the provider, or may not, uses up nothing: the
+    /// provider's own answer is still to come.
+    #[must_use]
+    pub fn consumes(&self) -> bool {
+        !matches!(self, Self::OtherProvider | Self::Issuer | Self::Metadata(_))
+    }
+
     /// The label of the metric.
     #[must_use]
     pub fn label(&self) -> &'static str {
@@ -118,15 +128,17 @@ impl Reason {
             Self::IdToken(IdTokenError::Organization) => {
                 "You signed in with an account that does not belong to the expected organization."
             }
+            Self::IdToken(IdTokenError::NoAuthTime) => PROVIDER_TELLS_NO_TIME,
+            Self::OtherProvider | Self::Issuer => {
+                "An answer came that is not from the service you are signing in at. It was ignored, and your sign-in there goes on: finish it, or start again."
+            }
             Self::Metadata(_)
             | Self::Exchange(TokenError::Provider(_))
             | Self::Userinfo(UserinfoError::Provider(_))
             | Self::IdToken(IdTokenError::Provider(_)) => {
                 "The service that signs you in could not be reached or answered with a fault. Try again."
             }
-            Self::OtherProvider
-            | Self::Issuer
-            | Self::ProviderError
+            Self::ProviderError
             | Self::Code
             | Self::Exchange(_)
             | Self::IdToken(_)

@@ -52,7 +52,7 @@ impl Wishes {
                 .then(|| request::first_parameter(query, name))
                 .flatten()
                 .filter(|value| fits(name, value));
-            let demanded = route.and_then(|route| route.sign_in.get(name)).cloned();
+            let demanded = route.and_then(|route| demanded(route, name));
             let by_visitor = asked.is_some();
             let Some(value) = stricter(name, asked, demanded) else {
                 continue;
@@ -102,6 +102,22 @@ impl Wishes {
     }
 }
 
+/// What the route asks of a sign-in by name: its table's `sign_in`, and what its guard will ask of the session.
+fn demanded(route: &Route, name: &str) -> Option<String> {
+    let told = route.sign_in.get(name).cloned();
+    let asked = match name {
+        "max_age" => route.asks.max_age_secs.map(|secs| secs.to_string()),
+        "acr_values" if !route.asks.acr.is_empty() => Some(route.asks.acr.join(" ")),
+        "organization" => route.asks.organization.clone(),
+        _ => None,
+    };
+    match name {
+        "max_age" => stricter(name, told, asked),
+        _ => told.or(asked),
+    }
+    .filter(|value| fits(name, value))
+}
+
 /// Whether a value can be passed on and, where it has to be, kept until the provider answers.
 #[must_use]
 pub fn fits(name: &str, value: &str) -> bool {
@@ -148,9 +164,9 @@ mod tests {
         Wishes::of(query, &all(), None, false)
     }
 
-    fn on_route(query: &str, demands: &[(&str, &str)]) -> Wishes {
+    fn route(demands: &[(&str, &str)]) -> Route {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let route = Route {
+        Route {
             name: Arc::from("/a"),
             segments: vec!["a".to_owned()],
             prefix: false,
@@ -161,8 +177,11 @@ mod tests {
             max_body_bytes: None,
             asks: Asks::default(),
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
-        };
-        Wishes::of(query, &all(), Some(&route), false)
+        }
+    }
+
+    fn on_route(query: &str, demands: &[(&str, &str)]) -> Wishes {
+        Wishes::of(query, &all(), Some(&route(demands)), false)
     }
 
     // conformance: B-001
@@ -213,6 +232,33 @@ mod tests {
         }
         assert_eq!(of("max_age=0").max_age, Some(0));
         assert_eq!(of("max_age=0&prompt=none").max_age, None);
+    }
+
+    #[test]
+    fn what_a_guard_asks_of_the_session_is_asked_of_the_sign_in_that_leads_to_it() {
+        let route = Route {
+            asks: Asks {
+                max_age_secs: Some(900),
+                acr: vec!["gold".to_owned(), "silver".to_owned()],
+                organization: Some("org_a".to_owned()),
+                ..Asks::default()
+            },
+            ..route(&[("max_age", "1000")])
+        };
+        for query in ["", "max_age=9999&acr_values=bronze&organization=org_b"] {
+            for allowed in [all(), Vec::new()] {
+                let wishes = Wishes::of(query, &allowed, Some(&route), false);
+                assert_eq!(
+                    (
+                        wishes.max_age,
+                        wishes.acr_values(),
+                        wishes.organization.as_deref()
+                    ),
+                    (Some(900), Some("gold silver"), Some("org_a")),
+                    "{query}"
+                );
+            }
+        }
     }
 
     #[test]

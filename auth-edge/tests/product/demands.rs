@@ -251,7 +251,7 @@ async fn a_third_party_may_start_a_sign_in_for_our_provider_and_a_place_of_ours(
     let started = browser.visit(&login).await;
     assert_eq!(param(started.location(), "login_hint").as_deref(), Some("ada"));
     let framed = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
-    assert_eq!(browser.get_with(&login, &framed).await.status, 400);
+    assert_eq!(browser.get_with(&login, &framed).await.status, 403);
     assert_eq!(
         browser.get("/api/auth/me").await.status,
         200,
@@ -263,4 +263,71 @@ async fn a_third_party_may_start_a_sign_in_for_our_provider_and_a_place_of_ours(
     let elsewhere = format!("/api/auth/login?iss={issuer}&target_link_uri=https%3A%2F%2Fevil.example%2F");
     let landed = finish(&mut browser, &elsewhere).await;
     assert_eq!(landed.location(), format!("{}/", stack.base()));
+}
+
+// conformance: A-054
+#[tokio::test]
+async fn a_third_party_may_post_its_wish_and_nothing_else_is_read_of_the_form() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let issuer = stack.provider.issuer().to_owned();
+    let visit = [
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+    ];
+    let form = |pairs: &[(&str, &str)]| {
+        url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(pairs)
+            .finish()
+    };
+    let wish = form(&[
+        ("iss", &issuer),
+        ("login_hint", "ada"),
+        ("target_link_uri", "/deep?a=b"),
+        ("prompt", "none"),
+        ("state", "evil"),
+        ("returnTo", "/other"),
+    ]);
+    for headers in [&visit[..], &[]] {
+        let posted = browser.post("/api/auth/login?max_age=1", headers, &wish).await;
+        assert_eq!(posted.status, 303, "{posted:?}");
+        assert_eq!(posted.header("cache-control"), "no-store");
+        let started = browser.visit(posted.location()).await;
+        assert_eq!(started.status, 302, "{started:?}");
+        assert_eq!(param(started.location(), "login_hint").as_deref(), Some("ada"));
+        assert_eq!(param(started.location(), "prompt"), None);
+        assert_eq!(param(started.location(), "max_age"), None);
+        let callback = browser.authorize(started.location()).await;
+        let landed = browser.visit(&callback).await;
+        assert_eq!(landed.location(), format!("{}/deep?a=b", stack.base()));
+    }
+    let elsewhere = form(&[("iss", &issuer), ("target_link_uri", "https://evil.example/")]);
+    let posted = browser.post("/api/auth/login", &visit, &elsewhere).await;
+    let landed = finish(&mut browser, posted.location()).await;
+    assert_eq!(landed.location(), format!("{}/", stack.base()));
+    let foreign = form(&[("iss", "https://evil.example")]);
+    let posted = browser.post("/api/auth/login", &visit, &foreign).await;
+    assert_eq!(browser.visit(posted.location()).await.status, 400);
+
+    let before = stack.provider.calls(Endpoint::Authorize);
+    let json = [("content-type", "application/json")];
+    let large = form(&[("iss", &issuer), ("login_hint", &"a".repeat(9_000))]);
+    let embedded = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
+    let script = [("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty")];
+    for (headers, body, status) in [
+        (&visit[..], "login_hint=ada", 405),
+        (&visit, "", 405),
+        (&json, wish.as_str(), 405),
+        (&visit, large.as_str(), 413),
+        (&embedded, &wish, 403),
+        (&script, &wish, 403),
+        (&[("sec-purpose", "prefetch")], &wish, 204),
+    ] {
+        let answer = browser.post("/api/auth/login", headers, body).await;
+        assert_eq!(answer.status, status, "{headers:?} {answer:?}");
+        assert!(answer.location().is_empty() && answer.set_cookies().is_empty());
+        assert!(status != 405 || answer.header("allow") == "GET, HEAD");
+    }
+    assert_eq!(stack.provider.calls(Endpoint::Authorize), before);
 }

@@ -32,7 +32,12 @@ fn framed(message: &impl Message) -> Vec<u8> {
 }
 
 /// A call of our own page, whose message and answer are no text.
-async fn send(stack: &Stack, cookie: &str, method: &str, message: &impl Message) -> reqwest::Response {
+pub(crate) async fn send(
+    stack: &Stack,
+    cookie: &str,
+    method: &str,
+    message: &impl Message,
+) -> reqwest::Response {
     let url = format!(
         "http://{}/session.v1.BrowserSessionService/{method}",
         stack.address()

@@ -3,7 +3,7 @@
 use scripted_provider::Endpoint;
 use serde_json::json;
 
-use crate::support::{Answer, Stack};
+use crate::support::{Answer, Browser, Stack};
 
 const OWN: [(&str, &str); 3] = [
     ("sec-fetch-site", "same-origin"),
@@ -245,4 +245,99 @@ async fn auth0_style_logout_is_there_by_configuration() {
         answer.location().contains("/v2/logout?") && answer.location().contains("returnTo="),
         "{answer:?}"
     );
+}
+
+/// Whether the answer takes both pending sign-ins away, with these attributes.
+fn forgets(answer: &Answer, pending: &Browser, attributes: &str) {
+    let names = pending.jar.keys().filter(|name| name.contains("_login_"));
+    let names = names.collect::<Vec<_>>();
+    assert_eq!(names.len(), 2);
+    for name in names {
+        let line = answer.set_cookie(name).unwrap_or_default();
+        assert_eq!(line, format!("{name}={attributes}; Max-Age=0"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_sign_out_takes_pending_sign_ins_away_in_every_form_of_it() {
+    let https = [("EDGE_BASE_URL", "https://app.example")];
+    let by_form = [https[0], ("OIDC_RESPONSE_MODE", "form_post")];
+    for (settings, attributes) in [
+        (&[][..], "; Path=/; HttpOnly; SameSite=Lax"),
+        (&https, "; Path=/; HttpOnly; Secure; SameSite=Lax"),
+        (&by_form, "; Path=/; HttpOnly; Secure; SameSite=None"),
+    ] {
+        let stack = Stack::with(settings).await;
+        let mut browser = stack.browser();
+        let abandoned = browser.visit("/api/auth/login").await.location().to_owned();
+        browser.visit("/api/auth/login").await;
+        let before = browser.clone();
+        // Typed, linked by our own page, posted by it; with a session or, as here, without.
+        let own = stack.base().to_owned();
+        let proof = [
+            ("x-csrf", "1"),
+            ("sec-fetch-site", "same-origin"),
+            ("origin", own.as_str()),
+        ];
+        forgets(
+            &before.clone().visit("/api/auth/logout").await,
+            &before,
+            attributes,
+        );
+        let posted = before.clone().post("/api/auth/logout", &proof, "").await;
+        assert_eq!(posted.status, 303, "{posted:?}");
+        forgets(&posted, &before, attributes);
+        // Another site can ask, but takes nothing away.
+        let linked = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+        let asked = before.clone().get_with("/api/auth/logout", &linked).await;
+        assert!(
+            asked.set_cookies().iter().all(|line| !line.contains("_login_")),
+            "{asked:?}"
+        );
+        let refused = before.clone().post("/api/auth/logout", &[], "").await;
+        assert_eq!((refused.status, refused.set_cookies().len()), (403, 0));
+
+        browser.visit("/api/auth/logout").await;
+        assert!(browser.jar.is_empty(), "{:?}", browser.jar);
+        if settings.is_empty() {
+            let callback = browser.authorize(&abandoned).await;
+            assert_eq!(
+                browser.visit(&callback).await.status,
+                400,
+                "what was pending is over"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sign_out_takes_pending_sign_ins_away_though_the_service_is_down_and_when_the_page_that_asks_is_answered()
+ {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    browser.visit("/api/auth/login").await;
+    browser.visit("/api/auth/login").await;
+    let before = browser.clone();
+    let attributes = "; Path=/; HttpOnly; SameSite=Lax";
+    let linked = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+    let page = browser.get_with("/api/auth/logout", &linked).await;
+    assert_eq!((page.status, page.set_cookies().len()), (200, 0));
+    let token = page.body.split("name=\"csrf_token\" value=\"").nth(1).unwrap();
+    let token = token.split('"').next().unwrap();
+    let own = stack.base().to_owned();
+    let headers = [("origin", own.as_str()), ("sec-fetch-site", "same-origin")];
+    stack.sessions.stop().await;
+    let form = format!("csrf_token={token}");
+    let down = browser.clone().post("/api/auth/logout", &headers, &form).await;
+    assert_eq!(down.status, 503);
+    forgets(&down, &before, attributes);
+    let down = browser.clone().visit("/api/auth/logout").await;
+    assert_eq!(down.status, 503);
+    forgets(&down, &before, attributes);
+    stack.sessions.start_again().await;
+    let answered = browser.post("/api/auth/logout", &headers, &form).await;
+    assert_eq!(answered.status, 303, "{answered:?}");
+    forgets(&answered, &before, attributes);
+    assert!(browser.jar.is_empty());
 }

@@ -8,8 +8,10 @@
 
 mod account_abuse;
 mod analytics;
+mod answers;
 mod asks;
 mod assertions;
+mod auth_time;
 mod callback;
 mod credentials;
 mod demands;
@@ -19,7 +21,9 @@ mod foreign_cookies;
 mod forward_auth;
 mod gateway;
 mod grpc_web;
+mod late_cookies;
 mod limits;
+mod loads;
 mod login;
 mod logout;
 mod many_people;

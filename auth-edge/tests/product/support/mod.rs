@@ -25,7 +25,7 @@ use session_svc::refresh::Providers;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use browser::{Answer, Browser};
+pub(crate) use browser::{Answer, Browser, NAVIGATION};
 pub(crate) use certificates::Certificates;
 pub(crate) use log::Log;
 use session_service::SessionService;

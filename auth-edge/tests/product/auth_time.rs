@@ -1,0 +1,219 @@
+//! When somebody signed in: what a provider does not tell is known nowhere, and who needs it asks once.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use prost::Message as _;
+use scripted_provider::Endpoint;
+use serde_json::json;
+use session_proto::v1::{GetCurrentSessionRequest, GetCurrentSessionResponse, Session};
+
+use crate::gateway::Gateway;
+use crate::grpc_web;
+use crate::support::{Answer, Browser, key_file};
+
+const RULES: &str = r#"
+[[route]]
+path = "/classified/*"
+guard = "page"
+upstream = "{upstream}"
+acr = ["gold"]
+[[route]]
+path = "/now/*"
+guard = "page"
+upstream = "{upstream}"
+max_age = 1
+"#;
+
+const SIGNED: &str = r#"
+[[route]]
+path = "/signed/*"
+guard = "page"
+upstream = "{upstream}"
+upstream_jwt = true
+"#;
+
+/// The provider says nothing of when somebody signed in.
+fn say_nothing(gateway: &Gateway) {
+    let silent = |script: &mut scripted_provider::Script| {
+        _ = script.claims.insert("auth_time".to_owned(), json!(null));
+    };
+    gateway.stack.provider.script(silent);
+}
+
+/// Goes to a page as a browser does, through the sign-ins it is sent to, and gives the last answer and how many there were.
+async fn arrive(gateway: &Gateway, browser: &mut Browser, page: &str) -> (Answer, usize) {
+    const MOST: usize = 8;
+    let (mut at, mut sign_ins) = (page.to_owned(), 0);
+    for _ in 0..MOST {
+        let answer = browser.visit(&at).await;
+        if !matches!(answer.status, 302 | 303 | 307) {
+            return (answer, sign_ins);
+        }
+        at = answer.location().to_owned();
+        if at.starts_with(gateway.stack.provider.issuer()) {
+            sign_ins += 1;
+            at = browser.authorize(&at).await;
+        }
+    }
+    panic!("{page} goes round in circles: {sign_ins} sign-ins");
+}
+
+async fn current(gateway: &Gateway, browser: &Browser) -> Session {
+    let cookie = format!("session={}", browser.jar["session"]);
+    let request = GetCurrentSessionRequest::default();
+    let answer = grpc_web::send(&gateway.stack, &cookie, "GetCurrentSession", &request).await;
+    let bytes = answer.bytes().await.unwrap();
+    let length = u32::from_be_bytes(bytes[1..5].try_into().unwrap()) as usize;
+    let answer = GetCurrentSessionResponse::decode(&bytes[5..5 + length]).unwrap();
+    answer.session.unwrap()
+}
+
+/// What a token says of when somebody signed in.
+fn auth_time(token: &str) -> Option<serde_json::Value> {
+    let body = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    body.get("auth_time").cloned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authentication_nobody_dated_has_no_date_in_the_api_and_in_what_upstreams_are_told() {
+    let key = key_file();
+    let settings = [("EDGE_UPSTREAM_JWT_KEY_FILE", key.path().to_str().unwrap())];
+    let gateway = Gateway::start(SIGNED, &settings).await;
+    let mut browser = gateway.stack.browser();
+    for dated in [true, false] {
+        if !dated {
+            say_nothing(&gateway);
+        }
+        browser.sign_in().await;
+        let session = current(&gateway, &browser).await;
+        assert_eq!(session.authenticated_at.is_some(), dated);
+        assert!(session.created_at.is_some());
+        assert_eq!(browser.visit("/signed/a").await.status, 200);
+        let seen = gateway.upstream.requests().pop().unwrap();
+        let token = seen.all("x-auth-assertion").pop().expect("an assertion");
+        assert_eq!(auth_time(&token).is_some(), dated);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_needs_a_fresh_sign_in_does_not_take_one_without_a_date_asks_once_and_says_why() {
+    let gateway = Gateway::start(RULES, &[]).await;
+    say_nothing(&gateway);
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    let (refused, sign_ins) = arrive(&gateway, &mut browser, "/fresh/a").await;
+    assert_eq!((refused.status, sign_ins), (400, 1), "{refused:?}");
+    assert!(
+        refused.body.contains("does not tell when you signed in"),
+        "{}",
+        refused.body
+    );
+    let asked = gateway.stack.provider.last_request(Endpoint::Authorize);
+    assert_eq!(asked.param("max_age"), Some("900"));
+    assert_eq!(browser.get("/api/auth/me").await.status, 200, "the session stays");
+    assert_eq!(gateway.upstream.requests().len(), 0);
+
+    // It has been asked: the page says so itself, to a person and to a program.
+    let (page, sign_ins) = arrive(&gateway, &mut browser, "/fresh/a").await;
+    assert_eq!((page.status, sign_ins), (403, 0), "{page:?}");
+    assert!(
+        page.body.contains("does not tell when you signed in"),
+        "{}",
+        page.body
+    );
+    let program = browser
+        .get_with("/fresh/a", &[("accept", "application/json")])
+        .await;
+    assert_eq!(program.status, 403);
+    assert_eq!(program.json()["error"], "insufficient_user_authentication");
+    assert_eq!(gateway.upstream.requests().len(), 0);
+
+    // The provider learns it: the way out is another sign-in.
+    gateway.stack.provider.reset();
+    browser.sign_in().await;
+    assert_eq!(browser.visit("/fresh/a").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authentication_in_the_future_is_refused_whether_or_not_its_age_was_asked_for() {
+    let gateway = Gateway::start(RULES, &[]).await;
+    let mut browser = gateway.stack.browser();
+    let now = gateway.stack.clock_secs();
+    for (auth_time, status) in [
+        (json!(now + 59), 302),
+        (json!(now + 62), 400),
+        (json!(now + 10_000), 400),
+        (json!(now - 1), 302),
+    ] {
+        let told = auth_time.clone();
+        gateway
+            .stack
+            .provider
+            .script(|script| _ = script.claims.insert("auth_time".to_owned(), told));
+        let callback = browser.until_callback("/api/auth/login").await;
+        assert_eq!(browser.visit(&callback).await.status, status, "{auth_time}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn right_after_an_ordinary_sign_in_a_page_that_asks_for_more_asks_and_does_not_forbid() {
+    let gateway = Gateway::start(RULES, &[]).await;
+    let mut browser = gateway.stack.browser();
+    let acr = |class: &'static str| {
+        gateway
+            .stack
+            .provider
+            .script(|script| _ = script.claims.insert("acr".to_owned(), json!(class)));
+    };
+    acr("bronze");
+    browser.sign_in().await;
+    let asked = browser.visit("/classified/a").await;
+    assert_eq!(asked.status, 307, "{asked:?}");
+    acr("gold");
+    let (page, sign_ins) = arrive(&gateway, &mut browser, "/classified/a").await;
+    assert_eq!((page.status, sign_ins), (200, 1), "{page:?}");
+
+    let an_hour_ago = gateway.stack.clock_secs() - 3_600;
+    gateway
+        .stack
+        .provider
+        .script(|script| _ = script.claims.insert("auth_time".to_owned(), json!(an_hour_ago)));
+    browser.sign_in().await;
+    assert_eq!(browser.visit("/fresh/a").await.status, 307);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_sign_in_asked_for_it_did_not_bring_is_403_on_that_page_alone_and_never_a_circle() {
+    let gateway = Gateway::start(RULES, &[("EDGE_LOGIN_PARAMETERS", "login_hint")]).await;
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    gateway.stack.advance(5);
+    // No sign-in is ever as young as this page wants it.
+    gateway.stack.provider.script(|script| {
+        let ago = script.now.unwrap() - 2;
+        _ = script.claims.insert("auth_time".to_owned(), json!(ago));
+    });
+    let (page, sign_ins) = arrive(&gateway, &mut browser, "/now/a").await;
+    assert_eq!((page.status, sign_ins), (403, 1), "{page:?}");
+    assert_eq!(browser.visit("/now/b").await.status, 403, "the same demand");
+    assert_eq!(browser.visit("/account/a").await.status, 200);
+    assert_eq!(
+        browser.visit("/classified/a").await.status,
+        307,
+        "another demand was not asked for"
+    );
+    // Of another session nothing has been asked.
+    browser.sign_in().await;
+    assert_eq!(browser.visit("/now/a").await.status, 307);
+    // Nobody gets further by what is remembered of asking.
+    let mut forged = gateway.stack.browser();
+    forged.jar.extend(
+        browser
+            .jar
+            .clone()
+            .into_iter()
+            .filter(|(name, _)| name != "session"),
+    );
+    assert_eq!(forged.visit("/now/a").await.status, 307);
+}

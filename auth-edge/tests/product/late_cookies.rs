@@ -1,0 +1,156 @@
+//! A session cookie is sent only while its session is the browser's: judged when the head of the answer leaves, not when the
+//! session was rolled.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::any;
+use reqwest::Method;
+use scripted_provider::Endpoint;
+use tokio::sync::Notify;
+
+use crate::gateway::Gateway;
+use crate::support::{Answer, Browser, Upstream};
+
+const CACHED: [(&str, &str); 1] = [("EDGE_SESSION_CACHE_SECS", "60")];
+const OURS: [(&str, &str); 2] = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
+
+/// An upstream whose answers wait until they are let go.
+struct Slow {
+    gateway: Gateway,
+    asked: Arc<Notify>,
+    go: Arc<Notify>,
+    _upstream: Upstream,
+}
+
+impl Slow {
+    async fn start(settings: &[(&str, &str)]) -> Self {
+        let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go));
+        let answer = move || {
+            let (tell, wait) = (Arc::clone(&tell), Arc::clone(&wait));
+            async move {
+                tell.notify_one();
+                wait.notified().await;
+                "late"
+            }
+        };
+        let upstream = Upstream::of(Router::new().fallback(any(answer)), None).await;
+        let rule = format!(
+            "[[route]]\npath = \"/slow/*\"\nguard = \"api\"\nupstream = \"{}\"\n",
+            upstream.url()
+        );
+        Self {
+            gateway: Gateway::start(&rule, settings).await,
+            asked,
+            go,
+            _upstream: upstream,
+        }
+    }
+
+    /// A request that rolls the session and waits at the upstream while `meanwhile` happens; gives its answer.
+    async fn late<T>(&self, browser: &Browser, meanwhile: impl Future<Output = T>) -> (Answer, T) {
+        self.gateway.stack.advance(61);
+        let mut asking = browser.clone();
+        let asked = tokio::spawn(async move { asking.get("/slow/a").await });
+        self.asked.notified().await;
+        let done = meanwhile.await;
+        self.go.notify_one();
+        (asked.await.unwrap(), done)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_answer_of_the_session_before_does_not_sign_out_who_signed_in_meanwhile() {
+    for settings in [&CACHED[..], &[]] {
+        let slow = Slow::start(settings).await;
+        let mut browser = slow.gateway.stack.browser();
+        browser.sign_in().await;
+        let mut signing_in = browser.clone();
+        slow.gateway
+            .stack
+            .provider
+            .script(|script| script.sub = "bob".to_owned());
+        let (late, ()) = slow
+            .late(&browser, async { _ = signing_in.sign_in().await })
+            .await;
+        assert_eq!((late.status, late.body.as_str()), (200, "late"));
+        assert_eq!(late.set_cookies(), Vec::<&str>::new(), "{settings:?}");
+        assert_eq!(signing_in.get("/api/auth/me").await.json()["sub"], "bob");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_answer_sets_no_cookie_of_a_session_that_was_signed_out_here_or_elsewhere() {
+    for settings in [&CACHED[..], &[]] {
+        let slow = Slow::start(settings).await;
+        for beside in [false, true] {
+            let mut browser = slow.gateway.stack.browser();
+            browser.sign_in().await;
+            let mut leaving = if beside {
+                slow.gateway.stack.beside().await
+            } else {
+                browser.clone()
+            };
+            leaving.jar.clone_from(&browser.jar);
+            let (late, out) = slow
+                .late(&browser, async { leaving.visit("/api/auth/logout").await })
+                .await;
+            assert_eq!((late.status, out.status), (200, 302));
+            assert_eq!(late.set_cookies(), Vec::<&str>::new(), "{settings:?} {beside}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_answer_of_a_session_that_goes_on_renews_its_cookie_and_a_service_that_is_away_renews_none() {
+    for settings in [&CACHED[..], &[]] {
+        let slow = Slow::start(settings).await;
+        let mut browser = slow.gateway.stack.browser();
+        browser.sign_in().await;
+        let (late, ()) = slow.late(&browser, async {}).await;
+        assert!(late.set_cookie("session").is_some(), "{settings:?}");
+        let (late, ()) = slow.late(&browser, slow.gateway.stack.sessions.stop()).await;
+        assert_eq!(late.status, 200, "a failed look fails nothing");
+        assert_eq!(late.set_cookies(), Vec::<&str>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_read_anew_for_long_sets_no_cookie_of_a_session_that_ended() {
+    let gateway = Gateway::start("", &CACHED).await;
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    gateway.stack.advance(61);
+    let gate = gateway.stack.provider.hold(Endpoint::Userinfo);
+    let mut asking = browser.clone();
+    let asked = tokio::spawn(async move { asking.get("/api/auth/me?refetch=true").await });
+    gateway.stack.provider.wait_for_held(Endpoint::Userinfo, 1).await;
+    assert_eq!(browser.visit("/api/auth/logout").await.status, 302);
+    gate.release();
+    let late = asked.await.unwrap();
+    assert_eq!((late.status, late.set_cookies().len()), (204, 0), "{late:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ordinary_answer_that_rolls_asks_no_more_than_it_did() {
+    let gateway = Gateway::start("", &CACHED).await;
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    let roll = [OURS[0], OURS[1], ("content-type", "application/grpc-web+proto")];
+    let path = "/session.v1.BrowserSessionService/RollCurrentSession";
+    let mut most = 0;
+    for _ in 0..5 {
+        gateway.stack.advance(61);
+        let before = gateway.stack.sessions.calls();
+        assert!(browser.get("/api/orders").await.set_cookie("session").is_some());
+        most = most.max(gateway.stack.sessions.calls() - before);
+        gateway.stack.advance(61);
+        let answer = browser
+            .send(Method::POST, path, &roll, Some("\0\0\0\0\0".to_owned()))
+            .await;
+        assert!(answer.set_cookie("session").is_some(), "{answer:?}");
+    }
+    // Now and then the edge looks whether the service is there.
+    assert!(most <= 2, "{most} calls for one answer");
+}
