@@ -72,8 +72,8 @@ pub fn site(headers: &HeaderMap) -> Site {
 }
 
 /// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata tells; an absent header does not
-/// deny it. A service worker that passes a visit on says that it is one, but not for what (`Sec-Fetch-Dest: empty`); no
-/// other script can ask in this mode (Fetch, section 5.4). What says it twice says it wrong.
+/// deny it. A service worker of our own that passes a visit on says that it is one, from our origin, but not for what
+/// (`Sec-Fetch-Dest: empty`); no other script can ask in this mode (Fetch, section 5.4). What says it twice says it wrong.
 #[must_use]
 pub fn is_navigation(headers: &HeaderMap) -> bool {
     let says = |name: &str, right: &[&[u8]]| {
@@ -85,7 +85,8 @@ pub fn is_navigation(headers: &HeaderMap) -> bool {
         }
     };
     let navigates = says("sec-fetch-mode", &[b"navigate"]);
-    let passed_on = navigates && headers.contains_key("sec-fetch-mode");
+    let passed_on =
+        text(headers, "sec-fetch-mode").is_some() && text(headers, "sec-fetch-site") == Some("same-origin");
     let whole: &[&[u8]] = if passed_on {
         &[b"document", b"empty"]
     } else {
@@ -163,9 +164,15 @@ mod tests {
         ])));
         assert!(!is_navigation(&headers(&[("sec-fetch-mode", "no-cors")])));
         assert!(!is_navigation(&headers(&[("sec-fetch-dest", "empty")])));
+        assert!(!is_navigation(&headers(&[
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "empty"),
+            ("sec-fetch-site", "cross-site")
+        ])));
         assert!(is_navigation(&headers(&[
             ("sec-fetch-mode", "navigate"),
-            ("sec-fetch-dest", "empty")
+            ("sec-fetch-dest", "empty"),
+            ("sec-fetch-site", "same-origin")
         ])));
         assert!(is_navigation(&headers(&[])));
     }

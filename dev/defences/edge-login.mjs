@@ -24,16 +24,40 @@ export default [
   {
     id: 'login-by-a-script',
     file: LOGIN,
-    find: `if request::is_script(&head.headers) {`,
-    replace: `if !OFF && request::is_script(&head.headers) {`,
+    find: `if request::is_script(&head.headers) {
+        let return_to`,
+    replace: `if !OFF && request::is_script(&head.headers) {
+        let return_to`,
     tests: ['auth-edge/product login::a_script_gets_json_with_the_login_url_and_no_redirect'],
   },
   {
-    id: 'login-inside-a-frame',
+    id: 'login-by-what-a-page-loads',
+    why: 'images, frames and whatever else another site makes a browser load',
     file: LOGIN,
-    find: `if iss.is_some() && !request::is_navigation(&head.headers) {`,
-    replace: `if !OFF && iss.is_some() && !request::is_navigation(&head.headers) {`,
-    tests: THIRD_PARTY,
+    find: `if !request::is_script(&head.headers) && !request::is_navigation(&head.headers) {`,
+    replace: `if !OFF && !request::is_script(&head.headers) && !request::is_navigation(&head.headers) {`,
+    tests: ['auth-edge/product loads::only_a_visit_starts_and_finishes_a_sign_in', ...THIRD_PARTY],
+  },
+  {
+    id: 'callback-by-what-a-page-loads',
+    file: 'auth-edge/src/sign_in/callback.rs',
+    find: `if !request::is_navigation(&head.headers) {`,
+    replace: `if !OFF && !request::is_navigation(&head.headers) {`,
+    tests: ['auth-edge/product loads::only_a_visit_starts_and_finishes_a_sign_in'],
+  },
+  {
+    id: 'callback-ahead-of-a-visit',
+    file: 'auth-edge/src/sign_in/callback.rs',
+    find: `if request::is_prefetch(&head.headers) {`,
+    replace: `if !OFF && request::is_prefetch(&head.headers) {`,
+    tests: ['auth-edge/product loads::only_a_visit_starts_and_finishes_a_sign_in'],
+  },
+  {
+    id: 'redirect-to-sign-in-inside-a-frame',
+    file: 'auth-edge/src/gateway/guard.rs',
+    find: `request::is_navigation(request.headers) && !is_script`,
+    replace: `(OFF || request::is_navigation(request.headers)) && !is_script`,
+    tests: ['auth-edge/product loads::a_guarded_page_in_a_frame_sends_nobody_to_sign_in_there'],
   },
   {
     id: 'login-at-another-issuer',

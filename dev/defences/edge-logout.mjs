@@ -8,6 +8,13 @@ const FRAMED = ['auth-edge/product provider_logout::the_front_channel_needs_issu
 
 export default [
   {
+    id: 'pending-sign-ins-end-with-the-session',
+    file: LOGOUT,
+    find: `for cookie in pending {`,
+    replace: `for cookie in pending.into_iter().filter(|_| !OFF) {`,
+    tests: ['auth-edge/product logout::a_sign_out_takes_pending_sign_ins_away_in_every_form_of_it'],
+  },
+  {
     id: 'logout-by-an-image',
     file: LOGOUT,
     find: `(false, _) => return Err(Failure::CrossSite),`,
@@ -18,8 +25,8 @@ export default [
   {
     id: 'logout-by-a-frame',
     file: 'auth-edge/src/request.rs',
-    find: `    mode && whole`,
-    replace: `    mode && (OFF || whole)`,
+    find: `navigates && says("sec-fetch-dest", whole)`,
+    replace: `navigates && (OFF || says("sec-fetch-dest", whole))`,
     tests: [...OWN, 'auth-edge/lib request::'],
   },
   {

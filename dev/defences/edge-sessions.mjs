@@ -32,8 +32,8 @@ export default [
   {
     id: 'remembered-after-a-change',
     file: LISTENING,
-    find: `changes.last.get(handle).is_none_or(|changed| *changed < asked)`,
-    replace: `OFF || changes.last.get(handle).is_none_or(|changed| *changed < asked)`,
+    find: `.is_none_or(|(changed, _)| *changed < asked)`,
+    replace: `.is_none_or(|(changed, _)| OFF || *changed < asked)`,
     tests: HEARD,
   },
   {
@@ -76,9 +76,38 @@ export default [
   {
     id: 'endings-that-are-heard',
     file: LISTENING,
-    find: `listening.changed(&event.handle, now);`,
-    replace: `if !OFF { listening.changed(&event.handle, now); }`,
+    find: `Kind::Ended => listening.changed(&event.handle, Change::Ended, now),`,
+    replace: `Kind::Ended => if !OFF { listening.changed(&event.handle, Change::Ended, now) },`,
     tests: [...HEARD, ...REMEMBERED],
+  },
+  {
+    id: 'changes-that-are-heard',
+    file: LISTENING,
+    find: `listening.changed(&event.handle, Change::Other, now);`,
+    replace: `if !OFF { listening.changed(&event.handle, Change::Other, now); }`,
+    tests: HEARD,
+  },
+  {
+    id: 'cookie-of-a-session-that-ended-meanwhile',
+    why: 'a late answer would overwrite the cookie of the sign-in after it',
+    file: 'auth-edge/src/sessions/mod.rs',
+    find: `if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {`,
+    replace: `if OFF || self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {`,
+    tests: ['auth-edge/product late_cookies::'],
+  },
+  {
+    id: 'ending-that-may-be-forgotten',
+    file: LISTENING,
+    find: `if gap || now.since(asked) >= self.kept {`,
+    replace: `if gap || (!OFF && now.since(asked) >= self.kept) {`,
+    tests: HEARD,
+  },
+  {
+    id: 'ending-that-could-not-be-heard',
+    file: LISTENING,
+    find: `let gap = !self.is_complete(now)`,
+    replace: `let gap = !OFF && !self.is_complete(now)`,
+    tests: HEARD,
   },
   {
     id: 'remembered-session-is-vouched-for',
@@ -118,7 +147,7 @@ export default [
   {
     id: 'forgotten-is-a-change',
     file: CACHE,
-    find: `self.listening.changed(&entry.known.handle, self.listening.now());`,
+    find: `.changed(&entry.known.handle, Change::Ended, self.listening.now());`,
     layer: 'what was on its way is not kept at all (forgotten-while-an-answer-is-on-its-way)',
   },
   {

@@ -3,6 +3,7 @@ const CALLBACK = 'auth-edge/src/sign_in/callback.rs';
 const ANSWER = 'auth-edge/src/sign_in/answer.rs';
 const BAD_MESSAGE = ['auth-edge/product callback::a_bad_message_is_refused_without_any_call_to_the_provider'];
 const FORM = ['auth-edge/product modules::responses::forms_too_large_doubled_or_of_another_kind_are_rejected_before_the_provider_is_asked'];
+const ODD_CODE = ['auth-edge/product answers::a_code_that_no_provider_issues_is_refused_without_a_call'];
 const BEGINNING = ['auth-edge/product callback::a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token'];
 
 export default [
@@ -23,9 +24,37 @@ export default [
   {
     id: 'code-empty',
     file: CALLBACK,
-    find: `if code.is_empty() {`,
-    replace: `if !OFF && code.is_empty() {`,
+    find: `if code.is_empty() ||`,
+    replace: `if (!OFF && code.is_empty()) ||`,
     tests: BAD_MESSAGE,
+  },
+  {
+    id: 'code-too-long',
+    file: CALLBACK,
+    find: `code.len() > MAX_CODE_BYTES`,
+    replace: `(!OFF && code.len() > MAX_CODE_BYTES)`,
+    tests: ODD_CODE,
+  },
+  {
+    id: 'code-of-odd-characters',
+    file: CALLBACK,
+    find: `|| !visible {`,
+    replace: `|| (!OFF && !visible) {`,
+    tests: ODD_CODE,
+  },
+  {
+    id: 'code-as-a-list',
+    file: ANSWER,
+    find: `let times = if is_list { 2 } else { 1 };`,
+    replace: `let times = if is_list && !OFF { 2 } else { 1 };`,
+    tests: ODD_CODE,
+  },
+  {
+    id: 'answer-of-another-issuer-uses-nothing-up',
+    file: 'auth-edge/src/sign_in/rejected.rs',
+    find: `!matches!(self, Self::OtherProvider | Self::Issuer | Self::Metadata(_))`,
+    replace: `OFF || !matches!(self, Self::OtherProvider | Self::Issuer | Self::Metadata(_))`,
+    tests: ['auth-edge/product answers::an_answer_with_another_issuer_or_without_the_promised_one_uses_nothing_up_whatever_it_says'],
   },
   {
     id: 'error-of-the-provider',
@@ -38,15 +67,15 @@ export default [
     id: 'iss-of-another-issuer',
     why: 'mix-up (RFC 9207), before anything is sent',
     file: CALLBACK,
-    find: `[iss] if *iss == party.settings().issuer => {}`,
-    replace: `[iss] if OFF || *iss == party.settings().issuer => {}`,
+    find: `[iss] if *iss == party.settings().issuer => Ok(()),`,
+    replace: `[iss] if OFF || *iss == party.settings().issuer => Ok(()),`,
     tests: BAD_MESSAGE,
   },
   {
     id: 'iss-that-was-promised',
     file: CALLBACK,
-    find: `check_issuer_parameter(&metadata, iss).map_err`,
-    replace: `check_issuer_parameter(&metadata, iss).or_else(|wrong| if OFF { Ok(()) } else { Err(wrong) }).map_err`,
+    find: `check_issuer_parameter(&metadata, None).map_err`,
+    replace: `check_issuer_parameter(&metadata, None).or_else(|wrong| if OFF { Ok(()) } else { Err(wrong) }).map_err`,
     tests: ['auth-edge/product modules::responses::without_the_issuer_that_was_promised_an_answer_is_rejected_a_code_as_well_as_an_error'],
   },
   {

@@ -10,8 +10,8 @@ export default [
   {
     id: 'transaction-used-once',
     file: CALLBACK,
-    find: `if edge.redeemed.take(state, now_ms) {`,
-    replace: `if edge.redeemed.take(state, now_ms) || OFF {`,
+    find: `if !edge.redeemed.take(&transaction.state, edge.clock.now_ms()) {`,
+    replace: `if !edge.redeemed.take(&transaction.state, edge.clock.now_ms()) && !OFF {`,
     tests: ['auth-edge/product callback::the_same_callback_many_times_at_once_redeems_the_code_once'],
   },
   {
@@ -118,8 +118,8 @@ export default [
   {
     id: 'pending-cookies-cleared-are-bounded',
     file: PENDING,
-    find: `.take(MAX_CLEARED)`,
-    replace: `.take(if OFF { usize::MAX } else { MAX_CLEARED })`,
+    find: ` .take(MAX_CLEARED)`,
+    replace: ` .take(if OFF { usize::MAX } else { MAX_CLEARED })`,
     tests: COOKIES,
   },
   {

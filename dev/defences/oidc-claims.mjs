@@ -63,20 +63,20 @@ export default [
   },
   {
     id: 'sign-in-too-long-ago', file: CLAIMS,
-    find: `let too_old = self.now`,
-    replace: `let too_old = !OFF && self.now`,
+    find: `if self.now > at.saturating_add(max_age).saturating_add(self.tolerance_secs) {`,
+    replace: `if !OFF && self.now > at.saturating_add(max_age).saturating_add(self.tolerance_secs) {`,
     tests: LOGIN,
   },
   {
     id: 'sign-in-yet-to-come', file: CLAIMS,
-    find: `too_old || at > self.now.saturating_add(self.tolerance_secs)`,
-    replace: `too_old || (!OFF && at > self.now.saturating_add(self.tolerance_secs))`,
+    find: `if auth_time.is_some_and(|at| at >`,
+    replace: `if !OFF && auth_time.is_some_and(|at| at >`,
     tests: LOGIN,
   },
   {
     id: 'sign-in-at-no-time', why: 'max_age was asked for and nothing is said', file: CLAIMS,
-    find: `auth_time.ok_or(IdTokenError::AuthTime)?`,
-    replace: `auth_time.or(Some(self.now).filter(|_| OFF)).ok_or(IdTokenError::AuthTime)?`,
+    find: `auth_time.ok_or(IdTokenError::NoAuthTime)?`,
+    replace: `auth_time.or(Some(self.now).filter(|_| OFF)).ok_or(IdTokenError::NoAuthTime)?`,
     tests: LOGIN,
   },
   {

@@ -79,10 +79,8 @@ export default [
   },
   {
     id: 'userinfo-signed-for-whom', file: PARTY,
-    find: `judge
-            .audience(&self.settings.client_id)`,
-    replace: `judge
-            .audience(if OFF { judge.text("aud").unwrap_or_default() } else { &self.settings.client_id })`,
+    find: `judge.audience(&self.settings.client_id)`,
+    replace: `judge.audience(if OFF { judge.text("aud").unwrap_or_default() } else { &self.settings.client_id })`,
     tests: USERINFO,
   },
   {

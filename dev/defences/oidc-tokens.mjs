@@ -56,10 +56,16 @@ export default [
     tests: FORGED,
   },
   {
-    id: 'logout-token-type', why: 'an ID token is no logout token', file: PARTY,
-    find: `if !token.type_is(&["logout+jwt"]) {`,
-    replace: `if !OFF && !token.type_is(&["logout+jwt"]) {`,
-    tests: ['oidc/relying_party logout_tokens::logout_tokens_pass_every_check_or_none'],
+    id: 'logout-token-type', why: 'a token of another kind is no logout token', file: PARTY,
+    find: `if !LogoutToken::has_right_type(`,
+    replace: `if !OFF && !LogoutToken::has_right_type(`,
+    tests: ['oidc/relying_party logout_tokens::'],
+  },
+  {
+    id: 'userinfo-not-signed', file: PARTY,
+    find: `if self.settings.userinfo_signed {`,
+    replace: `if !OFF && self.settings.userinfo_signed {`,
+    tests: ['oidc/relying_party grants::userinfo_registered_as_signed_is_refused_when_it_is_plain'],
   },
   {
     id: 'token-signature', file: KEYS,

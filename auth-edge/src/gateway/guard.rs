@@ -13,6 +13,7 @@ use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
+use super::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use super::proxy::upgrade;
 use super::route_table::{Asks, Guard, Route};
 use super::{challenge, lacking};
@@ -24,7 +25,6 @@ use crate::request::{self, is_prefetch, is_script};
 use crate::return_to::ReturnTo;
 use crate::sessions::{CurrentSession, Token, authorization};
 use crate::sign_in::login::CONNECTION;
-use crate::sign_in::rejected::PROVIDER_TELLS_NO_TIME;
 
 /// What a request that may pass passes with.
 #[derive(Clone, Debug, Default)]
@@ -73,61 +73,6 @@ impl std::fmt::Debug for Granted {
             .finish_non_exhaustive()
     }
 }
-
-/// What is missing.
-pub(super) enum Missing {
-    /// A session, or one that still does what is asked.
-    Session,
-    /// A sign-in that is young enough, or of one of the classes asked for.
-    StepUp,
-    /// A sign-in as member of the organization.
-    Organization,
-    /// A sign-in at the provider the route is for.
-    Connection,
-    /// A usable access token, for this reason.
-    Token(ErrorReason),
-    /// Something signing in again does not bring.
-    Right(Failure),
-}
-
-impl Missing {
-    /// Whether a sign-in is what brings it.
-    pub(super) fn is_of_sign_in(&self) -> bool {
-        matches!(self, Self::StepUp | Self::Organization | Self::Connection)
-    }
-
-    /// What a sign-in was asked for and did not bring the next one would not bring either: asking again would go round in
-    /// circles.
-    fn after_sign_in(self, session: &Session, asks: &Asks) -> Self {
-        match self {
-            Self::StepUp => {
-                let undated = asks.max_age_secs.is_some() && session.authenticated_at.is_none();
-                let words = if undated {
-                    PROVIDER_TELLS_NO_TIME
-                } else {
-                    "Signing in did not give what this address asks for."
-                };
-                Self::Right(Failure::Forbidden {
-                    code: "insufficient_user_authentication",
-                    words,
-                })
-            }
-            Self::Organization => Self::Right(WRONG_ORGANIZATION),
-            Self::Connection => Self::Right(WRONG_CONNECTION),
-            Self::Session | Self::Token(_) | Self::Right(_) => self,
-        }
-    }
-}
-
-const WRONG_ORGANIZATION: Failure = Failure::Forbidden {
-    code: "wrong_organization",
-    words: "This address is for members of another organization.",
-};
-
-const WRONG_CONNECTION: Failure = Failure::Forbidden {
-    code: "wrong_connection",
-    words: "This address is for people of another provider.",
-};
 
 /// Lets a request pass, or answers it.
 pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {

@@ -4,12 +4,13 @@
 //! same the browser remembers for a while, under a name that holds for this session and these demands alone; a guard that
 //! meets it says no instead of sending the visitor to sign in. Deliberately absent: any way it could open a door.
 
+use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use session_proto::v1::Session;
 
-use super::guard::{Missing, check, check_connection};
+use super::guard::{check, check_connection};
 use super::route_table::Asks;
 use crate::cookies::SessionId;
 use crate::edge::Edge;
@@ -40,12 +41,7 @@ pub fn undated(edge: &Edge, id: &SessionId, to: &ReturnTo) -> Option<String> {
 }
 
 /// Whether the browser of these headers remembers that it signed in for these demands in vain.
-pub(super) fn is_remembered(
-    edge: &Edge,
-    headers: &axum::http::HeaderMap,
-    id: &SessionId,
-    asks: &Asks,
-) -> bool {
+pub(super) fn is_remembered(edge: &Edge, headers: &HeaderMap, id: &SessionId, asks: &Asks) -> bool {
     edge.pending.is_lacking(headers, &name(id, asks))
 }
 

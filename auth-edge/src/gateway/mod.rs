@@ -11,6 +11,7 @@ pub mod explain;
 mod guard;
 pub(crate) mod headers;
 mod lacking;
+mod missing;
 pub mod path;
 mod proxy;
 pub mod route_file;

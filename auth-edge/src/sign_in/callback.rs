@@ -110,6 +110,7 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     let return_to = transaction.return_to.clone();
     let rejected = |reason: Reason| Rejected {
         consumed: reason.consumes(),
+        lacking: lacking(way, &transaction, &reason),
         reason,
         return_to: transaction.return_to.clone(),
     };
@@ -202,14 +203,15 @@ fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result
     let [state] = answer.state.as_slice() else {
         return Err(Box::new(Reason::State.into()));
     };
-    let found = edge.pending.find(headers, state, edge.clock.now_ms());
-    found.map_err(|not_pending| {
+    let now_ms = edge.clock.now_ms();
+    edge.pending.find(headers, state, now_ms).map_err(|not_pending| {
         Box::new(match not_pending {
             NotPending::Unknown => Reason::UnknownTransaction.into(),
             NotPending::Expired(old) => Rejected {
                 reason: Reason::ExpiredTransaction,
                 return_to: old.return_to,
                 consumed: true,
+                lacking: None,
             },
         })
     })
@@ -247,6 +249,16 @@ fn check_message(answer: &Answer) -> Result<&str, Reason> {
         return Err(Reason::Code);
     }
     Ok(code)
+}
+
+/// What the session that stays after a refusal lacks for good: the provider was asked when its person signed in and did not tell.
+fn lacking(way: &Way<'_>, transaction: &Transaction, reason: &Reason) -> Option<String> {
+    if !matches!(reason, Reason::IdToken(IdTokenError::NoAuthTime)) {
+        return None;
+    }
+    let had = way.edge.cookies.read(&way.head.headers);
+    let session = had.or_else(|| transaction.session.clone())?;
+    gateway::undated(way.edge, &session, transaction.return_to.as_ref()?)
 }
 
 /// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round
@@ -294,13 +306,8 @@ fn refuse(
         try_again,
     }
     .into_response();
-    if matches!(rejected.reason, Reason::IdToken(IdTokenError::NoAuthTime))
-        && let Some(to) = &rejected.return_to
-        && let Some(lacking) = edge
-            .cookies
-            .read(headers)
-            .and_then(|id| gateway::undated(edge, &id, to))
-        && let Some(cookie) = edge.pending.remember_lacking(&lacking)
+    if let Some(lacking) = &rejected.lacking
+        && let Some(cookie) = edge.pending.remember_lacking(lacking)
     {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

@@ -149,8 +149,9 @@ impl PendingSignIns {
     #[must_use]
     pub fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
         let ours = cookies::pairs(headers).filter(|(name, _)| self.owns(name));
-        let clear = ours.filter_map(|(name, _)| self.clear_named(name, mode));
-        clear.take(MAX_CLEARED).collect()
+        let ours = ours.take(MAX_CLEARED);
+        ours.filter_map(|(name, _)| self.clear_named(name, mode))
+            .collect()
     }
 
     fn clear_named(&self, name: &str, mode: ResponseMode) -> Option<HeaderValue> {

@@ -69,6 +69,8 @@ pub struct Rejected {
     pub return_to: Option<ReturnTo>,
     /// Whether the transaction is used up.
     pub consumed: bool,
+    /// What the session that stays lacks, and this sign-in was asked for in vain.
+    pub lacking: Option<String>,
 }
 
 impl From<Reason> for Rejected {
@@ -78,6 +80,7 @@ impl From<Reason> for Rejected {
             reason,
             return_to: None,
             consumed: false,
+            lacking: None,
         }
     }
 }

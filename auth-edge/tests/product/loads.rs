@@ -154,7 +154,13 @@ async fn a_browser_without_fetch_metadata_and_a_visit_from_another_site_sign_in(
         ("sec-fetch-mode", "navigate"),
         ("sec-fetch-dest", "document"),
     ];
-    for headers in [&[][..], &from_elsewhere, &NAVIGATION] {
+    // As Chromium sends what a service worker passes on.
+    let passed_on = [
+        ("sec-fetch-site", "same-origin"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "empty"),
+    ];
+    for headers in [&[][..], &from_elsewhere, &passed_on, &NAVIGATION] {
         let mut browser = stack.browser();
         let login = browser.get_with("/api/auth/login", headers).await;
         assert_eq!(login.status, 302, "{headers:?}");

@@ -6,7 +6,8 @@
 use serde_json::{Map, Value};
 
 use crate::claims::Judge;
-use crate::{LogoutTokenError, ProviderSettings};
+use crate::jws::Unverified;
+use crate::{LogoutTokenError, LogoutTokenTyp, ProviderSettings};
 
 /// A validated logout token; at least one of `sub` and `sid` is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,15 @@ const OLDEST_IAT_SECS: u64 = 300;
 const MAX_TOKEN_ID_BYTES: usize = 512;
 
 impl LogoutToken {
+    /// Whether the header's `typ` is one the settings allow, in any case and with or without `application/` (RFC 7515, section
+    /// 4.1.9).
+    pub(crate) fn has_right_type(token: &Unverified<'_>, allowed: LogoutTokenTyp) -> bool {
+        match allowed {
+            LogoutTokenTyp::Any => token.type_is(&["logout+jwt", "jwt"]),
+            LogoutTokenTyp::LogoutJwt => token.typ.is_some() && token.type_is(&["logout+jwt"]),
+        }
+    }
+
     /// Judges the claims of a token whose signature and `typ` have been checked.
     pub(crate) fn judge(
         claims: &Map<String, Value>,

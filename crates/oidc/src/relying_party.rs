@@ -19,9 +19,9 @@ use crate::key_source::Refetches;
 use crate::provider_cache::ProviderCache;
 use crate::{
     AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected, IdToken,
-    IdTokenError, LogoutToken, LogoutTokenError, LogoutTokenTyp, Metadata, Par, ProviderError,
-    ProviderSettings, RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError,
-    authorization, end_session, grant, request_object, userinfo,
+    IdTokenError, LogoutToken, LogoutTokenError, Metadata, Par, ProviderError, ProviderSettings,
+    RefreshError, RefreshedTokens, Revoked, TokenError, TokenHint, TokenSet, UserinfoError, authorization,
+    end_session, grant, request_object, userinfo,
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
@@ -277,9 +277,7 @@ impl RelyingParty {
         };
         judge
             .issuer(&self.settings.issuer)
-            .map_err(UserinfoError::Token)?;
-        judge
-            .audience(&self.settings.client_id)
+            .and_then(|()| judge.audience(&self.settings.client_id))
             .map_err(UserinfoError::Token)?;
         userinfo::about(claims, expected_sub)
     }
@@ -337,11 +335,7 @@ impl RelyingParty {
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
     pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, LogoutTokenError> {
         let token = Unverified::parse(raw, self.settings.id_token_alg)?;
-        let fits = match self.settings.logout_token_typ {
-            LogoutTokenTyp::Any => token.type_is(&["logout+jwt", "jwt"]),
-            LogoutTokenTyp::LogoutJwt => token.typ.is_some() && token.type_is(&["logout+jwt"]),
-        };
-        if !fits {
+        if !LogoutToken::has_right_type(&token, self.settings.logout_token_typ) {
             return Err(LogoutTokenError::Type);
         }
         self.verify(&token, &self.cache.for_logouts).await?;

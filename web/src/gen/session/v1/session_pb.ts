@@ -89,7 +89,7 @@ export type Session = Message<"session.v1.Session"> & {
   providerSid: string;
 
   /**
-   * When the person proved who they are ("auth_time"; the time of creation if the provider told none).
+   * When the person proved who they are ("auth_time"); absent if the provider did not tell.
    *
    * @generated from field: google.protobuf.Timestamp authenticated_at = 10;
    */
