@@ -22,7 +22,8 @@ use crate::observe::Observed;
 use crate::protect::forwarded::TrustedProxies;
 use crate::protect::host;
 use crate::protect::load::{Place, Places};
-use crate::protect::security_headers::{self, Https};
+use crate::protect::redirects;
+use crate::protect::security_headers::{self, FromUpstream, Https};
 use crate::protect::slow_client::{self, Patience};
 use crate::protect::slow_reader::{self, Standstill};
 use crate::sites;
@@ -99,7 +100,10 @@ where
                 Err(refused) => refused.into_response(),
             };
             let answer = errors::render(answer, page, observed.id());
-            let answer = security_headers::add(answer, front.https);
+            let mut answer = security_headers::add(answer, front.https);
+            if answer.status().is_redirection() && answer.extensions().get::<FromUpstream>().is_none() {
+                redirects::end_fragment(answer.headers_mut());
+            }
             let answer = observed.end(answer, &front.requests);
             Ok(slow_reader::bounded(answer, version, front.standstill))
         })

@@ -13,12 +13,10 @@ use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
-use super::challenge;
-use super::proxy::upgrade;
 use super::route_table::{Asks, Guard, Route};
+use super::{challenge, cross_site};
 use crate::edge::Edge;
 use crate::errors::{Failure, wants_page};
-use crate::protect::csrf::{Provenance, provenance};
 use crate::providers::Named;
 use crate::request::{self, is_prefetch, is_script};
 use crate::return_to::ReturnTo;
@@ -127,12 +125,11 @@ fn is_fresh(session: &Session, now_ms: u64) -> bool {
 
 /// Lets a request pass, or answers it.
 pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
-    if route.guard == Guard::Open || is_preflight(request.method, request.headers) {
+    if route.guard == Guard::Open || cross_site::is_preflight(request) {
         return Ok(Passed::default());
     }
-    if changes_something(request)
-        && provenance(request.headers, edge.sites.of(request.headers).base_url()) == Provenance::Foreign
-    {
+    let base = edge.sites.of(request.headers).base_url();
+    if !cross_site::is_own(route.csrf, request, base) {
         return Err(Failure::Csrf.into_response());
     }
     let device = || edge.device(request.headers, request.peer);
@@ -181,19 +178,10 @@ pub(super) struct Parts<'a> {
     pub headers: &'a HeaderMap,
     /// Who opened the connection.
     pub peer: IpAddr,
-}
-
-/// A browser's question whether a script of another origin may ask; it carries no credentials (Fetch, section 4.8).
-fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
-    method == Method::OPTIONS
-        && headers.contains_key(header::ORIGIN)
-        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
-}
-
-/// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
-/// by a WebSocket, which no other rule of browsers stops.
-fn changes_something(request: &Parts<'_>) -> bool {
-    !request.method.is_safe() || upgrade::is_wanted(request.headers)
+    /// Whether a body comes with it.
+    pub has_body: bool,
+    /// Whether it asks for a WebSocket.
+    pub asks_for_socket: bool,
 }
 
 fn check(session: &Known, asks: &Asks, now_ms: u64) -> Result<(), Missing> {

@@ -24,7 +24,8 @@ impl Answer {
     }
 
     pub(crate) fn location(&self) -> &str {
-        self.header("location")
+        let location = self.header("location");
+        location.strip_suffix('#').unwrap_or(location)
     }
 
     pub(crate) fn json(&self) -> Value {
