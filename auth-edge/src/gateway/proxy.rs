@@ -39,7 +39,6 @@ use super::path::RequestPath;
 use super::route_table::{Route, Server};
 use crate::edge::Edge;
 use crate::errors::Failure;
-use crate::protect::redirects;
 use crate::protect::security_headers::FromUpstream;
 use crate::request;
 use crate::settings::UpstreamSettings;
@@ -127,14 +126,7 @@ impl Proxy {
             self.exchange_with_body(&asking, body, limit).await
         };
         match answer {
-            Ok(answer) => {
-                let mut answer = self.back(way.edge, answer, client);
-                if answer.status().is_redirection() {
-                    let site = way.edge.sites.of(&head.headers);
-                    redirects::end_fragment_abroad(answer.headers_mut(), site.base_url());
-                }
-                answer
-            }
+            Ok(answer) => self.back(way.edge, answer, client),
             Err(failure) => failure.into_response(),
         }
     }

@@ -2,30 +2,18 @@
 //!
 //! A browser gives the fragment of the address it asked for to a `Location` that has none (RFC 9110, section 10.2.2; Fetch, section
 //! 4.4), through any number of redirects: what stands there, a token or an attacker's words, reaches the scripts of whoever is
-//! last. Invariants: no redirect of ours passes a fragment on, none of an upstream's does so to another origin. An empty fragment is one, and
-//! ends it. Deliberately absent: a fragment that a `Location` has; it was meant.
+//! last. Invariant: no redirect, ours or an upstream's, passes a fragment on to another origin. An empty fragment is one, and
+//! ends it. Deliberately absent: a fragment that a `Location` has, which was meant; redirects within our own addresses, to which anybody could
+//! link with any fragment, and whose anchors are to survive a closing slash.
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use url::Url;
 
-/// Ends the fragment at this redirect.
-pub fn end_fragment(headers: &mut HeaderMap) {
-    end_where(headers, |_| true);
-}
+use crate::sites::Sites;
 
-/// Ends the fragment at this redirect if it leads away from the origin of `base`.
-pub fn end_fragment_abroad(headers: &mut HeaderMap, base: &Url) {
-    end_where(headers, |location| {
-        let location = String::from_utf8_lossy(location);
-        // What cannot be read is read differently by browsers.
-        base.join(&location)
-            .map_or(true, |target| target.origin() != base.origin())
-    });
-}
-
-fn end_where(headers: &mut HeaderMap, ends: impl Fn(&[u8]) -> bool) {
+/// Ends the fragment at a redirect that leads away from our own addresses.
+pub fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
     for (name, value) in headers.iter_mut() {
-        if name != header::LOCATION || value.as_bytes().contains(&b'#') || !ends(value.as_bytes()) {
+        if name != header::LOCATION || value.as_bytes().contains(&b'#') || stays(value, sites) {
             continue;
         }
         if let Ok(ended) = HeaderValue::from_bytes(&[value.as_bytes(), b"#"].concat()) {
@@ -34,54 +22,61 @@ fn end_where(headers: &mut HeaderMap, ends: impl Fn(&[u8]) -> bool) {
     }
 }
 
+/// Whether a browser that follows it stays with us; what cannot be read is read differently by browsers.
+fn stays(location: &HeaderValue, sites: &Sites) -> bool {
+    let location = String::from_utf8_lossy(location.as_bytes());
+    let target = sites.main().base_url().join(&location);
+    target.is_ok_and(|target| sites.include(&target))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use url::Url;
 
-    fn after(location: &'static str, change: impl Fn(&mut HeaderMap)) -> String {
+    use super::*;
+    use crate::sites::Owner;
+
+    fn after(location: &'static str) -> String {
+        let owner = Owner {
+            provider: 0,
+            issuer: "https://idp.example".to_owned(),
+        };
+        let base = Url::parse("https://app.example").unwrap();
+        let sites = Sites::new(&base, "/api/auth/login", [("b.example".to_owned(), owner)]);
         let mut headers = HeaderMap::new();
         headers.insert(header::LOCATION, HeaderValue::from_static(location));
-        change(&mut headers);
+        end_fragment(&mut headers, &sites);
         headers[header::LOCATION].to_str().unwrap().to_owned()
     }
 
     #[test]
-    fn a_fragment_ends_where_the_target_has_none() {
-        assert_eq!(after("/a?b", end_fragment), "/a?b#");
-        assert_eq!(
-            after("https://other.example/", end_fragment),
-            "https://other.example/#"
-        );
-        assert_eq!(after("/a#b", end_fragment), "/a#b");
-        assert_eq!(after("/a#", end_fragment), "/a#");
-    }
-
-    #[test]
-    fn an_upstreams_redirect_keeps_it_on_our_own_origin_alone() {
-        let base = Url::parse("https://app.example").unwrap();
-        let abroad = |headers: &mut HeaderMap| end_fragment_abroad(headers, &base);
+    fn a_fragment_stays_with_us_and_ends_elsewhere() {
         for stays in [
             "/docs/",
             "docs/",
             "?a",
             "https://app.example/a",
             "//app.example/",
+            "https://b.example/a",
             "/a#b",
+            "https://evil.example/#own",
+            "https://evil.example/#",
         ] {
-            assert_eq!(after(stays, abroad), stays);
+            assert_eq!(after(stays), stays);
         }
         for leaves in [
-            "https://evil.example/",
+            "https://evil.example/?a",
             "//evil.example",
             "/\\evil.example",
             "/\t/evil.example",
             "http://app.example/",
             "https://app.example:8443/",
             "https://app.example@evil.example/",
+            "blob:https://app.example/a",
             "custom:thing",
             "https://[",
         ] {
-            assert_eq!(after(leaves, abroad), format!("{leaves}#"));
+            assert_eq!(after(leaves), format!("{leaves}#"));
         }
     }
 }

@@ -127,7 +127,7 @@ async fn a_stranger_is_denied_word_for_word_or_sent_to_sign_in() {
     assert_eq!(answer.status.unwrap().code, 302);
     assert_eq!(
         named(&answer.headers, "location"),
-        ["https://app.example/api/auth/login?returnTo=https%3A%2F%2Fapp.example%2Fa%3Fb%3Dc#"]
+        ["https://app.example/api/auth/login?returnTo=https%3A%2F%2Fapp.example%2Fa%3Fb%3Dc"]
     );
     assert!(
         answer.headers.iter().all(|header| header.append.is_none()),

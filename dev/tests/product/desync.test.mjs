@@ -13,6 +13,7 @@ import { Child } from '../../lib/child.mjs';
 import { freePort, until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
+import { DATA, END_HEADERS, END_STREAM, HEADERS, field, frame, speak } from './frames.mjs';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'];
 const ANSWERS = ['early', 'late', 'close']; // before the body, after it, never
@@ -31,6 +32,22 @@ const FRAMINGS = {
 };
 const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
 const PREFLIGHT = 'Origin: https://evil.example\r\nAccess-Control-Request-Method: PUT\r\n';
+
+/** Over HTTP/2 the end of the stream is the end of the body (RFC 9113, section 8.1.1): fields that say otherwise, and the body. */
+const OVER_HTTP2 = {
+  'a length beyond the body': [[['content-length', '60']], 'hello'],
+  'a length short of the body': [[['content-length', '1']], 'hello'],
+  'a length without a body': [[['content-length', '60']], undefined],
+  'two lengths': [[['content-length', '5'], ['content-length', '60']], 'hello'],
+  'a list of lengths': [[['content-length', '5, 60']], 'hello'],
+  'transfer-encoding': [[['transfer-encoding', 'chunked']], CHUNKS],
+  'an upgrade': [[['connection', 'upgrade'], ['upgrade', 'websocket'], ['content-length', '60']], undefined],
+  'another spelling': [[['content_length', '60'], ['transfer_encoding', 'chunked']], 'hello'],
+  'a line end in a value': [[['x-a', 'b\r\nContent-Length: 60']], 'hello'],
+  'a line end in a name': [[['x-a\r\ncontent-length', '60']], 'hello'],
+  'a WebSocket with a length': [[[':protocol', 'websocket'], ['content-length', '60']], 'hello'],
+  te: [[['te', 'trailers, chunked']], 'hello'],
+};
 
 const UNANSWERED_MS = 40; // an attacker who sends no body gets no answer to wait for
 const PATIENCE_MS = 10_000;
@@ -104,6 +121,15 @@ backend application
   Python: (port) => new Child('python', 'python3', [fileURLToPath(new URL('desync-server.py', import.meta.url)), String(port)]),
 };
 
+/** One request over HTTP/2, frame by frame, until it is answered, refused or cut off. */
+function overHttp2(port, method, path, [fields, body]) {
+  const pseudo = [[':method', fields.some(([name]) => name === ':protocol') ? 'CONNECT' : method], [':scheme', 'http'], [':path', path], [':authority', 'a']];
+  const block = Buffer.concat([...pseudo, ...fields].map(([name, value]) => field(name, value)));
+  const frames = [frame(HEADERS, END_HEADERS | (body === undefined ? END_STREAM : 0), 1, block)];
+  if (body !== undefined) frames.push(frame(DATA, END_STREAM, 1, Buffer.from(body, 'latin1')));
+  return speak(port, frames, { enough: (got) => got.some(({ type, stream }) => stream === 1 && type !== 8) || got.some(({ type }) => type === 7) });
+}
+
 const connects = (port) => new Promise((resolve) => {
   const socket = net.connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); }).on('error', () => resolve(false));
 });
@@ -148,6 +174,22 @@ describe('the request after one whose end is in doubt', { concurrency: true }, (
     rmSync(folder, { recursive: true, force: true });
   });
 
+  /** The next people's requests arrive as they were sent. */
+  async function othersAreWhole(name, turn, what) {
+    const url = `/api-${name}/${turn}/next`;
+    const next = await Promise.all(Array.from({ length: NEXT }, () => request(`${stack.edgeUrl}${url}`, { headers: { cookie } })));
+    for (const answer of next) {
+      assert.equal(answer.status, 200, `after ${what}: ${answer.text}`);
+      assert.deepEqual(answer.json(), { method: 'GET', url, subjects: [subject] }, `after ${what}`);
+    }
+  }
+
+  async function nothingWasSmuggled() {
+    const python = await request(`http://127.0.0.1:${ports.get('Python')}/seen`);
+    const smuggled = [...app.seen, ...python.json()].filter((url) => url.includes('smuggled'));
+    assert.deepEqual(smuggled, [], 'no body was taken for a request');
+  }
+
   for (const name of Object.keys(START)) {
     test(`behind it ${name}`, async () => {
       const edge = Number(new URL(stack.edgeUrl).port);
@@ -158,20 +200,23 @@ describe('the request after one whose end is in doubt', { concurrency: true }, (
         // A preflight needs no session: it goes to the guarded route.
         const path = `/${method === 'OPTIONS' ? 'api' : 'none'}-${name}/${turn}/${when}`;
         const bytes = `${method} ${path} HTTP/1.1\r\nHost: a\r\n${PREFLIGHT}${upgrade ? UPGRADE : ''}${head}\r\n${body}`;
-        const complete = framing !== 'a length without its body';
-        const status = await raw(edge, bytes, complete ? PATIENCE_MS : UNANSWERED_MS);
-        const next = await Promise.all(Array.from({ length: NEXT }, () => request(`${stack.edgeUrl}/api-${name}/${turn}/next`, { headers: { cookie } })));
-        for (const answer of next) {
-          assert.equal(answer.status, 200, `after ${what}: ${answer.text}`);
-          assert.deepEqual(answer.json(), { method: 'GET', url: `/api-${name}/${turn}/next`, subjects: [subject] }, `after ${what}`);
-        }
+        const answered = upgrade || framing !== 'a length without its body';
+        const status = await raw(edge, bytes, answered ? PATIENCE_MS : UNANSWERED_MS);
+        await othersAreWhole(name, turn, what);
         if (upgrade && (method !== 'GET' || framing !== 'neither')) assert.equal(status, 400, what);
         if (method === 'OPTIONS' && !upgrade && framing !== 'neither') assert.ok([0, 401].includes(status), `${what}: ${status}`);
       }
       assert.equal(turn, METHODS.length * 2 * Object.keys(FRAMINGS).length * ANSWERS.length);
-      const python = await request(`http://127.0.0.1:${ports.get('Python')}/seen`);
-      const smuggled = [...app.seen, ...python.json()].filter((url) => url.includes('smuggled'));
-      assert.deepEqual(smuggled, [], 'no body was taken for a request');
+      await nothingWasSmuggled();
+    });
+
+    test(`behind it ${name}, over HTTP/2`, async () => {
+      const edge = Number(new URL(stack.edgeUrl).port);
+      for (const method of ['GET', 'POST']) for (const [framing, sent] of Object.entries(OVER_HTTP2)) for (const when of ANSWERS) {
+        await overHttp2(edge, method, `/none-${name}/http2/${when}`, sent);
+        await othersAreWhole(name, 'http2', `${method} over HTTP/2, ${framing}, answered ${when}`);
+      }
+      await nothingWasSmuggled();
     });
   }
 });

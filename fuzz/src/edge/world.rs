@@ -43,8 +43,7 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn location(&self) -> &str {
-        let location = self.headers.get(header::LOCATION).unwrap().to_str().unwrap();
-        location.strip_suffix('#').unwrap_or(location)
+        self.headers.get(header::LOCATION).unwrap().to_str().unwrap()
     }
 
     /// The value of the cookie of this name, if the answer sets one.

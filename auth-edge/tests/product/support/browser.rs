@@ -24,8 +24,7 @@ impl Answer {
     }
 
     pub(crate) fn location(&self) -> &str {
-        let location = self.header("location");
-        location.strip_suffix('#').unwrap_or(location)
+        self.header("location")
     }
 
     pub(crate) fn json(&self) -> Value {
