@@ -103,9 +103,8 @@ impl World {
         }
         let verdicts: Vec<_> = judged.try_iter().collect();
         let whole = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
-        for fault in verdicts.into_iter().filter_map(Result::err) {
-            panic!("{fault}");
-        }
+        let faults: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
+        assert!(faults.is_empty(), "{}", faults.join("; "));
         if whole > 0 {
             Outcome::PassedOn
         } else {
