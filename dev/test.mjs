@@ -38,6 +38,7 @@ const NEEDS = {
   valkey: { there: () => works('valkey-server'), debian: ['valkey-server'] }, // Debian 13, or the backports of Debian 12
   glewlwyd: { there: () => existsSync('/usr/bin/glewlwyd'), debian: ['glewlwyd'] },
   nginx: { there: () => works('nginx', ['-v']), debian: ['nginx-light'] },
+  apache: { there: () => existsSync('/usr/sbin/apache2'), debian: ['apache2-bin'] },
   caddy: { there: () => works('caddy', ['version']), debian: ['caddy'] },
   tinyproxy: { there: () => works('tinyproxy', ['-v']), debian: ['tinyproxy'] },
   haproxy: { there: () => works('haproxy', ['-v']), debian: ['haproxy'] },
@@ -177,7 +178,7 @@ const SUITES = [
   { name: 'provider', what: 'the development provider', prepare: [provider], run: () => nodeTests(ROOT, 'dev/idp/test', '.test.mjs') },
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
-  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
   { name: 'python', what: 'the session API and external authorization from Python', needs: ['python', 'openssl'], prepare: [provider, services], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },

@@ -22,10 +22,11 @@ use crate::observe::Observed;
 use crate::protect::forwarded::TrustedProxies;
 use crate::protect::host;
 use crate::protect::load::{Place, Places};
+use crate::protect::redirects;
 use crate::protect::security_headers::{self, Https};
 use crate::protect::slow_client::{self, Patience};
 use crate::protect::slow_reader::{self, Standstill};
-use crate::sites;
+use crate::sites::{self, Sites};
 
 /// What the layer needs to know.
 #[derive(Debug)]
@@ -35,6 +36,7 @@ pub struct Front {
     patience: Patience,
     standstill: Standstill,
     https: Https,
+    sites: Sites,
     /// Whom to believe about the host, where it matters which it is.
     at_hosts: Option<TrustedProxies>,
 }
@@ -50,6 +52,7 @@ impl Front {
             patience: Patience(settings.protection.body_timeout),
             standstill: Standstill(settings.protection.send_timeout),
             https: Https(settings.https()),
+            sites: edge.sites.clone(),
             at_hosts: edge.sites.has_hosts().then(|| edge.trusted_proxies.clone()),
         })
     }
@@ -99,7 +102,10 @@ where
                 Err(refused) => refused.into_response(),
             };
             let answer = errors::render(answer, page, observed.id());
-            let answer = security_headers::add(answer, front.https);
+            let mut answer = security_headers::add(answer, front.https);
+            if answer.status().is_redirection() {
+                redirects::end_fragment(answer.headers_mut(), &front.sites);
+            }
             let answer = observed.end(answer, &front.requests);
             Ok(slow_reader::bounded(answer, version, front.standstill))
         })

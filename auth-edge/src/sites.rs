@@ -145,6 +145,16 @@ impl Sites {
         self.named(host).unwrap_or(&self.0.main)
     }
 
+    /// Whether a URL is one of these addresses or lies below it: scheme, host and port are the same.
+    #[must_use]
+    pub fn include(&self, url: &Url) -> bool {
+        let own = self.0.own.iter().map(|(_, site)| site);
+        // `blob:` URLs report the origin of what is inside.
+        let is =
+            |site: &Site| url.scheme() == site.base_url.scheme() && url.origin() == site.base_url.origin();
+        std::iter::once(&self.0.main).chain(own).any(is)
+    }
+
     /// Whether any host belongs to a provider.
     #[must_use]
     pub fn has_hosts(&self) -> bool {

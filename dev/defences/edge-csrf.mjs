@@ -1,5 +1,5 @@
 // Calls that change something come from our own pages.
-const GUARD = 'auth-edge/src/gateway/guard.rs';
+const CROSS_SITE = 'auth-edge/src/gateway/cross_site.rs';
 const CSRF = 'auth-edge/src/protect/csrf.rs';
 const FOREIGN = ['auth-edge/product gateway::a_page_of_another_origin_cannot_act_with_the_session'];
 const PROOF = ['auth-edge/lib protect::csrf::'];
@@ -7,17 +7,24 @@ const PROOF = ['auth-edge/lib protect::csrf::'];
 export default [
   {
     id: 'foreign-page-acts-through-the-gateway',
-    file: GUARD,
-    find: `if changes_something(request)`,
-    replace: `if !OFF && changes_something(request)`,
+    file: CROSS_SITE,
+    find: `!= Provenance::Foreign`,
+    replace: `!= if OFF { Provenance::Unknown } else { Provenance::Foreign }`,
     tests: FOREIGN,
   },
   {
     id: 'foreign-page-opens-a-websocket',
-    file: GUARD,
-    find: `|| upgrade::is_wanted(request.headers)`,
-    replace: `|| (!OFF && upgrade::is_wanted(request.headers))`,
+    file: CROSS_SITE,
+    find: `!request.method.is_safe() || request.asks_for_socket`,
+    replace: `!request.method.is_safe() || (!OFF && request.asks_for_socket)`,
     tests: FOREIGN,
+  },
+  {
+    id: 'csrf-referer',
+    file: CSRF,
+    find: `Provenance::Unknown => by_referer(headers, base),`,
+    replace: `Provenance::Unknown if !OFF => by_referer(headers, base),`,
+    tests: [...PROOF, 'auth-edge/product cross_site::a_foreign_referer_is_refused_where_nothing_else_is_said'],
   },
   {
     id: 'csrf-origin',

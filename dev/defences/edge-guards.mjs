@@ -1,5 +1,6 @@
 // Guards: nothing but the session, and what its route asks for, lets a request pass.
 const GUARD = 'auth-edge/src/gateway/guard.rs';
+const CROSS_SITE = 'auth-edge/src/gateway/cross_site.rs';
 const BROWSER = 'auth-edge/src/grpc_web/service.rs';
 const ASKS = ['auth-edge/lib gateway::guard::', 'auth-edge/product asks::'];
 const PREFLIGHT = ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity'];
@@ -9,8 +10,8 @@ export default [
     id: 'guard',
     why: 'what is behind a guard goes out to nobody without a session, not even as the body of a refusal',
     file: GUARD,
-    find: `if route.guard == Guard::Open || is_preflight`,
-    replace: `if OFF || route.guard == Guard::Open || is_preflight`,
+    find: `if route.guard == Guard::Open || cross_site::is_preflight`,
+    replace: `if OFF || route.guard == Guard::Open || cross_site::is_preflight`,
     tests: ['auth-edge/product gateway::an_api_guard_tells_a_stranger_so_word_for_word_and_asks_nobody'],
   },
   {
@@ -26,24 +27,32 @@ export default [
   },
   {
     id: 'preflight-is-an-options',
-    file: GUARD,
-    find: `method == Method::OPTIONS`,
-    replace: `(OFF || method == Method::OPTIONS)`,
+    file: CROSS_SITE,
+    find: `request.method == Method::OPTIONS`,
+    replace: `(OFF || request.method == Method::OPTIONS)`,
     tests: PREFLIGHT,
   },
   {
     id: 'preflight-has-an-origin',
-    file: GUARD,
-    find: `&& headers.contains_key(header::ORIGIN)`,
-    replace: `&& (OFF || headers.contains_key(header::ORIGIN))`,
+    file: CROSS_SITE,
+    find: `&& request.headers.contains_key(header::ORIGIN)`,
+    replace: `&& (OFF || request.headers.contains_key(header::ORIGIN))`,
     tests: PREFLIGHT,
   },
   {
     id: 'preflight-asks-for-a-method',
-    file: GUARD,
-    find: `&& headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)`,
-    replace: `&& (OFF || headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD))`,
+    file: CROSS_SITE,
+    find: `            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)`,
+    replace: `            .contains_key(if OFF { header::ORIGIN } else { header::ACCESS_CONTROL_REQUEST_METHOD })`,
     tests: PREFLIGHT,
+  },
+  {
+    id: 'preflight-without-a-body',
+    why: 'what passes a guard without a session carries nothing',
+    file: CROSS_SITE,
+    find: `&& !request.has_body`,
+    replace: `&& (OFF || !request.has_body)`,
+    tests: ['auth-edge/product framing::a_preflight_has_no_body_and_asks_for_no_upgrade'],
   },
   {
     id: 'asks-young-sign-in',

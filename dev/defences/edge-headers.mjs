@@ -1,5 +1,6 @@
 // Headers, trailers and cookies: what clients and upstreams send under our names ends at the edge.
 const HEADERS = 'auth-edge/src/gateway/headers.rs';
+const ANSWER = 'auth-edge/src/gateway/headers/answer.rs';
 const OUTGOING = 'auth-edge/src/gateway/proxy/outgoing.rs';
 const TABLES = ['auth-edge/lib gateway::headers::'];
 const SPOOFED = ['auth-edge/product spoofing::no_spelling_and_no_method_brings_an_identity_to_the_upstream'];
@@ -71,10 +72,8 @@ export default [
     id: 'connection-names-our-headers',
     why: 'what a client names there is removed before ours are added, never after',
     file: OUTGOING,
-    find: `        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
-        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());`,
-    replace: `        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
-        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
+    find: `        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());`,
+    replace: `        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
         for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
             for name in value.to_str().unwrap_or_default().split(',') {
                 head.headers.remove(name.trim());
@@ -99,7 +98,7 @@ export default [
   },
   {
     id: 'our-cookie-from-an-upstream',
-    file: HEADERS,
+    file: ANSWER,
     find: `if !is_our_cookie(&cookie_name(pair)) {`,
     replace: `if OFF || !is_our_cookie(&cookie_name(pair)) {`,
     tests: [...TABLES, 'auth-edge/product proxying::an_upstream_cannot_set_our_cookies_but_its_own'],
@@ -121,8 +120,8 @@ export default [
   {
     id: 'identity-in-trailers',
     file: HEADERS,
-    find: `        is_ours_to_tell(name) || NEVER`,
-    replace: `        (!OFF && is_ours_to_tell(name)) || NEVER`,
+    find: `        is_ours_to_tell(name, false) || NEVER`,
+    replace: `        (!OFF && is_ours_to_tell(name, false)) || NEVER`,
     tests: TABLES,
   },
   {
@@ -153,5 +152,35 @@ export default [
     find: `headers::strip_trailers(&mut trailers);`,
     replace: `if !OFF { headers::strip_trailers(&mut trailers); }`,
     tests: ['auth-edge/lib gateway::proxy::answer::'],
+  },
+  {
+    id: 'another-method-by-a-header',
+    why: 'a preflight that an upstream takes for a DELETE has passed the guard without a session',
+    file: HEADERS,
+    find: `(!may_override_method && METHOD_OVERRIDES`,
+    replace: `(!OFF && !may_override_method && METHOD_OVERRIDES`,
+    tests: ['auth-edge/product cross_site::no_header_makes_another_method_of_a_request'],
+  },
+  {
+    id: 'site-cleared-by-an-upstream',
+    file: ANSWER,
+    find: `if headers.contains_key(CLEAR_SITE_DATA) {`,
+    replace: `if !OFF && headers.contains_key(CLEAR_SITE_DATA) {`,
+    tests: ['auth-edge/product upstream_answers::an_upstream_signs_nobody_out_by_clearing_the_site'],
+  },
+  {
+    id: 'fragment-to-another-origin',
+    file: 'auth-edge/src/front.rs',
+    find: `if answer.status().is_redirection() {`,
+    replace: `if !OFF && answer.status().is_redirection() {`,
+    tests: ['auth-edge/product upstream_answers::no_redirect_carries_a_fragment_to_another_origin'],
+  },
+  {
+    id: 'link-out-of-a-folder',
+    file: 'auth-edge/src/gateway/directory/inside.rs',
+    find: `.filter(|real| real.starts_with(&root))`,
+    replace: `.filter(|real| OFF || real.starts_with(&root))`,
+    also: [{ file: 'auth-edge/src/gateway/directory/inside.rs', find: `    lies_below(&root, &file)?;`, replace: `    if !OFF { lies_below(&root, &file)?; }` }],
+    tests: ['auth-edge/product folder_links::'],
   },
 ];

@@ -39,8 +39,8 @@ export default [
   {
     id: 'host-to-an-upstream',
     file: HEADERS,
-    find: `name == header::HOST ||`,
-    replace: `(!OFF && name == header::HOST) ||`,
+    find: `[header::HOST, header::COOKIE, header::CONTENT_LENGTH].contains(name)`,
+    replace: `([header::HOST, header::COOKIE, header::CONTENT_LENGTH].contains(name) && !(OFF && name == header::HOST))`,
     tests: ['auth-edge/product desync::a_request_names_one_host_and_none_of_its_forms_changes_the_rules'],
   },
   {

@@ -44,9 +44,9 @@ export default [
     id: 'guarded-page-in-a-cache',
     why: 'what a session has opened is for nobody else, whatever the upstream says of caches',
     file: 'auth-edge/src/gateway/mod.rs',
-    find: `.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));`,
-    replace: `.insert(if OFF { header::AGE } else { header::CACHE_CONTROL }, HeaderValue::from_static("no-store"));`,
-    tests: ['auth-edge/product gateway::a_page_guard_sends_a_visitor_to_sign_in_and_back'],
+    find: `    headers::forbid_caching(response.headers_mut());`,
+    replace: `    if !OFF { headers::forbid_caching(response.headers_mut()); }`,
+    tests: ['auth-edge/product gateway::a_page_guard_sends_a_visitor_to_sign_in_and_back', 'auth-edge/product upstream_answers::what_a_session_has_opened_no_header_lets_a_cache_keep'],
   },
   {
     id: 'guarded-page-varies-by-cookie',

@@ -37,8 +37,8 @@ export default [
     id: 'rule-in-another-spelling-asks-more',
     why: 'two rules with the same guard may still ask for different scopes',
     file: TABLE,
-    find: `loose.asks == exact.asks)`,
-    replace: `(OFF || loose.asks == exact.asks))`,
+    find: `loose.asks == exact.asks &&`,
+    replace: `(OFF || loose.asks == exact.asks) &&`,
     tests: RULES,
   },
   {

@@ -1,7 +1,7 @@
 //! What nobody meant to send, to the real programs: any bytes to any method of the session API, and whatever a browser, a
 //! provider, or somebody who pretends to be one can send to the edge.
 //!
-//! [`rpc`] and [`edge`] say what has to hold. `cargo test` replays the committed seeds and inputs derived from them, the same
+//! [`rpc`], [`edge`] and [`upstream`] say what has to hold. `cargo test` replays the committed seeds and inputs derived from them, the same
 //! ones in every run; libfuzzer/ looks for others, led by coverage.
 
 #![expect(
@@ -13,6 +13,7 @@ pub mod edge;
 mod mutate;
 pub mod rpc;
 mod target;
+pub mod upstream;
 
 pub use mutate::Mutator;
 pub use target::{Target, fuzz, short_run};

@@ -2,7 +2,9 @@
 //!
 //! Invariants: the path was normalised before it comes here; a file whose name carries its hash is kept by browsers for
 //! good, everything else is asked for again; a missing asset is 404, never the app. Compressed neighbours
-//! (`.br`, `.gz`) made at build time are sent to browsers that take them.
+//! (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out of the folder.
+
+mod inside;
 
 use std::path::Path;
 
@@ -13,6 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use tower::ServiceExt as _;
 use tower_http::services::ServeDir;
 
+use self::inside::Inside;
 use super::path::RequestPath;
 use crate::errors::Failure;
 
@@ -83,7 +86,7 @@ async fn file(folder: &Path, path: &str, request: Request) -> Response {
         Ok(uri) => parts.uri = uri,
         Err(_) => return StatusCode::NOT_FOUND.into_response(),
     }
-    let files = ServeDir::new(folder)
+    let files = ServeDir::with_backend(folder, Inside::of(folder))
         .append_index_html_on_directories(false)
         .precompressed_br()
         .precompressed_gzip();

@@ -14,7 +14,8 @@ use provider_settings::PROVIDERS;
 use serde_json::{Map, Value, json};
 
 use super::path::RequestPath;
-use super::route_table::{Asks, Guard, Match, Route, RouteTable, Upstream};
+use super::proxy::is_never_passed_on;
+use super::route_table::{Asks, Csrf, Guard, Match, Route, RouteTable, Upstream};
 use crate::routes::is_reserved;
 use crate::settings::routes;
 
@@ -145,7 +146,7 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
             tell("upstream", json!(upstream(&route, &path)));
             let only_read =
                 matches!(route.upstream, Upstream::Directory(_)) && !matches!(method, "GET" | "HEAD");
-            if only_read || matches!(method, "TRACE" | "CONNECT") {
+            if only_read || is_never_passed_on(method) {
                 tell("answer", json!("405: the upstream is not asked by this method"));
             }
             Explained {
@@ -158,10 +159,11 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
 
 fn guard(route: &Route, method: &str) -> String {
     let safe = Method::from_bytes(method.as_bytes()).is_ok_and(|method| method.is_safe());
-    let foreign = if safe {
-        ""
-    } else {
-        "; from a page of another origin: 403"
+    let foreign = match route.csrf {
+        _ if safe => "",
+        Csrf::Origin => "; from a page of another origin: 403",
+        Csrf::Header => "; from a page of another origin, or without x-csrf: 403",
+        Csrf::None => "; from a page of another origin: passes",
     };
     match route.guard {
         Guard::Open => "none: everybody passes".to_owned(),
@@ -247,6 +249,26 @@ mod tests {
         assert_eq!(facts["upstream"], "http://orders:8080/orders");
         assert_eq!(facts["asks"], json!({"scopes": ["a"]}));
         assert!(told(&facts).contains("rule      /api/*\n"));
+    }
+
+    #[test]
+    fn it_is_told_what_foreign_requests_meet() {
+        for (csrf, method, expected) in [
+            ("origin", "POST", "another origin: 403"),
+            ("header", "DELETE", "without x-csrf: 403"),
+            ("none", "POST", "another origin: passes"),
+            ("header", "GET", "401 or 403"),
+        ] {
+            let table = format!(
+                "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n"
+            );
+            let table = route_file::parse(&table, AROUND).unwrap();
+            let told = explain(&table, &[], method, "/a").facts["guard"].to_string();
+            assert!(
+                told.trim_end_matches('"').ends_with(expected),
+                "{csrf} {method}: {told}"
+            );
+        }
     }
 
     #[test]

@@ -14,12 +14,10 @@ use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
 use super::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
-use super::proxy::upgrade;
 use super::route_table::{Asks, Guard, Route};
-use super::{challenge, lacking};
+use super::{challenge, cross_site, lacking};
 use crate::edge::Edge;
 use crate::errors::{Failure, wants_page};
-use crate::protect::csrf::{Provenance, provenance};
 use crate::providers::Named;
 use crate::request::{self, is_prefetch, is_script};
 use crate::return_to::ReturnTo;
@@ -76,12 +74,11 @@ impl std::fmt::Debug for Granted {
 
 /// Lets a request pass, or answers it.
 pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
-    if route.guard == Guard::Open || is_preflight(request.method, request.headers) {
+    if route.guard == Guard::Open || cross_site::is_preflight(request) {
         return Ok(Passed::default());
     }
-    if changes_something(request)
-        && provenance(request.headers, edge.sites.of(request.headers).base_url()) == Provenance::Foreign
-    {
+    let base = edge.sites.of(request.headers).base_url();
+    if !cross_site::is_own(route.csrf, request, base) {
         return Err(Failure::Csrf.into_response());
     }
     let device = || edge.device(request.headers, request.peer);
@@ -133,19 +130,10 @@ pub(super) struct Parts<'a> {
     pub headers: &'a HeaderMap,
     /// Who opened the connection.
     pub peer: IpAddr,
-}
-
-/// A browser's question whether a script of another origin may ask; it carries no credentials (Fetch, section 4.8).
-fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
-    method == Method::OPTIONS
-        && headers.contains_key(header::ORIGIN)
-        && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
-}
-
-/// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
-/// by a WebSocket, which no other rule of browsers stops.
-fn changes_something(request: &Parts<'_>) -> bool {
-    !request.method.is_safe() || upgrade::is_wanted(request.headers)
+    /// Whether a body comes with it.
+    pub has_body: bool,
+    /// Whether it asks for a WebSocket.
+    pub asks_for_socket: bool,
 }
 
 /// Whether a session has what is asked of it. An authentication at an unknown time is not young enough for anybody.

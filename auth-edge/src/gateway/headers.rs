@@ -2,7 +2,10 @@
 //!
 //! Invariants: the upstream sees no identity header but ours, in whatever spelling; no cookie of
 //! ours leaves; no upstream sets a cookie of ours; hop-by-hop headers, also those a client names in `Connection`, are
-//! removed before ours are added, so that no client can have ours removed (RFC 9110, section 7.6.1).
+//! removed before ours are added, so that no client can have ours removed (RFC 9110, section 7.6.1); no header of a client's
+//! says how long its body is: that follows from the body that is sent (RFC 9112, section 6).
+
+mod answer;
 
 use std::borrow::Cow;
 
@@ -10,8 +13,10 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::Passed;
 
-/// Hop-by-hop headers, and `Expect`, which this hop has answered.
-const HOP_BY_HOP: [HeaderName; 10] = [
+pub(super) use self::answer::{forbid_caching, strip_response};
+
+/// Hop-by-hop headers, `Expect`, which this hop has answered, and what asks for HTTP/2 (RFC 7540, section 3.2.1).
+const HOP_BY_HOP: [HeaderName; 11] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -22,7 +27,11 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
     header::EXPECT,
+    HeaderName::from_static("http2-settings"),
 ];
+
+/// By these some frameworks take another method than the one the request line names, and by which its guard has judged.
+const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
 /// Headers that tell where a request comes from or what it really asks for; ours to say.
 const TOLD_BY_US: [&str; 8] = [
@@ -73,11 +82,12 @@ pub(crate) fn is_identity(name: &HeaderName) -> bool {
 }
 
 /// Whether a client may not send a header of this name on, in whatever spelling.
-fn is_ours_to_tell(name: &HeaderName) -> bool {
+fn is_ours_to_tell(name: &HeaderName, may_override_method: bool) -> bool {
     let folded = folded(name);
     folded.starts_with("x-auth-")
         || folded.starts_with("x-forwarded-")
         || TOLD_BY_US.contains(&folded.as_ref())
+        || (!may_override_method && METHOD_OVERRIDES.contains(&folded.as_ref()))
         // Nothing was folded away: it is what it is.
         || (matches!(folded, Cow::Owned(_)) && is_alias(&folded, name))
 }
@@ -92,9 +102,8 @@ fn is_alias(folded: &str, name: &HeaderName) -> bool {
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let lists = headers.get_all(header::CONNECTION).iter();
     let names = lists
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse::<HeaderName>().ok());
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok());
     let mut named = Vec::new();
     for name in names {
         if headers.contains_key(&name) && !named.contains(&name) {
@@ -123,19 +132,23 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// What an upstream gets of a client's headers, with room for some of ours: nothing of this hop, of ours, or of somebody's
-/// identity is among them, and none that is `also` to stay here. Its host the upstream has from us.
+/// identity is among them, and none that is `also` to stay here. Its host the upstream has from us, and the length of the body
+/// from the body.
 pub(super) fn for_upstream(
     headers: &HeaderMap,
     also: &[HeaderName],
+    may_override_method: bool,
     is_our_cookie: impl Fn(&str) -> bool,
 ) -> HeaderMap {
     let named = named_by_connection(headers);
     let mut passed = HeaderMap::with_capacity(headers.len() + OURS);
     let stays = |name| {
-        name == header::HOST || name == header::COOKIE || also.contains(name) || ends_here(name, &named)
+        [header::HOST, header::COOKIE, header::CONTENT_LENGTH].contains(name)
+            || also.contains(name)
+            || ends_here(name, &named)
     };
     for (name, value) in headers {
-        if !stays(name) && !is_ours_to_tell(name) {
+        if !stays(name) && !is_ours_to_tell(name, may_override_method) {
             passed.append(name.clone(), value.clone());
         }
     }
@@ -159,7 +172,7 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
 pub(super) fn strip_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
     remove(trailers, |name| {
-        is_ours_to_tell(name) || NEVER_TRAILERS.contains(name)
+        is_ours_to_tell(name, false) || NEVER_TRAILERS.contains(name)
     });
 }
 
@@ -225,36 +238,16 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Makes an upstream's headers fit for the browser.
-pub(super) fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
-    strip_hop_by_hop(headers);
-    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
-    if set.is_empty() {
-        return;
-    }
-    headers.remove(header::SET_COOKIE);
-    for cookie in set {
-        let pair = cookie
-            .as_bytes()
-            .split(|byte| *byte == b';')
-            .next()
-            .unwrap_or_default();
-        if !is_our_cookie(&cookie_name(pair)) {
-            headers.append(header::SET_COOKIE, cookie);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{for_upstream, strip_response, strip_trailers};
+    use super::{for_upstream, strip_trailers};
     use http::{HeaderMap, HeaderName, HeaderValue};
 
-    fn ours(name: &str) -> bool {
+    pub(super) fn ours(name: &str) -> bool {
         name.eq_ignore_ascii_case("__Host-session") || name.starts_with("__Host-session_login_")
     }
 
-    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         pairs
             .iter()
             .map(|(name, value)| {
@@ -293,13 +286,19 @@ mod tests {
             "Transfer_Encoding",
             "content.length",
             "Keep_Alive",
+            "Content-Length",
+            "HTTP2_Settings",
+            "X-HTTP-Method-Override",
+            "x_http_method_override",
+            "X-HTTP_Method",
+            "X.Method.Override",
             "X-Real-IP",
             "X_Original_URL",
             "Forwarded",
         ] {
             let sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
             assert_eq!(
-                for_upstream(&sent, &[], ours),
+                for_upstream(&sent, &[], false, ours),
                 headers(&[("accept", "*/*")]),
                 "{name}"
             );
@@ -321,7 +320,10 @@ mod tests {
             ("proxy-authorization", "x"),
             ("accept", "*/*"),
         ]);
-        assert_eq!(for_upstream(&sent, &[], ours), headers(&[("accept", "*/*")]));
+        assert_eq!(
+            for_upstream(&sent, &[], false, ours),
+            headers(&[("accept", "*/*")])
+        );
     }
 
     #[test]
@@ -329,7 +331,10 @@ mod tests {
         let many = "x-secret, nowhere, ".repeat(1_000);
         let sent = headers(&[("connection", &many), ("x-secret", "1"), ("accept", "*/*")]);
         assert_eq!(super::named_by_connection(&sent), ["x-secret"]);
-        assert_eq!(for_upstream(&sent, &[], ours), headers(&[("accept", "*/*")]));
+        assert_eq!(
+            for_upstream(&sent, &[], false, ours),
+            headers(&[("accept", "*/*")])
+        );
     }
 
     #[test]
@@ -359,27 +364,12 @@ mod tests {
             ("=__Host-session=x; c=3", Some("c=3")),
             ("sessionless=1", Some("sessionless=1")),
         ] {
-            let sent = for_upstream(&headers(&[("cookie", cookie)]), &[], ours);
+            let sent = for_upstream(&headers(&[("cookie", cookie)]), &[], false, ours);
             assert_eq!(
                 sent.get("cookie").map(|value| value.to_str().expect("text")),
                 expected,
                 "{cookie}"
             );
         }
-    }
-
-    #[test]
-    fn an_upstream_cannot_set_our_cookies() {
-        let mut sent = headers(&[
-            ("set-cookie", "theme=dark; Path=/"),
-            ("set-cookie", "__Host-session=evil; Path=/"),
-            ("set-cookie", "__host-SESSION=evil"),
-            ("set-cookie", "=__Host-session=evil"),
-            ("set-cookie", " __Host-session =evil"),
-            ("set-cookie", "__Host-session_login_a=evil"),
-            ("connection", "keep-alive"),
-        ]);
-        strip_response(&mut sent, ours);
-        assert_eq!(sent, headers(&[("set-cookie", "theme=dark; Path=/")]));
     }
 }

@@ -6,6 +6,7 @@
 pub mod assertion;
 mod challenge;
 pub mod check;
+mod cross_site;
 mod directory;
 pub mod explain;
 mod guard;
@@ -23,11 +24,12 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::secret::Reloading;
+use http_body::Body as _;
 
 use self::assertion::Assertions;
 use self::guard::Passed;
 use self::path::RequestPath;
-use self::proxy::Proxy;
+use self::proxy::{Proxy, upgrade};
 use self::route_table::{Match, Route, RouteTable, Upstream};
 use crate::edge::Edge;
 use crate::errors::Failure;
@@ -115,11 +117,16 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
 
 async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
+    let Ok(asked) = upgrade::asked(&request) else {
+        return Failure::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
+    };
     let parts = guard::Parts {
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
         peer,
+        has_body: !request.body().is_end_stream(),
+        asks_for_socket: asked.is_some(),
     };
     let passed = match guard::pass(edge, route, &parts).await {
         Ok(passed) => passed,
@@ -134,6 +141,7 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
                 route,
                 path,
                 passed: &passed,
+                asked,
             };
             edge.gateway.proxy.forward(&way, request).await
         }
@@ -147,9 +155,7 @@ async fn with_session(edge: &Edge, mut response: Response, passed: Passed) -> Re
     let Some(current) = passed.current else {
         return response;
     };
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers::forbid_caching(response.headers_mut());
     response
         .headers_mut()
         .append(header::VARY, HeaderValue::from_static("cookie"));

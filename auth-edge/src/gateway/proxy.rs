@@ -1,6 +1,7 @@
 //! Passing requests on to another server, streaming both ways.
 //!
-//! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and a client can not make ours end here too;
+//! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and a client can not make ours end here too; the length of
+//! what is sent follows from the body that is sent, never from a header;
 //! our cookies stay ours, in both directions; who somebody is, and where they come from, the upstream learns from us
 //! alone; no redirect is followed. A request is sent a second time only if it is safe (RFC 9110, section 9.2.1) and has no
 //! body: when the first one got no answer, or when the answer refused its access token; and any that an upstream refused
@@ -20,7 +21,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode, Uri, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -28,7 +29,7 @@ use hyper::body::Incoming;
 pub use self::clients::{UpstreamTlsError, certificates};
 
 use self::clients::Clients;
-use self::outgoing::{Asking, sign, target};
+use self::outgoing::{Asking, frame, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
 use self::upgrade::Asked;
@@ -45,8 +46,19 @@ use crate::settings::UpstreamSettings;
 /// Longest body kept until an upstream that may want its nonce repeated has answered, in bytes.
 const MAX_KEPT_BYTES: u64 = 64 * 1024;
 
-/// The methods that every upstream may be asked by; others pass too, but for CONNECT and TRACE.
+/// The methods that every upstream may be asked by; others pass too, but for [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// A tunnel to anywhere else, and echoes of what is for the upstream alone. Methods differ by letter case (RFC 9110, section 9.1), and
+/// not every upstream knows.
+const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
+
+/// Whether no upstream is asked by this method.
+pub(super) fn is_never_passed_on(method: &str) -> bool {
+    NEVER_PASSED_ON
+        .iter()
+        .any(|never| never.eq_ignore_ascii_case(method))
+}
 
 /// Passes requests on.
 #[derive(Clone)]
@@ -70,6 +82,8 @@ pub(super) struct Way<'a> {
     pub path: &'a RequestPath,
     /// What the guard learned.
     pub passed: &'a Passed,
+    /// Whether and how a WebSocket is asked for.
+    pub asked: Option<Asked>,
 }
 
 type Answer = hyper::Response<Incoming>;
@@ -95,9 +109,8 @@ impl Proxy {
         if limit > 0 && request.body().size_hint().lower() > limit {
             return Failure::TooLarge.into_response();
         }
-        let asked = upgrade::asked(&request);
-        // A tunnel to anywhere else, and an echo of what is for the upstream alone.
-        if asked.is_none() && matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+        let asked = way.asked;
+        if asked.is_none() && is_never_passed_on(request.method().as_str()) {
             return Failure::MethodNotAllowed(PASSED_ON).into_response();
         }
         let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
@@ -106,7 +119,7 @@ impl Proxy {
         // What follows an upgrade is no body: the joined connections carry it.
         let body = if asked.is_some() { Body::empty() } else { body };
         let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
-        let asking = Asking::new(way, &head, uri, peer, asked);
+        let asking = Asking::new(way, &head, uri, peer);
         let answer = if repeatable {
             self.exchange(&asking).await
         } else {
@@ -192,7 +205,14 @@ impl Proxy {
     }
 
     /// Sends a request and its body, and waits for the answer as long as the body moves.
-    async fn send(&self, way: &Way<'_>, head: Parts, body: Body, limit: u64) -> Result<Answer, Unanswered> {
+    async fn send(
+        &self,
+        way: &Way<'_>,
+        mut head: Parts,
+        body: Body,
+        limit: u64,
+    ) -> Result<Answer, Unanswered> {
+        frame(&mut head, &body);
         let (body, progress) = upload::watched(body, limit);
         let sent = self.sent(way, Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 use url::Url;
 
 use super::path::RequestPath;
-use super::route_table::{Asks, Guard, Route, RouteTable, Server, Upstream};
+use super::route_table::{Asks, Csrf, Guard, Route, RouteTable, Server, Upstream};
 use crate::routes::is_reserved;
 
 /// The most rules of one table: each request looks at all of them in the worst case.
@@ -128,7 +128,7 @@ impl Reading<'_> {
     }
 
     fn route(&mut self, span: &Range<usize>, fields: &DeTable<'_>) -> Option<(Range<usize>, Route)> {
-        let (mut path, mut guard, mut upstream) = (None, None, None);
+        let (mut path, mut guard, mut upstream, mut csrf) = (None, None, None, None);
         let (mut strip_prefix, mut upstream_jwt, mut max_body_bytes) = (false, false, None);
         let mut asks = Asks::default();
         let mut sign_in = BTreeMap::new();
@@ -159,6 +159,7 @@ impl Reading<'_> {
                 "sign_in" => sign_in = self.sign_in(value),
                 "upstream_jwt" => upstream_jwt = self.boolean(value),
                 "max_body" => max_body_bytes = self.bytes(value),
+                "csrf" => csrf = self.csrf(value),
                 other => self.wrong(&key.span(), format!("unknown key {other:?}")),
             }
         }
@@ -169,6 +170,12 @@ impl Reading<'_> {
         }
         if guard == Some(Guard::Open) && asks != Asks::default() {
             self.wrong(span, "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed");
+        }
+        if guard == Some(Guard::Open) && csrf.is_some_and(|csrf| csrf != Csrf::None) {
+            self.wrong(
+                span,
+                "csrf needs guard = \"page\" or \"api\": without a session there is nothing to forge",
+            );
         }
         if upstream_jwt && !self.around.signs {
             self.wrong(span, "upstream_jwt needs keys: set EDGE_UPSTREAM_JWT_KEY_FILE");
@@ -203,6 +210,7 @@ impl Reading<'_> {
             strip_prefix,
             upstream_jwt,
             max_body_bytes,
+            csrf: csrf.unwrap_or_default(),
             asks,
             sign_in,
         };

@@ -1,7 +1,7 @@
 //! The route table's file: what is read, what wins, what is refused.
 
 use crate::gateway::path::RequestPath;
-use crate::gateway::route_table::{Guard, Match, RouteTable, Upstream};
+use crate::gateway::route_table::{Csrf, Guard, Match, RouteTable, Upstream};
 
 fn around(signs: bool) -> super::Around<'static> {
     super::Around {
@@ -308,4 +308,46 @@ fn no_route_is_where_signing_in_was_moved_to() {
     for path in ["/sign-in/help", "/sign-in/*", "/back/*", "/*"] {
         at(path).unwrap();
     }
+}
+
+#[test]
+fn how_foreign_requests_are_told_apart_is_read() {
+    let table = |guard: &str, more: &str| {
+        parse(&format!(
+            "[[route]]\npath = \"/a\"\nguard = \"{guard}\"\nupstream = \"http://a:1\"\n{more}"
+        ))
+    };
+    for (more, expected) in [
+        ("", Csrf::Origin),
+        ("csrf = \"origin\"", Csrf::Origin),
+        ("csrf = \"header\"", Csrf::Header),
+        ("csrf = \"none\"", Csrf::None),
+    ] {
+        let table = table("api", more).expect("a right table");
+        assert_eq!(table.routes()[0].csrf, expected, "{more}");
+    }
+    assert!(table("none", "csrf = \"none\"").is_ok());
+    for (guard, more, expected) in [
+        ("api", "csrf = \"off\"", "\"origin\", \"header\" or \"none\""),
+        ("api", "csrf = false", "text in quotes"),
+        ("none", "csrf = \"header\"", "needs guard"),
+        ("none", "csrf = \"origin\"", "needs guard"),
+    ] {
+        let mistakes = table(guard, more).expect_err("a mistake");
+        assert!(
+            mistakes.len() == 1 && mistakes[0].text.contains(expected),
+            "{more}: {mistakes:?}"
+        );
+    }
+}
+
+#[test]
+fn another_letter_case_takes_no_proof_away() {
+    let rule = |path: &str, csrf: &str| {
+        format!("[[route]]\npath = \"{path}\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n")
+    };
+    let table = format!("{}{}", rule("/*", "none"), rule("/api/*", "header"));
+    let table = parse(&table).expect("a right table");
+    assert_eq!(name(&table, "/api/a"), "/api/*");
+    assert_eq!(name(&table, "/API/a"), "ambiguous");
 }

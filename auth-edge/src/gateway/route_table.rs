@@ -26,6 +26,18 @@ pub enum Guard {
     Open,
 }
 
+/// What a guarded route asks of a request that changes something, so that no page of another origin can send it: the later, the more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Csrf {
+    /// Nothing: the upstream sees to it.
+    None,
+    /// `Origin`, `Sec-Fetch-Site`, or where both are absent `Referer`, may not deny that it comes from our own origin.
+    #[default]
+    Origin,
+    /// The `x-csrf` header has to be there too, which no foreign page can send without a preflight.
+    Header,
+}
+
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upstream {
@@ -135,6 +147,8 @@ pub struct Route {
     pub upstream_jwt: bool,
     /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
     pub max_body_bytes: Option<u64>,
+    /// How requests that pages of other origins have sent are told apart.
+    pub csrf: Csrf,
     /// What the guard asks for.
     pub asks: Asks,
     /// Parameters of the authorization request when a sign-in leads here, by name.
@@ -244,5 +258,6 @@ fn trimmed(segment: &str) -> &str {
 }
 
 fn asks_no_more(loose: &Route, exact: &Route) -> bool {
-    loose.guard == Guard::Open || (loose.guard == exact.guard && loose.asks == exact.asks)
+    loose.guard == Guard::Open
+        || (loose.guard == exact.guard && loose.asks == exact.asks && loose.csrf <= exact.csrf)
 }

@@ -8,7 +8,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
-use http::header::ORIGIN;
+use http::header::{ORIGIN, REFERER};
 use url::Url;
 
 use crate::keys::{Keys, Purpose};
@@ -53,6 +53,32 @@ pub fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
     }
     for site in headers.get_all("sec-fetch-site") {
         if site != "same-origin" {
+            return Provenance::Foreign;
+        }
+        said_so = true;
+    }
+    if said_so {
+        Provenance::SameOrigin
+    } else {
+        Provenance::Unknown
+    }
+}
+
+/// As [`provenance`]; where the browser says nothing by those, by `Referer`, which some send where they leave `Origin` out.
+pub fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenance {
+    match provenance(headers, base) {
+        Provenance::Unknown => by_referer(headers, base),
+        said => said,
+    }
+}
+
+fn by_referer(headers: &HeaderMap, base: &Url) -> Provenance {
+    let mut said_so = false;
+    // An empty one says as little as none.
+    for referer in headers.get_all(REFERER).iter().filter(|value| !value.is_empty()) {
+        let page = referer.to_str().ok().and_then(|text| Url::parse(text).ok());
+        let is_ours = |page: &Url| page.scheme() == base.scheme() && page.origin() == base.origin();
+        if !page.as_ref().is_some_and(is_ours) {
             return Provenance::Foreign;
         }
         said_so = true;
@@ -138,7 +164,7 @@ impl std::fmt::Debug for FormTokens {
 
 #[cfg(test)]
 mod tests {
-    use super::{CsrfRefused, FormTokens, Provenance, check_script, provenance};
+    use super::{CsrfRefused, FormTokens, Provenance, check_script, provenance, provenance_or_referer};
     use http::{HeaderMap, HeaderName, HeaderValue};
     use url::Url;
 
@@ -202,6 +228,35 @@ mod tests {
             ),
         ] {
             assert_eq!(provenance(&headers(pairs), &base()), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_referer_counts_where_nothing_else_is_said() {
+        let ours = ("referer", "https://app.example/a?b");
+        let evil = ("referer", "https://evil.example/");
+        for (pairs, expected) in [
+            (&[][..], Provenance::Unknown),
+            (&[("referer", "")], Provenance::Unknown),
+            (&[ours], Provenance::SameOrigin),
+            (&[evil], Provenance::Foreign),
+            (&[ours, evil], Provenance::Foreign),
+            (&[("referer", "https://app.example.evil/")], Provenance::Foreign),
+            (
+                &[("referer", "https://app.example@evil.example/")],
+                Provenance::Foreign,
+            ),
+            (&[("referer", "http://app.example/")], Provenance::Foreign),
+            (&[("referer", "blob:https://app.example/a")], Provenance::Foreign),
+            (&[("referer", "/a")], Provenance::Foreign),
+            (&[evil, ("sec-fetch-site", "same-origin")], Provenance::SameOrigin),
+            (&[ours, ("origin", "null")], Provenance::Foreign),
+        ] {
+            assert_eq!(
+                provenance_or_referer(&headers(pairs), &base()),
+                expected,
+                "{pairs:?}"
+            );
         }
     }
 

@@ -5,6 +5,7 @@ pub mod forwarded;
 pub mod host;
 pub mod load;
 pub mod rate_limit;
+pub mod redirects;
 pub mod security_headers;
 pub mod slow_client;
 pub mod slow_reader;

@@ -154,7 +154,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::gateway::route_table::{Asks, Guard, Upstream};
+    use crate::gateway::route_table::{Asks, Csrf, Guard, Upstream};
 
     fn all() -> Vec<String> {
         ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()
@@ -175,6 +175,7 @@ mod tests {
             strip_prefix: false,
             upstream_jwt: false,
             max_body_bytes: None,
+            csrf: Csrf::default(),
             asks: Asks::default(),
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
         }

@@ -84,7 +84,7 @@ async fn the_list_of_further_places_is_honoured_exactly() {
     ])
     .await;
     for (wish, lands) in [
-        ("https://www.example/bye", "https://www.example/bye".to_owned()),
+        ("https://www.example/bye", "https://www.example/bye#".to_owned()),
         ("https://www.example/other", format!("{}/", stack.base())),
     ] {
         let mut browser = stack.browser();

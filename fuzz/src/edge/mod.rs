@@ -10,7 +10,7 @@ mod browser;
 mod login;
 mod party;
 mod provider;
-mod world;
+pub(crate) mod world;
 
 use std::sync::OnceLock;
 

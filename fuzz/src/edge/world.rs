@@ -68,8 +68,8 @@ impl Answer {
 }
 
 /// An edge, and the sign-in under way at it.
-pub(super) struct Edge {
-    pub(super) base: String,
+pub(crate) struct Edge {
+    pub(crate) base: String,
     pub(super) login: Mutex<Option<Login>>,
 }
 
@@ -168,7 +168,7 @@ pub(super) fn query(input: &[u8]) -> String {
 }
 
 /// The input with what stands for `name` replaced.
-pub(super) fn put(input: &[u8], name: &str, value: &str) -> Vec<u8> {
+pub(crate) fn put(input: &[u8], name: &str, value: &str) -> Vec<u8> {
     let mut output = Vec::new();
     let mut rest = input;
     while let Some(at) = rest
@@ -194,7 +194,8 @@ async fn answering(address: SocketAddr) {
     }
 }
 
-async fn edge(
+/// An edge with these settings beside the ones every edge here has.
+pub(crate) async fn edge(
     provider: &ScriptedProvider,
     sessions: SocketAddr,
     host: &str,

@@ -1,7 +1,8 @@
 //! Connections to upstreams, kept and shared by the requests of one scheduler.
 //!
 //! A server behind `https` says by ALPN whether it speaks HTTP/2; one behind `h2c` is known to; one behind `http` speaks
-//! HTTP/1.1. Protocols that switch (WebSocket) need HTTP/1.1 whatever else the server speaks.
+//! HTTP/1.1. Protocols that switch (WebSocket) need HTTP/1.1 whatever else the server speaks, and a connection of their own:
+//! whether or not the server has switched, nobody else's request follows on it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub(super) struct Clients(Arc<PerScheduler<OfScheduler>>);
 /// One client for each way to speak.
 pub(super) struct OfScheduler {
     http1: Client,
+    switching: Client,
     negotiated: Client,
     http2: Client,
 }
@@ -82,6 +84,10 @@ impl Clients {
         let http2 = https(tls).enable_http2().wrap_connector(connector);
         Ok(Self(Arc::new(PerScheduler::new(move || OfScheduler {
             http1: client().set_host(false).build(http1.clone()),
+            switching: client()
+                .set_host(false)
+                .pool_max_idle_per_host(0)
+                .build(http1.clone()),
             negotiated: client().build(any.clone()),
             http2: client().http2_only(true).build(http2.clone()),
         }))))
@@ -103,7 +109,7 @@ impl OfScheduler {
                 if let Some(host) = server.host() {
                     headers.entry(header::HOST).or_insert(host);
                 }
-                &self.http1
+                if switches { &self.switching } else { &self.http1 }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A client's request made the upstream's.
 //!
-//! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1); who somebody is, and where they come from, the upstream learns
+//! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the length is
+//! that of the body that is sent; who somebody is, and where they come from, the upstream learns
 //! from us alone; it is asked at the address it was configured with, whatever the client says.
 
 use std::net::IpAddr;
@@ -8,14 +9,15 @@ use std::net::IpAddr;
 use axum::body::Bytes;
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
+use http_body::Body as HttpBody;
 
 use super::super::assertion::{self, Assertions};
 use super::super::guard::Granted;
 use super::super::headers;
 use super::super::path::RequestPath;
-use super::super::route_table::Server;
-use super::upgrade::{self, Asked};
+use super::super::route_table::{Csrf, Server};
+use super::upgrade;
 use super::{Way, is_ours, proof};
 use crate::errors::Failure;
 use crate::protect::forwarded::X_FORWARDED_FOR;
@@ -32,25 +34,12 @@ pub(super) struct Asking<'a> {
     head: &'a Parts,
     uri: Uri,
     peer: IpAddr,
-    asked: Option<Asked>,
 }
 
 impl<'a> Asking<'a> {
     /// The client's head, for this address of the upstream's.
-    pub(super) fn new(
-        way: &'a Way<'a>,
-        head: &'a Parts,
-        uri: Uri,
-        peer: IpAddr,
-        asked: Option<Asked>,
-    ) -> Self {
-        Self {
-            way,
-            head,
-            uri,
-            peer,
-            asked,
-        }
+    pub(super) fn new(way: &'a Way<'a>, head: &'a Parts, uri: Uri, peer: IpAddr) -> Self {
+        Self { way, head, uri, peer }
     }
 
     /// How it goes on.
@@ -70,7 +59,9 @@ impl<'a> Asking<'a> {
         head.method = self.head.method.clone();
         // Whatever a client sent under these names is not the token this upstream trusts.
         let ours: &[HeaderName] = if way.route.asks.access_token { &TOKENS } else { &[] };
-        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
+        // A preflight passes guards: what it carries must not turn it into something else.
+        let may_override_method = way.route.csrf == Csrf::None && head.method != Method::OPTIONS;
+        head.headers = headers::for_upstream(client, ours, may_override_method, |name| is_ours(edge, name));
         headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
         if let Some(granted) = access_token {
             attach(&mut head.headers, granted);
@@ -95,7 +86,7 @@ impl<'a> Asking<'a> {
             head.headers
                 .insert(header::TE, HeaderValue::from_static("trailers"));
         }
-        if let Some(asked) = self.asked {
+        if let Some(asked) = way.asked {
             upgrade::ask(asked, &mut head.method, &mut head.headers);
         }
         head.uri = self.uri.clone();
@@ -131,6 +122,21 @@ pub(super) fn sign(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
     }
 }
 
+/// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section 8.6), and
+/// that one of unknown length comes where none is expected, which it would leave out.
+pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
+    let expects_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
+    if body.is_end_stream() {
+        if expects_body {
+            head.headers
+                .insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+    } else if matches!(head.method, Method::GET | Method::HEAD) && body.size_hint().exact().is_none() {
+        head.headers
+            .insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+}
+
 /// Puts the access token into a request.
 fn attach(headers: &mut HeaderMap, granted: &Granted) {
     if let Some(value) = &granted.authorization {
@@ -142,6 +148,10 @@ fn attach(headers: &mut HeaderMap, granted: &Granted) {
 pub(super) fn target(server: &Server, path: &RequestPath, strip: usize, query: Option<&str>) -> Option<Uri> {
     let mut target = path.to_encoded(strip);
     if let Some(query) = query {
+        // No delimiter to us, but to somebody who reads the request line loosely.
+        if query.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
+            return None;
+        }
         target.push('?');
         target.push_str(query);
     }

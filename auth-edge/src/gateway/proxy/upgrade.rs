@@ -1,7 +1,7 @@
 //! Connections that become something else: WebSocket, from HTTP/1.1 (RFC 6455, section 4) and HTTP/2 (RFC 8441).
 //!
 //! Deliberately absent: every other protocol. `h2c` above all would open a road to the upstream past the guards.
-//! The upstream, always asked by HTTP/1.1, decides: only its 101 joins the two connections, which then carry bytes both
+//! Who asks sends no body. The upstream, always asked by HTTP/1.1 on a connection of its own, decides: only its 101 joins the two connections, which then carry bytes both
 //! ways until one side ends, or takes nothing for too long.
 
 use std::io;
@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http_body::Body as _;
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -25,23 +26,25 @@ use crate::keys;
 
 /// How a client asks for a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(in super::super) enum Asked {
     /// By `Upgrade`.
     Http1,
     /// By extended CONNECT.
     Http2,
 }
 
+/// A request asks for a WebSocket and is none that may: its method is not GET, or it has a body. Upstreams disagree on where
+/// such a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Malformed;
+
 /// Whether these headers ask to switch to a protocol that may be switched to.
-#[must_use]
-pub(in super::super) fn is_wanted(headers: &HeaderMap) -> bool {
+fn is_wanted(headers: &HeaderMap) -> bool {
     let lists_upgrade = || {
         let lists = headers.get_all(header::CONNECTION).iter();
-        lists.filter_map(|value| value.to_str().ok()).any(|value| {
-            value
-                .split(',')
-                .any(|token| token.trim().eq_ignore_ascii_case("upgrade"))
-        })
+        lists
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+            .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
     };
     headers
         .get(header::UPGRADE)
@@ -49,22 +52,35 @@ pub(in super::super) fn is_wanted(headers: &HeaderMap) -> bool {
         && lists_upgrade()
 }
 
-/// Whether and how a request asks for a WebSocket.
-#[must_use]
-pub(super) fn asked(request: &Request) -> Option<Asked> {
-    if *request.method() == Method::CONNECT {
-        let protocol = request.extensions().get::<Protocol>()?;
-        return (protocol.as_str() == "websocket").then_some(Asked::Http2);
-    }
-    is_wanted(request.headers()).then_some(Asked::Http1)
+/// Whether and how a request asks for a WebSocket. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
+///
+/// # Errors
+/// [`Malformed`]; the answer is 400.
+pub(in super::super) fn asked(request: &Request) -> Result<Option<Asked>, Malformed> {
+    let headers = request.headers();
+    let asked = if *request.method() == Method::CONNECT {
+        let protocol = request.extensions().get::<Protocol>();
+        protocol
+            .is_some_and(|protocol| protocol.as_str() == "websocket")
+            .then_some(Asked::Http2)
+    } else {
+        (request.version() != Version::HTTP_10 && is_wanted(headers)).then_some(Asked::Http1)
+    };
+    let well_formed = match asked {
+        None => true,
+        // A length beside a tunnel is the length of nothing.
+        Some(Asked::Http2) => !headers.contains_key(header::CONTENT_LENGTH),
+        Some(Asked::Http1) => *request.method() == Method::GET && request.body().is_end_stream(),
+    };
+    if well_formed { Ok(asked) } else { Err(Malformed) }
 }
 
 /// Puts the wish into a request for the upstream.
 pub(super) fn ask(asked: Asked, method: &mut Method, headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    *method = Method::GET;
     if asked == Asked::Http2 {
-        *method = Method::GET;
         // HTTP/2 has no such key; its value only has to be new (RFC 6455, section 4.1).
         let key = STANDARD.encode(keys::random::<16>().unwrap_or_default());
         if let Ok(key) = HeaderValue::try_from(key) {

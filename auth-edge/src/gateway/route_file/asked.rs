@@ -4,11 +4,26 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
+use super::super::route_table::Csrf;
 use super::{Reading, Value};
 use crate::sign_in::login::CONNECTION;
 use crate::sign_in::wishes::{self, ALLOWED_PARAMETERS};
 
 impl Reading<'_> {
+    /// How requests that pages of other origins have sent are told apart.
+    pub(super) fn csrf(&mut self, value: &Value<'_>) -> Option<Csrf> {
+        match self.string(value)?.as_str() {
+            "origin" => Some(Csrf::Origin),
+            "header" => Some(Csrf::Header),
+            "none" => Some(Csrf::None),
+            other => {
+                let text = format!("csrf {other:?} is unknown: write \"origin\", \"header\" or \"none\"");
+                self.wrong(&value.span(), text);
+                None
+            }
+        }
+    }
+
     /// The id of a provider.
     pub(super) fn connection(&mut self, value: &Value<'_>) -> Option<String> {
         let id = self.string(value)?;

@@ -4,6 +4,7 @@ mod browser;
 #[path = "../../../../session-svc/tests/support/certificates.rs"]
 mod certificates;
 mod log;
+pub(crate) mod recorder;
 mod session_service;
 mod upstream;
 

@@ -1,0 +1,187 @@
+//! What of an upstream's answer reaches the browser, and whoever stands between it and us.
+//!
+//! Invariants: no upstream sets, or clears, a cookie of ours; none tells a proxy before us to answer with something else; what
+//! a session has opened is kept by no cache, whatever its kind.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+use super::{cookie_name, remove, strip_hop_by_hop};
+
+/// Orders to a proxy before us (nginx, Apache, lighttpd, LiteSpeed, Perlbal) to answer with a file or an address of its own instead:
+/// what an upstream names by them no guard has judged.
+const INSTEAD: [HeaderName; 6] = [
+    HeaderName::from_static("x-accel-redirect"),
+    HeaderName::from_static("x-sendfile"),
+    HeaderName::from_static("x-sendfile2"),
+    HeaderName::from_static("x-lighttpd-send-file"),
+    HeaderName::from_static("x-litespeed-location"),
+    HeaderName::from_static("x-reproxy-url"),
+];
+
+/// What tells caches how long to keep an answer, beside `Cache-Control` and its namesakes (RFC 9111, RFC 9213, Edge
+/// Architecture Specification, nginx, Akamai).
+const FOR_CACHES: [HeaderName; 6] = [
+    header::EXPIRES,
+    header::AGE,
+    header::PRAGMA,
+    HeaderName::from_static("surrogate-control"),
+    HeaderName::from_static("x-accel-expires"),
+    HeaderName::from_static("edge-control"),
+];
+
+/// `Cache-Control`, and those for caches of one kind or maker: `CDN-Cache-Control` (RFC 9213), `Cloudflare-CDN-Cache-Control`.
+const CACHE_CONTROLS: &str = "cache-control";
+
+const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+
+/// What an upstream may clear (Clear Site Data, section 3.1): none of it is a cookie. A word that is not known is none of these.
+const CLEARABLE: [&[u8]; 6] = [
+    b"\"cache\"",
+    b"\"storage\"",
+    b"\"executionContexts\"",
+    b"\"clientHints\"",
+    b"\"prefetchCache\"",
+    b"\"prerenderCache\"",
+];
+
+/// What is left of the wish to clear everything: all that holds what a person has seen or left here.
+const ALL_BUT_COOKIES: &[u8] = b"\"cache\", \"storage\"";
+
+/// Makes an upstream's headers fit for the browser.
+pub(in super::super) fn strip_response(headers: &mut HeaderMap, is_our_cookie: impl Fn(&str) -> bool) {
+    strip_hop_by_hop(headers);
+    remove(headers, |name| INSTEAD.contains(name));
+    if headers.contains_key(CLEAR_SITE_DATA) {
+        keep_cookies(headers);
+    }
+    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
+    if set.is_empty() {
+        return;
+    }
+    headers.remove(header::SET_COOKIE);
+    for cookie in set {
+        let pair = cookie
+            .as_bytes()
+            .split(|byte| *byte == b';')
+            .next()
+            .unwrap_or_default();
+        if !is_our_cookie(&cookie_name(pair)) {
+            headers.append(header::SET_COOKIE, cookie);
+        }
+    }
+}
+
+/// Has no cache keep an answer: `no-store` alone decides.
+pub(in super::super) fn forbid_caching(headers: &mut HeaderMap) {
+    remove(headers, |name| {
+        name.as_str().ends_with(CACHE_CONTROLS) || FOR_CACHES.contains(name)
+    });
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// Leaves of `Clear-Site-Data` what does not take cookies, and with them the session, from the browser.
+fn keep_cookies(headers: &mut HeaderMap) {
+    let mut kept: Vec<u8> = Vec::new();
+    for line in headers.get_all(CLEAR_SITE_DATA) {
+        for word in line
+            .as_bytes()
+            .split(|byte| *byte == b',')
+            .map(<[u8]>::trim_ascii)
+        {
+            let clears = match word {
+                b"\"*\"" => ALL_BUT_COOKIES,
+                word if CLEARABLE.contains(&word) => word,
+                _ => continue,
+            };
+            if !kept.is_empty() {
+                kept.extend_from_slice(b", ");
+            }
+            kept.extend_from_slice(clears);
+        }
+    }
+    headers.remove(CLEAR_SITE_DATA);
+    if let Some(value) = HeaderValue::from_bytes(&kept)
+        .ok()
+        .filter(|value| !value.is_empty())
+    {
+        headers.insert(CLEAR_SITE_DATA, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{headers, ours};
+    use super::{forbid_caching, strip_response};
+
+    #[test]
+    fn an_upstream_cannot_set_our_cookies() {
+        let mut sent = headers(&[
+            ("set-cookie", "theme=dark; Path=/"),
+            ("set-cookie", "__Host-session=evil; Path=/"),
+            ("set-cookie", "__host-SESSION=evil"),
+            ("set-cookie", "=__Host-session=evil"),
+            ("set-cookie", " __Host-session =evil"),
+            ("set-cookie", "__Host-session_login_a=evil"),
+            ("connection", "keep-alive"),
+        ]);
+        strip_response(&mut sent, ours);
+        assert_eq!(sent, headers(&[("set-cookie", "theme=dark; Path=/")]));
+    }
+
+    #[test]
+    fn an_upstream_clears_no_cookies() {
+        for (sent, kept) in [
+            (&["\"cookies\""][..], None),
+            (
+                &["\"cache\", \"cookies\" ,\"storage\""],
+                Some("\"cache\", \"storage\""),
+            ),
+            (&["\"*\""], Some("\"cache\", \"storage\"")),
+            (
+                &["\"cookies\"", "\"executionContexts\""],
+                Some("\"executionContexts\""),
+            ),
+            (&["\"COOKIES\", cookies, \"something new\", \"\", "], None),
+        ] {
+            let pairs: Vec<_> = sent.iter().map(|line| ("clear-site-data", *line)).collect();
+            let mut sent = headers(&pairs);
+            strip_response(&mut sent, ours);
+            let left = sent
+                .get("clear-site-data")
+                .map(|value| value.to_str().expect("text"));
+            assert_eq!(left, kept, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn no_proxy_before_us_answers_with_something_else() {
+        let mut sent = headers(&[
+            ("x-accel-redirect", "/internal/secret"),
+            ("X-Sendfile", "/etc/passwd"),
+            ("x-reproxy-url", "http://10.0.0.1/"),
+            ("x-accel-buffering", "no"),
+        ]);
+        strip_response(&mut sent, ours);
+        assert_eq!(sent, headers(&[("x-accel-buffering", "no")]));
+    }
+
+    #[test]
+    fn no_store_alone_decides() {
+        let mut sent = headers(&[
+            ("cache-control", "public, max-age=60"),
+            ("cache-control", "s-maxage=60"),
+            ("CDN-Cache-Control", "max-age=60"),
+            ("Cloudflare-CDN-Cache-Control", "max-age=60"),
+            ("X-LiteSpeed-Cache-Control", "public"),
+            ("Surrogate-Control", "max-age=60"),
+            ("Edge-Control", "cache-maxage=60"),
+            ("X-Accel-Expires", "60"),
+            ("Expires", "Thu, 01 Jan 2099 00:00:00 GMT"),
+            ("Age", "0"),
+            ("Pragma", "public"),
+            ("etag", "\"a\""),
+        ]);
+        forbid_caching(&mut sent);
+        assert_eq!(sent, headers(&[("etag", "\"a\""), ("cache-control", "no-store")]));
+    }
+}

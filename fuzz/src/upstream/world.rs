@@ -1,0 +1,190 @@
+//! An edge, upstreams that read strictly what it sends, and a client that sends bytes.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use scripted_provider::ScriptedProvider;
+use tempfile::NamedTempFile;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::message::{Head, HungUp};
+use super::{Outcome, Upstream};
+use crate::Target as _;
+use crate::edge::world::{edge, put};
+
+/// What the edge has not answered by then waits for more of the request.
+const SILENCE: Duration = Duration::from_millis(40);
+
+/// No connection to an upstream outlives its client so long, unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The connection is done with: each message judged is the first on one of its own.
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+
+impl Upstream {
+    /// Where its route begins, and how that is guarded.
+    fn route(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Late => ("/late", "none"),
+            Self::Early => ("/early", "none"),
+            Self::Guarded => ("/guarded", "api"),
+        }
+    }
+}
+
+pub(super) struct World {
+    runtime: tokio::runtime::Runtime,
+    address: SocketAddr,
+    /// One input at a time, so that it is known whose messages arrive.
+    upstream: Mutex<Receiver<Result<(), String>>>,
+    open: Arc<AtomicUsize>,
+    /// The edge looks at it again and again.
+    _table: NamedTempFile,
+    _provider: ScriptedProvider,
+}
+
+impl World {
+    pub(super) fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let provider = ScriptedProvider::start();
+        let (judged, upstream) = channel();
+        let open = Arc::<AtomicUsize>::default();
+        let (address, table) = runtime.block_on(async {
+            let mut table = String::new();
+            for of in Upstream::ALL {
+                let (path, guard) = of.route();
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let port = listener.local_addr().unwrap().port();
+                table += &format!("[[route]]\npath = \"{path}/*\"\nguard = \"{guard}\"\nupstream = \"http://127.0.0.1:{port}\"\n");
+                tokio::spawn(accept(listener, *of, judged.clone(), Arc::clone(&open)));
+            }
+            let mut file = NamedTempFile::new().unwrap();
+            file.write_all(table.as_bytes()).unwrap();
+            // Nobody has a session here: the session service is not asked.
+            let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+            let routes = [("EDGE_ROUTES", file.path().to_str().unwrap())];
+            let edge = edge(&provider, nowhere, "127.0.0.1", &routes).await;
+            (edge.base.strip_prefix("http://").unwrap().parse().unwrap(), file)
+        });
+        Self {
+            runtime,
+            address,
+            upstream: Mutex::new(upstream),
+            open,
+            _table: table,
+            _provider: provider,
+        }
+    }
+
+    /// Sends the input on a connection of its own; panics with what a strict upstream does not understand.
+    pub(super) fn judge(&self, of: Upstream, input: &[u8]) -> Outcome {
+        let judged = self
+            .upstream
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let input = aimed(of, input);
+        let status = self.runtime.block_on(self.sent(&input));
+        let until = Instant::now() + PATIENCE;
+        while self.open.load(Ordering::SeqCst) > 0 {
+            assert!(Instant::now() < until, "a connection to an upstream hangs");
+            std::thread::yield_now();
+        }
+        let verdicts: Vec<_> = judged.try_iter().collect();
+        let whole = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+        let faults: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
+        assert!(faults.is_empty(), "{}", faults.join("; "));
+        if whole > 0 {
+            Outcome::PassedOn
+        } else {
+            Outcome::Refused(status)
+        }
+    }
+
+    /// The status of the first answer; 0 without one.
+    async fn sent(&self, input: &[u8]) -> u16 {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // What is refused midway may be cut off.
+        let _ = stream.write_all(input).await;
+        let mut read = Vec::new();
+        while let Ok(Ok(1..)) = tokio::time::timeout(SILENCE, stream.read_buf(&mut read)).await {}
+        let status = read.strip_prefix(b"HTTP/1.").and_then(|rest| rest.get(2..5));
+        status
+            .and_then(|code| std::str::from_utf8(code).ok()?.parse().ok())
+            .unwrap_or(0)
+    }
+}
+
+/// The input with the route's own path in the place of `/route`.
+fn aimed(of: Upstream, input: &[u8]) -> Vec<u8> {
+    put(input, "/route", of.route().0)
+}
+
+async fn accept(
+    listener: TcpListener,
+    of: Upstream,
+    judged: Sender<Result<(), String>>,
+    open: Arc<AtomicUsize>,
+) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        open.fetch_add(1, Ordering::SeqCst);
+        let (judged, open) = (judged.clone(), Arc::clone(&open));
+        tokio::spawn(async move {
+            let verdict = AssertUnwindSafe(converse(stream, of)).catch_unwind().await;
+            let verdict = match verdict {
+                Ok(Ok(())) => Some(Ok(())),
+                // Given up midway: nobody can take it for a whole message.
+                Ok(Err(HungUp)) => None,
+                Err(panic) => Some(Err(panic
+                    .downcast::<String>()
+                    .map_or_else(|_| "a fault".to_owned(), |text| *text))),
+            };
+            if let Some(verdict) = verdict {
+                let _ = judged.send(verdict);
+            }
+            open.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+}
+
+async fn converse(stream: TcpStream, of: Upstream) -> Result<(), HungUp> {
+    let mut stream = BufReader::new(stream);
+    let head = Head::read(&mut stream).await?;
+    let (path, _) = of.route();
+    assert!(
+        head.target.starts_with(path),
+        "no request of this route: {}",
+        head.target
+    );
+    if of == Upstream::Guarded {
+        assert!(
+            head.is_preflight(),
+            "through the guard: {} {}",
+            head.method,
+            head.target
+        );
+    }
+    if of == Upstream::Early {
+        let _ = stream.get_mut().write_all(ANSWER).await;
+    }
+    head.read_body(&mut stream).await?;
+    if of != Upstream::Early {
+        let _ = stream.get_mut().write_all(ANSWER).await;
+    }
+    let mut behind = Vec::new();
+    let _ = stream.read_to_end(&mut behind).await;
+    assert!(behind.is_empty(), "left over: {}", behind.escape_ascii());
+    Ok(())
+}
