@@ -15,9 +15,9 @@ use chassis::clock::Clock;
 use serde_json::{Map, Value};
 use session_proto::client::{SessionClient, SessionError};
 use session_proto::v1::{
-    self, CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason,
-    GetAccessTokenRequest, GetSessionRequest, RollSessionRequest, UpdateSessionRequest, end_session_request,
-    get_session_request,
+    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, Device,
+    EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
+    RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 use session_proto::{claims, timestamp};
 
@@ -163,6 +163,19 @@ impl Sessions {
         // Rounded up: a browser must not drop the cookie before the session ends.
         let max_age = expires_ms.saturating_sub(rolled_ms).div_ceil(1000);
         self.cookies.issue(headers, id, max_age)
+    }
+
+    /// Claims a sign-in, or tells what became of it.
+    pub async fn begin_sign_in(
+        &self,
+        request: BeginSignInRequest,
+    ) -> Result<BeginSignInResponse, SessionError> {
+        self.client.begin_sign_in(request).await
+    }
+
+    /// Gives up a sign-in that was begun.
+    pub async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
+        self.client.abandon_sign_in(request).await.map(|_done| ())
     }
 
     /// Begins a session and gives its secret name.

@@ -1,7 +1,7 @@
 //! The callback route: the provider's answer becomes a session, or is refused.
 //!
 //! Invariants: the checks run in the order of the contract and the first that fails ends it; a bad message causes no call to the
-//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a refusal creates nothing, changes no session and
+//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
 use axum::extract::Request;
@@ -9,7 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{Expected, RelyingParty, check_issuer_parameter};
+use session_proto::v1::Session;
+use tracing::Instrument as _;
 
+use crate::cookies::SessionId;
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::observe::Handle;
@@ -17,6 +20,7 @@ use crate::providers::Provider;
 use crate::request;
 use crate::return_to::ReturnTo;
 use crate::sign_in::answer::{Answer, read_answer};
+use crate::sign_in::claim::{Claim, Claimed, claim};
 use crate::sign_in::landing;
 use crate::sign_in::new_session::create_request;
 use crate::sign_in::pending::NotPending;
@@ -58,6 +62,7 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
     let way = Way {
         edge: &edge,
         provider,
+        at,
         site,
         head: &head,
     };
@@ -81,6 +86,8 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
 struct Way<'a> {
     edge: &'a Edge,
     provider: &'a Provider,
+    /// Its place.
+    at: usize,
     site: &'a Site,
     head: &'a Parts,
 }
@@ -90,8 +97,9 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     let Way {
         edge,
         provider,
-        site,
+        at,
         head,
+        ..
     } = *way;
     let party = &provider.party;
     let transaction = find_transaction(edge, &head.headers, answer).map_err(Ended::Rejected)?;
@@ -114,6 +122,79 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         }
         Err(reason) => return Err(rejected(reason).into()),
     };
+    // Longer than a request that has it usually takes: token request, keys and userinfo are bounded each by the timeout.
+    let patience = party.settings().http_timeout * 2;
+    let claim = match claim(edge, &transaction, patience).await {
+        Ok(Claimed::Ours(claim)) => claim,
+        Ok(Claimed::Created(id, session)) => return Ok(signed_in(way, &transaction, &id, *session)),
+        Ok(Claimed::UsedUp) => return Err(rejected(Reason::AlreadyUsed).into()),
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a sign-in could not be claimed"
+            );
+            return Err(Ended::SessionServiceDown(return_to));
+        }
+    };
+    // To its end, also when the browser hangs up: it may have sent the same callback a second time.
+    let redemption = Redemption {
+        edge: edge.clone(),
+        at,
+        head: head.clone(),
+        transaction: transaction.clone(),
+        code: code.to_owned(),
+    };
+    let redeemed = tokio::spawn(redemption.outcome(claim).in_current_span()).await;
+    let (id, session) = redeemed.map_err(|stopped| {
+        tracing::error!(error = &stopped as &dyn std::error::Error, "fault in a callback");
+        Ended::SessionServiceDown(return_to)
+    })??;
+    edge.metrics.login("success", &provider.id);
+    Ok(signed_in(way, &transaction, &id, session))
+}
+
+/// What a code is redeemed with.
+struct Redemption {
+    edge: Edge,
+    /// The place of the provider.
+    at: usize,
+    head: Parts,
+    transaction: Transaction,
+    code: String,
+}
+
+impl Redemption {
+    /// The session of a claimed sign-in. What does not become one is given up.
+    async fn outcome(self, claim: Claim) -> Result<(SessionId, Session), Ended> {
+        let redeemed = redeem(&self, &claim).await;
+        if redeemed.is_err() {
+            claim.abandon(&self.edge);
+        }
+        redeemed
+    }
+}
+
+/// From the code to the session.
+async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Session), Ended> {
+    let Redemption {
+        edge,
+        at,
+        head,
+        transaction,
+        code,
+    } = redemption;
+    let return_to = transaction.return_to.clone();
+    let rejected = |reason: Reason| Rejected {
+        reason,
+        return_to: transaction.return_to.clone(),
+        consumed: true,
+    };
+    let provider = edge
+        .providers
+        .all()
+        .get(*at)
+        .ok_or_else(|| rejected(Reason::OtherProvider))?;
+    let (party, site) = (&provider.party, edge.sites.of(&head.headers));
     let now_ms = edge.clock.now_ms();
     let tokens = party
         .exchange_code(
@@ -124,6 +205,7 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         )
         .await
         .map_err(|error| rejected(Reason::Exchange(error)))?;
+    let received_at_ms = claim.store_now_ms(edge);
     let expected = Expected {
         nonce: &transaction.nonce,
         access_token: Some(&tokens.access_token),
@@ -145,19 +227,16 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         None
     };
 
-    let request = create_request(
+    let mut request = create_request(
         edge,
         head,
         transaction.session.clone(),
         tokens,
         id_token,
         userinfo,
-    )
-    .map_err(|failure| {
-        tracing::error!(?failure, "no request ID could be made");
-        Ended::SessionServiceDown(return_to.clone())
-    })?;
-    let (id, session) = edge.sessions.create(request).await.map_err(|error| {
+    );
+    claim.put_into(&mut request, received_at_ms);
+    edge.sessions.create(request).await.map_err(|error| {
         if error.is_unavailable() {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
@@ -167,25 +246,30 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         } else {
             rejected(Reason::Session(error)).into()
         }
-    })?;
-
-    let cookies = [
-        edge.sessions.cookie_for(&head.headers, &id, &session),
-        edge.pending.clear(&transaction.state, provider.response_mode()),
-    ];
-    let mut response = landing(edge, site, &head.method, return_to.as_ref(), cookies);
-    edge.metrics.login("success", &provider.id);
-    response.extensions_mut().insert(Handle(session.handle));
-    Ok(response)
+    })
 }
 
-/// The transaction: present, sealed by us, unexpired, its state equal, and not taken before.
+/// The answer that gives the browser its session.
+fn signed_in(way: &Way<'_>, transaction: &Transaction, id: &SessionId, session: Session) -> Response {
+    let (edge, headers) = (way.edge, &way.head.headers);
+    let cookies = [
+        edge.sessions.cookie_for(headers, id, &session),
+        edge.pending
+            .clear(&transaction.state, way.provider.response_mode()),
+    ];
+    let return_to = transaction.return_to.as_ref();
+    let mut response = landing(edge, way.site, &way.head.method, return_to, cookies);
+    response.extensions_mut().insert(Handle(session.handle));
+    response
+}
+
+/// The transaction: present, sealed by us, unexpired, its state equal.
 fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result<Transaction, Box<Rejected>> {
     let [state] = answer.state.as_slice() else {
         return Err(Box::new(Reason::State.into()));
     };
     let now_ms = edge.clock.now_ms();
-    let transaction = edge.pending.find(headers, state, now_ms).map_err(|not_pending| {
+    edge.pending.find(headers, state, now_ms).map_err(|not_pending| {
         Box::new(match not_pending {
             NotPending::Unknown => Reason::UnknownTransaction.into(),
             NotPending::Expired(old) => Rejected {
@@ -194,17 +278,7 @@ fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result
                 consumed: true,
             },
         })
-    })?;
-    if edge.redeemed.take(state, now_ms) {
-        Ok(transaction)
-    } else {
-        let return_to = transaction.return_to;
-        Err(Box::new(Rejected {
-            reason: Reason::AlreadyUsed,
-            return_to,
-            consumed: true,
-        }))
-    }
+    })
 }
 
 /// `iss`, then `error`, then exactly one `code`. The provider's metadata is asked for only if all else is well.

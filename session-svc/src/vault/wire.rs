@@ -22,7 +22,7 @@ use crate::session::{AccessToken, Carried, Claims, Device, Handle, Scope, Sessio
 use crate::sessions::ports::SealError;
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 19;
+const LAST_FIELD: u64 = 20;
 
 /// The usual token type, written as nothing.
 const BEARER: &str = "Bearer";
@@ -70,6 +70,8 @@ struct KeptSession {
     last_seen_on: Option<KeptDevice>,
     #[prost(bool, tag = "19")]
     needs_sign_in: bool,
+    #[prost(string, repeated, tag = "20")]
+    earlier_sids: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -142,6 +144,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
         created_on: Some(device_to_kept(&session.created_on, session.created_at_ms)),
         last_seen_on: Some(last_seen_on),
         needs_sign_in: session.state == State::NeedsSignIn,
+        earlier_sids: session.earlier_sids.clone(),
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -186,6 +189,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         subject: kept.subject,
         tokens,
         provider_sid: kept.provider_sid,
+        earlier_sids: kept.earlier_sids,
         authenticated_at_ms: at(kept.authenticated_after_ms),
         created_at_ms,
         rolled_at_ms: at(kept.rolled_after_ms),

@@ -177,6 +177,7 @@ impl Scene {
             replaces: None,
             request: Some(("request-1".to_owned(), [7; 32])),
             not_after_ms: None,
+            received_at_ms: None,
         }
     }
 }
@@ -192,6 +193,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
         except: None,
         cause: "test".to_owned(),
         once: None,
+        told_ago_ms: None,
     };
     match ending {
         Ending::One => _ = sessions.end_for_holder(handle, "test").await.unwrap(),
