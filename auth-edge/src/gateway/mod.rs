@@ -7,6 +7,7 @@ pub mod assertion;
 mod challenge;
 pub mod check;
 mod directory;
+mod ending;
 pub mod explain;
 mod guard;
 pub(crate) mod headers;
@@ -135,15 +136,16 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
             edge.gateway.proxy.forward(&way, request).await
         }
     };
-    with_session(response, passed)
+    with_session(edge, response, passed)
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
-/// session has opened is for nobody else: no cache may keep it, whatever the upstream says.
-fn with_session(mut response: Response, passed: Passed) -> Response {
+/// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
+fn with_session(edge: &Edge, response: Response, passed: Passed) -> Response {
     let Some(current) = passed.current else {
         return response;
     };
+    let mut response = response.map(|body| ending::until_ended(body, edge.sessions.streams(), &current));
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -7,6 +7,7 @@
 mod cache;
 mod known;
 mod listening;
+mod open_streams;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use session_proto::{claims, timestamp};
 pub use cache::SessionCache;
 pub use known::{Known, Token, authorization};
 pub use listening::SILENCE_MAX;
+pub use open_streams::{OpenStream, OpenStreams};
 
 use crate::cookies::{SessionCookies, SessionId};
 
@@ -53,6 +55,7 @@ pub struct Sessions {
     cookies: SessionCookies,
     clock: Arc<dyn Clock>,
     cache: Option<Arc<SessionCache>>,
+    streams: OpenStreams,
 }
 
 impl Sessions {
@@ -64,12 +67,20 @@ impl Sessions {
         clock: Arc<dyn Clock>,
         cache: Option<SessionCache>,
     ) -> Self {
+        let heard = cache.as_ref().map(SessionCache::heard);
         Self {
+            streams: OpenStreams::new(client.clone(), Arc::clone(&clock), heard),
             client,
             cookies,
             clock,
             cache: cache.map(Arc::new),
         }
+    }
+
+    /// The streams that are open on behalf of sessions.
+    #[must_use]
+    pub fn streams(&self) -> &OpenStreams {
+        &self.streams
     }
 
     /// The plain client, for calls that have no meaning of their own here (lists, watching).

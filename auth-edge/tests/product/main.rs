@@ -34,6 +34,7 @@ mod real_provider;
 mod reload;
 mod routes;
 mod session_cache;
+mod session_streams;
 mod several;
 mod sign_out_races;
 mod spoofing;

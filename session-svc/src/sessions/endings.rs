@@ -62,15 +62,8 @@ impl Keeper {
             (None, None) => return Ok(()),
         };
         let name = mark_name(&index);
-        let subject = subject.unwrap_or_default();
-        let mut note = told_at_ms.to_be_bytes().to_vec();
-        note.extend_from_slice(subject.as_bytes());
-        // A wish that was on its way for long takes nothing from a younger one.
-        let is_younger = |there: &Mark| there.subject == subject && there.at_ms > told_at_ms;
-        if self.read_mark(&name).await?.as_ref().is_some_and(is_younger) {
-            return Ok(());
-        }
-        self.write_mark(&name, &note, MARK_KEPT_MS).await
+        self.write_mark(&name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
+            .await
     }
 
     /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated.
@@ -83,8 +76,8 @@ impl Keeper {
 
     /// Leaves a mark under the name of a session that ended young, or never began.
     pub(super) async fn mark_ended_young(&self, handle: Handle) -> Result<(), SessionsError> {
-        let now_ms = self.now_ms().to_be_bytes();
-        self.write_mark(&young_name(handle), &now_ms, REQUEST_KEPT_MS)
+        let now_ms = self.now_ms();
+        self.write_mark(&young_name(handle), now_ms, "", REQUEST_KEPT_MS)
             .await
     }
 
@@ -130,13 +123,17 @@ impl Keeper {
         let Some(record) = self.store().load(name).await? else {
             return Ok(None);
         };
+        self.open_mark(name, &record).map(Some)
+    }
+
+    fn open_mark(&self, name: &str, record: &Record) -> Result<Mark, SessionsError> {
         let note = self.seal().open_note(MARK, name, &record.payload)?;
         let (time, subject) = note.split_first_chunk().ok_or(SessionsError::Internal)?;
-        Ok(Some(Mark {
+        Ok(Mark {
             version: record.version,
             at_ms: u64::from_be_bytes(*time),
             subject: String::from_utf8_lossy(subject).into_owned(),
-        }))
+        })
     }
 
     /// The first version of a mark.
@@ -152,8 +149,15 @@ impl Keeper {
         })
     }
 
-    async fn write_mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<(), SessionsError> {
-        let mut record = self.mark(name, note, kept_ms)?;
+    async fn write_mark(
+        &self,
+        name: &str,
+        at_ms: u64,
+        subject: &str,
+        kept_ms: u64,
+    ) -> Result<(), SessionsError> {
+        let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
+        let mut record = self.mark(name, &note, kept_ms)?;
         for _ in 0..MARK_ATTEMPTS {
             // An empty event: watchers pass it over.
             record.version = 1;
@@ -163,6 +167,11 @@ impl Keeper {
             let Some(there) = self.store().load(name).await? else {
                 continue;
             };
+            // A wish that was on its way for long takes nothing from a younger one.
+            let known = self.open_mark(name, &there)?;
+            if known.subject == subject && known.at_ms > at_ms {
+                return Ok(());
+            }
             record.version = there.version.saturating_add(1);
             record.created_at_ms = there.created_at_ms;
             if self.store().replace(record.clone(), there.version, None).await? == Replaced::Done {
