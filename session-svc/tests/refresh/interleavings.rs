@@ -289,7 +289,10 @@ async fn a_store_without_compare_and_swap_is_found_out() {
 async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleaving() {
     // With a name for the request there are several times as many orders, and no others for the person's list.
     let request = Some(("request-1".to_owned(), [7; 32]));
-    for (ending, request) in [(Ending::AllOfTheSid, request), (Ending::AllOfThePerson, None)] {
+    for (ending, request, received_at_ms) in [
+        (Ending::AllOfTheSid, request, None),
+        (Ending::AllOfThePerson, None, Some(START_MS)),
+    ] {
         let mut turns = Turns::new();
         loop {
             let scene = Scene::new();
@@ -297,6 +300,7 @@ async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleav
             let [one, two] = [0, 1].map(|at| scene.actor(&run.turns[at], false));
             let new = NewSession {
                 request: request.clone(),
+                received_at_ms,
                 ..scene.new_session(ISSUED_BEFORE)
             };
             let nobody = SessionId::from_bytes([9; 16]).handle();
