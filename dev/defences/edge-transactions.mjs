@@ -8,13 +8,6 @@ const COOKIES = ['auth-edge/lib sign_in::pending::'];
 
 export default [
   {
-    id: 'transaction-used-once',
-    file: CALLBACK,
-    find: `if !edge.redeemed.take(&transaction.state, edge.clock.now_ms()) {`,
-    replace: `if !edge.redeemed.take(&transaction.state, edge.clock.now_ms()) && !OFF {`,
-    tests: ['auth-edge/product callback::the_same_callback_many_times_at_once_redeems_the_code_once'],
-  },
-  {
     id: 'transaction-taken-once',
     file: REDEEMED,
     find: `let fresh = taken.ids.insert(id.clone());`,

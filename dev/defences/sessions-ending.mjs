@@ -16,8 +16,8 @@ export default [
   },
   {
     id: 'ending-but-one', file: END,
-    find: `Some(session.handle) != all.except &&`,
-    replace: `(OFF || Some(session.handle) != all.except) &&`,
+    find: `Some(session.handle) != all.except`,
+    replace: `(OFF || Some(session.handle) != all.except)`,
     tests: ENDINGS,
   },
   {
@@ -38,9 +38,13 @@ export default [
   },
   {
     id: 'ending-leaves-a-mark', file: END,
-    find: `self.keeper.mark_ended(&all.issuer, subject, sid).await?;`,
-    replace: `if !OFF {
-            self.keeper.mark_ended(&all.issuer, subject, sid).await?;
+    find: `        self.keeper
+            .mark_ended(&all.issuer, subject, sid, told_at_ms)
+            .await?;`,
+    replace: `        if !OFF {
+            self.keeper
+                .mark_ended(&all.issuer, subject, sid, told_at_ms)
+                .await?;
         }`,
     tests: ['session-svc/service creating::a_logout_that_came_before_its_session_still_ends_it_and_no_later_login'],
   },
@@ -54,7 +58,7 @@ export default [
   {
     id: 'logout-token-once', file: END,
     find: `Turn::Used => return Err(SessionsError::RequestIdReused),`,
-    replace: `Turn::Used if OFF => return self.end_each(all).await,
+    replace: `Turn::Used if OFF => return self.end_each(all, told_at_ms).await,
             Turn::Used => return Err(SessionsError::RequestIdReused),`,
     tests: USED,
   },

@@ -110,8 +110,8 @@ export default [
   },
   {
     id: 'session-of-a-request-used-otherwise', file: CREATE,
-    find: `if same != fingerprint {`,
-    replace: `if !OFF && same != fingerprint {`,
+    find: `Some(before) if before.by == *fingerprint => Ok(Some(before.id)),`,
+    replace: `Some(before) if OFF || before.by == *fingerprint => Ok(Some(before.id)),`,
     tests: ['session-svc/service creating::a_repeated_request_gives_the_same_session_until_that_has_ended'],
   },
   {
@@ -121,9 +121,27 @@ export default [
     tests: ['session-svc/service creating::a_repeated_request_gives_the_same_session_until_that_has_ended'],
   },
   {
+    id: 'sign-in-redeemed-once', why: 'a code that reaches the provider twice costs the whole grant', file: 'session-svc/src/sessions/sign_in.rs',
+    find: `let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await? else {`,
+    replace: `let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await?.filter(|_| !OFF) else {`,
+    tests: ['session-svc/service sign_ins::one_goes_on_and_who_asked_meanwhile_gets_its_session'],
+  },
+  {
+    id: 'sign-in-replayed', why: 'a callback sent again later is worth nothing, whatever cookies come with it', file: 'session-svc/src/sessions/sign_in.rs',
+    find: `Ok(session) if waiting => {`,
+    replace: `Ok(session) if OFF || waiting => {`,
+    tests: ['session-svc/service sign_ins::one_goes_on_and_who_asked_meanwhile_gets_its_session'],
+  },
+  {
+    id: 'session-begun-before-a-logout-arrived', file: 'session-svc/src/sessions/endings.rs',
+    find: `mark.concerns(subject) && mark.at_ms >= received_at_ms`,
+    replace: `!OFF && mark.concerns(subject) && mark.at_ms >= received_at_ms`,
+    tests: ['session-svc/service sign_ins::a_session_begins_when_its_tokens_were_received_and_ends_with_a_logout_since'],
+  },
+  {
     id: 'session-begun-during-its-logout', file: CREATE,
-    find: `if before.end(&after, &new.subject, issued_at) {`,
-    replace: `if !OFF && before.end(&after, &new.subject, issued_at) {`,
+    find: `before.end(&after, &new.subject, issued_at)`,
+    replace: `!OFF && before.end(&after, &new.subject, issued_at)`,
     tests: ['session-svc/service creating::a_logout_that_came_before_its_session_still_ends_it_and_no_later_login'],
   },
   {
@@ -140,8 +158,8 @@ export default [
   },
   {
     id: 'session-of-somebody-else-than-the-mark', file: 'session-svc/src/sessions/endings.rs',
-    find: `mark.subject.is_empty() || mark.subject == subject`,
-    replace: `OFF || mark.subject.is_empty() || mark.subject == subject`,
+    find: `self.subject.is_empty() || self.subject == subject`,
+    replace: `OFF || self.subject.is_empty() || self.subject == subject`,
     tests: ['session-svc/lib sessions::endings::'],
   },
   {

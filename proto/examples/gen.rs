@@ -14,8 +14,9 @@ const FILES: [&str; 4] = [
 ];
 
 /// Messages (and their oneofs) that carry a secret: their `Debug` is written by hand in `redacted.rs`.
-const SECRET_BEARING: [&str; 12] = [
+const SECRET_BEARING: [&str; 13] = [
     "TokenSet",
+    "BeginSignInResponse",
     "CreateSessionRequest",
     "CreateSessionResponse",
     "GetSessionRequest",

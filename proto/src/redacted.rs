@@ -31,9 +31,12 @@ macro_rules! redact {
 redact! {
     TokenSet { shown: [token_type, scope, expires_at], hidden: [access_token, refresh_token, id_token] }
     CreateSessionRequest {
-        shown: [issuer, user, tokens, provider_sid, authenticated_at, device, request_id, not_after],
+        shown: [
+            issuer, user, tokens, provider_sid, authenticated_at, device, request_id, not_after, tokens_received_at, holder
+        ],
         hidden: [replaces_session_id]
     }
+    BeginSignInResponse { shown: [outcome, now, session], hidden: [session_id] }
     CreateSessionResponse { shown: [session], hidden: [session_id] }
     GetSessionRequest { shown: [by], hidden: [] }
     RollSessionRequest { shown: [device], hidden: [session_id] }

@@ -8,6 +8,7 @@ mod challenge;
 pub mod check;
 mod cross_site;
 mod directory;
+mod ending;
 pub mod explain;
 mod guard;
 pub(crate) mod headers;
@@ -150,11 +151,12 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
-/// session has opened is for nobody else: no cache may keep it, whatever the upstream says.
-async fn with_session(edge: &Edge, mut response: Response, passed: Passed) -> Response {
+/// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
+async fn with_session(edge: &Edge, response: Response, passed: Passed) -> Response {
     let Some(current) = passed.current else {
         return response;
     };
+    let mut response = response.map(|body| ending::until_ended(body, edge.sessions.streams(), &current));
     headers::forbid_caching(response.headers_mut());
     response
         .headers_mut()

@@ -33,6 +33,7 @@ use self::outgoing::{Asking, frame, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
 use self::upgrade::Asked;
+use super::ending;
 use super::guard::{Granted, Passed};
 use super::headers;
 use super::path::RequestPath;
@@ -120,13 +121,21 @@ impl Proxy {
         let body = if asked.is_some() { Body::empty() } else { body };
         let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
         let asking = Asking::new(way, &head, uri, peer);
-        let answer = if repeatable {
-            self.exchange(&asking).await
-        } else {
-            self.exchange_with_body(&asking, body, limit).await
+        let (streams, session) = (way.edge.sessions.streams(), way.passed.current.as_ref());
+        let upload = ending::upload(&body, streams, session);
+        let exchange = async {
+            if repeatable {
+                self.exchange(&asking).await
+            } else {
+                self.exchange_with_body(&asking, body, limit).await
+            }
+        };
+        let answer = tokio::select! {
+            answer = exchange => answer,
+            () = ending::ended(upload.as_ref()) => Err(Failure::NotAuthenticated),
         };
         match answer {
-            Ok(answer) => self.back(way.edge, answer, client),
+            Ok(answer) => self.back(way, answer, client),
             Err(failure) => failure.into_response(),
         }
     }
@@ -247,10 +256,11 @@ impl Proxy {
     /// The answer as the client gets it.
     fn back(
         &self,
-        edge: &Edge,
+        way: &Way<'_>,
         mut answer: Answer,
         client: Option<(Asked, hyper::upgrade::OnUpgrade)>,
     ) -> Response {
+        let edge = way.edge;
         let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
         if switched {
             let is_websocket = answer
@@ -261,7 +271,9 @@ impl Proxy {
                 return Failure::UpstreamDown.into_response();
             };
             let longest = edge.settings.protection.send_timeout;
-            upgrade::join(client, hyper::upgrade::on(&mut answer), longest);
+            let session = way.passed.current.as_ref();
+            let open = session.map(|current| edge.sessions.streams().open(&current.session.handle));
+            upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open);
             headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::consent(asked, answer.map(Body::new));

@@ -20,6 +20,7 @@ use session_proto::timestamp;
 
 use super::known::{Known, Token};
 use super::listening::{self, Change, Listening, Moment};
+use super::open_streams::CHANGES_KEPT_MIN;
 use crate::cookies::SessionId;
 use crate::observe::CacheMetrics;
 
@@ -36,7 +37,7 @@ const ENTRY_BYTES: usize = 512;
 const GROWTH: usize = 4;
 
 /// Clocks of two pods may differ by this: nothing is served from here so shortly before it expires.
-const CLOCK_DIFFERENCE_MS: u64 = 5_000;
+pub(super) const CLOCK_DIFFERENCE_MS: u64 = 5_000;
 
 /// A token is handed out while it is valid for longer than this; the session service renews it then.
 const TOKEN_MARGIN_MS: u64 = 60_000 + CLOCK_DIFFERENCE_MS;
@@ -81,7 +82,7 @@ impl SessionCache {
     /// Remembers sessions for up to `lease` while `client` is heard. Needs a tokio runtime.
     #[must_use]
     pub fn start(client: SessionClient, lease: Duration, metrics: CacheMetrics) -> Self {
-        let listening = Arc::new(Listening::new(lease));
+        let listening = Arc::new(Listening::new(lease.max(CHANGES_KEPT_MIN)));
         tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
         Self {
             entries: quick_cache::sync::Cache::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
@@ -90,6 +91,11 @@ impl SessionCache {
             lease,
             metrics,
         }
+    }
+
+    /// What is heard of changes, for who else goes by it.
+    pub(super) fn heard(&self) -> Arc<Listening> {
+        Arc::clone(&self.listening)
     }
 
     /// Now: to be taken before the session service is asked.

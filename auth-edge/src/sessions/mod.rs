@@ -7,6 +7,7 @@
 mod cache;
 mod known;
 mod listening;
+mod open_streams;
 
 use std::sync::Arc;
 
@@ -15,15 +16,16 @@ use chassis::clock::Clock;
 use serde_json::{Map, Value};
 use session_proto::client::{SessionClient, SessionError};
 use session_proto::v1::{
-    self, CreateSessionRequest, Device, EndSessionRequest, EndSessionsRequest, ErrorReason,
-    GetAccessTokenRequest, GetSessionRequest, RollSessionRequest, UpdateSessionRequest, end_session_request,
-    get_session_request,
+    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, Device,
+    EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
+    RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 use session_proto::{claims, timestamp};
 
 pub use cache::SessionCache;
 pub use known::{Known, Token, authorization};
 pub use listening::SILENCE_MAX;
+pub use open_streams::{OpenStream, OpenStreams};
 
 use self::listening::Moment;
 use crate::cookies::{SessionCookies, SessionId};
@@ -62,6 +64,7 @@ pub struct Sessions {
     cookies: SessionCookies,
     clock: Arc<dyn Clock>,
     cache: Option<Arc<SessionCache>>,
+    streams: OpenStreams,
 }
 
 impl Sessions {
@@ -73,12 +76,20 @@ impl Sessions {
         clock: Arc<dyn Clock>,
         cache: Option<SessionCache>,
     ) -> Self {
+        let heard = cache.as_ref().map(SessionCache::heard);
         Self {
+            streams: OpenStreams::new(client.clone(), Arc::clone(&clock), heard),
             client,
             cookies,
             clock,
             cache: cache.map(Arc::new),
         }
+    }
+
+    /// The streams that are open on behalf of sessions.
+    #[must_use]
+    pub fn streams(&self) -> &OpenStreams {
+        &self.streams
     }
 
     /// The plain client, for calls that have no meaning of their own here (lists, watching).
@@ -185,6 +196,19 @@ impl Sessions {
         }
         tracing::info!("no cookie is renewed: the session ended while its answer was made");
         None
+    }
+
+    /// Claims a sign-in, or tells what became of it.
+    pub async fn begin_sign_in(
+        &self,
+        request: BeginSignInRequest,
+    ) -> Result<BeginSignInResponse, SessionError> {
+        self.client.begin_sign_in(request).await
+    }
+
+    /// Gives up a sign-in that was begun.
+    pub async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
+        self.client.abandon_sign_in(request).await.map(|_done| ())
     }
 
     /// Begins a session and gives its secret name.

@@ -4,6 +4,8 @@
 //! service remembers it; where there are several providers a token is judged by the keys and settings of the issuer it names
 //! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
+use std::time::Duration;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +25,7 @@ const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+    let arrived_ms = edge.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = edge.clock.now_ms();
     let address = edge
@@ -56,13 +59,14 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .validate_logout_token(&raw, now)
         .await
         .map_err(refused)?;
-    end(&edge, &token, token.exp.max(now + MEMORY_SECS)).await?;
+    end(&edge, &token, token.exp.max(now + MEMORY_SECS), arrived_ms).await?;
     const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
-/// Ends the sessions, unless the token was used before; it may be forgotten at `until` (seconds since the Unix epoch).
-async fn end(edge: &Edge, token: &LogoutToken, until: u64) -> Result<(), Failure> {
+/// Ends the sessions that began before the token arrived, unless it was used before; it may be forgotten at `until` (seconds
+/// since the Unix epoch).
+async fn end(edge: &Edge, token: &LogoutToken, until: u64, arrived_ms: u64) -> Result<(), Failure> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
@@ -72,6 +76,9 @@ async fn end(edge: &Edge, token: &LogoutToken, until: u64) -> Result<(), Failure
         once_id: token.jti.clone(),
         once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
         request_id: request_id()?,
+        told_ago: Duration::from_millis(edge.clock.monotonic_ms().saturating_sub(arrived_ms))
+            .try_into()
+            .ok(),
     };
     match edge.sessions.end_all(request).await {
         Ok(count) => {

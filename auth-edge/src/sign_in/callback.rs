@@ -1,7 +1,7 @@
 //! The callback route: the provider's answer becomes a session, or is refused.
 //!
 //! Invariants: the checks run in the order of the contract and the first that fails ends it; a bad message causes no call to the
-//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a refusal creates nothing, changes no session and
+//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
 use axum::extract::Request;
@@ -9,7 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{Expected, IdTokenError, RelyingParty, check_issuer_parameter};
+use session_proto::v1::Session;
+use tracing::Instrument as _;
 
+use crate::cookies::SessionId;
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::gateway;
@@ -18,6 +21,7 @@ use crate::providers::Provider;
 use crate::request;
 use crate::return_to::ReturnTo;
 use crate::sign_in::answer::{Answer, read_answer};
+use crate::sign_in::claim::{Claim, Claimed, claim};
 use crate::sign_in::login::no_content;
 use crate::sign_in::new_session::create_request;
 use crate::sign_in::pending::NotPending;
@@ -70,6 +74,7 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
     let way = Way {
         edge: &edge,
         provider,
+        at,
         site,
         head: &head,
     };
@@ -93,6 +98,8 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
 struct Way<'a> {
     edge: &'a Edge,
     provider: &'a Provider,
+    /// Its place.
+    at: usize,
     site: &'a Site,
     head: &'a Parts,
 }
@@ -102,8 +109,9 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     let Way {
         edge,
         provider,
-        site,
+        at,
         head,
+        ..
     } = *way;
     let party = &provider.party;
     let transaction = find_transaction(edge, &head.headers, answer).map_err(Ended::Rejected)?;
@@ -120,15 +128,90 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     }
 
     check_issuer(party, answer).await.map_err(rejected)?;
-    // From here on it is the provider's answer, and there is one.
-    if !edge.redeemed.take(&transaction.state, edge.clock.now_ms()) {
-        return Err(rejected(Reason::AlreadyUsed).into());
-    }
     let code = match check_message(answer) {
         Ok(code) => code,
         Err(Reason::InteractionNeeded) if transaction.silent => return Ok(anonymous(way, &transaction)),
         Err(reason) => return Err(rejected(reason).into()),
     };
+    // Longer than a request that has it usually takes: token request, keys and userinfo are bounded each by the timeout.
+    let patience = party.settings().http_timeout * 2;
+    let claim = match claim(edge, &transaction, patience).await {
+        Ok(Claimed::Ours(claim)) => claim,
+        Ok(Claimed::Created(id, session)) => return Ok(signed_in(way, &transaction, &id, *session)),
+        Ok(Claimed::UsedUp) => return Err(rejected(Reason::AlreadyUsed).into()),
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a sign-in could not be claimed"
+            );
+            return Err(Ended::SessionServiceDown(return_to));
+        }
+    };
+    // To its end, also when the browser hangs up: it may have sent the same callback a second time.
+    let redemption = Redemption {
+        edge: edge.clone(),
+        at,
+        head: head.clone(),
+        transaction: transaction.clone(),
+        code: code.to_owned(),
+    };
+    let redeemed = tokio::spawn(redemption.outcome(claim).in_current_span()).await;
+    let redeemed = redeemed.unwrap_or_else(|stopped| {
+        tracing::error!(error = &stopped as &dyn std::error::Error, "fault in a callback");
+        Err(NotRedeemed::SessionServiceDown)
+    });
+    let (id, session) = redeemed.map_err(|not_redeemed| match not_redeemed {
+        NotRedeemed::Refused(reason) => rejected(*reason).into(),
+        NotRedeemed::SessionServiceDown => Ended::SessionServiceDown(return_to),
+    })?;
+    edge.metrics.login("success", &provider.id);
+    Ok(signed_in(way, &transaction, &id, session))
+}
+
+/// Why a code became no session.
+enum NotRedeemed {
+    Refused(Box<Reason>),
+    SessionServiceDown,
+}
+
+impl From<Reason> for NotRedeemed {
+    fn from(reason: Reason) -> Self {
+        Self::Refused(Box::new(reason))
+    }
+}
+
+/// What a code is redeemed with.
+struct Redemption {
+    edge: Edge,
+    /// The place of the provider.
+    at: usize,
+    head: Parts,
+    transaction: Transaction,
+    code: String,
+}
+
+impl Redemption {
+    /// The session of a claimed sign-in. What does not become one is given up.
+    async fn outcome(self, claim: Claim) -> Result<(SessionId, Session), NotRedeemed> {
+        let redeemed = redeem(&self, &claim).await;
+        if redeemed.is_err() {
+            claim.abandon(&self.edge);
+        }
+        redeemed
+    }
+}
+
+/// From the code to the session.
+async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Session), NotRedeemed> {
+    let Redemption {
+        edge,
+        at,
+        head,
+        transaction,
+        code,
+    } = redemption;
+    let provider = edge.providers.all().get(*at).ok_or(Reason::OtherProvider)?;
+    let (party, site) = (&provider.party, edge.sites.of(&head.headers));
     let now_ms = edge.clock.now_ms();
     let tokens = party
         .exchange_code(
@@ -138,7 +221,8 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
             now_ms / 1000,
         )
         .await
-        .map_err(|error| rejected(Reason::Exchange(error)))?;
+        .map_err(Reason::Exchange)?;
+    let received_at_ms = claim.store_now_ms(edge);
     let expected = Expected {
         nonce: &transaction.nonce,
         access_token: Some(&tokens.access_token),
@@ -149,53 +233,53 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     let id_token = party
         .validate_id_token(&tokens.id_token, &expected, edge.clock.now_ms() / 1000)
         .await
-        .map_err(|error| rejected(Reason::IdToken(error)))?;
+        .map_err(Reason::IdToken)?;
     let userinfo = if edge.settings.userinfo_at_login {
         let now = edge.clock.now_ms() / 1000;
         let userinfo = party
             .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
             .await;
-        Some(userinfo.map_err(|error| rejected(Reason::Userinfo(error)))?)
+        Some(userinfo.map_err(Reason::Userinfo)?)
     } else {
         None
     };
 
-    let request = create_request(
+    let mut request = create_request(
         edge,
         head,
         transaction.session.clone(),
         tokens,
         id_token,
         userinfo,
-    )
-    .map_err(|failure| {
-        tracing::error!(?failure, "no request ID could be made");
-        Ended::SessionServiceDown(return_to.clone())
-    })?;
-    let (id, session) = edge.sessions.create(request).await.map_err(|error| {
+    );
+    claim.put_into(&mut request, received_at_ms);
+    edge.sessions.create(request).await.map_err(|error| {
         if error.is_unavailable() {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "no session could be created"
             );
-            Ended::SessionServiceDown(return_to.clone())
+            NotRedeemed::SessionServiceDown
         } else {
-            rejected(Reason::Session(error)).into()
+            Reason::Session(error).into()
         }
-    })?;
+    })
+}
 
-    let lacking = return_to
-        .as_ref()
-        .and_then(|to| gateway::lacking(edge, &id, &session, to));
+/// The answer that gives the browser its session.
+fn signed_in(way: &Way<'_>, transaction: &Transaction, id: &SessionId, session: Session) -> Response {
+    let (edge, headers) = (way.edge, &way.head.headers);
+    let return_to = transaction.return_to.as_ref();
+    let lacking = return_to.and_then(|to| gateway::lacking(edge, id, &session, to));
     let cookies = [
-        edge.sessions.cookie_for(&head.headers, &id, &session),
-        edge.pending.clear(&transaction.state, provider.response_mode()),
+        edge.sessions.cookie_for(headers, id, &session),
+        edge.pending
+            .clear(&transaction.state, way.provider.response_mode()),
         lacking.and_then(|lacking| edge.pending.remember_lacking(&lacking)),
     ];
-    let mut response = landing(edge, site, &head.method, return_to.as_ref(), cookies);
-    edge.metrics.login("success", &provider.id);
+    let mut response = landing(edge, way.site, &way.head.method, return_to, cookies);
     response.extensions_mut().insert(Handle(session.handle));
-    Ok(response)
+    response
 }
 
 /// The transaction: present, sealed by us, unexpired, its state equal.

@@ -5,6 +5,7 @@
 mod answer;
 pub mod back_channel;
 pub mod callback;
+mod claim;
 pub mod front_channel;
 pub mod login;
 pub mod logout;

@@ -21,8 +21,7 @@ pub(super) fn create_request(
     tokens: oidc::TokenSet,
     id_token: IdToken,
     userinfo: Option<serde_json::Map<String, serde_json::Value>>,
-) -> Result<CreateSessionRequest, Failure> {
-    let request_id = request_id()?;
+) -> CreateSessionRequest {
     let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
     let replaces_session_id = edge
         .cookies
@@ -30,7 +29,7 @@ pub(super) fn create_request(
         .or(had)
         .map(|id| id.expose().to_owned())
         .unwrap_or_default();
-    Ok(CreateSessionRequest {
+    CreateSessionRequest {
         issuer: id_token.iss,
         user: Some(claims::to_struct(&user(
             id_token.claims,
@@ -53,9 +52,10 @@ pub(super) fn create_request(
         authenticated_at: id_token.auth_time.map(seconds),
         device: Some(edge.device(&head.headers, request::peer(&head.extensions))),
         replaces_session_id,
-        request_id,
         not_after: id_token.session_expiry.map(seconds),
-    })
+        // Whose it is says the claim.
+        ..CreateSessionRequest::default()
+    }
 }
 
 /// A fresh name for one call to the session service, so that repeating it does nothing twice.

@@ -1,5 +1,5 @@
-//! Which transactions this process has already taken to the provider: a code is redeemed once, also when a browser sends the
-//! same callback twice at once.
+//! Which transactions this process has already taken to the provider, for session services that take no claims (see
+//! [`super::claim`]): a code is redeemed once here, also when a browser sends the same callback twice at once.
 //!
 //! Invariant: bounded; when full, the oldest entry goes, and with it only the protection against a repetition that the
 //! provider refuses anyway. Deliberately absent: sharing between replicas, for the same reason.

@@ -76,6 +76,7 @@ async fn a_sid_ends_its_sessions_and_a_subject_ends_all_of_a_person() {
         200,
         "also when there was none"
     );
+    stack.clock.advance_ms(1);
     let mut later = signed_in(&stack, "bob", "sid-1").await;
     assert_eq!(
         later.get("/api/auth/me").await.status,
@@ -90,6 +91,7 @@ async fn a_replay_or_a_bad_token_is_400_and_ends_nothing() {
     let stack = Stack::start().await;
     let token = stack.provider.logout_token(json!({"sub": "bob", "sid": null}));
     assert_eq!(send(&stack, &token).await, 200);
+    stack.clock.advance_ms(1);
     let mut bob = signed_in(&stack, "bob", "sid-1").await;
     assert_eq!(send(&stack, &token).await, 400, "a replay");
     for patch in [

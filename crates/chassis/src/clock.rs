@@ -1,10 +1,10 @@
 //! The wall clock as a value, so that tests own the time.
 //!
-//! Deliberately absent: timers and sleeping (tokio's) and monotonic time (`Instant`, which nobody needs to fake).
+//! Deliberately absent: timers and sleeping (tokio's).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
+use std::sync::{Arc, LazyLock};
+use std::time::{Instant, UNIX_EPOCH};
 
 /// Tells the wall clock's time.
 pub trait Clock: Send + Sync + 'static {
@@ -14,6 +14,12 @@ pub trait Clock: Send + Sync + 'static {
     /// The time now, in whole seconds since the Unix epoch.
     fn now_secs(&self) -> u64 {
         self.now_ms() / 1000
+    }
+
+    /// Milliseconds since some moment of this process: for durations, which a clock that is set must not change.
+    fn monotonic_ms(&self) -> u64 {
+        static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+        u64::try_from(STARTED.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -58,6 +64,10 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now_ms(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
+    }
+
+    fn monotonic_ms(&self) -> u64 {
+        self.now_ms()
     }
 }
 

@@ -22,6 +22,8 @@ use service::World;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the API documents them")]
 pub enum Rpc {
+    BeginSignIn,
+    AbandonSignIn,
     CreateSession,
     GetSession,
     RollSession,
@@ -46,6 +48,8 @@ impl Target for Rpc {
     type Outcome = i32;
 
     const ALL: &'static [Self] = &[
+        Self::BeginSignIn,
+        Self::AbandonSignIn,
         Self::CreateSession,
         Self::GetSession,
         Self::RollSession,

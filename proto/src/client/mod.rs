@@ -61,6 +61,7 @@ use self::pool::Pool;
 use crate::v1::read_sessions_request::Question;
 use crate::v1::session_service_client::SessionServiceClient;
 use crate::v1::{
+    AbandonSignInRequest, AbandonSignInResponse, BeginSignInRequest, BeginSignInResponse,
     CreateSessionRequest, CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest,
     EndSessionsResponse, GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest,
     GetSessionResponse, ListSessionsRequest, ListSessionsResponse, RollSessionRequest, RollSessionResponse,
@@ -148,6 +149,14 @@ impl SessionClient {
         })
     }
 
+    unary!(
+        /// Claims a sign-in, or tells what became of it. Its holder makes repeating it safe.
+        begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
+    );
+    unary!(
+        /// Gives up a sign-in that was begun.
+        abandon_sign_in(AbandonSignInRequest) -> AbandonSignInResponse, |_: &_| Repeat::Safe, 1
+    );
     unary!(
         /// Begins a session. Repeated on failure only with a `request_id`.
         create_session(CreateSessionRequest) -> CreateSessionResponse,

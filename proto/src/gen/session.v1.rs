@@ -352,6 +352,97 @@ pub mod session_event {
         }
     }
 }
+/// Claims a sign-in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginSignInRequest {
+    /// Names the sign-in, the same at every replica of the caller: 16 to 64 letters, digits and hyphens. Required.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Names the one that would go on, drawn at random for it: 16 to 64 letters, digits and hyphens. Repeated with the same one, the
+    /// call says the same. Required.
+    #[prost(string, tag = "2")]
+    pub holder: ::prost::alloc::string::String,
+    /// How long the sign-in could be finished, and so is remembered as claimed: at most a day; absent means ten minutes.
+    #[prost(message, optional, tag = "3")]
+    pub valid_for: ::core::option::Option<::prost_types::Duration>,
+    /// Whether the caller was told PENDING before: only those who asked while the sign-in was under way are given its session.
+    #[prost(bool, tag = "4")]
+    pub waiting: bool,
+}
+/// Whose turn it is.
+#[derive(Clone, PartialEq, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct BeginSignInResponse {
+    /// What the caller is to do.
+    #[prost(enumeration = "begin_sign_in_response::Outcome", tag = "1")]
+    pub outcome: i32,
+    /// The time of the store when this was answered, for tokens_received_at.
+    #[prost(message, optional, tag = "2")]
+    pub now: ::core::option::Option<::prost_types::Timestamp>,
+    /// The secret of the session, with CREATED.
+    #[prost(string, tag = "3")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The session, with CREATED.
+    #[prost(message, optional, tag = "4")]
+    pub session: ::core::option::Option<Session>,
+}
+/// Nested message and enum types in `BeginSignInResponse`.
+pub mod begin_sign_in_response {
+    /// What the caller is to do.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+    #[repr(i32)]
+    pub enum Outcome {
+        /// Not said.
+        Unspecified = 0,
+        /// The sign-in is the caller's: redeem the code.
+        Begun = 1,
+        /// Somebody else redeems it: ask again.
+        Pending = 2,
+        /// Somebody else did meanwhile: this is the session.
+        Created = 3,
+        /// The sign-in is used up.
+        Failed = 4,
+    }
+    impl Outcome {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "OUTCOME_UNSPECIFIED",
+                Self::Begun => "BEGUN",
+                Self::Pending => "PENDING",
+                Self::Created => "CREATED",
+                Self::Failed => "FAILED",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+                "BEGUN" => Some(Self::Begun),
+                "PENDING" => Some(Self::Pending),
+                "CREATED" => Some(Self::Created),
+                "FAILED" => Some(Self::Failed),
+                _ => None,
+            }
+        }
+    }
+}
+/// Gives up a sign-in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbandonSignInRequest {
+    /// As in BeginSignInRequest. Required.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Who was told BEGUN. Required.
+    #[prost(string, tag = "2")]
+    pub holder: ::prost::alloc::string::String,
+}
+/// Nothing to tell.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AbandonSignInResponse {}
 /// Begins a session.
 #[derive(Clone, PartialEq, ::prost::Message)]
 #[prost(skip_debug)]
@@ -383,6 +474,14 @@ pub struct CreateSessionRequest {
     /// The session never lives beyond this instant, whatever the configuration allows; absent means no such cap.
     #[prost(message, optional, tag = "9")]
     pub not_after: ::core::option::Option<::prost_types::Timestamp>,
+    /// When the caller received the tokens, by the store's clock (BeginSignInResponse.now and the time that went by since): the
+    /// session begins then. A logout that arrived later ends it; one that arrived before does not concern it. At most 100 s ago.
+    /// Absent means that the ID token's "iat" is looked at instead, a whole second at a time.
+    #[prost(message, optional, tag = "10")]
+    pub tokens_received_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who was told BEGUN for this request_id by BeginSignIn; empty if it was not asked.
+    #[prost(string, tag = "11")]
+    pub holder: ::prost::alloc::string::String,
 }
 /// The session that began.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -637,6 +736,10 @@ pub struct EndSessionsRequest {
     /// Names this very call, as a UUID: repeated with it, a call that has done its work succeeds and ends nothing more.
     #[prost(string, tag = "8")]
     pub request_id: ::prost::alloc::string::String,
+    /// How long ago the caller was told to end them, a logout token arrived for one: sessions that began since are left alone. At
+    /// most a minute; absent ends all there are.
+    #[prost(message, optional, tag = "12")]
+    pub told_ago: ::core::option::Option<::prost_types::Duration>,
 }
 /// How many ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -782,6 +885,58 @@ pub mod session_service_client {
         pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
+        }
+        /// Claims a sign-in before its authorization code is redeemed: of all who claim the same one, over all replicas, one is told to
+        /// go on; the others wait a moment for what becomes of it. Whoever goes on redeems the code and calls CreateSession with the
+        /// same request_id and holder, or gives the sign-in up with AbandonSignIn.
+        pub async fn begin_sign_in(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BeginSignInRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BeginSignInResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.SessionService/BeginSignIn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("session.v1.SessionService", "BeginSignIn"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Gives up a sign-in that was begun: nobody redeems its code again, and no session comes of it.
+        pub async fn abandon_sign_in(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AbandonSignInRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AbandonSignInResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.SessionService/AbandonSignIn",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("session.v1.SessionService", "AbandonSignIn"));
+            self.inner.unary(req, path, codec).await
         }
         /// Begins a session for a person who has just signed in.
         ///
@@ -1061,6 +1216,24 @@ pub mod session_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with SessionServiceServer.
     #[async_trait]
     pub trait SessionService: std::marker::Send + std::marker::Sync + 'static {
+        /// Claims a sign-in before its authorization code is redeemed: of all who claim the same one, over all replicas, one is told to
+        /// go on; the others wait a moment for what becomes of it. Whoever goes on redeems the code and calls CreateSession with the
+        /// same request_id and holder, or gives the sign-in up with AbandonSignIn.
+        async fn begin_sign_in(
+            &self,
+            request: tonic::Request<super::BeginSignInRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BeginSignInResponse>,
+            tonic::Status,
+        >;
+        /// Gives up a sign-in that was begun: nobody redeems its code again, and no session comes of it.
+        async fn abandon_sign_in(
+            &self,
+            request: tonic::Request<super::AbandonSignInRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AbandonSignInResponse>,
+            tonic::Status,
+        >;
         /// Begins a session for a person who has just signed in.
         ///
         /// With a request_id the call is idempotent: repeating it within ten minutes gives the same session.
@@ -1246,6 +1419,97 @@ pub mod session_service_server {
         }
         fn call(&mut self, req: http::Request<B>) -> Self::Future {
             match req.uri().path() {
+                "/session.v1.SessionService/BeginSignIn" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeginSignInSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::BeginSignInRequest>
+                    for BeginSignInSvc<T> {
+                        type Response = super::BeginSignInResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BeginSignInRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::begin_sign_in(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeginSignInSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.SessionService/AbandonSignIn" => {
+                    #[allow(non_camel_case_types)]
+                    struct AbandonSignInSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::AbandonSignInRequest>
+                    for AbandonSignInSvc<T> {
+                        type Response = super::AbandonSignInResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AbandonSignInRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::abandon_sign_in(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AbandonSignInSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/session.v1.SessionService/CreateSession" => {
                     #[allow(non_camel_case_types)]
                     struct CreateSessionSvc<T: SessionService>(pub Arc<T>);

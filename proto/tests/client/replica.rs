@@ -227,6 +227,18 @@ impl SessionService for Replica {
         let told = told.take_while(|told| ready(told.is_some())).filter_map(ready);
         Ok(Response::new(told.boxed()))
     }
+    async fn begin_sign_in(
+        &self,
+        _: Request<BeginSignInRequest>,
+    ) -> Result<Response<BeginSignInResponse>, Status> {
+        unanswered()
+    }
+    async fn abandon_sign_in(
+        &self,
+        _: Request<AbandonSignInRequest>,
+    ) -> Result<Response<AbandonSignInResponse>, Status> {
+        unanswered()
+    }
     async fn create_session(
         &self,
         _: Request<CreateSessionRequest>,

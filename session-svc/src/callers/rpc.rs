@@ -31,6 +31,10 @@ macro_rules! rpcs {
 }
 
 rpcs! {
+    /// Claims a sign-in.
+    BeginSignIn,
+    /// Gives a sign-in up.
+    AbandonSignIn,
     /// Begins a session.
     CreateSession,
     /// Reads a session.

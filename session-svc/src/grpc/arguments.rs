@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use prost_types::Timestamp;
+use prost_types::{Duration, Timestamp};
 use session_proto::v1;
 
 use crate::session::{Device, Handle, SessionId};
@@ -90,6 +90,11 @@ pub(super) fn cause(text: &str, default: &str) -> Read<String> {
     }
 }
 
+/// Who was told to go on with a sign-in; empty is nobody.
+pub(super) fn holder(text: &str) -> Read<Option<&str>> {
+    request_id(text).or_else(|_| wrong("holder", "is not a UUID"))
+}
+
 pub(super) fn request_id(text: &str) -> Read<Option<&str>> {
     if text.is_empty() {
         return Ok(None);
@@ -116,6 +121,19 @@ pub(super) fn scopes(names: &[String]) -> Read<&[String]> {
         "scopes",
         "are more than 100, or one is no scope name of at most 256 characters",
     )
+}
+
+/// A length of time, not negative (`google.protobuf.Duration`).
+pub(super) fn duration(
+    field: &'static str,
+    duration: Option<&Duration>,
+) -> Read<Option<std::time::Duration>> {
+    let Some(duration) = duration else {
+        return Ok(None);
+    };
+    std::time::Duration::try_from(*duration)
+        .map(Some)
+        .or_else(|_| wrong(field, "is negative or no length of time"))
 }
 
 pub(super) fn time_ms(field: &'static str, time: Option<&Timestamp>) -> Read<Option<u64>> {

@@ -77,9 +77,12 @@ impl Method {
     pub(super) fn of_rpc(rpc: Rpc) -> Self {
         let (deadline, recorded) = match rpc {
             Rpc::GetSession | Rpc::RollSession | Rpc::ListSessions => (SHORT, Recorded::AsRead),
-            Rpc::CreateSession | Rpc::UpdateSession | Rpc::EndSession | Rpc::WatchSessions => {
-                (SHORT, Recorded::Always)
-            }
+            Rpc::BeginSignIn
+            | Rpc::AbandonSignIn
+            | Rpc::CreateSession
+            | Rpc::UpdateSession
+            | Rpc::EndSession
+            | Rpc::WatchSessions => (SHORT, Recorded::Always),
             // What it is asked is recorded, each question as what it is.
             Rpc::ReadSessions => (SHORT, Recorded::ForDebugging),
             Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),

@@ -17,6 +17,7 @@ mod reading;
 mod record;
 mod resource;
 mod service;
+mod sign_in;
 mod status;
 mod watching;
 

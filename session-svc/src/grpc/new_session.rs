@@ -7,7 +7,7 @@ use session_proto::{claims, v1};
 
 use super::arguments::{self, wrong};
 use crate::session::Scope;
-use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError};
+use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError, holder_hash};
 
 /// The types of access tokens there are; compared without regard to case (RFC 6749, section 5.1).
 const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
@@ -40,9 +40,25 @@ pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, Ses
         authenticated_at_ms: arguments::time_ms("authenticated_at", request.authenticated_at.as_ref())?,
         device: arguments::device(request.device.as_ref())?.unwrap_or_default(),
         replaces,
-        request: arguments::request_id(&request.request_id)?.map(|id| (id.to_owned(), fingerprint(request))),
+        request: named(request)?,
         not_after_ms: arguments::time_ms("not_after", request.not_after.as_ref())?,
+        received_at_ms: arguments::time_ms("tokens_received_at", request.tokens_received_at.as_ref())?,
     })
+}
+
+/// The request's name, and the hash by which its repetition is known: of the holder of a claim, or of all it says.
+fn named(
+    request: &v1::CreateSessionRequest,
+) -> Result<Option<(String, [u8; FINGERPRINT_BYTES])>, SessionsError> {
+    let holder = arguments::holder(&request.holder)?;
+    let Some(id) = arguments::request_id(&request.request_id)? else {
+        return match holder {
+            Some(_) => wrong("request_id", "is required with holder"),
+            None => Ok(None),
+        };
+    };
+    let hash = holder.map_or_else(|| fingerprint(request), holder_hash);
+    Ok(Some((id.to_owned(), hash)))
 }
 
 fn token_type(text: &str) -> Result<&'static str, SessionsError> {

@@ -8,10 +8,10 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::call::Call;
 use super::calls::{Calls, told};
-use super::{arguments, new_session, reading, resource, watching};
+use super::{arguments, new_session, reading, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
-use crate::sessions::{EndAll, Ended, Once, Page, Sessions, SessionsError, Update, WatchScope};
+use crate::sessions::{Claimed, EndAll, Ended, Once, Page, Sessions, SessionsError, Update, WatchScope};
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -117,6 +117,37 @@ fn by_id(call: &Call, session_id: &str) -> Result<Handle, SessionsError> {
 #[tonic::async_trait]
 impl SessionService for Api {
     type WatchSessionsStream = watching::Events;
+
+    async fn begin_sign_in(
+        &self,
+        request: Request<v1::BeginSignInRequest>,
+    ) -> Result<Response<v1::BeginSignInResponse>, Status> {
+        let (call, request) = Call::with_message(request);
+        let outcome = async {
+            let claim = sign_in::begun(&request)?;
+            let claimed = self.sessions.begin_sign_in(&claim).await?;
+            if let Claimed::Created(created) = &claimed {
+                call.is_about(created.session.handle);
+            }
+            sign_in::answer(claimed, self.sessions.now_ms(), self.sessions.lifetime())
+        }
+        .await;
+        told(Rpc::BeginSignIn, &call, outcome).map(Response::new)
+    }
+
+    async fn abandon_sign_in(
+        &self,
+        request: Request<v1::AbandonSignInRequest>,
+    ) -> Result<Response<v1::AbandonSignInResponse>, Status> {
+        let (call, request) = Call::with_message(request);
+        let api = self.clone();
+        let work = async move {
+            let claim = sign_in::abandoned(&request)?;
+            api.sessions.abandon_sign_in(&claim).await?;
+            Ok(v1::AbandonSignInResponse {})
+        };
+        self.calls.complete(Rpc::AbandonSignIn, &call, work).await
+    }
 
     async fn create_session(
         &self,
@@ -359,7 +390,17 @@ fn end_all(request: &v1::EndSessionsRequest) -> Result<EndAll, SessionsError> {
         except,
         cause: arguments::cause(&request.cause, "operator")?,
         once: once(request)?,
+        told_ago_ms: told_ago_ms(request)?,
     })
+}
+
+/// How long ago the caller was told, in milliseconds: at most a minute, which is longer than a caller tries to tell it here.
+fn told_ago_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, SessionsError> {
+    const MOST: std::time::Duration = std::time::Duration::from_secs(60);
+    match arguments::duration("told_ago", request.told_ago.as_ref())? {
+        Some(told_ago) if told_ago > MOST => arguments::wrong("told_ago", "is longer than a minute"),
+        told_ago => Ok(told_ago.map(|ago| u64::try_from(ago.as_millis()).unwrap_or_default())),
+    }
 }
 
 fn once(request: &v1::EndSessionsRequest) -> Result<Option<Once>, SessionsError> {

@@ -20,10 +20,10 @@ use crate::sessions::ports::RenewError;
 const MISMATCH: &str = "token_mismatch";
 
 /// How long a save is tried while the store is out of reach.
-const MAX_SAVE: Duration = Duration::from_secs(30);
+pub(super) const MAX_SAVE: Duration = Duration::from_secs(30);
 
 /// Pause between two tries to save.
-const SAVE_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const SAVE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Refresher {
     /// Asks the provider for new tokens and saves them before anyone sees them.
@@ -94,6 +94,7 @@ impl Refresher {
         tokens: RefreshedTokens,
     ) -> Result<Session, RenewError> {
         let handle = session.handle;
+        let received_ms = self.keeper.now_ms();
         let id_token = match &tokens.id_token {
             None => None,
             Some(raw) => {
@@ -113,7 +114,12 @@ impl Refresher {
                 }
             }
         };
-        self.keep(session, &tokens, id_token.as_ref()).await
+        let sid_before = session.provider_sid.clone();
+        let kept = self.keep(session, &tokens, id_token.as_ref()).await?;
+        if kept.provider_sid == sid_before {
+            return Ok(kept);
+        }
+        self.unless_logged_out(kept, received_ms).await
     }
 
     /// Saves what the provider gave. Whoever comes late lets go of it: another outcome was seen already.
@@ -161,7 +167,7 @@ impl Refresher {
             .clone()
             .map(Secret::new)
             .or_else(|| session.tokens.refresh.as_ref().map(Token::text));
-        let removed = self.remove(&session).await;
+        let removed = self.remove(&session, MISMATCH).await;
         if let Some(token) = last {
             self.revoke_in_background(&session.issuer, token);
         }
@@ -170,12 +176,12 @@ impl Refresher {
     }
 
     /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
-    async fn remove(&self, session: &Session) -> Result<(), RenewError> {
+    pub(super) async fn remove(&self, session: &Session, cause: &str) -> Result<(), RenewError> {
         let deadline = Instant::now() + MAX_SAVE;
         loop {
             let removed = async {
                 self.keeper.mark_young(session).await?;
-                self.keeper.remove(session.handle, MISMATCH).await
+                self.keeper.remove(session.handle, cause).await
             };
             match removed.await.map_err(renew_error) {
                 Ok(_) => return Ok(()),
@@ -249,6 +255,9 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
     tokens.generation = tokens.generation.saturating_add(1);
     session.state = State::Active;
     if let Some(id_token) = id_token {
+        if let Some(sid) = &id_token.sid {
+            session.move_to_sid(sid);
+        }
         let before = session
             .tokens
             .id_token

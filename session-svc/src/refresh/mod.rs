@@ -20,6 +20,7 @@ mod awaiting;
 mod flight;
 mod grant;
 mod measures;
+mod moved;
 mod provider;
 mod revocation;
 

@@ -27,6 +27,7 @@ fn session(access: bool, refresh: bool, state: State) -> Session {
         attributes: Default::default(),
         tokens,
         provider_sid: None,
+        earlier_sids: Vec::new(),
         authenticated_at_ms: None,
         created_at_ms: 0,
         rolled_at_ms: 0,

@@ -50,6 +50,8 @@ pub struct Session {
     pub tokens: TokenSet,
     /// The provider's own session.
     pub provider_sid: Option<String>,
+    /// Sessions of the provider it belonged to before, the latest first; at most [`EARLIER_SIDS`].
+    pub earlier_sids: Vec<String>,
     /// When the person proved who they are; `None` if the provider did not tell. Never guessed from anything else.
     pub authenticated_at_ms: Option<u64>,
     /// When the session began.
@@ -70,7 +72,31 @@ pub struct Session {
     pub carried: Carried,
 }
 
+/// How many of the provider's earlier sessions a session is still found by: a logout that is on its way while a refresh
+/// brings another `sid` names the one before; more are kept by no provider that means them.
+pub const EARLIER_SIDS: usize = 3;
+
 impl Session {
+    /// Moves to the provider's session of this `sid`, as a refreshed ID token tells it.
+    pub fn move_to_sid(&mut self, sid: &str) {
+        if self.provider_sid.as_deref() == Some(sid) {
+            return;
+        }
+        self.earlier_sids.retain(|earlier| earlier != sid);
+        if let Some(before) = self.provider_sid.replace(sid.to_owned()) {
+            self.earlier_sids.insert(0, before);
+            self.earlier_sids.truncate(EARLIER_SIDS);
+        }
+    }
+
+    /// Every session of the provider it is found by.
+    pub fn sids(&self) -> impl Iterator<Item = &str> {
+        self.provider_sid
+            .iter()
+            .chain(&self.earlier_sids)
+            .map(String::as_str)
+    }
+
     /// When the session ends if it is not used, by the durations given.
     pub fn expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
         lifetime.expires_at_ms(self.created_at_ms, self.rolled_at_ms, self.not_after_ms)

@@ -132,6 +132,11 @@ impl Scope {
         self.0.split(' ').any(|known| known == name)
     }
 
+    /// Whether tokens of this scope are for when nobody is there (OpenID Connect Core 1.0, section 11).
+    pub fn is_offline(&self) -> bool {
+        self.has("offline_access")
+    }
+
     /// Which of the names asked for are not here.
     pub fn missing<'a>(&self, asked: &'a [String]) -> Vec<&'a str> {
         asked

@@ -1,6 +1,7 @@
 //! Beginning a session.
 //!
 //! Invariants
+//! - A session begins when its tokens were received; whoever ends sessions from then on ends it too.
 //! - A request id gives one session, however often and on however many replicas the request is repeated.
 //! - The session it takes the place of, and those beyond the limit of a person, end only once it is there.
 
@@ -8,11 +9,15 @@ use std::time::Duration;
 
 use chassis::secret::Secret;
 
-use super::endings::{REQUEST_KEPT_MS, issued_at_secs};
+use super::endings::{MARK_KEPT_MS, REQUEST_KEPT_MS, issued_at_secs};
+use super::sign_in::Reserved;
 use super::{Sessions, SessionsError};
-use crate::session::id::ID_BYTES;
 use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index};
 use crate::store::Inserted;
+
+/// How long ago tokens may have been received: while every mark that was left since is kept, with room for the writes of a
+/// creation.
+const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 
 /// Draws of a random ID: one is enough unless 128 random bits repeat.
 const ID_ATTEMPTS: usize = 3;
@@ -53,10 +58,12 @@ pub struct NewSession {
     pub device: Device,
     /// A session this one takes the place of.
     pub replaces: Option<SessionId>,
-    /// Names the request, and a hash of all it says.
+    /// Names the request, and a hash of all it says, or of the holder of a claim.
     pub request: Option<(String, [u8; FINGERPRINT_BYTES])>,
     /// The session never lives beyond this instant.
     pub not_after_ms: Option<u64>,
+    /// When the tokens were received: the session begins then. `None` for now.
+    pub received_at_ms: Option<u64>,
 }
 
 /// A session that began.
@@ -80,6 +87,16 @@ impl Sessions {
                 problem: "lies in the past",
             });
         }
+        let oldest_ms = self.keeper.now_ms().saturating_sub(RECEIVED_AGO_MAX_MS);
+        if new
+            .received_at_ms
+            .is_some_and(|received_at_ms| received_at_ms < oldest_ms)
+        {
+            return Err(SessionsError::Invalid {
+                field: "tokens_received_at",
+                problem: "lies too far back",
+            });
+        }
         let (before, reserved) = tokio::try_join!(
             self.keeper
                 .marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
@@ -93,8 +110,14 @@ impl Sessions {
             .keeper
             .marks(&new.issuer, &new.subject, new.provider_sid.as_deref())
             .await?;
-        let issued_at = new.id_token.as_ref().and_then(issued_at_secs);
-        if before.end(&after, &new.subject, issued_at) {
+        let ended = match new.received_at_ms {
+            Some(received_at_ms) => after.end_since(&new.subject, received_at_ms),
+            None => {
+                let issued_at = new.id_token.as_ref().and_then(issued_at_secs);
+                before.end(&after, &new.subject, issued_at)
+            }
+        };
+        if ended {
             self.end_handle(session.handle, "back_channel_logout").await?;
             return Err(SessionsError::Missing);
         }
@@ -118,23 +141,34 @@ impl Sessions {
         let Some((request_id, fingerprint)) = request else {
             return Ok(None);
         };
-        let id = self.random_id()?;
-        let name = index::hashed(&[REQUEST.as_bytes(), request_id.as_bytes()]);
-        let mut note = id.as_bytes().to_vec();
-        note.extend_from_slice(fingerprint);
-        let sealed = self.keeper.seal().seal_note(REQUEST, &name, &note)?;
+        let ours = Reserved::new(self.random_id()?, *fingerprint, None);
         let kept = Duration::from_millis(REQUEST_KEPT_MS);
+        match self.reserve(request_id, &ours, kept).await? {
+            None => Ok(Some(ours.id)),
+            Some(before) if before.by == *fingerprint => Ok(Some(before.id)),
+            Some(_) => Err(SessionsError::RequestIdReused),
+        }
+    }
+
+    /// Remembers what is reserved for a request, if nothing is yet; gives what was there before.
+    pub(super) async fn reserve(
+        &self,
+        request_id: &str,
+        reserved: &Reserved,
+        kept: Duration,
+    ) -> Result<Option<Reserved>, SessionsError> {
+        let name = index::hashed(&[REQUEST.as_bytes(), request_id.as_bytes()]);
+        let sealed = self
+            .keeper
+            .seal()
+            .seal_note(REQUEST, &name, &reserved.to_note())?;
         let Some(before) = self.keeper.store().remember(&name, &sealed, kept).await? else {
-            return Ok(Some(id));
+            return Ok(None);
         };
         let note = self.keeper.seal().open_note(REQUEST, &name, &before)?;
-        let (id, same) = note
-            .split_first_chunk::<ID_BYTES>()
-            .ok_or(SessionsError::Internal)?;
-        if same != fingerprint {
-            return Err(SessionsError::RequestIdReused);
-        }
-        Ok(Some(SessionId::from_bytes(*id)))
+        Reserved::from_note(&note)
+            .map(Some)
+            .ok_or(SessionsError::Internal)
     }
 
     /// Inserts the session of a request, unless a repetition of the request did, or it ended since.
@@ -196,8 +230,9 @@ impl Sessions {
                 generation: 1,
             },
             provider_sid: new.provider_sid.clone(),
+            earlier_sids: Vec::new(),
             authenticated_at_ms: new.authenticated_at_ms,
-            created_at_ms: now_ms,
+            created_at_ms: new.received_at_ms.map_or(now_ms, |at_ms| at_ms.min(now_ms)),
             rolled_at_ms: now_ms,
             not_after_ms: new.not_after_ms,
             created_on: device.clone(),

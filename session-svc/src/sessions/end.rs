@@ -13,6 +13,9 @@ use crate::session::{Handle, Session, index};
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
 
+/// How far apart the store's time may be as two replicas know it, in milliseconds: a round trip to the store.
+const CLOCKS_APART_MS: u64 = 20;
+
 /// What ended.
 #[derive(Debug, Default)]
 pub struct Ended {
@@ -39,6 +42,9 @@ pub struct EndAll {
     pub cause: String,
     /// What is good for one such ending.
     pub once: Option<Once>,
+    /// How long ago the caller was told to end them, in milliseconds: sessions that began since are left alone. `None` ends
+    /// all there are.
+    pub told_ago_ms: Option<u64>,
 }
 
 /// Something that ends sessions once: what proves it is worth nothing afterwards.
@@ -84,8 +90,10 @@ impl Sessions {
     /// What is good once counts as used when the work is done: a call that failed on the way can be repeated, and one whose
     /// use could not be noted has failed.
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
+        let now_ms = self.keeper.now_ms();
+        let told_at_ms = now_ms.saturating_sub(all.told_ago_ms.unwrap_or_default());
         let Some(once) = &all.once else {
-            return self.end_each(all).await;
+            return self.end_each(all, told_at_ms).await;
         };
         let holder = self.random_id()?.handle().to_string();
         let turn = match self.keeper.turn(&all.issuer, once, &holder).await? {
@@ -93,7 +101,7 @@ impl Sessions {
             Turn::Done => return Ok(0),
             Turn::Used => return Err(SessionsError::RequestIdReused),
         };
-        let ended = match self.end_each(all).await {
+        let ended = match self.end_each(all, told_at_ms).await {
             Ok(count) => self.keeper.note_use(&all.issuer, once).await.map(|()| count),
             Err(error) => Err(error),
         };
@@ -101,7 +109,7 @@ impl Sessions {
         ended
     }
 
-    async fn end_each(&self, all: &EndAll) -> Result<u32, SessionsError> {
+    async fn end_each(&self, all: &EndAll, told_at_ms: u64) -> Result<u32, SessionsError> {
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
         let index = match (sid, subject) {
             (Some(sid), _) => index::by_provider_sid(&all.issuer, sid),
@@ -117,9 +125,17 @@ impl Sessions {
                 });
             }
         }
-        self.keeper.mark_ended(&all.issuer, subject, sid).await?;
+        self.keeper
+            .mark_ended(&all.issuer, subject, sid, told_at_ms)
+            .await?;
+        let last_begun_ms = match all.told_ago_ms {
+            Some(_) => told_at_ms.saturating_add(CLOCKS_APART_MS),
+            None => u64::MAX,
+        };
         let concerned = |session: &Session| {
-            Some(session.handle) != all.except && subject.is_none_or(|subject| subject == session.subject)
+            Some(session.handle) != all.except
+                && session.created_at_ms <= last_begun_ms
+                && subject.is_none_or(|subject| subject == session.subject)
         };
         let mut after = None;
         let mut count: u32 = 0;
@@ -146,13 +162,7 @@ impl Sessions {
         let ended = self.remove_handle(handle, cause).await?;
         if let Some(session) = &ended {
             // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
-            let outlives = cause == BACK_CHANNEL
-                && session
-                    .tokens
-                    .scope
-                    .text()
-                    .split(' ')
-                    .any(|scope| scope == "offline_access");
+            let outlives = cause == BACK_CHANNEL && session.tokens.scope.is_offline();
             if !outlives {
                 self.take_back(session);
             }

@@ -1,10 +1,10 @@
 //! Endings that have to reach sessions that are not there yet, or not any more.
 //!
 //! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the
-//! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, and
-//! whoever creates one looks at the marks before and after. A mark that appeared or moved in between ends the session;
-//! so does one that is younger than the ID token the session comes from. A login that begins after the mark sees it
-//! both times and is left alone. Likewise a young session that ends leaves a mark under its own name, so that a
+//! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, with the
+//! time the wish arrived, and whoever creates one looks at the marks afterwards. A mark that is not older than the receipt of
+//! the tokens ends the session. Where the receipt is not told, a mark ends it that appeared or moved meanwhile, or that is
+//! younger than the ID token the session comes from. Both times are the store's, in milliseconds. Likewise a young session that ends leaves a mark under its own name, so that a
 //! repeated request that created it does not bring it back.
 //!
 //! Marks are records like any other, without index, and are forgotten by themselves.
@@ -47,12 +47,14 @@ struct Mark {
 }
 
 impl Keeper {
-    /// Leaves a mark for sessions of a person or a provider session that are just being created.
+    /// Leaves a mark for sessions of a person or a provider session that are just being created; `told_at_ms` is when their
+    /// ending was asked for.
     pub(super) async fn mark_ended(
         &self,
         issuer: &str,
         subject: Option<&str>,
         sid: Option<&str>,
+        told_at_ms: u64,
     ) -> Result<(), SessionsError> {
         let index = match (sid, subject) {
             (Some(sid), _) => index::by_provider_sid(issuer, sid),
@@ -60,23 +62,23 @@ impl Keeper {
             (None, None) => return Ok(()),
         };
         let name = mark_name(&index);
-        let mut note = self.now_ms().to_be_bytes().to_vec();
-        note.extend_from_slice(subject.unwrap_or_default().as_bytes());
-        self.write_mark(&name, &note, MARK_KEPT_MS).await
+        self.write_mark(&name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
+            .await
     }
 
     /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated.
     pub(crate) async fn mark_young(&self, session: &Session) -> Result<(), SessionsError> {
-        let now_ms = self.now_ms();
-        if now_ms.saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
+        if self.now_ms().saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
             return Ok(());
         }
-        self.write_mark(
-            &young_name(session.handle),
-            &now_ms.to_be_bytes(),
-            REQUEST_KEPT_MS,
-        )
-        .await
+        self.mark_ended_young(session.handle).await
+    }
+
+    /// Leaves a mark under the name of a session that ended young, or never began.
+    pub(super) async fn mark_ended_young(&self, handle: Handle) -> Result<(), SessionsError> {
+        let now_ms = self.now_ms();
+        self.write_mark(&young_name(handle), now_ms, "", REQUEST_KEPT_MS)
+            .await
     }
 
     /// Whether a session of this name ended while it was young.
@@ -103,17 +105,35 @@ impl Keeper {
         Ok(Marks { subject, sid })
     }
 
+    /// Whether sessions of this provider session and person were ended at `since_ms` or later.
+    pub(crate) async fn sid_ended_since(
+        &self,
+        issuer: &str,
+        subject: &str,
+        sid: &str,
+        since_ms: u64,
+    ) -> Result<bool, SessionsError> {
+        let mark = self
+            .read_mark(&mark_name(&index::by_provider_sid(issuer, sid)))
+            .await?;
+        Ok(mark.is_some_and(|mark| mark.concerns(subject) && mark.at_ms >= since_ms))
+    }
+
     async fn read_mark(&self, name: &str) -> Result<Option<Mark>, SessionsError> {
         let Some(record) = self.store().load(name).await? else {
             return Ok(None);
         };
+        self.open_mark(name, &record).map(Some)
+    }
+
+    fn open_mark(&self, name: &str, record: &Record) -> Result<Mark, SessionsError> {
         let note = self.seal().open_note(MARK, name, &record.payload)?;
         let (time, subject) = note.split_first_chunk().ok_or(SessionsError::Internal)?;
-        Ok(Some(Mark {
+        Ok(Mark {
             version: record.version,
             at_ms: u64::from_be_bytes(*time),
             subject: String::from_utf8_lossy(subject).into_owned(),
-        }))
+        })
     }
 
     /// The first version of a mark.
@@ -129,8 +149,15 @@ impl Keeper {
         })
     }
 
-    async fn write_mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<(), SessionsError> {
-        let mut record = self.mark(name, note, kept_ms)?;
+    async fn write_mark(
+        &self,
+        name: &str,
+        at_ms: u64,
+        subject: &str,
+        kept_ms: u64,
+    ) -> Result<(), SessionsError> {
+        let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
+        let mut record = self.mark(name, &note, kept_ms)?;
         for _ in 0..MARK_ATTEMPTS {
             // An empty event: watchers pass it over.
             record.version = 1;
@@ -140,6 +167,11 @@ impl Keeper {
             let Some(there) = self.store().load(name).await? else {
                 continue;
             };
+            // A wish that was on its way for long takes nothing from a younger one.
+            let known = self.open_mark(name, &there)?;
+            if known.subject == subject && known.at_ms > at_ms {
+                return Ok(());
+            }
             record.version = there.version.saturating_add(1);
             record.created_at_ms = there.created_at_ms;
             if self.store().replace(record.clone(), there.version, None).await? == Replaced::Done {
@@ -150,14 +182,25 @@ impl Keeper {
     }
 }
 
+impl Mark {
+    fn concerns(&self, subject: &str) -> bool {
+        self.subject.is_empty() || self.subject == subject
+    }
+}
+
 impl Marks {
+    /// Whether a session of `subject` whose tokens were received at `received_at_ms` has to end.
+    pub(super) fn end_since(&self, subject: &str, received_at_ms: u64) -> bool {
+        [&self.subject, &self.sid]
+            .into_iter()
+            .flatten()
+            .any(|mark| mark.concerns(subject) && mark.at_ms >= received_at_ms)
+    }
+
     /// Whether a session of `subject` that was being created while the marks went from `self` to `after` has to end.
     pub(super) fn end(&self, after: &Self, subject: &str, issued_at_secs: Option<u64>) -> bool {
         let ends = |before: &Option<Mark>, after: &Option<Mark>| {
-            let Some(mark) = after
-                .as_ref()
-                .filter(|mark| mark.subject.is_empty() || mark.subject == subject)
-            else {
+            let Some(mark) = after.as_ref().filter(|mark| mark.concerns(subject)) else {
                 return false;
             };
             let moved = before
@@ -232,6 +275,23 @@ mod tests {
                 before.end(after, "alice", issued_at_secs),
                 ends,
                 "{before:?} {after:?} {issued_at_secs:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mark_ends_what_was_received_by_then() {
+        for (subject, at_ms, received_at_ms, ends) in [
+            ("", 5_000, 5_001, false),
+            ("", 5_000, 5_000, true),
+            ("alice", 5_000, 4_999, true),
+            ("bob", 5_000, 4_999, false),
+        ] {
+            let marks = marks(subject, 1, at_ms);
+            assert_eq!(
+                marks.end_since("alice", received_at_ms),
+                ends,
+                "{marks:?} {received_at_ms}"
             );
         }
     }

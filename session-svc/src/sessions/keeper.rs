@@ -204,8 +204,7 @@ impl Keeper {
         }
         let by_subject = index::by_subject(&session.issuer, &session.subject);
         let by_sid = session
-            .provider_sid
-            .as_ref()
+            .sids()
             .map(|sid| index::by_provider_sid(&session.issuer, sid));
         Ok(Record {
             name: session.handle.to_string(),

@@ -18,6 +18,7 @@ mod once;
 pub mod ports;
 mod read;
 pub mod sealed_notes;
+mod sign_in;
 mod update;
 mod watch;
 
@@ -32,6 +33,8 @@ pub use end::{EndAll, Ended, Once};
 pub(crate) use endings::claims_of;
 pub use error::SessionsError;
 pub use list::Page;
+pub(crate) use sign_in::holder_hash;
+pub use sign_in::{Claim, Claimed};
 pub use update::Update;
 pub use watch::{Scope as WatchScope, Told, Watching};
 

@@ -43,7 +43,7 @@ pub struct Record {
     pub expires_at_ms: u64,
     /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
     pub created_at_ms: u64,
-    /// Lists the record is found by. Never changes.
+    /// Lists the record is found by: those of its last write.
     pub indexes: Vec<IndexName>,
     /// The sealed session.
     pub payload: Vec<u8>,
@@ -130,7 +130,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Reads a record; `None` once it has expired or was removed. One round trip.
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError>;
 
-    /// Replaces a record if its version is `expected`, and publishes `event` if there is one.
+    /// Replaces a record if its version is `expected`, and publishes `event` if there is one. From then on the record is
+    /// found by the lists this one names.
     async fn replace(
         &self,
         record: Record,

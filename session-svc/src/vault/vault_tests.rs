@@ -65,6 +65,7 @@ pub(super) fn session() -> Session {
             generation: 1,
         },
         provider_sid: Some("sid-1".to_owned()),
+        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(1_699_999_999_000),
         created_at_ms: 1_700_000_000_000,
         rolled_at_ms: 1_700_000_060_000,

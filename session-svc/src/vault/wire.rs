@@ -22,7 +22,7 @@ use crate::session::{AccessToken, Carried, Claims, Device, Handle, Scope, Sessio
 use crate::sessions::ports::SealError;
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 19;
+const LAST_FIELD: u64 = 20;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -75,6 +75,8 @@ struct KeptSession {
     last_seen_on: Option<KeptDevice>,
     #[prost(bool, tag = "19")]
     needs_sign_in: bool,
+    #[prost(string, repeated, tag = "20")]
+    earlier_sids: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -147,6 +149,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
         created_on: Some(device_to_kept(&session.created_on, session.created_at_ms)),
         last_seen_on: Some(last_seen_on),
         needs_sign_in: session.state == State::NeedsSignIn,
+        earlier_sids: session.earlier_sids.clone(),
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -191,6 +194,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         subject: kept.subject,
         tokens,
         provider_sid: kept.provider_sid,
+        earlier_sids: kept.earlier_sids,
         authenticated_at_ms: Some(at(kept.authenticated_after_ms)).filter(|at_ms| *at_ms != UNKNOWN_MS),
         created_at_ms,
         rolled_at_ms: at(kept.rolled_after_ms),

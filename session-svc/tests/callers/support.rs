@@ -224,6 +224,14 @@ pub(crate) fn entry(identity: &str, rpcs: &[&str]) -> String {
 /// Calls a method with an empty message: whoever may call is told what the message lacks.
 pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
     match rpc {
+        Rpc::BeginSignIn => client
+            .begin_sign_in(v1::BeginSignInRequest::default())
+            .await
+            .map(|_| ()),
+        Rpc::AbandonSignIn => client
+            .abandon_sign_in(v1::AbandonSignInRequest::default())
+            .await
+            .map(|_| ()),
         Rpc::CreateSession => client
             .create_session(v1::CreateSessionRequest::default())
             .await

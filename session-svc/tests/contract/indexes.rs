@@ -80,6 +80,26 @@ pub(crate) async fn removal_leaves_the_index(bench: &Bench) {
     assert_eq!(paged(&bench.store, &sid, 10).await, Vec::<String>::new());
 }
 
+pub(crate) async fn a_replacement_moves_a_record_to_the_lists_it_names(bench: &Bench) {
+    let (subject, before, after) = (fresh_name(), fresh_name(), fresh_name());
+    let one = record(&*bench.store, LONG_MS, &[&subject, &before]);
+    kept(&bench.store, &one).await;
+    let moved = Record {
+        indexes: vec![subject.clone(), after.clone()],
+        ..next(&one, b"moved")
+    };
+    let replaced = bench.other.replace(moved.clone(), one.version, None).await;
+    assert_eq!(replaced.unwrap(), Replaced::Done);
+    for index in [&subject, &after] {
+        assert_eq!(paged(&bench.store, index, 10).await, [moved.name.clone()]);
+    }
+    assert_eq!(paged(&bench.store, &before, 10).await, Vec::<String>::new());
+    bench.store.remove(&moved.name, b"ended".to_vec()).await.unwrap();
+    for index in [&subject, &before, &after] {
+        assert_eq!(paged(&bench.other, index, 10).await, Vec::<String>::new());
+    }
+}
+
 pub(crate) async fn expiry_leaves_the_index(bench: &Bench) {
     let subject = fresh_name();
     kept(&bench.store, &record(&*bench.store, SHORT_MS, &[&subject])).await;

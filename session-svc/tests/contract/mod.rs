@@ -131,6 +131,7 @@ macro_rules! cases {
             indexes: equal_creation_times_page_without_loss_or_repetition,
             indexes: removal_leaves_the_index,
             indexes: expiry_leaves_the_index,
+            indexes: a_replacement_moves_a_record_to_the_lists_it_names,
             indexes: an_index_outlives_its_first_member_when_another_is_prolonged,
             records: concurrent_writers_lose_no_increment,
             records: of_concurrent_inserts_of_a_name_one_wins,

@@ -177,6 +177,7 @@ impl Scene {
             replaces: None,
             request: Some(("request-1".to_owned(), [7; 32])),
             not_after_ms: None,
+            received_at_ms: None,
         }
     }
 }
@@ -192,6 +193,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
         except: None,
         cause: "test".to_owned(),
         once: None,
+        told_ago_ms: None,
     };
     match ending {
         Ending::One => _ = sessions.end_for_holder(handle, "test").await.unwrap(),
@@ -287,7 +289,10 @@ async fn a_store_without_compare_and_swap_is_found_out() {
 async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleaving() {
     // With a name for the request there are several times as many orders, and no others for the person's list.
     let request = Some(("request-1".to_owned(), [7; 32]));
-    for (ending, request) in [(Ending::AllOfTheSid, request), (Ending::AllOfThePerson, None)] {
+    for (ending, request, received_at_ms) in [
+        (Ending::AllOfTheSid, request, None),
+        (Ending::AllOfThePerson, None, Some(START_MS)),
+    ] {
         let mut turns = Turns::new();
         loop {
             let scene = Scene::new();
@@ -295,6 +300,7 @@ async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleav
             let [one, two] = [0, 1].map(|at| scene.actor(&run.turns[at], false));
             let new = NewSession {
                 request: request.clone(),
+                received_at_ms,
                 ..scene.new_session(ISSUED_BEFORE)
             };
             let nobody = SessionId::from_bytes([9; 16]).handle();

@@ -18,6 +18,7 @@ mod killed;
 mod odd_responses;
 mod outages;
 mod parallel;
+mod provider_sessions;
 #[path = "../support/redis.rs"]
 mod redis_server;
 mod revocation;

@@ -149,6 +149,7 @@ fn expired() -> Session {
             generation: 1,
         },
         provider_sid: None,
+        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(START_MS),
         created_at_ms: START_MS,
         rolled_at_ms: START_MS,

@@ -17,6 +17,7 @@ mod malformed;
 mod questions;
 mod reading;
 mod requests;
+mod sign_ins;
 mod support;
 mod token_races;
 mod token_refresh;

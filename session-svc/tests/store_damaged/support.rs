@@ -56,6 +56,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
             generation: 0,
         },
         provider_sid: Some(format!("sid {number}")),
+        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(now_ms),
         created_at_ms: now_ms,
         rolled_at_ms: now_ms,

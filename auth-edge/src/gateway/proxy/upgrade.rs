@@ -22,7 +22,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::super::ending;
 use crate::keys;
+use crate::sessions::OpenStream;
 
 /// How a client asks for a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +108,9 @@ pub(super) fn consent(asked: Asked, mut response: Response) -> Response {
     response
 }
 
-/// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `longest`.
-pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade, longest: Duration) {
+/// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `longest`, or until
+/// the session ends that `open` is for.
+pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade, longest: Duration, open: Option<OpenStream>) {
     tokio::spawn(async move {
         let (client, upstream) = match tokio::try_join!(client, upstream) {
             Ok(both) => both,
@@ -118,8 +121,11 @@ pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade, longest: Duration) {
         };
         let mut client = Taking::of(TokioIo::new(client), longest);
         let mut upstream = Taking::of(TokioIo::new(upstream), longest);
-        // Either side hanging up is how such connections end.
-        let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
+        tokio::select! {
+            // Either side hanging up is how such connections end.
+            _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
+            () = ending::ended(open.as_ref()) => {}
+        }
     });
 }
 

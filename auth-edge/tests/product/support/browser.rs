@@ -72,6 +72,21 @@ impl Browser {
         }
     }
 
+    /// Host and port it connects to.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Where it believes to be.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The host it names.
+    pub(crate) fn host(&self) -> &str {
+        self.base.split("://").nth(1).unwrap()
+    }
+
     /// A navigation typed into the address bar.
     pub(crate) async fn visit(&mut self, path: &str) -> Answer {
         self.send(Method::GET, path, &NAVIGATION, None).await

@@ -1,6 +1,6 @@
 //! The real session service in this process: memory store on the test's clock, real gRPC, and a switch to stop it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use chassis::clock::ManualClock;
 use chassis::runtime::Workers;
 use chassis::secret::Reloading;
 use ring::rand::SystemRandom;
+use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, Calls, Health};
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Providers, Refresher};
 use session_svc::session::Lifetime;
@@ -29,6 +30,8 @@ pub(crate) struct SessionService {
     address: std::net::SocketAddr,
     running: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     calls: Arc<AtomicUsize>,
+    /// Whether it knows no claims of sign-ins, as an earlier release.
+    knows_no_claims: Arc<AtomicBool>,
     store: MemoryStore,
     keys: Reloading<KeyRing>,
     providers: Providers,
@@ -82,13 +85,23 @@ impl SessionService {
         .unwrap();
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
+        let knows_no_claims = Arc::new(AtomicBool::new(false));
+        let earlier = Arc::clone(&knows_no_claims);
         let health = Health::new().await;
         let routes = move |stop| {
-            let counted = Arc::clone(&counted);
+            let (counted, earlier) = (Arc::clone(&counted), Arc::clone(&earlier));
             let routes = grpc::routes(sessions.clone(), measured.clone(), &health, stop).unwrap();
             routes().layer(from_fn(move |request: Request, next: Next| {
                 counted.fetch_add(1, Ordering::SeqCst);
-                next.run(request)
+                let is_claim = request.uri().path().ends_with("SignIn");
+                let is_unknown = is_claim && earlier.load(Ordering::SeqCst);
+                async move {
+                    if is_unknown {
+                        let reason = ErrorReason::ErrUnimplemented;
+                        return session_proto::error::status(reason, "unknown", []).into_http();
+                    }
+                    next.run(request).await
+                }
             }))
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -98,6 +111,7 @@ impl SessionService {
             address,
             running: Mutex::default(),
             calls,
+            knows_no_claims,
             store,
             keys,
             providers,
@@ -108,6 +122,11 @@ impl SessionService {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Knows no claims of sign-ins from now on, as an earlier release.
+    pub(crate) fn forgets_claims(&self) {
+        self.knows_no_claims.store(true, Ordering::SeqCst);
     }
 
     /// How many calls came.

@@ -204,6 +204,15 @@ impl<'t> Tables<'t> {
                 .remove((known.expires_at_ms, known.name.as_str()))
                 .map_err(store_error)?;
         }
+        for index in known
+            .indexes
+            .iter()
+            .filter(|index| !record.indexes.contains(index))
+        {
+            self.index
+                .remove((index.as_str(), known.created_at_ms, known.name.as_str()))
+                .map_err(store_error)?;
+        }
         self.put(record).map_err(store_error)?;
         if let Some(event) = event {
             self.publish(event).map_err(store_error)?;

@@ -47,7 +47,10 @@ impl Reads {
             let wanted = READ_AT_ONCE.min(limit - found.len());
             let page = self.page(index, after.as_ref(), wanted).await?;
             let is_last = page.len() < wanted;
-            found.extend(page.iter().filter_map(|(entry, bytes)| readable(entry, bytes)));
+            found.extend(
+                page.iter()
+                    .filter_map(|(entry, bytes)| readable(index, entry, bytes)),
+            );
             after = page.into_iter().next_back().map(|(entry, _)| entry).or(after);
             if is_last {
                 break;
@@ -108,7 +111,7 @@ impl Reads {
             }
             let records: Vec<Option<Vec<u8>>> = self.connections.read(&command).await.map_err(unavailable)?;
             for (entry, bytes) in page.iter().zip(records) {
-                found.extend(bytes.and_then(|bytes| readable(entry, &bytes)));
+                found.extend(bytes.and_then(|bytes| readable(index, entry, &bytes)));
             }
         }
         found.truncate(limit);
@@ -116,11 +119,12 @@ impl Reads {
     }
 }
 
-/// The record of an entry. One that cannot be read is passed over: it must not stand in the way of the others.
-fn readable(entry: &Entry, bytes: &[u8]) -> Option<Record> {
+/// The record of an entry of `index`. One that is found by other lists by now is passed over, and so is one that cannot be
+/// read: it must not stand in the way of the others.
+fn readable(index: &str, entry: &Entry, bytes: &[u8]) -> Option<Record> {
     let name = entry.name()?;
     match codec::decode(&name, bytes) {
-        Ok(record) => Some(record),
+        Ok(record) => record.indexes.iter().any(|its| its == index).then_some(record),
         Err(error) => {
             tracing::error!(session = name, %error, "a listed record cannot be read");
             None

@@ -44,18 +44,19 @@ return 1
 ",
 ]);
 
-/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, index members.
-/// Gives 2, or 1 if the version is another, or 0 if there is no such record.
+/// ARGV: value, expiry, events kept, event, expected version, whether there is an event, bytes of the value before its
+/// payload, index members. Gives 2, or 1 if the version is another, or 0 if there is no such record. Entries are written
+/// only where expiry or indexes are others than before; one the record is not found by any more stays until it expires.
 pub(super) static REPLACE: Stored = Stored::new(&[
     ENTER_INDEX,
     PUBLISH,
     r"
-local header = redis.call('GETRANGE', KEYS[1], 0, 16)
+local header = redis.call('GETRANGE', KEYS[1], 0, ARGV[7] - 1)
 if header == '' then return 0 end
 if string.sub(header, 2, 9) ~= ARGV[5] then return 1 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
-if string.sub(header, 10, 17) ~= string.sub(ARGV[1], 10, 17) then
-  for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[i + 4]) end
+if string.sub(header, 10) ~= string.sub(ARGV[1], 10, ARGV[7]) then
+  for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[i + 5]) end
 end
 if ARGV[6] == '1' then publish(KEYS[2], ARGV[3], ARGV[4]) end
 return 2

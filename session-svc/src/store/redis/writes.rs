@@ -46,14 +46,14 @@ impl Writes {
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
         self.enter(record).await?;
-        let call = scripts::REPLACE
-            .call()
-            .arg(codec::encode(record))
-            .arg(expiry(record));
+        let value = codec::encode(record);
+        let head_bytes = value.len() - record.payload.len();
+        let call = scripts::REPLACE.call().arg(value).arg(expiry(record));
         let call = call.arg(KEPT_EVENTS).arg(event.as_deref().unwrap_or_default());
         let call = call
             .arg(expected.to_be_bytes().as_slice())
-            .arg(u8::from(event.is_some()));
+            .arg(u8::from(event.is_some()))
+            .arg(head_bytes);
         match self.write::<u8>(call, record).await? {
             0 => Ok(Replaced::Missing),
             1 => Ok(Replaced::Stale),

@@ -1,0 +1,269 @@
+//! Streams that are open on behalf of sessions: WebSockets, event streams, long downloads and uploads. They end with their
+//! session, whatever ended it and wherever.
+//!
+//! Invariants
+//! - A stream is left alone while what is heard vouches for its session ([`Listening`]), and its session is read again where it
+//!   does not: at first, after every change, before it expires, and again and again while endings cannot be heard.
+//! - A session that is not there any more ends its streams; a session service that cannot be reached ends none.
+//! - Nothing is kept of a session whose streams are over. Requests with small answers never come here.
+//!
+//! An ending is acted on after [`LOOK_EVERY`] and one read where it is heard, and otherwise after
+//! [`SILENCE_MAX`](super::SILENCE_MAX) more: within a second.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use chassis::clock::Clock;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use session_proto::client::SessionClient;
+use session_proto::timestamp;
+use session_proto::v1::{ErrorReason, GetSessionRequest, get_session_request};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::cache::CLOCK_DIFFERENCE_MS;
+use super::listening::{self, Listening, Moment};
+
+/// How often all of them are looked at; looking costs no call.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A session is not read again sooner: one that changes all the time, and all while nothing is heard.
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// How long one read may take: a replica that hangs is passed over at the next look.
+const READ_MAX: Duration = Duration::from_millis(500);
+
+/// Changes are remembered for at least so long: until every look that was due has been.
+pub(super) const CHANGES_KEPT_MIN: Duration = Duration::from_secs(5);
+
+/// Sessions read at once.
+const READS_AT_ONCE: usize = 64;
+
+/// Parts of the registry, so that schedulers do not wait for each other.
+const PARTS: usize = 16;
+
+type Handle = Box<str>;
+
+/// The streams of one session.
+struct Open {
+    ended: CancellationToken,
+    streams: usize,
+    /// When the session was read last and was there.
+    read: Option<Moment>,
+    /// Whether it has to be read again.
+    doubted: bool,
+    expires_ms: u64,
+}
+
+/// All streams that are open. Clones share them.
+#[derive(Clone)]
+pub struct OpenStreams(Arc<Inner>);
+
+struct Inner {
+    client: SessionClient,
+    clock: Arc<dyn Clock>,
+    listening: Arc<Listening>,
+    /// Whether somebody already feeds what is heard.
+    is_fed: bool,
+    is_watched: AtomicBool,
+    parts: [Mutex<HashMap<Handle, Open>>; PARTS],
+    hasher: RandomState,
+}
+
+/// One stream that is open, until dropped.
+pub struct OpenStream {
+    of: OpenStreams,
+    handle: Handle,
+    ended: CancellationToken,
+}
+
+impl OpenStreams {
+    /// None yet. With `heard`, what is heard is known from elsewhere; otherwise the session service is listened to once the first
+    /// stream opens.
+    pub(super) fn new(client: SessionClient, clock: Arc<dyn Clock>, heard: Option<Arc<Listening>>) -> Self {
+        let is_fed = heard.is_some();
+        Self(Arc::new(Inner {
+            client,
+            clock,
+            listening: heard.unwrap_or_else(|| Arc::new(Listening::new(CHANGES_KEPT_MIN))),
+            is_fed,
+            is_watched: AtomicBool::new(false),
+            parts: std::array::from_fn(|_| Mutex::default()),
+            hasher: RandomState::new(),
+        }))
+    }
+
+    /// A stream that opens on behalf of the session of this handle. Needs a tokio runtime.
+    #[must_use]
+    pub fn open(&self, handle: &str) -> OpenStream {
+        self.watch();
+        let handle: Handle = handle.into();
+        let mut part = self.0.part(&handle);
+        let open = part.entry(handle.clone()).or_insert_with(|| Open {
+            ended: CancellationToken::new(),
+            streams: 0,
+            read: None,
+            doubted: true,
+            expires_ms: 0,
+        });
+        open.streams += 1;
+        // What the guard knew may be older than what the others were left alone for.
+        open.doubted = true;
+        OpenStream {
+            of: self.clone(),
+            ended: open.ended.clone(),
+            handle,
+        }
+    }
+
+    /// How many sessions have streams that are open.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        let parts = self.0.parts.iter();
+        parts
+            .map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).len())
+            .sum()
+    }
+
+    /// Begins to watch, the first time.
+    fn watch(&self) {
+        if self.0.is_watched.load(Ordering::Relaxed) || self.0.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if !self.0.is_fed {
+            let heard = Arc::downgrade(&self.0.listening);
+            tokio::spawn(listening::listen(self.0.client.clone(), heard));
+        }
+        tokio::spawn(look_after(Arc::downgrade(&self.0)));
+        tokio::spawn(read_doubted(Arc::downgrade(&self.0)));
+    }
+}
+
+impl Inner {
+    fn part(&self, handle: &str) -> MutexGuard<'_, HashMap<Handle, Open>> {
+        let at = usize::try_from(self.hasher.hash_one(handle) % PARTS as u64).unwrap_or(0);
+        self.parts[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Doubts every session that nothing vouches for any more.
+    fn look(&self) {
+        let (now, clock_ms) = (self.listening.now(), self.clock.now_ms());
+        for part in &self.parts {
+            let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            for (handle, open) in part.iter_mut().filter(|(_, open)| !open.doubted) {
+                let vouched = open
+                    .read
+                    .is_some_and(|read| self.listening.vouches_for(handle, read, now));
+                open.doubted = !vouched || open.expires_ms <= clock_ms.saturating_add(CLOCK_DIFFERENCE_MS);
+            }
+        }
+    }
+
+    /// The sessions that have to be read again now.
+    fn due(&self) -> Vec<Handle> {
+        let now = self.listening.now();
+        let is_due = |open: &Open| {
+            let rested = open.read.is_none_or(|read| now.since(read) >= READ_AGAIN_AFTER);
+            open.doubted && rested && !open.ended.is_cancelled()
+        };
+        let mut due = Vec::new();
+        for part in &self.parts {
+            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            due.extend(
+                part.iter()
+                    .filter(|(_, open)| is_due(open))
+                    .map(|(handle, _)| handle.clone()),
+            );
+        }
+        due
+    }
+
+    /// Reads a session again, and ends its streams if it is not there.
+    async fn read(&self, handle: Handle) {
+        let asked = self.listening.now();
+        let by = Some(get_session_request::By::Handle(handle.to_string()));
+        let answer = timeout(READ_MAX, self.client.get_session(GetSessionRequest { by })).await;
+        let mut part = self.part(&handle);
+        let Some(open) = part.get_mut(&handle) else {
+            return;
+        };
+        match answer {
+            Ok(Ok(read)) => {
+                let session = read.session.unwrap_or_default();
+                open.expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
+                open.read = Some(asked);
+                // What has changed since is doubted anew by the next look.
+                open.doubted = false;
+            }
+            Ok(Err(error)) if error.reason == ErrorReason::ErrMissingSession => {
+                tracing::info!(session = %handle, streams = open.streams, "a session ended, and its streams with it");
+                open.ended.cancel();
+            }
+            // Nothing is known: asked again at the next look.
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+}
+
+/// Looks at all of them, for as long as somebody holds them. Apart from reading, so that no change is forgotten unseen.
+async fn look_after(streams: Weak<Inner>) {
+    let mut looks = ticks();
+    loop {
+        looks.tick().await;
+        let Some(streams) = streams.upgrade() else {
+            return;
+        };
+        streams.look();
+    }
+}
+
+/// Reads those that are doubted, for as long as somebody holds them.
+async fn read_doubted(streams: Weak<Inner>) {
+    let mut reads = ticks();
+    loop {
+        reads.tick().await;
+        let Some(streams) = streams.upgrade() else {
+            return;
+        };
+        let due = stream::iter(streams.due());
+        due.for_each_concurrent(READS_AT_ONCE, |handle| streams.read(handle))
+            .await;
+    }
+}
+
+fn ticks() -> Interval {
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+impl OpenStream {
+    /// Is over once the session has ended.
+    pub(crate) fn ended(&self) -> WaitForCancellationFutureOwned {
+        self.ended.clone().cancelled_owned()
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let mut part = self.of.0.part(&self.handle);
+        if let Some(open) = part.get_mut(&self.handle) {
+            open.streams -= 1;
+            if open.streams == 0 {
+                part.remove(&self.handle);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for OpenStreams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenStreams")
+            .field("sessions", &self.sessions())
+            .finish_non_exhaustive()
+    }
+}

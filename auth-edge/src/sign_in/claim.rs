@@ -1,0 +1,165 @@
+//! Claiming a sign-in at the session service before its code is redeemed, so that a callback that reaches several edges is
+//! redeemed once (RFC 6749, section 4.1.2).
+//!
+//! Invariants: the claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
+//! holds; a claim that cannot be made uses nothing up; whoever asks while another one redeems gets the same answer, and whoever
+//! asks later none. Against a session service that has no claims, or does not let this edge make them, the process alone
+//! remembers what it redeemed ([`super::redeemed`]).
+
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use ring::digest;
+use session_proto::client::SessionError;
+use session_proto::v1::begin_sign_in_response::Outcome;
+use session_proto::v1::{
+    AbandonSignInRequest, BeginSignInRequest, CreateSessionRequest, ErrorReason, Session,
+};
+use session_proto::{error, timestamp};
+
+use crate::cookies::SessionId;
+use crate::edge::Edge;
+use crate::sign_in::new_session::request_id;
+use crate::sign_in::transaction::Transaction;
+
+/// Keeps names of claims apart from every other hash of a verifier; the challenge is one (RFC 7636, section 4.2).
+const CONTEXT: &[u8] = b"vestibule sign-in claim v1";
+
+/// Bytes of a claim's name: 128 bits.
+const NAME_BYTES: usize = 16;
+
+/// A sign-in that is this request's to finish.
+#[derive(Debug)]
+pub(super) struct Claim {
+    request_id: String,
+    /// Empty where there are no claims.
+    holder: String,
+    /// The store's time when the claim was made and this process's monotonic time when that was heard, in milliseconds.
+    made: Option<(u64, u64)>,
+}
+
+/// What asking for a sign-in came to.
+#[derive(Debug)]
+pub(super) enum Claimed {
+    /// It is ours.
+    Ours(Claim),
+    /// Another request finished it meanwhile.
+    Created(SessionId, Box<Session>),
+    /// It is used up, or somebody is at it for too long.
+    UsedUp,
+}
+
+/// Claims a sign-in; waits at most `patience` for another request that has it.
+pub(super) async fn claim(
+    edge: &Edge,
+    transaction: &Transaction,
+    patience: Duration,
+) -> Result<Claimed, SessionError> {
+    let until = Instant::now() + patience;
+    let valid_for = Duration::from_secs(edge.settings.transaction_duration_secs);
+    let mut asked = BeginSignInRequest {
+        request_id: name_of(transaction),
+        holder: request_id().map_err(|_logged| no_randomness())?,
+        valid_for: valid_for.try_into().ok(),
+        waiting: false,
+    };
+    loop {
+        let answer = match edge.sessions.begin_sign_in(asked.clone()).await {
+            Ok(answer) => answer,
+            Err(error) if has_no_claims(error.reason) => return Ok(in_this_process(edge, transaction)),
+            Err(error) => return Err(error),
+        };
+        match answer.outcome() {
+            Outcome::Begun => {
+                let heard_ms = edge.clock.monotonic_ms();
+                return Ok(Claimed::Ours(Claim {
+                    request_id: asked.request_id,
+                    holder: asked.holder,
+                    made: answer.now.map(|now| (timestamp::to_ms(&now), heard_ms)),
+                }));
+            }
+            Outcome::Created => {
+                if let (Some(id), Some(session)) = (SessionId::parse(&answer.session_id), answer.session) {
+                    return Ok(Claimed::Created(id, Box::new(session)));
+                }
+                return Ok(Claimed::UsedUp);
+            }
+            Outcome::Pending if Instant::now() < until => asked.waiting = true,
+            Outcome::Pending | Outcome::Failed | Outcome::Unspecified => return Ok(Claimed::UsedUp),
+        }
+    }
+}
+
+/// The name of a sign-in, the same at every edge that has the transaction.
+fn name_of(transaction: &Transaction) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(CONTEXT);
+    context.update(transaction.verifier.as_bytes());
+    let hash = context.finish();
+    let name = hash.as_ref().iter().take(NAME_BYTES);
+    name.map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn has_no_claims(reason: ErrorReason) -> bool {
+    matches!(
+        reason,
+        ErrorReason::ErrUnimplemented | ErrorReason::ErrCallerNotAllowed
+    )
+}
+
+/// The way of before, for a session service of an earlier release.
+fn in_this_process(edge: &Edge, transaction: &Transaction) -> Claimed {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::warn!("the session service takes no claims of sign-ins (BeginSignIn): a callback that reaches two edges may be redeemed twice");
+    });
+    if edge.redeemed.take(&transaction.state, edge.clock.now_ms()) {
+        Claimed::Ours(Claim {
+            request_id: name_of(transaction),
+            holder: String::new(),
+            made: None,
+        })
+    } else {
+        Claimed::UsedUp
+    }
+}
+
+fn no_randomness() -> SessionError {
+    error::status(ErrorReason::ErrInternal, "no random bytes", []).into()
+}
+
+impl Claim {
+    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the way back of one answer.
+    pub(super) fn store_now_ms(&self, edge: &Edge) -> Option<u64> {
+        let (made_ms, heard_ms) = self.made?;
+        Some(made_ms.saturating_add(edge.clock.monotonic_ms().saturating_sub(heard_ms)))
+    }
+
+    /// Puts the claim into the request that ends it; the tokens were received at `received_at_ms`.
+    pub(super) fn put_into(&self, request: &mut CreateSessionRequest, received_at_ms: Option<u64>) {
+        request.request_id.clone_from(&self.request_id);
+        request.holder.clone_from(&self.holder);
+        request.tokens_received_at = received_at_ms.map(timestamp::from_ms);
+    }
+
+    /// Tells those who wait that nothing comes of it, in the background.
+    pub(super) fn abandon(self, edge: &Edge) {
+        if self.holder.is_empty() {
+            return;
+        }
+        let sessions = edge.sessions.clone();
+        tokio::spawn(async move {
+            let request = AbandonSignInRequest {
+                request_id: self.request_id,
+                holder: self.holder,
+            };
+            if let Err(error) = sessions.abandon_sign_in(request).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(
+                    error,
+                    "a sign-in could not be given up: who waits for it waits in vain"
+                );
+            }
+        });
+    }
+}

@@ -1,0 +1,58 @@
+//! A claim of a sign-in, read, and what it comes to, written.
+
+use session_proto::v1::begin_sign_in_response::Outcome;
+use session_proto::{timestamp, v1};
+
+use super::{arguments, resource};
+use crate::session::Lifetime;
+use crate::sessions::{Claim, Claimed, SessionsError};
+
+pub(super) fn begun(request: &v1::BeginSignInRequest) -> Result<Claim, SessionsError> {
+    Ok(Claim {
+        valid_for: arguments::duration("valid_for", request.valid_for.as_ref())?,
+        waiting: request.waiting,
+        ..claim(&request.request_id, &request.holder)?
+    })
+}
+
+pub(super) fn abandoned(request: &v1::AbandonSignInRequest) -> Result<Claim, SessionsError> {
+    claim(&request.request_id, &request.holder)
+}
+
+fn claim(request_id: &str, holder: &str) -> Result<Claim, SessionsError> {
+    let Some(request_id) = arguments::request_id(request_id)? else {
+        return arguments::wrong("request_id", "is required");
+    };
+    let Some(holder) = arguments::holder(holder)? else {
+        return arguments::wrong("holder", "is required");
+    };
+    Ok(Claim {
+        request_id: request_id.to_owned(),
+        holder: holder.to_owned(),
+        valid_for: None,
+        waiting: false,
+    })
+}
+
+pub(super) fn answer(
+    claimed: Claimed,
+    now_ms: u64,
+    lifetime: &Lifetime,
+) -> Result<v1::BeginSignInResponse, SessionsError> {
+    let (outcome, created) = match claimed {
+        Claimed::Begun => (Outcome::Begun, None),
+        Claimed::Pending => (Outcome::Pending, None),
+        Claimed::Created(created) => (Outcome::Created, Some(created)),
+        Claimed::Failed => (Outcome::Failed, None),
+    };
+    let mut answer = v1::BeginSignInResponse {
+        outcome: outcome.into(),
+        now: Some(timestamp::from_ms(now_ms)),
+        ..v1::BeginSignInResponse::default()
+    };
+    if let Some(created) = created {
+        answer.session_id = created.id.reveal();
+        answer.session = Some(resource::session(&created.session, lifetime)?);
+    }
+    Ok(answer)
+}

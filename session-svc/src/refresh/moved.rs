@@ -1,0 +1,53 @@
+//! Sessions that a refresh moved to another session of the provider (`sid` of the refreshed ID token).
+//!
+//! A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no session by
+//! it and leaves a mark. So whoever saves another `sid` looks for that mark afterwards (OpenID Connect Back-Channel Logout 1.0,
+//! section 2.7).
+
+use tokio::time::{Instant, sleep};
+
+use super::Refresher;
+use super::flight::renew_error;
+use super::grant::{MAX_SAVE, SAVE_PAUSE};
+use crate::session::{Session, Token};
+use crate::sessions::ports::RenewError;
+
+/// Why a session ends whose new provider session was logged out meanwhile.
+const LOGGED_OUT: &str = "back_channel_logout";
+
+impl Refresher {
+    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were received.
+    pub(super) async fn unless_logged_out(
+        &self,
+        session: Session,
+        received_ms: u64,
+    ) -> Result<Session, RenewError> {
+        let Some(sid) = session.provider_sid.as_deref() else {
+            return Ok(session);
+        };
+        let deadline = Instant::now() + MAX_SAVE;
+        let ended = loop {
+            let asked = self
+                .keeper
+                .sid_ended_since(&session.issuer, &session.subject, sid, received_ms)
+                .await;
+            match asked.map_err(renew_error) {
+                Ok(ended) => break ended,
+                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(SAVE_PAUSE).await,
+                Err(error) => return Err(error),
+            }
+        };
+        if !ended {
+            return Ok(session);
+        }
+        tracing::info!(session = %session.handle, "the provider ended the session a refresh moved to");
+        self.remove(&session, LOGGED_OUT).await?;
+        // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
+        if !session.tokens.scope.is_offline()
+            && let Some(refresh_token) = session.tokens.refresh.as_ref().map(Token::text)
+        {
+            self.revoke_in_background(&session.issuer, refresh_token);
+        }
+        Err(RenewError::Missing)
+    }
+}

@@ -1,0 +1,173 @@
+//! Claiming a sign-in, so that its authorization code is redeemed once over all replicas of whoever redeems codes
+//! (RFC 6749, section 4.1.2: a code that comes twice may cost all tokens that were given for it).
+//!
+//! A claim draws the ID of the session to come and remembers it under the request's name, where `create` finds it. What became
+//! of the sign-in is then seen by that ID: the session is there, or it ended young, or neither and somebody is at it.
+//!
+//! Invariants: of all who claim a sign-in one goes on; who dies with it has used it up, for nobody knows whether the code was
+//! redeemed. The session is given to those alone who asked while the sign-in was under way.
+
+use std::time::Duration;
+
+use ring::digest;
+use tokio::time::{Instant, sleep};
+
+use super::create::FINGERPRINT_BYTES;
+use super::endings::REQUEST_KEPT_MS;
+use super::{Created, Sessions, SessionsError};
+use crate::session::SessionId;
+use crate::session::id::ID_BYTES;
+
+/// How long a claim may be worked on: more than token request, keys, userinfo and creation take together.
+const UNDER_WAY_MS: u64 = 60_000;
+
+/// How long one call waits for the outcome: a part of what callers give a call, and they ask again.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a claim is remembered at most: a day, more than any sign-in is pending.
+const KEPT_MAX: Duration = Duration::from_secs(86_400);
+
+/// Keeps holders apart from every other hash.
+const HOLDER_CONTEXT: &[u8] = b"vestibule sign-in holder v1";
+
+/// Who would go on with which sign-in.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Names the sign-in.
+    pub request_id: String,
+    /// Names the one that would go on.
+    pub holder: String,
+    /// How long the sign-in could be finished; `None` for the time a request is remembered.
+    pub valid_for: Option<Duration>,
+    /// Whether it was told before that somebody else is at it.
+    pub waiting: bool,
+}
+
+/// What a claim comes to.
+#[derive(Debug)]
+pub enum Claimed {
+    /// The sign-in is this one's.
+    Begun,
+    /// Somebody else is at it.
+    Pending,
+    /// Somebody else finished it while this one waited.
+    Created(Box<Created>),
+    /// It is used up.
+    Failed,
+}
+
+/// What is remembered of a request: the session's ID, who may create it, and since when somebody is at it.
+pub(super) struct Reserved {
+    pub(super) id: SessionId,
+    /// The request's fingerprint, or the hash of the holder.
+    pub(super) by: [u8; FINGERPRINT_BYTES],
+    /// When a sign-in was claimed, in milliseconds since the Unix epoch; `None` for a request without a claim.
+    claimed_at_ms: Option<u64>,
+}
+
+impl Reserved {
+    pub(super) fn new(id: SessionId, by: [u8; FINGERPRINT_BYTES], claimed_at_ms: Option<u64>) -> Self {
+        Self {
+            id,
+            by,
+            claimed_at_ms,
+        }
+    }
+
+    pub(super) fn to_note(&self) -> Vec<u8> {
+        let mut note = self.id.as_bytes().to_vec();
+        note.extend_from_slice(&self.by);
+        note.extend(self.claimed_at_ms.into_iter().flat_map(u64::to_be_bytes));
+        note
+    }
+
+    pub(super) fn from_note(note: &[u8]) -> Option<Self> {
+        let (id, rest) = note.split_first_chunk::<ID_BYTES>()?;
+        let (by, rest) = rest.split_first_chunk::<FINGERPRINT_BYTES>()?;
+        let claimed_at_ms = rest.first_chunk().map(|at| u64::from_be_bytes(*at));
+        Some(Self::new(SessionId::from_bytes(*id), *by, claimed_at_ms))
+    }
+}
+
+/// The hash a holder is known by.
+pub(crate) fn holder_hash(holder: &str) -> [u8; FINGERPRINT_BYTES] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(HOLDER_CONTEXT);
+    context.update(holder.as_bytes());
+    let mut hash = [0; FINGERPRINT_BYTES];
+    hash.copy_from_slice(context.finish().as_ref());
+    hash
+}
+
+impl Sessions {
+    /// The store's clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.keeper.now_ms()
+    }
+
+    /// Claims a sign-in, or waits a moment for what becomes of it.
+    pub async fn begin_sign_in(&self, claim: &Claim) -> Result<Claimed, SessionsError> {
+        let by = holder_hash(&claim.holder);
+        let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
+        let kept = claim
+            .valid_for
+            .map_or(Duration::from_millis(REQUEST_KEPT_MS), |valid_for| {
+                valid_for.clamp(Duration::from_millis(REQUEST_KEPT_MS), KEPT_MAX)
+            });
+        let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await? else {
+            return Ok(Claimed::Begun);
+        };
+        if theirs.by == by {
+            // Our own call, whose answer was lost on the way.
+            return Ok(Claimed::Begun);
+        }
+        self.outcome(theirs, claim.waiting).await
+    }
+
+    /// Waits a moment for the session of a claim.
+    async fn outcome(&self, theirs: Reserved, mut waiting: bool) -> Result<Claimed, SessionsError> {
+        let handle = theirs.id.handle();
+        let until = Instant::now() + WAIT;
+        loop {
+            match self.keeper.load(handle).await {
+                Ok(session) if waiting => {
+                    return Ok(Claimed::Created(Box::new(Created {
+                        id: theirs.id,
+                        session,
+                    })));
+                }
+                Ok(_) => return Ok(Claimed::Failed),
+                Err(SessionsError::Missing) => {}
+                Err(error) => return Err(error),
+            }
+            let is_under_way = theirs.claimed_at_ms.is_some_and(|claimed_at_ms| {
+                self.keeper.now_ms() < claimed_at_ms.saturating_add(UNDER_WAY_MS)
+            });
+            if !is_under_way || self.keeper.ended_young(handle).await? {
+                return Ok(Claimed::Failed);
+            }
+            waiting = true;
+            if Instant::now() >= until {
+                return Ok(Claimed::Pending);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Gives a sign-in up: its session, should it still be created, ends at once. Nothing happens to one that is not the holder's.
+    pub async fn abandon_sign_in(&self, claim: &Claim) -> Result<(), SessionsError> {
+        let by = holder_hash(&claim.holder);
+        let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
+        let kept = Duration::from_millis(REQUEST_KEPT_MS);
+        // A claim that never came here is used up all the same.
+        let claimed = match self.reserve(&claim.request_id, &ours, kept).await? {
+            Some(claimed) if claimed.by != by => return Ok(()),
+            Some(claimed) => claimed,
+            None => ours,
+        };
+        self.keeper.mark_ended_young(claimed.id.handle()).await
+    }
+}
