@@ -15,6 +15,7 @@ mod unanswered;
 pub(super) mod upgrade;
 mod upload;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -38,7 +39,9 @@ use super::path::RequestPath;
 use super::route_table::{Route, Server};
 use crate::edge::Edge;
 use crate::errors::Failure;
+use crate::protect::load::Admitted;
 use crate::protect::security_headers::FromUpstream;
+use crate::protect::slow_client::MayBeSilent;
 use crate::request;
 use crate::settings::UpstreamSettings;
 
@@ -101,6 +104,12 @@ impl Proxy {
             return Failure::MethodNotAllowed(PASSED_ON).into_response();
         }
         let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
+        if way.server.takes_streams()
+            && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>()
+        {
+            may_be_silent.allow();
+        }
+        let counted = request.extensions().get::<Arc<Admitted>>().cloned();
         let peer = request::peer(request.extensions());
         let (head, body) = request.into_parts();
         // What follows an upgrade is no body: the joined connections carry it.
@@ -113,7 +122,7 @@ impl Proxy {
             self.exchange_with_body(&asking, body, limit).await
         };
         match answer {
-            Ok(answer) => self.back(way.edge, answer, client),
+            Ok(answer) => self.back(way.edge, answer, client, counted),
             Err(failure) => failure.into_response(),
         }
     }
@@ -230,6 +239,7 @@ impl Proxy {
         edge: &Edge,
         mut answer: Answer,
         client: Option<(Asked, hyper::upgrade::OnUpgrade)>,
+        counted: Option<Arc<Admitted>>,
     ) -> Response {
         let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
         if switched {
@@ -241,7 +251,7 @@ impl Proxy {
                 return Failure::UpstreamDown.into_response();
             };
             let longest = edge.settings.protection.send_timeout;
-            upgrade::join(client, hyper::upgrade::on(&mut answer), longest);
+            upgrade::join(client, hyper::upgrade::on(&mut answer), longest, counted);
             headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::consent(asked, answer.map(Body::new));

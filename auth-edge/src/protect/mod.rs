@@ -7,4 +7,4 @@ pub mod load;
 pub mod rate_limit;
 pub mod security_headers;
 pub mod slow_client;
-pub mod slow_reader;
+pub mod visitors;

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use crate::keys;
+use crate::protect::load::Admitted;
 
 /// How a client asks for a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +93,15 @@ pub(super) fn consent(asked: Asked, mut response: Response) -> Response {
 }
 
 /// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `longest`.
-pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade, longest: Duration) {
+pub(super) fn join(
+    client: OnUpgrade,
+    upstream: OnUpgrade,
+    longest: Duration,
+    counted: Option<Arc<Admitted>>,
+) {
     tokio::spawn(async move {
+        // For its visitor it is a request that goes on.
+        let _counted = counted;
         let (client, upstream) = match tokio::try_join!(client, upstream) {
             Ok(both) => both,
             Err(error) => {
