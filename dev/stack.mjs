@@ -21,6 +21,7 @@ import { fileURLToPath } from 'node:url';
 
 import { ACCOUNTS } from './idp/lib/accounts.mjs';
 import { makeCertificate } from './lib/certificate.mjs';
+import { limitMemory } from './lib/cgroup.mjs';
 import { Child } from './lib/child.mjs';
 import { freePort, probe, startBalancer, until } from './lib/net.mjs';
 
@@ -53,6 +54,7 @@ export function binary(name, profile = 'debug') {
  * @param {object} [options.ports] fixed ports by name: url, idp, redis, edge, edgeAdmin, edge-2, edge-2Admin, session, sessionAdmin, …; free ones otherwise
  * @param {object} [options.secrets] {edge, encryption, client}; random when left out
  * @param {string} [options.stateDir] where stores, secrets and logs live; a temporary folder, removed at the end, when left out
+ * @param {object} [options.limits] bytes of memory by process name; the kernel kills a process that needs more (no limit). Needs root
  * @param {string} [options.profile] debug or release programs (debug)
  * @param {(name: string, ended: {code: number, signal: string}, log: string) => void} [options.onExit] told when a process ends that nobody ended
  * @param {(text: string) => void} [options.onStep] told what is being started
@@ -176,6 +178,7 @@ export async function startStack(options = {}) {
   }
 
   const running = new Map();
+  const groups = new Map(); // of processes with a limit of memory
   const expected = new Set(); // processes somebody is ending on purpose
   let balancer;
 
@@ -189,6 +192,10 @@ export async function startStack(options = {}) {
       onLine: options.onLine && ((line) => options.onLine(name, line)),
     });
     running.set(name, child);
+    if (options.limits?.[name]) {
+      await groups.get(name)?.remove();
+      groups.set(name, limitMemory(child.pid, options.limits[name]));
+    }
     expected.delete(name);
     child.exited.then((ended) => {
       if (!expected.has(name) && running.get(name) === child && child.wasReady) options.onExit?.(name, ended, child.tail());
@@ -214,6 +221,8 @@ export async function startStack(options = {}) {
     for (const names of inOrder) {
       await Promise.all(names.map((name) => running.get(name)?.stop()));
     }
+    for (const group of groups.values()) await group.remove();
+    groups.clear();
     if (!options.stateDir) rmSync(stateDir, { recursive: true, force: true });
   }
 
@@ -239,6 +248,7 @@ export async function startStack(options = {}) {
     secrets,
     store: sessionStore,
     names: [...plan.keys()],
+    group: (name) => groups.get(name),
     pid: (name) => running.get(name)?.pid,
     logs: (name) => running.get(name)?.output ?? '',
     start,

@@ -143,7 +143,10 @@ impl Edge {
             redeemed: Redeemed::new(settings.transaction_duration_secs),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             analytics: settings.analytics.clone().map(Analytics::new),
-            places: Places::new(settings.protection.max_concurrent_requests),
+            places: Places::new(
+                settings.protection.max_concurrent_requests,
+                settings.protection.share,
+            ),
             listeners: Arc::default(),
             settings,
             keys,

@@ -1,7 +1,7 @@
 //! What every request passes on its way in, and every answer on its way out: one layer around the whole router.
 //!
-//! In: an ID, a span, a place, a named host (where providers have their own, the one the browser asked for), a body that may not fall silent. Out: failures as bodies, security headers,
-//! the ID, the record, an eye on whether the body is taken. One layer and not one for each, because each would box
+//! In: an ID, a span, a place, a named host (where providers have their own, the one the browser asked for), a body that has to come. Out: failures as bodies, security headers,
+//! the ID, the record. One layer and not one for each, because each would box
 //! every request's future anew.
 
 use std::convert::Infallible;
@@ -10,35 +10,39 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::extract::Request;
+use axum::http::{Method, Version, header};
 use axum::response::{IntoResponse as _, Response};
+use http_body::Body as _;
 use prometheus::HistogramVec;
 use tower::layer::layer_fn;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
+use crate::cookies::SessionCookies;
 use crate::edge::Edge;
 use crate::errors::{self, Failure};
 use crate::observe::Observed;
 use crate::protect::forwarded::TrustedProxies;
 use crate::protect::host;
-use crate::protect::load::{Place, Places};
+use crate::protect::load::{Admitted, Places};
 use crate::protect::redirects;
-use crate::protect::security_headers::{self, Https};
+use crate::protect::security_headers::{self, FromUpstream, Https};
 use crate::protect::slow_client::{self, Patience};
-use crate::protect::slow_reader::{self, Standstill};
+use crate::request;
 use crate::sites::{self, Sites};
 
 /// What the layer needs to know.
 #[derive(Debug)]
 pub struct Front {
     requests: Arc<HistogramVec>,
-    places: Arc<Places>,
+    places: Places,
+    cookies: SessionCookies,
+    trusted: TrustedProxies,
     patience: Patience,
-    standstill: Standstill,
     https: Https,
     sites: Sites,
-    /// Whom to believe about the host, where it matters which it is.
-    at_hosts: Option<TrustedProxies>,
+    /// Whether it matters which host is asked for.
+    has_hosts: bool,
 }
 
 impl Front {
@@ -48,12 +52,13 @@ impl Front {
         let settings = &edge.settings;
         Arc::new(Self {
             requests: edge.metrics.requests(),
-            places: Arc::new(edge.places.clone()),
-            patience: Patience(settings.protection.body_timeout),
-            standstill: Standstill(settings.protection.send_timeout),
+            places: edge.places.clone(),
+            cookies: edge.cookies.clone(),
+            trusted: edge.trusted_proxies.clone(),
+            patience: settings.protection.patience,
             https: Https(settings.https()),
             sites: edge.sites.clone(),
-            at_hosts: edge.sites.has_hosts().then(|| edge.trusted_proxies.clone()),
+            has_hosts: edge.sites.has_hosts(),
         })
     }
 }
@@ -92,34 +97,54 @@ where
         let version = request.version();
         let page = errors::wants_page(request.headers());
         // The request is given away here and not within the answering, which would carry it along.
-        let answering = front.admitted(request).map(|(place, request)| {
+        let answering = front.admitted(request).map(|(admitted, request)| {
             let answer = observed.span().in_scope(|| self.inner.call(request));
-            (place, answer)
+            (admitted, answer)
         });
         Box::pin(async move {
-            let answer = match answering {
-                Ok((_place, answer)) => answer.instrument(observed.span()).await?,
-                Err(refused) => refused.into_response(),
+            let (admitted, answer) = match answering {
+                Ok((mut admitted, answer)) => {
+                    let answer = answer.instrument(observed.span()).await?;
+                    admitted.answered();
+                    (Some(admitted), answer)
+                }
+                Err(refused) => (None, refused.into_response()),
             };
+            // What holds more than its connection until it is sent: a stream, or an upstream's connection.
+            let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
+            let admitted = admitted.filter(|_| holds);
             let answer = errors::render(answer, page, observed.id());
             let mut answer = security_headers::add(answer, front.https);
             if answer.status().is_redirection() {
                 redirects::end_fragment(answer.headers_mut(), &front.sites);
             }
             let answer = observed.end(answer, &front.requests);
-            Ok(slow_reader::bounded(answer, version, front.standstill))
+            Ok(match admitted {
+                Some(admitted) => admitted.until_sent(answer),
+                None => answer,
+            })
         })
     }
 }
 
 impl Front {
-    /// A request that may be worked on, and its place until it is answered.
-    fn admitted(&self, mut request: Request) -> Result<(Option<Place>, Request), Failure> {
-        let place = self.places.take()?;
+    /// A request that may be worked on, and what counts it until it has ended.
+    fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), Failure> {
+        let peer = request::peer(request.extensions());
+        let address = self.trusted.client_address(peer, request.headers());
+        let session = || self.cookies.read(request.headers());
+        // What follows CONNECT is no body.
+        let switches = *request.method() == Method::CONNECT;
+        let has_body = !request.body().is_end_stream() && !switches;
+        let admitted = self.places.enter(address, session, has_body)?;
         host::named(&request)?;
-        if let Some(trusted) = &self.at_hosts {
-            sites::write_host(&mut request, trusted);
+        if self.has_hosts {
+            sites::write_host(&mut request, &self.trusted);
         }
-        Ok((place, slow_client::bounded(request, self.patience)))
+        if switches || request.headers().contains_key(header::UPGRADE) {
+            request.extensions_mut().insert(Arc::new(admitted.again()));
+        }
+        let arrival = admitted.arrival();
+        Ok((admitted, slow_client::bounded(request, self.patience, arrival)))
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use chassis::clock::Clock;
 use chassis::files::Snapshot;
+use chassis::memory;
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
-use chassis::serve::{self, BindError};
+use chassis::serve::{self, BindError, Limits, Share};
 use chassis::tls::{ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
@@ -35,6 +36,18 @@ use crate::settings::{EdgeSettings, secrets_are_usable};
 
 /// How often the session service is asked whether it is there.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
+const STREAMS_MAX: u32 = 100;
+
+/// Headers of an HTTP/2 request: a few cookies of 4 KiB, and room for the rest.
+const HEADER_LIST_BYTES: usize = 16 * 1024;
+
+/// Headers of all open requests of an HTTP/2 connection: a hundred as browsers send them, with a cookie of 4 KiB.
+const OPEN_HEADER_BYTES: usize = 512 * 1024;
+
+/// Bytes of uploads that are on their way to a reader, of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
+const WINDOW_BYTES: u32 = 256 * 1024;
 
 /// Why the edge cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +97,10 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let edge = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
     let reached = runtime.readiness.condition("session_service", Weight::Once);
     tokio::spawn(probe(edge.clone(), reached, runtime.shutdown.clone()));
+    let limits = limits(
+        &edge,
+        runtime.readiness.condition("connections", Weight::Required),
+    );
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, edge.settings.protection.send_timeout);
     tracing::info!(address = %listen, base_url = %edge.settings.base_url, "listening");
@@ -97,13 +114,49 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
             let (router, edge) = (router.clone(), edge.clone());
             let routes = move || ext_authz::routes(&edge, router());
             let (workers, stop) = (runtime.workers.clone(), runtime.shutdown.clone());
-            Some(serve::serve_each(workers, listener, routes, tls.clone(), stop))
+            let limits = Limits::default();
+            Some(serve::serve_each(
+                workers,
+                listener,
+                routes,
+                tls.clone(),
+                limits,
+                stop,
+            ))
         }
         None => None,
     };
-    let serving = serve::serve_each(runtime.workers, listener, router, tls, runtime.shutdown);
+    let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, runtime.shutdown);
     tokio::join!(serving, OptionFuture::from(asked));
     Ok(())
+}
+
+/// What the listener for browsers takes.
+fn limits(edge: &Edge, room: Condition) -> Limits {
+    let protection = &edge.settings.protection;
+    let memory = memory::limit();
+    let connections = protection
+        .connections
+        .unwrap_or_else(|| serve::connections_within(memory));
+    tracing::info!(connections, memory_limit_bytes = memory, "connections at once");
+    let trusted = edge.trusted_proxies.clone();
+    Limits {
+        connections,
+        share: protection
+            .connections_of_address(connections)
+            .map(|connections| Share {
+                connections,
+                is_proxy: Arc::new(move |address| trusted.trusts(address)),
+            }),
+        streams: STREAMS_MAX,
+        header_list_bytes: HEADER_LIST_BYTES,
+        open_header_bytes: OPEN_HEADER_BYTES,
+        window_bytes: Some(WINDOW_BYTES),
+        idle: protection.idle_timeout,
+        keeps_http2: false,
+        send_timeout: Some(protection.send_timeout),
+        room: Some(room),
+    }
 }
 
 /// Puts the edge together and follows the files its secrets and credentials come from. Needs a tokio runtime.

@@ -193,6 +193,7 @@ pub async fn serve_behind<P: Into<Providers>>(
         listener,
         router,
         door.tls,
+        serve::Limits::default(),
         runtime.shutdown.clone(),
     );
     let ((), since) = tokio::join!(serving, told_to_stop);

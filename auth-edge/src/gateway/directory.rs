@@ -31,6 +31,9 @@ const HASHED: &str = "assets";
 /// How many characters of a hash the build puts into a name at least.
 const HASH_CHARS: usize = 8;
 
+/// Bytes of a file that are read at once. Twice as many are held for each answer that its client does not take.
+const PIECE: usize = 16 * 1024;
+
 /// Answers a request from a folder.
 pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, request: Request) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -88,6 +91,7 @@ async fn file(folder: &Path, path: &str, request: Request) -> Response {
     }
     let files = ServeDir::with_backend(folder, Inside::of(folder))
         .append_index_html_on_directories(false)
+        .with_buf_chunk_size(PIECE)
         .precompressed_br()
         .precompressed_gzip();
     match files.oneshot(Request::from_parts(parts, Body::empty())).await {

@@ -16,6 +16,7 @@ mod unanswered;
 pub(super) mod upgrade;
 mod upload;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -40,7 +41,9 @@ use super::path::RequestPath;
 use super::route_table::{Route, Server};
 use crate::edge::Edge;
 use crate::errors::Failure;
+use crate::protect::load::Admitted;
 use crate::protect::security_headers::FromUpstream;
+use crate::protect::slow_client::MayBeSilent;
 use crate::request;
 use crate::settings::UpstreamSettings;
 
@@ -115,6 +118,12 @@ impl Proxy {
             return Failure::MethodNotAllowed(PASSED_ON).into_response();
         }
         let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
+        if way.server.takes_streams()
+            && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>()
+        {
+            may_be_silent.allow();
+        }
+        let counted = request.extensions().get::<Arc<Admitted>>().cloned();
         let peer = request::peer(request.extensions());
         let (head, body) = request.into_parts();
         // What follows an upgrade is no body: the joined connections carry it.
@@ -135,7 +144,7 @@ impl Proxy {
             () = ending::ended(upload.as_ref()) => Err(Failure::NotAuthenticated),
         };
         match answer {
-            Ok(answer) => self.back(way, answer, client),
+            Ok(answer) => self.back(way, answer, client, counted),
             Err(failure) => failure.into_response(),
         }
     }
@@ -259,6 +268,7 @@ impl Proxy {
         way: &Way<'_>,
         mut answer: Answer,
         client: Option<(Asked, hyper::upgrade::OnUpgrade)>,
+        counted: Option<Arc<Admitted>>,
     ) -> Response {
         let edge = way.edge;
         let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
@@ -273,7 +283,7 @@ impl Proxy {
             let longest = edge.settings.protection.send_timeout;
             let session = way.passed.current.as_ref();
             let open = session.map(|current| edge.sessions.streams().open(&current.session.handle));
-            upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open);
+            upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
             headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::consent(asked, answer.map(Body::new));

@@ -71,6 +71,12 @@ impl Server {
         }
     }
 
+    /// Whether it can take a request whose body goes on while it answers: over HTTP/2.
+    #[must_use]
+    pub fn takes_streams(&self) -> bool {
+        self.prior_knowledge || self.url.scheme() == "https"
+    }
+
     /// This path at the server, as requests name it; none if it is no address of HTTP.
     #[must_use]
     pub fn at(&self, path: PathAndQuery) -> Option<Uri> {

@@ -25,7 +25,7 @@ pub use self::listeners::Listeners;
 
 use self::service::Browser;
 use crate::edge::Edge;
-use crate::protect::csrf;
+use crate::protect::{csrf, slow_client};
 
 /// Below it lie the calls of the service.
 pub const PREFIX: &str = "/session.v1.BrowserSessionService";
@@ -61,15 +61,15 @@ async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Re
         return refusal(status, StatusCode::FORBIDDEN);
     }
     let (head, body) = request.into_parts();
-    let patience = edge.settings.protection.body_timeout;
+    let patience = edge.settings.protection.patience.silence;
     let body = match tokio::time::timeout(patience, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_too_large_or_broken)) => {
+        Ok(Err(broken)) if !slow_client::caused(&broken) => {
             let reason = ErrorReason::ErrRequestTooLarge;
             let status = error::status(reason, "the message is too large", []);
             return refusal(status, StatusCode::OK);
         }
-        Err(_late) => {
+        Ok(Err(_)) | Err(_) => {
             let reason = ErrorReason::ErrDeadlineExceeded;
             let status = error::status(reason, "the message did not arrive in time", []);
             return refusal(status, StatusCode::OK);

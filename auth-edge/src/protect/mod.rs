@@ -8,4 +8,4 @@ pub mod rate_limit;
 pub mod redirects;
 pub mod security_headers;
 pub mod slow_client;
-pub mod slow_reader;
+pub mod visitors;

@@ -257,10 +257,28 @@ static PROTECTION: Topic = Topic {
     title: "Protection",
     settings: &[
         setting(
+            "EDGE_MAX_CONNECTIONS",
+            "0",
+            "COUNT",
+            "Connections at once. When there are more, those that have been idle for the longest are closed. 0 follows the memory limit of the process's control group: 2048 for 128 MiB, 16384 without one.",
+        ),
+        setting(
             "EDGE_MAX_CONCURRENT_REQUESTS",
             "4096",
             "COUNT",
-            "Requests worked on at once, each until its answer begins; more are told 503 with Retry-After. 0 is no limit.",
+            "Requests worked on at once, each until its answer begins; more are told 503 with Retry-After. As many again may be waiting for their body. 0 is no limit.",
+        ),
+        setting(
+            "EDGE_ADDRESS_SHARE",
+            "25",
+            "PERCENT",
+            "The part of all connections and of all requests at once that one address may have (a /64 network of IPv6; behind EDGE_TRUSTED_PROXIES the client's). Beyond it requests are told 429, and of its connections the idlest are closed. Beyond half of it people who are signed in are counted by session. 100 is no limit.",
+        ),
+        setting(
+            "EDGE_SESSION_SHARE",
+            "5",
+            "PERCENT",
+            "The part of all requests at once that one session may have, where it is counted by itself.",
         ),
         setting(
             "EDGE_MAX_BODY_BYTES",
@@ -272,7 +290,25 @@ static PROTECTION: Topic = Topic {
             "EDGE_BODY_TIMEOUT",
             "30",
             "SECONDS",
-            "The longest silence within a request's body, gRPC streams excepted.",
+            "The longest silence within a request's body, gRPC streams to HTTP/2 upstreams excepted.",
+        ),
+        setting(
+            "EDGE_BODY_MIN_RATE",
+            "500",
+            "BYTES/S",
+            "The least rate at which a request's body has to come while it is waited for, after EDGE_BODY_TIMEOUT has been granted. 0 is none.",
+        ),
+        setting(
+            "EDGE_BODY_TOTAL_TIMEOUT",
+            "3600",
+            "SECONDS",
+            "How long a request's body may be waited for in all, however quick it is. 0 is no limit.",
+        ),
+        setting(
+            "EDGE_IDLE_TIMEOUT",
+            "75",
+            "SECONDS",
+            "How long a connection is kept without a request; the first one is due within ten seconds. Longer than a proxy before the edge keeps its own.",
         ),
         setting(
             "EDGE_SEND_TIMEOUT",

@@ -10,6 +10,8 @@ use super::read::file;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
 use crate::gateway::route_file::{self, Around};
 use crate::gateway::route_table::RouteTable;
+use crate::protect::slow_client::Patience;
+use crate::protect::visitors::Share;
 
 /// How requests are passed on.
 #[derive(Clone, Debug)]
@@ -29,10 +31,18 @@ pub struct UpstreamSettings {
 /// What requests are held to, before anybody looks at them.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtectionSettings {
-    /// Requests worked on at once; 0 is no limit.
+    /// Connections at once; none follows the memory there is.
+    pub connections: Option<usize>,
+    /// The part of all connections one address may have, in percent.
+    pub address_share: usize,
+    /// Requests worked on at once, and as many whose body is waited for; 0 is no limit.
     pub max_concurrent_requests: usize,
-    /// The longest silence within a request's body.
-    pub body_timeout: Duration,
+    /// Requests of one visitor.
+    pub share: Share,
+    /// How long a client may let us wait within a body.
+    pub patience: Patience,
+    /// How long a connection is kept without a request.
+    pub idle_timeout: Duration,
     /// How long an answer may wait for its client to take something of it.
     pub send_timeout: Duration,
 }
@@ -68,10 +78,55 @@ pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
 }
 
 pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
+    let max_concurrent_requests = reader.count("EDGE_MAX_CONCURRENT_REQUESTS");
+    let address_share = percent(reader, "EDGE_ADDRESS_SHARE");
+    let session_share = percent(reader, "EDGE_SESSION_SHARE");
+    let total = reader.secs("EDGE_BODY_TOTAL_TIMEOUT", Zero::Allowed);
+    let connections = reader.count("EDGE_MAX_CONNECTIONS");
     ProtectionSettings {
-        max_concurrent_requests: reader.count("EDGE_MAX_CONCURRENT_REQUESTS"),
-        body_timeout: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
+        connections: (connections > 0).then_some(connections),
+        address_share,
+        max_concurrent_requests,
+        share: Share {
+            of_address: share_of(max_concurrent_requests, address_share),
+            of_session: share_of(max_concurrent_requests, session_share),
+        },
+        patience: Patience {
+            silence: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
+            rate: u64::try_from(reader.count("EDGE_BODY_MIN_RATE")).unwrap_or(u64::MAX),
+            total: (total > 0).then(|| Duration::from_secs(total)),
+        },
         send_timeout: Duration::from_secs(reader.secs("EDGE_SEND_TIMEOUT", Zero::Refused)),
+        idle_timeout: Duration::from_secs(reader.secs("EDGE_IDLE_TIMEOUT", Zero::Refused)),
+    }
+}
+
+fn percent(reader: &mut Reader<'_>, name: &str) -> usize {
+    let percent = reader.count(name);
+    if !(1..=ALL).contains(&percent) {
+        reader.wrong(name, "must be a part of what there is, from 1 to 100 percent");
+    }
+    percent
+}
+
+/// Who may have all of it has no share of their own.
+const ALL: usize = 100;
+
+/// So many percent of a count, at least one; of no limit there is no limit.
+fn share_of(count: usize, percent: usize) -> u32 {
+    if count == 0 || percent == ALL {
+        return u32::MAX;
+    }
+    u32::try_from(count.saturating_mul(percent) / ALL)
+        .unwrap_or(u32::MAX)
+        .max(1)
+}
+
+impl ProtectionSettings {
+    /// Connections one address may have, of so many; none where it may have all of them.
+    #[must_use]
+    pub fn connections_of_address(&self, connections: usize) -> Option<usize> {
+        (self.address_share < ALL).then(|| (connections.saturating_mul(self.address_share) / ALL).max(1))
     }
 }
 

@@ -43,6 +43,7 @@ mod routes;
 mod session_cache;
 mod session_streams;
 mod several;
+mod shares;
 mod sign_out_races;
 mod spoofing;
 mod streaming;

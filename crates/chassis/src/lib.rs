@@ -11,6 +11,7 @@ pub mod admin;
 pub mod clock;
 pub mod files;
 pub mod logs;
+pub mod memory;
 pub mod metrics;
 pub mod propagation;
 pub mod readiness;

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use tokio::time::Sleep;
 
 use super::super::ending;
 use crate::keys;
+use crate::protect::load::Admitted;
 use crate::sessions::OpenStream;
 
 /// How a client asks for a WebSocket.
@@ -110,8 +112,16 @@ pub(super) fn consent(asked: Asked, mut response: Response) -> Response {
 
 /// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `longest`, or until
 /// the session ends that `open` is for.
-pub(super) fn join(client: OnUpgrade, upstream: OnUpgrade, longest: Duration, open: Option<OpenStream>) {
+pub(super) fn join(
+    client: OnUpgrade,
+    upstream: OnUpgrade,
+    longest: Duration,
+    open: Option<OpenStream>,
+    counted: Option<Arc<Admitted>>,
+) {
     tokio::spawn(async move {
+        // For its visitor it is a request that goes on.
+        let _counted = counted;
         let (client, upstream) = match tokio::try_join!(client, upstream) {
             Ok(both) => both,
             Err(error) => {

@@ -2,17 +2,18 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::response::Response;
-use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{StatusCode, Version};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,21 +22,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::Peer;
 use super::gathering::Gathering;
-use super::progress::{Counted, Progress, abandoned, may_stop};
+use super::limits::{HEADER_BYTES_MAX, Limits};
+use super::progress::{Counted, Progress, may_stop, unused};
 use super::socket::Socket;
+use super::streams::{Sending, Streams, Taken};
 use crate::tls::{PeerCertificate, ServerTls};
 
-/// A browser sends its headers in one packet; ten seconds are for the slowest network, not for a slowloris.
-const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
+const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is left to say to a client that was idle is said within this.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A TLS handshake takes two round trips.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// All headers together: several cookies of 4 KiB, as browsers send them, and room for the rest.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
-
-/// Streams of one HTTP/2 connection at once: a service's connection carries many calls, a browser's a hundred.
-const STREAMS_MAX: u32 = 1024;
 
 /// Streams a peer may open and reset before they are accepted (the rapid-reset attack).
 const PENDING_RESETS_MAX: usize = 64;
@@ -62,6 +62,7 @@ pub(super) struct Opened {
     pub(super) certificate: Option<PeerCertificate>,
     pub(super) draining: CancellationToken,
     pub(super) progress: Progress,
+    pub(super) limits: Arc<Limits>,
 }
 
 /// Serves a connection over TLS, while the certificate it was opened with is believed.
@@ -71,7 +72,11 @@ where
 {
     let accepting = TlsAcceptor::from(tls.current()).accept(stream);
     // A failed handshake is the client's affair; it is told on the wire and worth no record here.
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting).await else {
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting) => shaken,
+        () = opened.progress.sent_away() => return,
+    };
+    let Ok(Ok(stream)) = shaken else {
         return;
     };
     let shown = stream.get_ref().1.peer_certificates();
@@ -100,22 +105,30 @@ async fn connection<S>(stream: S, opened: Opened, router: Router, disbelieved: i
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let progress = opened.progress.clone();
+    let (progress, limits) = (opened.progress.clone(), Arc::clone(&opened.limits));
     let stream = Gathering::over(Counted::of(stream, progress.clone()));
     let (asked, gathering) = (progress.clone(), stream.clone());
     let (peer, certificate) = (opened.peer, opened.certificate.clone());
+    let streams = Streams::new(progress.clone(), limits.send_timeout);
+    let builder = protocols(&limits, streams.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         asked.request_came(request.version());
-        if request.version() == Version::HTTP_2 {
+        let taken = (request.version() == Version::HTTP_2).then(|| {
             gathering.begin();
-        }
+            streams.begin()
+        });
         request.extensions_mut().insert(peer);
         if let Some(certificate) = &certificate {
             request.extensions_mut().insert(certificate.clone());
         }
-        answer(request, router.clone(), asked.clone())
+        answer(
+            request,
+            router.clone(),
+            asked.clone(),
+            taken,
+            limits.open_header_bytes,
+        )
     });
-    let builder = protocols();
     let mut serving = pin!(
         builder
             .serve_connection_with_upgrades(TokioIo::new(stream.clone()), service)
@@ -123,7 +136,15 @@ where
     );
     tokio::select! {
         served = stream.drive(serving.as_mut()) => return told(served),
-        () = abandoned(&progress, HEADER_READ_TIMEOUT) => return,
+        was_asked = unused(&progress, FIRST_HEAD_TIMEOUT, opened.limits.idle, opened.limits.keeps_http2) => {
+            if !was_asked {
+                return;
+            }
+            serving.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(GOODBYE_TIMEOUT, stream.drive(serving.as_mut())).await;
+            return;
+        }
+        () = progress.sent_away() => return,
         () = opened.draining.cancelled() => {}
         () = disbelieved => {
             if let Some(certificate) = &opened.certificate {
@@ -147,20 +168,40 @@ async fn answer(
     request: hyper::Request<Incoming>,
     mut router: Router,
     progress: Progress,
+    taken: Option<Arc<Taken>>,
+    open_header_bytes: usize,
 ) -> Result<Response, Infallible> {
     let version = request.version();
+    let header_bytes = taken.as_ref().map_or(0, |_| list_bytes(request.headers()));
+    let busy = progress.begin(header_bytes);
+    if progress.header_bytes() > open_header_bytes {
+        return Ok(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
+    }
     let _working = (version < Version::HTTP_2).then(|| progress.works());
     let request: Request = request.map(Body::new);
     let mut response = tower_service::Service::call(&mut router, request).await?;
-    if progress.ends_with_next_answer()
-        && version < Version::HTTP_2
-        && response.status() != StatusCode::SWITCHING_PROTOCOLS
-    {
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if switches {
+        progress.switch();
+    }
+    if progress.ends_with_next_answer() && version < Version::HTTP_2 && !switches {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response)
+    if response.body().is_end_stream() {
+        return Ok(response);
+    }
+    Ok(response.map(|body| Body::new(Sending::new(body, taken, busy))))
+}
+
+/// The size of headers as HTTP/2 counts it (RFC 9113, section 6.5.2).
+fn list_bytes(headers: &HeaderMap) -> usize {
+    const EACH: usize = 32;
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + EACH)
+        .sum()
 }
 
 /// A connection that breaks is the client's affair; what a request did has its own record.
@@ -171,23 +212,30 @@ fn told(served: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
 }
 
 /// HTTP/1.1 and HTTP/2, bounded.
-fn protocols() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn protocols(limits: &Limits, streams: Streams) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(streams);
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_READ_TIMEOUT)
+        // A head that does not come is an idle connection.
+        .header_read_timeout(None)
         .max_buf_size(HEADER_BYTES_MAX)
         .half_close(false);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
+        .max_concurrent_streams(limits.streams)
         .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
-        .max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .enable_connect_protocol();
+    if let Some(bytes) = limits.window_bytes {
+        builder
+            .http2()
+            .initial_connection_window_size(bytes)
+            .initial_stream_window_size(bytes);
+    }
     builder
 }
 
@@ -197,7 +245,7 @@ mod abuse;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -210,6 +258,11 @@ mod tests {
 
     /// A client's end of a connection, and what begins the end of the other one.
     pub(super) fn connected(router: Router) -> (DuplexStream, CancellationToken) {
+        connected_within(router, Limits::default())
+    }
+
+    /// The same within limits of its own.
+    pub(super) fn connected_within(router: Router, limits: Limits) -> (DuplexStream, CancellationToken) {
         let (client, server) = tokio::io::duplex(4096);
         let draining = CancellationToken::new();
         let opened = Opened {
@@ -217,8 +270,9 @@ mod tests {
             certificate: None,
             draining: draining.clone(),
             progress: Progress::default(),
+            limits: Arc::new(limits),
         };
-        let socket = Socket::of(server, opened.progress.clone());
+        let socket = Socket::of(server, opened.progress.clone(), None);
         tokio::spawn(plain(socket, opened, router));
         (client, draining)
     }

@@ -1,14 +1,17 @@
 //! One port for everything a service speaks: HTTP/1.1, HTTP/2 with or without TLS, gRPC, gRPC-Web, WebSocket.
 //!
-//! Invariants: slow clients are cut off, streams and headers are bounded. A listener that is cancelled lets nobody new in, and
+//! Invariants: slow and idle clients are cut off; connections, streams and headers are bounded, for each client too. A listener that is cancelled lets nobody new in, and
 //! loses nobody who is: who waits to be accepted is, a connection that has just been opened gets its first answer, one that is
 //! kept is told with its next answer that it is the last, and what is in flight finishes for a bounded time.
 
 mod closing;
 mod connection;
 mod gathering;
+mod limits;
 mod progress;
+mod room;
 mod socket;
+mod streams;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,22 +20,22 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::connection::Opened;
 use self::progress::Progress;
+use self::room::{NoSeat, Room, Seat};
 use self::socket::Socket;
 use crate::runtime::{PerScheduler, Workers};
 use crate::tls::ServerTls;
 
+pub use self::limits::{CONNECTIONS_MAX, Limits, Share, connections_within, network};
+
 /// Request extension: who opened the connection. A proxy, where one stands before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
-
-/// Connections at once: far above what one process serves well, below what its descriptors allow in a cluster.
-const CONNECTIONS_MAX: usize = 16_384;
 
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
@@ -42,6 +45,12 @@ const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The kernel is out of descriptors or memory: waiting a moment is all there is to do.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A full listener looks this often whether there is room again.
+const FULL_PAUSE: Duration = Duration::from_millis(50);
+
+/// A listener that has been full for so long says so: shorter is a burst.
+const FULL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -90,45 +99,46 @@ pub async fn serve(
     tls: Option<ServerTls>,
     shutdown: CancellationToken,
 ) {
-    serve_each(workers, listener, move || router.clone(), tls, shutdown).await;
+    let limits = Limits::default();
+    serve_each(workers, listener, move || router.clone(), tls, limits, shutdown).await;
 }
 
-/// The same with a router for each worker: what every request counts or holds for a moment (`Arc`s, metrics) is then touched by
-/// one core alone, where cores that share it would wait for each other (docs/decisions/schedulers.md).
+/// The same within limits of its own, with a router for each worker: what every request counts or holds for a moment (`Arc`s,
+/// metrics) is then touched by one core alone, where cores that share it would wait for each other (docs/decisions/schedulers.md).
 pub async fn serve_each(
     workers: Workers,
     listener: TcpListener,
     router: impl Fn() -> Router + Send + Sync + 'static,
     tls: Option<ServerTls>,
+    limits: Limits,
     shutdown: CancellationToken,
 ) {
+    if let Some(room) = &limits.room {
+        room.met();
+    }
     let house = House {
         workers,
         routers: Arc::new(PerScheduler::new(router)),
         tls,
+        room: Room::new(limits.connections, limits.share.clone()),
+        limits: Arc::new(limits),
         shutdown,
         connections: TaskTracker::new(),
     };
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let permit_and_connection = async {
-            let permit = Arc::clone(&room).acquire_owned().await;
-            (permit.ok(), listener.accept().await)
-        };
-        let (permit, accepted) = tokio::select! {
-            accepted = permit_and_connection => accepted,
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
             () = house.shutdown.cancelled() => break,
         };
-        if let Err(error) = house.serve(accepted, permit) {
+        if let Err(error) = house.take(accepted).await {
             tracing::warn!(%error, "a connection could not be accepted");
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }
     let finished = async {
+        // Without room, or without descriptors, the last ones fare no better than any other.
         closing::last(listener, |accepted| {
-            // Without room, or without descriptors, the last ones fare no better than any other.
-            let permit = Arc::clone(&room).try_acquire_owned().ok();
-            let _ = permit.map(|permit| house.serve(accepted, Some(permit)));
+            let _ = accepted.map(|accepted| house.enter_and_serve(accepted));
         })
         .await;
         house.connections.close();
@@ -144,18 +154,66 @@ struct House {
     workers: Workers,
     routers: Arc<PerScheduler<Router>>,
     tls: Option<ServerTls>,
+    room: Arc<Room>,
+    limits: Arc<Limits>,
     shutdown: CancellationToken,
     connections: TaskTracker,
 }
 
 impl House {
+    /// Serves a connection as soon as there is room for it.
+    async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<()> {
+        let mut waiting = accepted?;
+        let since = Instant::now();
+        let mut is_told = false;
+        // Those behind it wait in the kernel's queue meanwhile.
+        while let Err(full) = self.enter_and_serve(waiting) {
+            waiting = full?;
+            if !is_told && since.elapsed() >= FULL_PATIENCE {
+                is_told = true;
+                tracing::warn!(
+                    connections = self.limits.connections,
+                    "every connection there may be is busy"
+                );
+                if let Some(room) = &self.limits.room {
+                    room.unmet("every connection there may be is busy");
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(FULL_PAUSE) => {}
+                () = self.shutdown.cancelled() => break,
+            }
+        }
+        if let Some(room) = self.limits.room.as_ref().filter(|_| is_told) {
+            room.met();
+        }
+        Ok(())
+    }
+
+    /// Serves a connection, unless its client has its share, which ends it.
+    ///
+    /// # Errors
+    /// There is no room: the connection is given back. Or it cannot be handed to a worker.
+    fn enter_and_serve(
+        &self,
+        (stream, address): (TcpStream, SocketAddr),
+    ) -> Result<(), io::Result<(TcpStream, SocketAddr)>> {
+        let progress = Progress::default();
+        match self.room.enter(address.ip(), &progress) {
+            Ok(seat) => self.serve(stream, address, progress, seat).map_err(Err),
+            Err(NoSeat::OfClient) => Ok(()),
+            Err(NoSeat::Full) => Err(Ok((stream, address))),
+        }
+    }
+
     /// Serves a connection on the worker whose turn it is.
     fn serve(
         &self,
-        accepted: io::Result<(TcpStream, SocketAddr)>,
-        permit: Option<OwnedSemaphorePermit>,
+        stream: TcpStream,
+        address: SocketAddr,
+        progress: Progress,
+        seat: Seat,
     ) -> io::Result<()> {
-        let (stream, address) = accepted?;
         // A worker waits for the connection itself, so it has to leave the scheduler that accepted it.
         let stream = stream.into_std()?;
         let Some(worker) = self.workers.next() else {
@@ -165,16 +223,16 @@ impl House {
             peer: Peer(address),
             certificate: None,
             draining: self.shutdown.clone(),
-            progress: Progress::default(),
+            progress,
+            limits: Arc::clone(&self.limits),
         };
         let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());
         let serving = async move {
-            let _permit = permit;
             let Ok(stream) = TcpStream::from_std(stream) else {
                 return;
             };
             let _ = stream.set_nodelay(true);
-            let stream = Socket::of(stream, opened.progress.clone());
+            let stream = Socket::of(stream, opened.progress.clone(), Some(seat));
             let router = Router::clone(&routers.here());
             match tls {
                 None => connection::plain(stream, opened, router).await,

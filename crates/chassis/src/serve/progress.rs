@@ -1,33 +1,65 @@
 //! How far a connection has come: whether it ever said what it speaks, whether it moves, whether it has been asked.
 //!
-//! The server's own timeouts begin once HTTP/1.1 and HTTP/2 can be told apart; before that, a client that sends
-//! nothing, or only the beginning of HTTP/2's preface, would be kept for ever. And the server closes an idle connection
-//! at once when it is told to stop, with a request that is on its way to it.
+//! Whoever connects has to ask for something soon, and again now and then: a connection without a request in flight is idle, whatever
+//! else is sent over it. And the server closes an idle connection at once when it is told to stop, with a request that is on its
+//! way to it.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How HTTP/2 begins (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 /// With so many bytes the protocol is known: the length of HTTP/2's connection preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: u64 = 24;
 
-/// How far a connection has come; clones share it. All of it happens in the connection's own task.
-#[derive(Clone, Default)]
+/// How far a connection has come; clones share it.
+#[derive(Clone)]
 pub(super) struct Progress(Arc<Steps>);
 
-#[derive(Default)]
 struct Steps {
+    opened: Instant,
     received: AtomicU64,
     sent: AtomicU64,
     asked: AtomicBool,
+    begins_http2: AtomicBool,
     speaks_http2: AtomicBool,
     works: AtomicBool,
     is_last: AtomicBool,
+    /// Requests whose answer has not ended, and WebSockets.
+    busy: AtomicUsize,
+    /// Bytes of their headers.
+    header_bytes: AtomicUsize,
+    /// Milliseconds from `opened` to when the last of them ended.
+    idle_since_ms: AtomicU64,
+    sent_away: Notify,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self(Arc::new(Steps {
+            opened: Instant::now(),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
+            begins_http2: AtomicBool::new(false),
+            speaks_http2: AtomicBool::new(false),
+            works: AtomicBool::new(false),
+            is_last: AtomicBool::new(false),
+            busy: AtomicUsize::new(0),
+            header_bytes: AtomicUsize::new(0),
+            idle_since_ms: AtomicU64::new(0),
+            sent_away: Notify::new(),
+        }))
+    }
 }
 
 impl Progress {
@@ -60,8 +92,57 @@ impl Progress {
         self.0.is_last.load(Ordering::Relaxed)
     }
 
-    fn is_known(&self) -> bool {
-        self.0.asked.load(Ordering::Relaxed) || self.0.received.load(Ordering::Relaxed) >= PREFACE_BYTES
+    /// A request with so many bytes of headers is in flight until what this gives is dropped.
+    pub(super) fn begin(&self, header_bytes: usize) -> Busy {
+        self.0.busy.fetch_add(1, Ordering::Relaxed);
+        self.0.header_bytes.fetch_add(header_bytes, Ordering::Relaxed);
+        Busy {
+            progress: self.clone(),
+            header_bytes,
+        }
+    }
+
+    /// Bytes of headers of all requests in flight.
+    pub(super) fn header_bytes(&self) -> usize {
+        self.0.header_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The connection goes on as something else, which ends with its socket.
+    pub(super) fn switch(&self) {
+        self.0.busy.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Since when no request has been in flight; none while one is.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let since = Duration::from_millis(self.0.idle_since_ms.load(Ordering::Relaxed));
+        (self.0.busy.load(Ordering::Relaxed) == 0).then(|| self.0.opened + since)
+    }
+
+    /// Ends the connection for the sake of another one.
+    pub(super) fn send_away(&self) {
+        self.0.sent_away.notify_one();
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_sent_away(&self) -> bool {
+        let mut sent_away = std::pin::pin!(self.sent_away());
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        sent_away.as_mut().poll(&mut context).is_ready()
+    }
+
+    /// Resolves when the connection is to end for the sake of another one.
+    pub(super) async fn sent_away(&self) {
+        self.0.sent_away.notified().await;
+    }
+
+    fn is_asked(&self) -> bool {
+        self.0.asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether the whole preface of HTTP/2 has come.
+    fn is_http2(&self) -> bool {
+        self.0.begins_http2.load(Ordering::Relaxed)
+            && self.0.received.load(Ordering::Relaxed) >= PREFACE_BYTES
     }
 
     /// Bytes both ways so far.
@@ -79,11 +160,39 @@ impl Drop for Working {
     }
 }
 
-/// Resolves when the protocol is still unknown after `patience`, and never otherwise.
-pub(super) async fn abandoned(progress: &Progress, patience: Duration) {
-    tokio::time::sleep(patience).await;
-    if progress.is_known() {
-        std::future::pending::<()>().await;
+/// A request in flight.
+pub(super) struct Busy {
+    progress: Progress,
+    header_bytes: usize,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let steps = &self.progress.0;
+        steps.header_bytes.fetch_sub(self.header_bytes, Ordering::Relaxed);
+        let since = u64::try_from(steps.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        steps.idle_since_ms.store(since, Ordering::Relaxed);
+        steps.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Resolves when nothing has been asked within `first`, or there has been no request in flight for `idle`. Where `keeps_http2`,
+/// connections that speak HTTP/2 may wait as long as they like. Says whether anything was asked.
+pub(super) async fn unused(progress: &Progress, first: Duration, idle: Duration, keeps_http2: bool) -> bool {
+    tokio::time::sleep(first).await;
+    if keeps_http2 && progress.is_http2() {
+        return std::future::pending().await;
+    }
+    if !progress.is_asked() {
+        return false;
+    }
+    loop {
+        let now = Instant::now();
+        let until = progress.idle_since().unwrap_or(now) + idle;
+        if until <= now {
+            return true;
+        }
+        tokio::time::sleep_until(until).await;
     }
 }
 
@@ -133,7 +242,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        add(&self.progress.0.received, buffer.filled().len() - before);
+        let come = &buffer.filled()[before..];
+        if self.progress.0.received.load(Ordering::Relaxed) == 0 && come.starts_with(PREFACE) {
+            self.progress.0.begins_http2.store(true, Ordering::Relaxed);
+        }
+        add(&self.progress.0.received, come.len());
         polled
     }
 }
@@ -178,28 +291,71 @@ mod tests {
 
     use super::*;
 
-    /// Whether a connection over which `sent` arrived is given up.
-    async fn is_abandoned(sent: &[u8], asked: bool) -> bool {
+    const FIRST: Duration = Duration::from_secs(10);
+    const IDLE: Duration = Duration::from_secs(75);
+
+    /// When a connection over which `sent` arrived is given up, if ever.
+    async fn unused_after(sent: &[u8], version: Option<Version>, keeps_http2: bool) -> Option<Duration> {
         let (mut client, server) = tokio::io::duplex(64);
         let progress = Progress::default();
         let mut server = Counted::of(server, progress.clone());
         client.write_all(sent).await.unwrap();
         server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
-        if asked {
-            progress.request_came(Version::HTTP_11);
+        if let Some(version) = version {
+            progress.request_came(version);
+            drop(progress.begin(0));
         }
-        let given_up = abandoned(&progress, Duration::from_millis(1));
-        tokio::time::timeout(Duration::from_millis(50), given_up)
-            .await
-            .is_ok()
+        let began = Instant::now();
+        let unused = unused(&progress, FIRST, IDLE, keeps_http2);
+        let ended = tokio::time::timeout(Duration::from_secs(3_600), unused).await;
+        ended.ok().map(|was_asked| {
+            assert_eq!(was_asked, version.is_some());
+            began.elapsed()
+        })
     }
 
-    #[tokio::test]
-    async fn a_connection_is_given_up_only_while_its_protocol_is_unknown() {
-        assert!(is_abandoned(b"", false).await);
-        assert!(is_abandoned(b"PRI * HT", false).await);
-        assert!(!is_abandoned(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", false).await);
-        assert!(!is_abandoned(b"GET / HTTP/1.1\r\n\r\n", true).await);
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_given_up_without_a_first_request_and_without_another_one() {
+        const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        let unasked: [&[u8]; 4] = [
+            b"",
+            b"PRI * HT",
+            b"GET / HTTP/1.1\r\nhost: here\r\nx-slow: ",
+            HTTP2,
+        ];
+        for sent in unasked {
+            assert_eq!(unused_after(sent, None, false).await, Some(FIRST));
+            let kept = (sent != HTTP2).then_some(FIRST);
+            assert_eq!(unused_after(sent, None, true).await, kept);
+        }
+        assert_eq!(
+            unused_after(b"GET /", Some(Version::HTTP_11), false).await,
+            Some(IDLE)
+        );
+        assert_eq!(
+            unused_after(b"GET /", Some(Version::HTTP_11), true).await,
+            Some(IDLE)
+        );
+        assert_eq!(
+            unused_after(HTTP2, Some(Version::HTTP_2), false).await,
+            Some(IDLE)
+        );
+        assert_eq!(unused_after(HTTP2, Some(Version::HTTP_2), true).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_a_request_in_flight_is_not_idle() {
+        let progress = Progress::default();
+        progress.request_came(Version::HTTP_2);
+        let (one, other) = (progress.begin(10), progress.begin(20));
+        assert_eq!(progress.header_bytes(), 30);
+        drop(one);
+        let waiting = unused(&progress, FIRST, IDLE, false);
+        assert!(tokio::time::timeout(10 * IDLE, waiting).await.is_err());
+        drop(other);
+        let began = Instant::now();
+        unused(&progress, FIRST, IDLE, false).await;
+        assert_eq!((began.elapsed(), progress.header_bytes()), (IDLE, 0));
     }
 
     #[tokio::test(start_paused = true)]

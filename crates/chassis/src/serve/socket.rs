@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::progress::Progress;
+use super::room::Seat;
 
 /// Bytes read ahead; a client that pipelines more is noticed later.
 const AHEAD_MAX: usize = 16 * 1024;
@@ -25,15 +26,18 @@ pub(super) struct Socket<S> {
     ahead: Vec<u8>,
     /// Whether the server waits for bytes itself.
     is_read: bool,
+    /// As long as the socket is open its connection counts.
+    _seat: Option<Seat>,
 }
 
 impl<S: AsyncRead + Unpin> Socket<S> {
-    pub(super) fn of(stream: S, progress: Progress) -> Self {
+    pub(super) fn of(stream: S, progress: Progress, seat: Option<Seat>) -> Self {
         Self {
             stream,
             progress,
             ahead: Vec::new(),
             is_read: false,
+            _seat: seat,
         }
     }
 
@@ -119,7 +123,7 @@ mod tests {
     async fn no_more_is_read_ahead_than_there_is_room_for() {
         let (mut client, server) = tokio::io::duplex(1024 * 1024);
         let progress = Progress::default();
-        let mut socket = Socket::of(server, progress.clone());
+        let mut socket = Socket::of(server, progress.clone(), None);
         client.write_all(&[0; 10 * AHEAD_MAX]).await.unwrap();
         let _working = progress.works();
         socket.flush().await.unwrap();

@@ -1,0 +1,163 @@
+// `make flood`: the edge under every attack at once, under the memory limit of the shipped pod, while other people sign in and read
+// pages. Ends by itself, with a table of what they noticed.
+//
+//   node dev/flood.mjs [--seconds 60] [--only calls,trickles,bombs,still,idle] [--profile debug|release]
+import http from 'node:http';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { Child } from './lib/child.mjs';
+import { shippedLimit } from './lib/cgroup.mjs';
+import { freePort, pause, probe } from './lib/net.mjs';
+import { ROOT, startStack } from './stack.mjs';
+import { ATTACKS } from './tests/product/attackers.mjs';
+import { Client } from './tests/product/client.mjs';
+
+const DEPLOYMENT = join(ROOT, 'k8s/base/edge/deployment.yaml');
+const SETTINGS = join(ROOT, 'k8s/base/edge/settings.env');
+const VISITORS = 6;
+const THINKING_MS = 50; // between two pages of one visitor
+const BEGIN_MS = 1_500; // the attackers are there before anybody is measured
+const LOOK_MS = 50; // how much memory there is
+const LARGEST_MS = 1_000; // the slowest answer in a hundred
+
+/** An application behind the edge: it reads all of what it is sent, and never answers below /hang/. */
+async function application() {
+  const server = http.createServer((request, response) => {
+    if (request.url.startsWith('/hang/')) return request.resume();
+    request.resume().on('end', () => response.end('done')).on('error', () => {});
+    return undefined;
+  });
+  server.requestTimeout = 0;
+  const port = await freePort();
+  await new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${port}`, stop: () => { server.closeAllConnections(); server.close(); } };
+}
+
+function routes(folder, upstream) {
+  const files = join(folder, 'files');
+  mkdirSync(files);
+  writeFileSync(join(files, 'index.html'), '<!doctype html><title>a page</title>');
+  writeFileSync(join(files, 'small.txt'), 'x'.repeat(10_000));
+  const table = [['/slow/*', upstream], ['/hang/*', upstream], ['/*', `dir:${files}`]];
+  const file = join(folder, 'routes.toml');
+  writeFileSync(file, table.map(([path, to]) => `[[route]]\npath = "${path}"\nguard = "none"\nupstream = "${to}"\n`).join('\n'));
+  return file;
+}
+
+/** What one visitor does until `until`: signs in, reads pages, asks who they are, signs in anew. */
+async function visit(stack, account, until, noticed) {
+  const timed = async (what, does) => {
+    const begun = performance.now();
+    try {
+      await does();
+      noticed.took.push(performance.now() - begun);
+    } catch (error) {
+      noticed.failed.push(`${what}: ${error.message}`);
+    }
+  };
+  while (Date.now() < until) {
+    const client = new Client();
+    let back;
+    await timed('sign-in begins', async () => {
+      const answer = await client.navigate(`${stack.edgeUrl}/api/auth/login`);
+      if (answer.status !== 302) throw new Error(`${answer.status}`);
+    });
+    try {
+      back = await client.authorize(stack, { account });
+    } catch (error) {
+      noticed.failed.push(`sign-in: ${error.message}`);
+      continue;
+    }
+    await timed('sign-in ends', async () => {
+      const answer = await client.navigate(back);
+      if (answer.status !== 302) throw new Error(`${answer.status}`);
+    });
+    for (let page = 0; page < 8 && Date.now() < until; page += 1) {
+      await timed('a page', async () => {
+        const answer = await client.navigate(`${stack.edgeUrl}/`);
+        if (answer.status !== 200) throw new Error(`${answer.status}`);
+      });
+      await timed('who am I', async () => {
+        const answer = await client.me(stack);
+        if (answer.status !== 200) throw new Error(`${answer.status}`);
+      });
+      await pause(THINKING_MS);
+    }
+    noticed.signIns += 1;
+  }
+}
+
+/** What the shipped pod is told about how much it takes. */
+const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+
+/** Seconds of processor time a process has taken. */
+function processorSeconds(pid) {
+  const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ').slice(11, 13);
+  return (Number(user) + Number(system)) / 100;
+}
+
+const quantile = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Infinity;
+
+/** Runs all of it for so long and gives what others noticed and what the edge took. */
+export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile = 'debug', limit = shippedLimit(DEPLOYMENT) } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'vestibule-flood-'));
+  const upstream = await application();
+  let [stack, group, attackers] = [];
+  try {
+    stack = await startStack({ profile, routes: routes(folder, upstream.url), edgeEnv: { ...shippedLimits(), EDGE_RATE_LIMIT_LOGIN: '0' }, limits: { edge: limit } });
+    group = stack.group('edge');
+    const port = new URL(stack.edgeUrl).port;
+    attackers = new Child('attackers', process.execPath, [join(ROOT, 'dev/tests/product/attackers.mjs'), port, String(seconds + 10), ...only]);
+    await pause(BEGIN_MS);
+    let peak = 0;
+    const watching = setInterval(() => { peak = Math.max(peak, group.used()); }, LOOK_MS);
+    const noticed = { took: [], failed: [], signIns: 0 };
+    const until = Date.now() + seconds * 1_000;
+    await Promise.all(Array.from({ length: VISITORS }, (_, at) => visit(stack, stack.accounts[at % stack.accounts.length], until, noticed)));
+    clearInterval(watching);
+    const took = noticed.took.sort((one, other) => one - other);
+    const spent = { edge: processorSeconds(stack.pid('edge')), attackers: processorSeconds(attackers.pid) };
+    const ready = await probe(`${stack.adminUrls.edge}/readyz`);
+    return {
+      answered: took.length, failed: noticed.failed, signIns: noticed.signIns, median: quantile(took, 0.5), p99: quantile(took, 0.99),
+      peak, limit, spent, lives: ready.status !== 0, ready: ready.status, attackersLived: !attackers.ended,
+    };
+  } finally {
+    await attackers?.stop('SIGKILL');
+    await stack?.stop();
+    upstream.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What is not as it has to be. */
+export function complaints({ answered, failed, signIns, p99, peak, limit, lives, attackersLived }) {
+  const mib = (bytes) => `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
+  return [
+    !lives && 'the edge is not there any more',
+    !attackersLived && 'the attackers gave up',
+    peak >= limit && `it took ${mib(peak)} of ${mib(limit)}`,
+    answered === 0 && 'nobody was answered',
+    signIns === 0 && 'nobody signed in',
+    failed.length > 0 && `${failed.length} failed, the first: ${failed.slice(0, 3).join(' | ')}`,
+    p99 >= LARGEST_MS && `p99 is ${Math.round(p99)} ms`,
+  ].filter(Boolean);
+}
+
+if (import.meta.filename === process.argv[1]) {
+  const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, only: { type: 'string' }, profile: { type: 'string' } } });
+  const result = await flood({ seconds: Number(values.seconds), ...(values.only && { only: values.only.split(',') }), ...(values.profile && { profile: values.profile }) });
+  const rows = {
+    'requests of others answered': result.answered, 'of others failed': result.failed.length, 'sign-ins of others': result.signIns,
+    'median': `${result.median.toFixed(1)} ms`, 'p99': `${result.p99.toFixed(1)} ms`,
+    'memory at most': `${(result.peak / 1024 ** 2).toFixed(1)} of ${result.limit / 1024 ** 2} MiB`, '/readyz': result.ready,
+    'processor time of the edge': `${result.spent.edge.toFixed(1)} s`, 'of the attackers': `${result.spent.attackers.toFixed(1)} s`,
+  };
+  for (const [what, value] of Object.entries(rows)) process.stdout.write(`${what.padEnd(30)} ${value}\n`);
+  const wrong = complaints(result);
+  for (const complaint of wrong) process.stdout.write(`wrong: ${complaint}\n`);
+  process.exitCode = wrong.length === 0 ? 0 : 1;
+}

@@ -1,0 +1,62 @@
+// A memory limit for one process, as a container has it: a control group of its own, version 1 or 2, removed at the end.
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { until } from './net.mjs';
+
+const ROOT = '/sys/fs/cgroup';
+const EMPTY_MS = 5_000; // a killed process leaves its group within milliseconds
+
+/** What each version calls the files, and where the memory controller is. */
+function layout() {
+  const controllers = join(ROOT, 'cgroup.controllers');
+  if (existsSync(controllers)) {
+    if (!readFileSync(controllers, 'utf8').split(/\s+/).includes('memory')) throw new Error(`${ROOT} has no memory controller`);
+    return { base: ROOT, limit: 'memory.max', own: /^anon (\d+)$/m, prepare: () => writeFileSync(join(ROOT, 'cgroup.subtree_control'), '+memory') };
+  }
+  const base = join(ROOT, 'memory');
+  if (!existsSync(join(base, 'memory.limit_in_bytes'))) throw new Error(`neither ${ROOT} nor ${base} is a control group with memory`);
+  return { base, limit: 'memory.limit_in_bytes', own: /^total_rss (\d+)$/m, prepare: () => {} };
+}
+
+/**
+ * Puts a process under a limit of memory; when it needs more, the kernel kills it, as it kills a container.
+ * @throws {Error} where no group can be made: a test that needs one fails and does not pass without it
+ */
+export function limitMemory(pid, bytes) {
+  const folder = `vestibule-${pid}`;
+  try {
+    const { base, limit, own, prepare } = layout();
+    const group = join(base, folder);
+    prepare();
+    mkdirSync(group);
+    try {
+      writeFileSync(join(group, limit), String(bytes));
+      writeFileSync(join(group, 'cgroup.procs'), String(pid));
+    } catch (error) {
+      rmdirSync(group);
+      throw error;
+    }
+    const processes = () => readFileSync(join(group, 'cgroup.procs'), 'utf8').trim();
+    return {
+      /** The memory it has now, in bytes, but for files that the kernel keeps and can let go. */
+      used: () => Number(own.exec(readFileSync(join(group, 'memory.stat'), 'utf8'))[1]),
+      /** Removes the group, once its processes have ended. */
+      remove: async () => {
+        await until(EMPTY_MS, () => processes() === '', () => `processes are left in ${group}: ${processes()}`);
+        rmdirSync(group);
+      },
+    };
+  } catch (error) {
+    throw new Error(`No memory limit can be set here (${error.message}): run this as root where the control group ${ROOT} can be written`);
+  }
+}
+
+const UNITS = { Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 };
+
+/** The memory limit in bytes that a Deployment of k8s/base gives its pods. */
+export function shippedLimit(deployment) {
+  const [, count, unit] = /limits:\s*\{[^}]*memory:\s*(\d+)(Ki|Mi|Gi)/.exec(readFileSync(deployment, 'utf8')) ?? [];
+  if (!count) throw new Error(`${deployment} names no memory limit`);
+  return Number(count) * UNITS[unit];
+}
