@@ -72,6 +72,9 @@ async fn end(edge: &Edge, token: &LogoutToken, until: u64) -> Result<(), Failure
         once_id: token.jti.clone(),
         once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
         request_id: request_id()?,
+        // Access while nobody is there is what they were granted for (section 2.7).
+        keep_offline_tokens: true,
+        ..EndSessionsRequest::default()
     };
     match edge.sessions.end_all(request).await {
         Ok(count) => {

@@ -577,6 +577,10 @@ pub struct EndSessionRequest {
     /// Why, for the audit log and for watchers: at most 64 characters of a-z, 0-9 and "\_"; empty means "logout".
     #[prost(string, tag = "3")]
     pub cause: ::prost::alloc::string::String,
+    /// Leaves the refresh token of a session with the scope offline_access good at the provider: access while nobody is there is what it
+    /// was granted for (Back-Channel Logout 1.0, section 2.7).
+    #[prost(bool, tag = "4")]
+    pub keep_offline_tokens: bool,
     /// Which session. Required.
     #[prost(oneof = "end_session_request::By", tags = "1, 2")]
     pub by: ::core::option::Option<end_session_request::By>,
@@ -637,6 +641,13 @@ pub struct EndSessionsRequest {
     /// Names this very call, as a UUID: repeated with it, a call that has done its work succeeds and ends nothing more.
     #[prost(string, tag = "8")]
     pub request_id: ::prost::alloc::string::String,
+    /// As in EndSessionRequest.
+    #[prost(bool, tag = "10")]
+    pub keep_offline_tokens: bool,
+    /// Ends what exists now and leaves no trace where there is nothing: without it a session that is just being created ends too, which
+    /// takes a record for each call. For callers whose own caller has proved nothing, as in front-channel logout.
+    #[prost(bool, tag = "11")]
+    pub existing_only: bool,
 }
 /// How many ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

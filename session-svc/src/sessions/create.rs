@@ -9,7 +9,7 @@ use std::time::Duration;
 use chassis::secret::Secret;
 
 use super::endings::{REQUEST_KEPT_MS, issued_at_secs};
-use super::{Sessions, SessionsError};
+use super::{OfflineTokens, Sessions, SessionsError};
 use crate::session::id::ID_BYTES;
 use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index};
 use crate::store::Inserted;
@@ -95,7 +95,8 @@ impl Sessions {
             .await?;
         let issued_at = new.id_token.as_ref().and_then(issued_at_secs);
         if before.end(&after, &new.subject, issued_at) {
-            self.end_handle(session.handle, "back_channel_logout").await?;
+            self.end_handle(session.handle, "back_channel_logout", OfflineTokens::Keep)
+                .await?;
             return Err(SessionsError::Missing);
         }
         if let Some(replaced) = new
@@ -148,7 +149,8 @@ impl Sessions {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
             Inserted::Done if self.keeper.ended_young(session.handle).await? => {
                 // Ended and not just removed: whoever ended it may find nothing any more whose token to take back.
-                self.end_handle(session.handle, "replaced").await?;
+                self.end_handle(session.handle, "replaced", OfflineTokens::TakeBack)
+                    .await?;
                 Err(SessionsError::Missing)
             }
             Inserted::Done => Ok((id, session)),
@@ -222,7 +224,8 @@ impl Sessions {
             for other in sessions {
                 kept += 1;
                 if kept > limit && other.handle != session.handle {
-                    self.end_handle(other.handle, "session_limit").await?;
+                    self.end_handle(other.handle, "session_limit", OfflineTokens::TakeBack)
+                        .await?;
                 }
             }
             after = next;
