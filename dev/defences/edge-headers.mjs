@@ -72,9 +72,9 @@ export default [
     why: 'what a client names there is removed before ours are added, never after',
     file: OUTGOING,
     find: `        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
-        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());`,
+        headers::add_identity(&mut head.headers, way.passed);`,
     replace: `        head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
-        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
+        headers::add_identity(&mut head.headers, way.passed);
         for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
             for name in value.to_str().unwrap_or_default().split(',') {
                 head.headers.remove(name.trim());

@@ -71,7 +71,7 @@ impl<'a> Asking<'a> {
         // Whatever a client sent under these names is not the token this upstream trusts.
         let ours: &[HeaderName] = if way.route.asks.access_token { &TOKENS } else { &[] };
         head.headers = headers::for_upstream(client, ours, |name| is_ours(edge, name));
-        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
+        headers::add_identity(&mut head.headers, way.passed);
         if let Some(granted) = access_token {
             attach(&mut head.headers, granted);
         }
