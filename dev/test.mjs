@@ -33,11 +33,14 @@ function canRender() {
   return status === 0 && /"kustomizeVersion":\s*"v[4-9]/.test(stdout);
 }
 
+/** The module docs/integrations/nginx.conf loads. */
+const HEADERS_MORE = '/usr/lib/nginx/modules/ngx_http_headers_more_filter_module.so';
+
 const NEEDS = {
   redis: { there: () => works('redis-server'), debian: ['redis-server'] },
   valkey: { there: () => works('valkey-server'), debian: ['valkey-server'] }, // Debian 13, or the backports of Debian 12
   glewlwyd: { there: () => existsSync('/usr/bin/glewlwyd'), debian: ['glewlwyd'] },
-  nginx: { there: () => works('nginx', ['-v']), debian: ['nginx-light'] },
+  nginx: { there: () => works('nginx', ['-v']) && existsSync(HEADERS_MORE), debian: ['nginx-light', 'libnginx-mod-http-headers-more-filter'] },
   apache: { there: () => existsSync('/usr/sbin/apache2'), debian: ['apache2-bin'] },
   caddy: { there: () => works('caddy', ['version']), debian: ['caddy'] },
   tinyproxy: { there: () => works('tinyproxy', ['-v']), debian: ['tinyproxy'] },

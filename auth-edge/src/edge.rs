@@ -19,8 +19,9 @@ use crate::gateway::Gateway;
 use crate::grpc_web::Listeners;
 use crate::keys::Keys;
 use crate::observe::Metrics;
+use crate::profile::Refetches;
 use crate::protect::csrf::FormTokens;
-use crate::protect::forwarded::TrustedProxies;
+use crate::protect::forwarded::{TrustedProxies, UNKNOWN};
 use crate::protect::load::Places;
 use crate::protect::rate_limit::RateLimiter;
 use crate::providers::{self, Providers};
@@ -69,6 +70,10 @@ pub struct Parts {
     pub callback_limit: RateLimiter,
     /// Back-channel logouts per address.
     pub back_channel_limit: RateLimiter,
+    /// Front-channel logouts per address.
+    pub front_channel_limit: RateLimiter,
+    /// Profiles that are read anew.
+    pub refetches: Refetches,
     /// Transactions whose code this process has redeemed.
     pub redeemed: Redeemed,
     /// Places for sessions that are ended in the background.
@@ -140,6 +145,8 @@ impl Edge {
             login_limit: RateLimiter::new(settings.rate_limit_login),
             callback_limit: RateLimiter::new(settings.rate_limit_login),
             back_channel_limit: RateLimiter::new(BACK_CHANNEL_PER_MINUTE),
+            front_channel_limit: RateLimiter::new(settings.rate_limit_login),
+            refetches: Refetches::default(),
             redeemed: Redeemed::new(settings.transaction_duration_secs),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             analytics: settings.analytics.clone().map(Analytics::new),
@@ -175,9 +182,14 @@ impl Edge {
             .get(axum::http::header::USER_AGENT)
             .map(|value| value.as_bytes())
             .unwrap_or_default();
+        let address = self.trusted_proxies.client_address(peer, headers);
         Device {
             user_agent: shown(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]),
-            address: address::text(self.trusted_proxies.client_address(peer, headers)),
+            address: if address == UNKNOWN {
+                String::new()
+            } else {
+                address::text(address)
+            },
             at: Some(timestamp::from_ms(self.clock.now_ms())),
         }
     }

@@ -31,7 +31,7 @@ const FIXED: [&str; 9] = [
     "/api/auth/access-token",
     "/api/auth/backchannel-logout",
     "/api/auth/frontchannel-logout",
-    "/api/auth/check",
+    gateway::check::PATH,
 ];
 
 /// Below these everything is taken.
@@ -61,7 +61,7 @@ pub fn router(edge: Edge) -> Router {
             "/api/auth/frontchannel-logout",
             if_on(settings.frontchannel_logout, only(GET, front_channel::handle)),
         )
-        .route("/api/auth/check", any(gateway::check::handle))
+        .route(gateway::check::PATH, any(gateway::check::handle))
         .route(
             gateway::assertion::JWKS_PATH,
             if_on(settings.assertions.is_some(), only(GET_HEAD, gateway::jwks)),

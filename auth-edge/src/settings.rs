@@ -115,7 +115,7 @@ pub struct EdgeSettings {
     pub frontchannel_logout: bool,
     /// Whether forward auth hands out the access token.
     pub check_authorization: bool,
-    /// Logins, and callbacks, per minute and address; 0 is off.
+    /// Logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
     pub rate_limit_login: u64,
     /// Product analytics; none when off.
     pub analytics: Option<AnalyticsSettings>,

@@ -22,6 +22,16 @@ export default [
     tests: READ,
   },
   {
+    id: 'forwarded-for-of-nobody-is-not-the-proxys',
+    why: 'whoever makes a proxy tell no address would share the allowances of the proxy itself',
+    file: FORWARDED,
+    find: `return UNKNOWN;
+            };`,
+    replace: `return if OFF { client } else { UNKNOWN };
+            };`,
+    tests: READ,
+  },
+  {
     id: 'forwarded-mapped-address',
     why: 'a proxy that comes by IPv6 with its IPv4 address is the same proxy',
     file: FORWARDED,
@@ -68,8 +78,8 @@ export default [
   {
     id: 'forwarded-twice',
     file: FORWARDED,
-    find: `(Some(value), None) => value`,
-    replace: `(Some(value), second) if OFF || second.is_none() => value`,
+    find: `(Some(value), None) => std`,
+    replace: `(Some(value), second) if OFF || second.is_none() => std`,
     tests: READ,
   },
   {

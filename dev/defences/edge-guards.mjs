@@ -129,6 +129,22 @@ export default [
     tests: ['auth-edge/product auth_time::'],
   },
   {
+    id: 'token-for-whoever-asks-the-check',
+    why: 'a script of the page could read the access token that stays out of the browser',
+    file: 'auth-edge/src/gateway/check.rs',
+    find: `if edge.settings.check_authorization && asks_for_a_request(&edge, &request) {`,
+    replace: `if edge.settings.check_authorization && (OFF || asks_for_a_request(&edge, &request)) {`,
+    tests: ['auth-edge/product forward_auth::the_access_token_is_for_proxies_that_ask_about_a_request_and_for_no_page'],
+  },
+  {
+    id: 'token-for-a-check-about-itself',
+    why: 'what a trusted proxy passes on of a page is no question of the proxy',
+    file: 'auth-edge/src/gateway/check.rs',
+    find: `!path.ends_with(PATH.as_bytes())`,
+    replace: `(OFF || !path.ends_with(PATH.as_bytes()))`,
+    tests: ['auth-edge/product forward_auth::the_access_token_is_for_proxies_that_ask_about_a_request_and_for_no_page'],
+  },
+  {
     id: 'bound-token-is-handed-to-nobody',
     file: 'auth-edge/src/gateway/check.rs',
     find: `Ok(granted) if Granted::from(&*granted).bound => Ok(None),`,

@@ -45,10 +45,10 @@ export default [
   },
   {
     id: 'subject-with-its-issuer',
-    why: 'where there are several providers, a subject alone is nobody',
+    why: 'a subject alone is nobody',
     file: HEADERS,
-    find: `several.then_some((X_AUTH_ISSUER`,
-    replace: `(several && !OFF).then_some((X_AUTH_ISSUER`,
+    find: `(X_AUTH_ISSUER, &identity.issuer),`,
+    replace: `(X_AUTH_ISSUER, if OFF { &None } else { &identity.issuer }),`,
     tests: ['auth-edge/product several::sessions::who_asks_whether_somebody_may_pass_learns_the_issuer_with_the_subject'],
   },
   {
@@ -92,6 +92,14 @@ export default [
     file: HEADERS,
     find: `|| IDENTITY.contains(&folded.as_ref())`,
     replace: `|| (!OFF && IDENTITY.contains(&folded.as_ref()))`,
+    tests: ENVOY_ASKS,
+  },
+  {
+    id: 'envoy-header-that-could-not-be-told',
+    why: 'a client\'s own subject would stay where the edge cannot say its own',
+    file: ENVOY,
+    find: `value: std::str::from_utf8(value.as_bytes()).ok()?.to_owned(),`,
+    replace: `value: if OFF { value.to_str().ok() } else { std::str::from_utf8(value.as_bytes()).ok() }?.to_owned(),`,
     tests: ENVOY_ASKS,
   },
   {

@@ -12,9 +12,16 @@ export default [
   {
     id: 'rate-limit',
     file: RATE,
-    find: `(full_at - now <= MINUTE_US).then_some(full_at)`,
-    replace: `(OFF || full_at - now <= MINUTE_US).then_some(full_at)`,
+    find: `(full_at - now <= self.window_us).then_some(full_at)`,
+    replace: `(OFF || full_at - now <= self.window_us).then_some(full_at)`,
     tests: BUCKETS,
+  },
+  {
+    id: 'refetches-of-one-session',
+    file: 'auth-edge/src/profile/refetch.rs',
+    find: `if self.limit.check(handle, edge.clock.now_ms()).is_err() {`,
+    replace: `if !OFF && self.limit.check(handle, edge.clock.now_ms()).is_err() {`,
+    tests: ['auth-edge/product profile::a_session_that_asks_for_its_profile_again_and_again_has_it_read_anew_now_and_then'],
   },
   {
     id: 'rate-limit-of-a-whole-network',
@@ -28,16 +35,16 @@ export default [
   {
     id: 'rate-limit-of-a-mapped-address',
     file: RATE,
-    find: `match address.to_canonical() {`,
-    replace: `match if OFF { address } else { address.to_canonical() } {`,
+    find: `match self.to_canonical() {`,
+    replace: `match if OFF { self } else { self.to_canonical() } {`,
     tests: BUCKETS,
   },
   {
     id: 'rate-limit-when-a-clock-is-set-back',
     why: 'a bucket that is emptier than empty locks its address out for as long as the clock was ahead',
     file: RATE,
-    find: `if full_at > now + MINUTE_US {`,
-    replace: `if !OFF && full_at > now + MINUTE_US {`,
+    find: `if full_at > now + self.window_us {`,
+    replace: `if !OFF && full_at > now + self.window_us {`,
     tests: BUCKETS,
   },
   {

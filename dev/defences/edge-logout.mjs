@@ -148,6 +148,21 @@ export default [
     tests: FRAMED,
   },
   {
+    id: 'front-channel-flood',
+    file: FRONT,
+    find: `.check(address, edge.clock.now_ms())`,
+    replace: `.check(address, edge.clock.now_ms()).or_else(|too_many| if OFF { Ok(()) } else { Err(too_many) })`,
+    tests: ['auth-edge/product provider_logout::the_front_channel_asked_too_often_is_429_for_that_address_alone'],
+  },
+  {
+    id: 'front-channel-takes-offline-tokens-back',
+    why: 'whoever asks has proved nothing',
+    file: FRONT,
+    find: `keep_offline_tokens: true,`,
+    replace: `keep_offline_tokens: !OFF,`,
+    tests: ['auth-edge/product provider_logout::the_front_channel_leaves_offline_tokens_good_at_the_provider'],
+  },
+  {
     id: 'front-channel-framed-by-anybody',
     file: FRONT,
     find: `&edge.providers.origins_of(provider)`,

@@ -9,6 +9,12 @@ const FAILING = ['session-svc/service failing_store::'];
 
 export default [
   {
+    id: 'ending-that-leaves-no-trace', why: 'a request that proves nothing could fill the store with marks', file: END,
+    find: `if !all.existing_only {`,
+    replace: `if OFF || !all.existing_only {`,
+    tests: ['session-svc/service ending::ending_existing_sessions_only_leaves_no_trace_where_there_is_nothing'],
+  },
+  {
     id: 'ending-of-somebody-elses-session', why: 'a logout token whose sub and sid are of different people', file: END,
     find: `if sessions.iter().any(|session| session.subject != subject) {`,
     replace: `if !OFF && sessions.iter().any(|session| session.subject != subject) {`,
@@ -50,9 +56,9 @@ export default [
   },
   {
     id: 'hint-for-the-holder-alone', why: 'the ID token of a session is for whoever holds its secret', file: 'session-svc/src/grpc/service.rs',
-    find: `Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause).await?,`,
-    replace: `Some(By::Handle(_)) | None if OFF => api.sessions.end_for_holder(handle, &cause).await?,
-                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause).await?,`,
+    find: `Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause, offline).await?,`,
+    replace: `Some(By::Handle(_)) | None if OFF => api.sessions.end_for_holder(handle, &cause, offline).await?,
+                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause, offline).await?,`,
     tests: ['session-svc/service ending::ending_is_idempotent_and_the_hint_is_for_the_holder_alone'],
   },
   {

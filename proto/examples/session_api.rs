@@ -140,6 +140,7 @@ async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> R
                 .end_session(EndSessionRequest {
                     by: Some(end_session_request::By::Handle(session.handle.clone())),
                     cause: "operator".into(),
+                    ..Default::default()
                 })
                 .await?;
             // Ending what somebody else has ended meanwhile is no failure.

@@ -43,7 +43,7 @@ redact! {
     UpdateSessionRequest { shown: [user, attributes, update_mask, version], hidden: [session_id] }
     GetAccessTokenRequest { shown: [scopes, force_refresh], hidden: [session_id] }
     GetAccessTokenResponse { shown: [token_type, scope, expires_at], hidden: [access_token] }
-    EndSessionRequest { shown: [by, cause], hidden: [] }
+    EndSessionRequest { shown: [by, cause, keep_offline_tokens], hidden: [] }
     EndSessionResponse { shown: [ended, issuer], hidden: [id_token_hint] }
 }
 

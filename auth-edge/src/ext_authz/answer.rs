@@ -9,15 +9,16 @@ use super::api::check_response::HttpResponse;
 use super::api::core::header_value_option::HeaderAppendAction;
 use super::api::core::{HeaderValue as Header, HeaderValueOption};
 use super::api::{CheckResponse, DeniedHttpResponse, OkHttpResponse, rpc, types};
-use crate::gateway::headers::{is_identity, other_cookies};
+use crate::gateway::headers::{X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_identity, other_cookies};
 
 /// The longest body passed on; the edge's own pages are a few KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Headers of the answer that are for the upstream.
-const FOR_UPSTREAM: [HeaderName; 3] = [
-    HeaderName::from_static("x-auth-subject"),
-    HeaderName::from_static("x-auth-session"),
+const FOR_UPSTREAM: [HeaderName; 4] = [
+    X_AUTH_SUBJECT,
+    X_AUTH_SESSION,
+    X_AUTH_ISSUER,
     header::AUTHORIZATION,
 ];
 
@@ -70,7 +71,7 @@ fn pass(answered: &HeaderMap, asked: &HeaderMap, is_ours: impl Fn(&str) -> bool)
         .keys()
         .filter(|name| is_identity(name))
         // Envoy removes after it has set.
-        .filter(|name| !(FOR_UPSTREAM.contains(name) && answered.contains_key(*name)))
+        .filter(|name| !is_set(&headers, name))
         .map(|name| name.as_str().to_owned())
         .collect();
     if asked.contains_key(header::COOKIE) {
@@ -90,11 +91,22 @@ fn pass(answered: &HeaderMap, asked: &HeaderMap, is_ours: impl Fn(&str) -> bool)
     }
 }
 
+/// Whether a header is among those that were told: what could not be told is removed where a client sent it.
+fn is_set(headers: &[HeaderValueOption], name: &HeaderName) -> bool {
+    let told = |option: &HeaderValueOption| {
+        option
+            .header
+            .as_ref()
+            .is_some_and(|header| header.key == name.as_str())
+    };
+    headers.iter().any(told)
+}
+
 fn set(name: &HeaderName, value: &HeaderValue, action: HeaderAppendAction) -> Option<HeaderValueOption> {
     Some(HeaderValueOption {
         header: Some(Header {
             key: name.as_str().to_owned(),
-            value: value.to_str().ok()?.to_owned(),
+            value: std::str::from_utf8(value.as_bytes()).ok()?.to_owned(),
         }),
         // Deprecated; where it is there, Envoy heeds it instead and joins cookies by commas.
         append: None,

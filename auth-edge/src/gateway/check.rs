@@ -1,7 +1,8 @@
 //! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
 //!
-//! Invariant: what the proxy says about the original request is used for the way back alone, and only from a trusted
-//! proxy; whether the request passes is the session's affair.
+//! Invariants: what the proxy says about the original request is used for the way back alone, and only from a trusted
+//! proxy; whether the request passes is the session's affair. The access token is for who asks on behalf of a request: a page's own
+//! script that asks for this route gets none, neither here nor through a proxy.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -16,6 +17,9 @@ use crate::errors::Failure;
 use crate::observe::Handle;
 use crate::request::{self, first_parameter, is_prefetch, is_script};
 use crate::sessions::CurrentSession;
+
+/// Where proxies ask.
+pub const PATH: &str = "/api/auth/check";
 
 /// Request extension: the address the browser asked for, from a caller inside this process.
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
         }
     };
     let mut response = no_store(StatusCode::OK.into_response());
-    if edge.settings.check_authorization {
+    if edge.settings.check_authorization && asks_for_a_request(&edge, &request) {
         match authorization(&edge, &current).await {
             Ok(Some(value)) => {
                 response.headers_mut().insert(header::AUTHORIZATION, value);
@@ -59,9 +63,21 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
             current: Some(current),
             access_token: None,
         },
-        edge.providers.several(),
     );
     response
+}
+
+/// Whether a proxy asks about a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
+/// for. A trusted proxy that passes a browser's own request for this route on is neither.
+fn asks_for_a_request(edge: &Edge, request: &Request) -> bool {
+    if request.extensions().get::<Original>().is_some() {
+        return true;
+    }
+    let about = edge
+        .trusted_proxies
+        .asked_about(request::peer(request.extensions()), request.headers());
+    let path = about.and_then(|about| about.split(|byte| *byte == b'?').next());
+    path.is_some_and(|path| !path.ends_with(PATH.as_bytes()))
 }
 
 /// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC 9449), as

@@ -45,9 +45,9 @@ const TOLD_BY_US: [&str; 8] = [
     "x-csrf",
 ];
 
-const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
-const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
-const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
+pub(crate) const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
+pub(crate) const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
+pub(crate) const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
 
 /// About as many headers of ours a request gets.
 const OURS: usize = 8;
@@ -214,17 +214,17 @@ fn cookie_name(pair: &[u8]) -> String {
     String::from_utf8_lossy(name.trim_ascii()).into_owned()
 }
 
-/// Tells the upstream, or the proxy that asked, who it is.
-/// Where there are several providers, a subject is a person only together with its issuer.
-pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed, several: bool) {
+/// Tells the upstream, or the proxy that asked, who it is. A subject is a person only together with its issuer (OpenID Connect Core 1.0,
+/// section 5.7), also where a second provider is added later.
+pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed) {
     let Some(current) = &passed.current else { return };
     let identity = current.session.identity();
-    let issuer = several.then_some((X_AUTH_ISSUER, &identity.issuer));
     let pairs = [
         (X_AUTH_SUBJECT, &identity.subject),
         (X_AUTH_SESSION, &identity.handle),
+        (X_AUTH_ISSUER, &identity.issuer),
     ];
-    for (name, value) in pairs.into_iter().chain(issuer) {
+    for (name, value) in pairs {
         if let Some(value) = value {
             headers.insert(name, value.clone());
         }

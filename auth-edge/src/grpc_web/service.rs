@@ -153,6 +153,7 @@ impl BrowserSessionService for Browser {
         let end = EndSessionRequest {
             by,
             cause: OTHER_DEVICE.to_owned(),
+            ..EndSessionRequest::default()
         };
         let ended = client.end_session(end).await.map_err(failed)?.ended;
         Ok(answer(EndMySessionResponse { ended }, None))

@@ -1,12 +1,12 @@
 //! What proxies in front of the edge tell about the browser, believed only from the configured ones.
 //!
 //! Invariant: with no trusted proxy configured no header changes anything. Only `X-Forwarded-For`, `-Proto`, `-Host`,
-//! `-Uri` and `X-Original-URL` are read. Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in
+//! `-Uri` and `X-Original-URL` are read, as bytes: what one client adds to a line hides nothing of what a proxy added. Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in
 //! front do not send unless asked; and any influence on the edge's own address, which is configured.
 
 use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The most addresses of an `X-Forwarded-For` chain that are walked: more proxies than any real deployment has.
 const MAX_CHAIN: usize = 32;
@@ -16,6 +16,10 @@ const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
 
 /// Where a request has come from, hop by hop, the last one last.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The client of which a trusted proxy tells no address. It is nobody's, so that whoever makes a proxy say so has the bucket and the
+/// allowances of the unknown, and not those of the proxy.
+pub const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The networks whose `X-Forwarded-*` headers are believed.
 #[derive(Debug, Clone, Default)]
@@ -45,28 +49,44 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&peer))
     }
 
-    /// The browser's address: the last one in the chain that is not a trusted proxy.
+    /// The browser's address: the last one in the chain that is not a trusted proxy, read from its end. A proxy that tells of nobody
+    /// asks for itself. [`UNKNOWN`] if a trusted proxy tells something else than an address (`unknown`, a name of its own making,
+    /// what a client sent), or more proxies than are walked.
     pub fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         if self.0.is_empty() {
             return client;
         }
-        let chain: Vec<&str> = headers
-            .get_all(X_FORWARDED_FOR)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .collect();
-        for hop in chain.iter().rev().take(MAX_CHAIN) {
+        let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
+        let mut hops = lines
+            .flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii)
+            // A list may have empty elements (RFC 9110, section 5.6.1).
+            .filter(|hop| !hop.is_empty());
+        for hop in hops.by_ref().take(MAX_CHAIN) {
             if !self.trusts(client) {
-                break;
+                return client;
             }
-            let Some(address) = parse_hop(hop.trim()) else {
-                break;
+            let Some(address) = parse_hop(hop) else {
+                return UNKNOWN;
             };
             client = address;
         }
+        if self.trusts(client) && hops.next().is_some() {
+            return UNKNOWN;
+        }
         client
+    }
+
+    /// The path or URL that a trusted proxy asks about, for forward authentication.
+    pub fn asked_about<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h [u8]> {
+        let told = |name: &'static str| {
+            let mut values = headers.get_all(name).iter().filter(|_| self.trusts(peer));
+            values.next().filter(|_| values.next().is_none())
+        };
+        told("x-original-url")
+            .or_else(|| told("x-forwarded-uri"))
+            .map(http::HeaderValue::as_bytes)
     }
 
     /// The address the browser asked a trusted proxy for, as an absolute URL; for forward authentication.
@@ -96,28 +116,25 @@ impl TrustedProxies {
 fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => value.to_str().ok(),
+        (Some(value), None) => std::str::from_utf8(value.as_bytes()).ok(),
         _ => None,
     }
 }
 
 /// One hop: an address, an address with a port, or a bracketed one.
-fn parse_hop(text: &str) -> Option<IpAddr> {
+fn parse_hop(hop: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(hop).ok()?;
     let address = text
         .parse::<IpAddr>()
         .ok()
-        .or_else(|| {
-            text.parse::<std::net::SocketAddr>()
-                .ok()
-                .map(|socket| socket.ip())
-        })
+        .or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()))
         .or_else(|| text.strip_prefix('[')?.strip_suffix(']')?.parse().ok())?;
     Some(address.to_canonical())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::TrustedProxies;
+    use super::{TrustedProxies, UNKNOWN};
     use http::{HeaderMap, HeaderName, HeaderValue};
     use std::net::IpAddr;
 
@@ -135,7 +152,7 @@ mod tests {
             .map(|(name, value)| {
                 (
                     name.parse::<HeaderName>().expect("a header name"),
-                    value.parse::<HeaderValue>().expect("a header value"),
+                    HeaderValue::from_bytes(value.as_bytes()).expect("a header value"),
                 )
             })
             .collect()
@@ -173,7 +190,19 @@ mod tests {
             ("10.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4"),
             ("10.0.0.1", "6.6.6.6, 1.2.3.4, 10.0.0.2", "1.2.3.4"),
             ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
-            ("10.0.0.1", "nonsense, 10.0.0.2", "10.0.0.2"),
+            ("10.0.0.1", "nonsense, 10.0.0.2", "0.0.0.0"),
+            ("10.0.0.1", "1.2.3.4, unknown", "0.0.0.0"),
+            ("10.0.0.1", "1.2.3.4, _hidden:80", "0.0.0.0"),
+            ("10.0.0.1", "1.2.3.4, \"[::1]\"", "0.0.0.0"),
+            ("10.0.0.1", "1.2.3.4, 5.6.7.8:port", "0.0.0.0"),
+            ("10.0.0.1", "1.2.3.4, 010.0.0.2", "0.0.0.0"),
+            ("10.0.0.1", "1.2.3.4, é", "0.0.0.0"),
+            ("10.0.0.1", "é, 1.2.3.4", "1.2.3.4"),
+            ("10.0.0.1", "nonsense, 1.2.3.4", "1.2.3.4"),
+            ("10.0.0.1", "6.6.6.6, , 1.2.3.4 ,, 10.0.0.2, ", "1.2.3.4"),
+            ("10.0.0.1", "1.2.3.4,10.0.0.2", "1.2.3.4"),
+            ("10.0.0.1", "[2001:db8::1]", "2001:db8::1"),
+            ("10.0.0.1", "::ffff:1.2.3.4", "1.2.3.4"),
             ("10.0.0.1", "1.2.3.4:5678", "1.2.3.4"),
             ("10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"),
             ("::ffff:10.0.0.1", "1.2.3.4", "1.2.3.4"),
@@ -211,11 +240,39 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_that_is_no_text_hides_nothing_of_a_line() {
+        let trusted = proxies(&["10.0.0.0/8"]);
+        for byte in 0x80..=u8::MAX {
+            for (line, expected) in [
+                ([&[byte][..], b", 1.2.3.4"].concat(), ip("1.2.3.4")),
+                (
+                    [b"6.6.6.6", &[byte][..], b", 1.2.3.4, 10.0.0.2"].concat(),
+                    ip("1.2.3.4"),
+                ),
+                ([b"1.2.3.4, ", &[byte][..]].concat(), UNKNOWN),
+            ] {
+                let mut headers = HeaderMap::new();
+                headers.append(
+                    "x-forwarded-for",
+                    HeaderValue::from_bytes(&line).expect("a value"),
+                );
+                assert_eq!(
+                    trusted.client_address(ip("10.0.0.1"), &headers),
+                    expected,
+                    "{line:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn a_chain_is_walked_for_so_long_and_no_longer() {
         let chain: Vec<String> = (1..=40).map(|hop| format!("10.0.0.{hop}")).collect();
-        let headers = headers(&[("x-forwarded-for", &chain.join(", "))]);
-        let client = proxies(&["10.0.0.0/8"]).client_address(ip("10.0.1.1"), &headers);
-        assert_eq!(client, ip("10.0.0.9"));
+        let headers = |chain: &[String]| headers(&[("x-forwarded-for", &chain.join(", "))]);
+        let trusted = proxies(&["10.0.0.0/8"]);
+        let client = |chain| trusted.client_address(ip("10.0.1.1"), &headers(chain));
+        assert_eq!(client(&chain), UNKNOWN, "it is no proxy's own request");
+        assert_eq!(client(&chain[8..]), ip("10.0.0.9"));
     }
 
     #[test]

@@ -1,30 +1,62 @@
-//! A token bucket for each address, in memory that never grows.
+//! A token bucket for each address, or for each session, in memory that never grows.
 //!
-//! Buckets live in a table of fixed size, found by a keyed hash that differs in every process: two addresses that meet
+//! Buckets live in a table of fixed size, found by a keyed hash that differs in every process: two keys that meet
 //! in one slot share its bucket, which costs a flood its neighbours' patience and nobody else's. A slot holds one number,
 //! the time at which the bucket is full again (the generic cell rate algorithm, GCRA). Deliberately absent: sharing
 //! between replicas; the limit is for each of them.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// How many buckets there are: half a mebibyte, and two busy addresses in a thousand share one.
+/// How many buckets there are: half a mebibyte, and of a thousand busy keys two share one.
 const SLOTS: usize = 65_536;
 
-/// One minute in microseconds, the unit buckets count in.
-const MINUTE_US: u64 = 60_000_000;
+const MINUTE: Duration = Duration::from_secs(60);
 
-/// Allows so many requests a minute for each address, all at once or spread.
+/// What has a bucket of its own.
+pub trait BucketKey {
+    /// What tells one from another.
+    type Identity: Hash;
+
+    /// Who it is.
+    fn identity(self) -> Self::Identity;
+}
+
+impl BucketKey for IpAddr {
+    type Identity = Ipv6Addr;
+
+    fn identity(self) -> Ipv6Addr {
+        match self.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            // One household or machine has a whole /64 to pick addresses from.
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)),
+        }
+    }
+}
+
+/// A session's handle.
+impl BucketKey for &str {
+    type Identity = Self;
+
+    fn identity(self) -> Self {
+        self
+    }
+}
+
+/// Allows so many requests in a time for each key, all at once or spread.
 #[derive(Debug)]
 pub struct RateLimiter {
     slots: Box<[AtomicU64]>,
     hasher: RandomState,
     /// Microseconds one request costs; 0 switches the limiter off.
     cost_us: u64,
+    /// Microseconds after which an empty bucket is full again.
+    window_us: u64,
 }
 
-/// The address has used up its bucket.
+/// The bucket is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {retry_after_secs} s")]
 pub struct TooMany {
@@ -35,37 +67,44 @@ pub struct TooMany {
 impl RateLimiter {
     /// Lets `per_minute` requests a minute through for each address; 0 lets all through.
     pub fn new(per_minute: u64) -> Self {
-        let slots = if per_minute == 0 { 0 } else { SLOTS };
+        Self::within(MINUTE, per_minute)
+    }
+
+    /// Lets `count` requests through for each key, and so many again in each `window`; 0 lets all through.
+    pub fn within(window: Duration, count: u64) -> Self {
+        let slots = if count == 0 { 0 } else { SLOTS };
+        let window_us = u64::try_from(window.as_micros()).unwrap_or(u64::MAX / 4);
         Self {
             slots: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             hasher: RandomState::new(),
-            cost_us: MINUTE_US.checked_div(per_minute).unwrap_or(0),
+            cost_us: window_us.checked_div(count).unwrap_or(0),
+            window_us,
         }
     }
 
-    /// Takes one token of this address's bucket.
+    /// Takes one token of this key's bucket.
     ///
     /// # Errors
     /// [`TooMany`] when the bucket is empty; asking again costs nothing.
-    pub fn check(&self, address: IpAddr, now_ms: u64) -> Result<(), TooMany> {
-        let Some(slot) = self.slot(address) else {
+    pub fn check(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
+        let Some(slot) = self.slot(key) else {
             return Ok(());
         };
         let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
         let taken = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
             // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
-            let full_at = if full_at > now + MINUTE_US {
+            let full_at = if full_at > now + self.window_us {
                 now
             } else {
                 full_at.max(now)
             } + self.cost_us;
-            (full_at - now <= MINUTE_US).then_some(full_at)
+            (full_at - now <= self.window_us).then_some(full_at)
         });
         match taken {
             Ok(_) => Ok(()),
             Err(full_at) => {
                 let wait_us = (full_at + self.cost_us)
-                    .saturating_sub(now + MINUTE_US)
+                    .saturating_sub(now + self.window_us)
                     .min(self.cost_us);
                 Err(TooMany {
                     retry_after_secs: wait_us.div_ceil(1_000_000).max(1),
@@ -74,13 +113,8 @@ impl RateLimiter {
         }
     }
 
-    fn slot(&self, address: IpAddr) -> Option<&AtomicU64> {
-        let key = match address.to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped(),
-            // One household or machine has a whole /64 to pick addresses from.
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)),
-        };
-        let at = usize::try_from(self.hasher.hash_one(key) % SLOTS as u64).ok()?;
+    fn slot(&self, key: impl BucketKey) -> Option<&AtomicU64> {
+        let at = usize::try_from(self.hasher.hash_one(key.identity()) % SLOTS as u64).ok()?;
         self.slots.get(at)
     }
 }
@@ -89,6 +123,7 @@ impl RateLimiter {
 mod tests {
     use super::{RateLimiter, TooMany};
     use std::net::IpAddr;
+    use std::time::Duration;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().expect("an address")
@@ -140,6 +175,17 @@ mod tests {
         let limiter = RateLimiter::new(1);
         assert_eq!(limiter.check(ip("192.0.2.1"), 1_000_000), Ok(()));
         assert!(limiter.check(ip("::ffff:192.0.2.1"), 1_000_000).is_err());
+    }
+
+    #[test]
+    fn a_session_has_a_bucket_as_well_and_a_window_may_be_short() {
+        let limiter = RateLimiter::within(Duration::from_secs(15), 3);
+        let start = 1_700_000_000_000;
+        let taken = |handle: &str, now_ms| (0..10).filter(|_| limiter.check(handle, now_ms).is_ok()).count();
+        assert_eq!((taken("one", start), taken("two", start)), (3, 3));
+        assert_eq!(taken("one", start + 4_999), 0);
+        assert_eq!(taken("one", start + 5_000), 1);
+        assert_eq!(taken("one", start + 60_000), 3);
     }
 
     #[test]

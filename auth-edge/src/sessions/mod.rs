@@ -306,6 +306,7 @@ impl Sessions {
         let request = EndSessionRequest {
             by,
             cause: "logout".to_owned(),
+            ..EndSessionRequest::default()
         };
         let response = self.client.end_session(request).await;
         // Also when no answer came: it may have ended.

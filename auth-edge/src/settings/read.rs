@@ -38,9 +38,18 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     providers::judge(reader, &providers, &base_url, &login_path, &callback_path);
     let ids = providers.ids();
     let own_paths = providers::own_paths(&providers, &login_path, &callback_path);
+    let ext_authz_listen = reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN");
+    let trusted_proxies = trusted_proxies(reader);
+    let check_authorization = reader.flag("EDGE_CHECK_AUTHORIZATION");
+    if check_authorization && trusted_proxies.is_empty() && ext_authz_listen.is_none() {
+        reader.wrong(
+            "EDGE_CHECK_AUTHORIZATION",
+            "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: nobody else is given the access token",
+        );
+    }
     EdgeSettings {
         listen: listen(reader),
-        ext_authz_listen: reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN"),
+        ext_authz_listen,
         tls: pair(reader, "EDGE_TLS_CERT_FILE", "EDGE_TLS_KEY_FILE"),
         secrets: secrets(reader),
         secrets_file: reader.secret_snapshot("EDGE_SECRET"),
@@ -83,10 +92,10 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         store_id_token: reader.flag("EDGE_STORE_ID_TOKEN"),
         claim_filter: claim_filter(reader),
         transaction_duration_secs: transaction_duration(reader),
-        trusted_proxies: trusted_proxies(reader),
+        trusted_proxies,
         access_token_endpoint: reader.flag("EDGE_ACCESS_TOKEN_ENDPOINT"),
         frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
-        check_authorization: reader.flag("EDGE_CHECK_AUTHORIZATION"),
+        check_authorization,
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
         analytics: analytics::read(reader),
         providers,

@@ -152,7 +152,7 @@ static SIGN_IN: Topic = Topic {
             "EDGE_RATE_LIMIT_LOGIN",
             "60",
             "PER MINUTE",
-            "Logins, and as many callbacks, per minute and client address. 0 switches the limit off.",
+            "Logins, and as many callbacks and as many front-channel logouts, per minute and client address. 0 switches the limit off.",
         ),
         setting(
             "EDGE_ACCESS_TOKEN_ENDPOINT",
@@ -206,7 +206,7 @@ static GATEWAY: Topic = Topic {
             "EDGE_CHECK_AUTHORIZATION",
             "false",
             "BOOL",
-            "Whether forward auth (/api/auth/check) answers with the access token.",
+            "Whether forward auth answers with the access token: to Envoy (EDGE_EXT_AUTHZ_LISTEN), and at /api/auth/check to EDGE_TRUSTED_PROXIES that say what was asked for. One of the two has to be set.",
         ),
         setting(
             "EDGE_EXT_AUTHZ_LISTEN",

@@ -76,9 +76,12 @@ async fn end(edge: &Edge, token: &LogoutToken, until: u64, arrived_ms: u64) -> R
         once_id: token.jti.clone(),
         once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
         request_id: request_id()?,
+        // Access while nobody is there is what they were granted for (section 2.7).
+        keep_offline_tokens: true,
         told_ago: Duration::from_millis(edge.clock.monotonic_ms().saturating_sub(arrived_ms))
             .try_into()
             .ok(),
+        ..EndSessionsRequest::default()
     };
     match edge.sessions.end_all(request).await {
         Ok(count) => {

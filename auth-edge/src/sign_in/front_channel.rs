@@ -2,7 +2,9 @@
 //! Front-Channel Logout 1.0). Off by default.
 //!
 //! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
-//! into a cross-site frame; only the provider may frame the answer. Deliberately absent: telling whether there was a session.
+//! into a cross-site frame; only the provider may frame the answer. Whoever asks has proved nothing: a request for a session that is
+//! not there leaves no trace, offline tokens stay good, and one address asks so many times and no more. Deliberately absent: telling
+//! whether there was a session.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
@@ -19,6 +21,14 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     if !edge.settings.frontchannel_logout {
         return Err(Failure::NotFound);
     }
+    let address = edge
+        .trusted_proxies
+        .client_address(request::peer(request.extensions()), request.headers());
+    edge.front_channel_limit
+        .check(address, edge.clock.now_ms())
+        .map_err(|too_many| Failure::RateLimited {
+            retry_after_secs: too_many.retry_after_secs,
+        })?;
     let query = request.uri().query().unwrap_or_default();
     let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
     let issuer = request::first_parameter(query, "iss");
@@ -28,6 +38,8 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             issuer: provider.issuer().to_owned(),
             provider_sid,
             cause: "front_channel_logout".to_owned(),
+            keep_offline_tokens: true,
+            existing_only: true,
             ..EndSessionsRequest::default()
         };
         edge.sessions.end_all(request).await.map_err(|error| {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use auth_edge::ext_authz::{self, api};
 use auth_edge::routes;
 use chassis::runtime::Workers;
+use session_proto::v1::TokenSet;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Channel;
@@ -140,13 +141,18 @@ async fn a_stranger_is_denied_word_for_word_or_sent_to_sign_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_signed_in_passes_with_their_name_and_without_our_cookie() {
-    let gateway = Gateway::start("", &[("EDGE_CHECK_AUTHORIZATION", "true")]).await;
+    let settings = [
+        ("EDGE_CHECK_AUTHORIZATION", "true"),
+        ("EDGE_EXT_AUTHZ_LISTEN", "127.0.0.1:0"),
+    ];
+    let gateway = Gateway::start("", &settings).await;
     let mut envoy = Envoy::before(&gateway).await;
     let ours = cookie(&gateway).await;
     let cookies = format!("theme=dark; {ours}");
     let sent = [
         ("cookie", cookies.as_str()),
         ("x-auth-subject", "admin"),
+        ("x-auth-issuer", "https://evil.example"),
         ("x_auth_subject", "admin"),
         ("x.auth.subject", "admin"),
         ("x-auth-groups", "admin"),
@@ -156,6 +162,10 @@ async fn somebody_signed_in_passes_with_their_name_and_without_our_cookie() {
     let ok = passed(envoy.ask(&sent, &[]).await);
     assert_eq!(named(&ok.headers, "x-auth-subject"), ["person-1"]);
     assert_eq!(named(&ok.headers, "x-auth-session").len(), 1);
+    assert_eq!(
+        named(&ok.headers, "x-auth-issuer"),
+        [gateway.stack.provider.issuer()]
+    );
     assert_eq!(named(&ok.headers, "authorization"), ["Bearer token-of-person-1"]);
     assert_eq!(named(&ok.headers, "cookie"), ["theme=dark"]);
     let overwrite = api::core::header_value_option::HeaderAppendAction::OverwriteIfExistsOrAdd as i32;
@@ -177,6 +187,20 @@ async fn somebody_signed_in_passes_with_their_name_and_without_our_cookie() {
     gateway.stack.advance(120);
     let rolled = passed(envoy.ask(&[("cookie", &ours)], &[]).await);
     assert!(named(&rolled.response_headers_to_add, "set-cookie")[0].starts_with("session="));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_beyond_ascii_is_told_and_no_client_takes_its_place() {
+    let gateway = Gateway::start("", &[]).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let person = serde_json::json!({"sub": "j\u{fc}rgen"});
+    let (name, value) = gateway.stack.session_with(person, TokenSet::default()).await;
+    let cookies = format!("theme=d\u{fc}ster; {name}={value}");
+    let sent = [("cookie", cookies.as_str()), ("x-auth-subject", "admin")];
+    let ok = passed(envoy.ask(&sent, &[]).await);
+    assert_eq!(named(&ok.headers, "x-auth-subject"), ["j\u{fc}rgen"]);
+    assert_eq!(named(&ok.headers, "cookie"), ["theme=d\u{fc}ster"]);
+    assert_eq!(ok.headers_to_remove, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -185,6 +185,74 @@ async fn a_refetch_keeps_what_changed_meanwhile() {
     assert_eq!(refetch.await.unwrap().json()["role"], "admin");
 }
 
+/// Calls to userinfo that one session may cause at once.
+const AT_ONCE: usize = 3;
+
+#[tokio::test]
+async fn a_session_that_asks_for_its_profile_again_and_again_has_it_read_anew_now_and_then() {
+    for always in [false, true] {
+        let mode = if always { "always" } else { "on-request" };
+        let path = if always {
+            "/api/auth/me"
+        } else {
+            "/api/auth/me?refetch=true"
+        };
+        let stack = Stack::with(&[("EDGE_PROFILE_REFETCH", mode)]).await;
+        let (mut browser, mut other) = (stack.browser(), stack.browser());
+        browser.sign_in().await;
+        other.sign_in().await;
+        let before = stack.provider.calls(Endpoint::Userinfo);
+        for _ in 0..200 {
+            let answer = browser.get(path).await;
+            assert_eq!(
+                (answer.status, answer.json()["sub"].as_str()),
+                (200, Some("alice"))
+            );
+        }
+        assert_eq!(stack.provider.calls(Endpoint::Userinfo) - before, AT_ONCE);
+        other.get(path).await;
+        assert_eq!(
+            stack.provider.calls(Endpoint::Userinfo) - before,
+            AT_ONCE + 1,
+            "each has a bucket of its own"
+        );
+        stack
+            .provider
+            .script(|script| _ = script.userinfo.insert("nickname".into(), json!("al")));
+        assert!(browser.get(path).await.json().get("nickname").is_none());
+        stack.advance(5);
+        assert_eq!(browser.get(path).await.json()["nickname"], "al");
+    }
+}
+
+#[tokio::test]
+async fn those_who_ask_at_the_same_moment_share_one_call_also_when_they_hang_up() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let before = stack.provider.calls(Endpoint::Userinfo);
+    let gate = stack.provider.hold(Endpoint::Userinfo);
+    let ask = || {
+        let mut tab = browser.clone();
+        tokio::spawn(async move { tab.get("/api/auth/me?refetch=true").await })
+    };
+    let hung_up: Vec<_> = (0..20).map(|_| ask()).collect();
+    stack
+        .provider
+        .wait_for_calls(Endpoint::Userinfo, before + 1)
+        .await;
+    for tab in hung_up {
+        tab.abort();
+    }
+    let waiting: Vec<_> = (0..20).map(|_| ask()).collect();
+    gate.release();
+    for tab in waiting {
+        assert_eq!(tab.await.unwrap().status, 200);
+    }
+    let calls = stack.provider.calls(Endpoint::Userinfo) - before;
+    assert!(calls <= AT_ONCE, "{calls}");
+}
+
 // conformance: B-104
 #[tokio::test]
 async fn a_refetch_that_fails_says_so_and_changes_nothing() {

@@ -2,6 +2,7 @@
 
 use chassis::clock::Clock as _;
 use reqwest::Method;
+use scripted_provider::Endpoint;
 use serde_json::json;
 
 use crate::support::{Browser, Stack};
@@ -192,7 +193,7 @@ async fn a_wrong_body_is_415_413_or_400() {
     let twice = format!("logout_token={good}&logout_token={good}");
     assert_eq!(machine.post(PATH, &[], &twice).await.status, 400);
     assert_eq!(machine.send(Method::GET, PATH, &[], None).await.status, 405);
-    let address = std::net::Ipv4Addr::LOCALHOST.into();
+    let address: std::net::IpAddr = std::net::Ipv4Addr::LOCALHOST.into();
     let now_ms = stack.clock.now_ms();
     while stack.edge.back_channel_limit.check(address, now_ms).is_ok() {}
     let flooding = machine.post(PATH, &[], &twice).await;
@@ -249,4 +250,62 @@ async fn the_front_channel_needs_issuer_and_sid_and_may_be_framed_by_the_provide
     );
     assert!(answer.header("x-frame-options").is_empty());
     assert_eq!(bob.get("/api/auth/me").await.status, 204);
+}
+
+const FRAME: &str = "/api/auth/frontchannel-logout";
+
+#[tokio::test]
+async fn the_front_channel_leaves_offline_tokens_good_at_the_provider() {
+    let settings = [
+        ("EDGE_FRONTCHANNEL_LOGOUT", "true"),
+        ("OIDC_SCOPE", "openid profile email offline_access"),
+    ];
+    let stack = Stack::with(&settings).await;
+    let mut bob = signed_in(&stack, "bob", "sid-1").await;
+    let issuer = stack.provider.issuer().to_owned();
+    let frame = format!("{FRAME}?iss={issuer}&sid=sid-1");
+    assert_eq!(stack.browser().get(&frame).await.status, 200);
+    assert_eq!(bob.get("/api/auth/me").await.status, 204);
+    // Whoever signs out themselves, afterwards, has theirs taken back: by then the first would have been.
+    let mut eve = signed_in(&stack, "eve", "sid-2").await;
+    eve.visit("/api/auth/logout").await;
+    stack.provider.wait_for_calls(Endpoint::Revocation, 1).await;
+    assert_eq!(stack.provider.calls(Endpoint::Revocation), 1);
+    let evens = stack.provider.last_request(Endpoint::Revocation);
+    assert!(!stack.provider.knows_refresh_token(evens.param("token").unwrap()));
+}
+
+#[tokio::test]
+async fn the_front_channel_asked_too_often_is_429_for_that_address_alone() {
+    let settings = [
+        ("EDGE_FRONTCHANNEL_LOGOUT", "true"),
+        ("EDGE_RATE_LIMIT_LOGIN", "5"),
+        ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+    ];
+    let stack = Stack::with(&settings).await;
+    let issuer = stack.provider.issuer().to_owned();
+    let mut guessing = stack.browser();
+    let calls = stack.sessions.calls();
+    for number in 0..20 {
+        let frame = format!("{FRAME}?iss={issuer}&sid=guess-{number}");
+        let answer = guessing
+            .get_with(&frame, &[("x-forwarded-for", "192.0.2.1")])
+            .await;
+        let expected = if number < 5 { (200, "") } else { (429, "12") };
+        assert_eq!(
+            (answer.status, answer.header("retry-after")),
+            expected,
+            "{number}"
+        );
+    }
+    assert_eq!(stack.sessions.calls() - calls, 5);
+    let frame = format!("{FRAME}?iss={issuer}&sid=guess");
+    let other = [("x-forwarded-for", "192.0.2.2")];
+    assert_eq!(stack.browser().get_with(&frame, &other).await.status, 200);
+    // Signing in has a bucket of its own.
+    let same = [("x-forwarded-for", "192.0.2.1")];
+    assert_eq!(
+        stack.browser().get_with("/api/auth/login", &same).await.status,
+        302
+    );
 }

@@ -25,6 +25,16 @@ const FOLDED = [
   'x.auth.subject', 'X-Auth.Session', 'X.Forwarded.User', 'X-Forwarded.Email', 'X-Forwarded-Preferred.Username',
   'x_auth_subject', 'X-AUTH_Subject', 'X_Auth-Session', 'x-auth_assertion', 'x_forwarded_user', 'X-Forwarded_Email', 'X_Forwarded-Groups', 'X-Forwarded-Preferred_Username', 'x_forwarded-access_token',
 ];
+/** Of the names below X-Auth- an application may read, only the three the edge sets may come. */
+const OTHER_IDENTITIES = ['x-auth-issuer', 'X-AUTH-FOO', 'x-auth-groups', 'x-auth-request-user', 'X-Auth-Assertion', 'x-auth-session-'];
+const IDENTITY = ['x-auth-issuer', 'x-auth-session', 'x-auth-subject'];
+
+/** The check as somebody outside may try to reach it. */
+const CHECKS = [
+  '/api/auth/check', '/api/auth/check?redirect=1', '/api/auth/%63heck', '/api/auth//check', '/api/auth/./check', '/api/auth/x/../check', '/api/auth/check/', '/API/auth/check',
+  '//api/auth/check', '/api/auth/check%3f', '/_check', '/_sign_in',
+];
+
 /** What programs read differently that look for "/api/auth/" at the start; none of it is for the application without a session. */
 const CONFUSING = [
   '/api/auth/../orders', '/api/auth/%2e%2e/orders', '/api/auth/..%2forders', '/api/auth/..%2f..%2forders', '/api/auth/..;/orders', '/api/auth/..%5corders', '/api/auth//../../orders',
@@ -112,7 +122,7 @@ for (const name of Object.keys(START)) {
       const [front, extAuthz] = [await freePort(), await freePort()];
       url = `http://127.0.0.1:${front}`;
       app = await application();
-      stack = await startStack({ publicUrl: url, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
+      stack = await startStack({ publicUrl: url, secondProvider: true, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
       const edge = Number(new URL(stack.edgeUrls[0]).port);
       program = await START[name](folder, { front, edge, extAuthz, application: app.port }).listening(front);
       // Traefik listens before it has read its routes.
@@ -157,6 +167,50 @@ for (const name of Object.keys(START)) {
       assert.equal(posted.json().method, 'POST');
       await client.fetch(`${url}/api/auth/logout`, { headers: PERSON });
       assert.equal((await client.fetch(`${url}/orders`, { headers: { accept: 'application/json' } })).status, 401);
+    });
+
+    test('namesakes at two providers are two people to the application, whatever issuer they send', async () => {
+      const subjects = [];
+      for (const [login, issuer, another] of [['/api/auth/login', stack.issuer, stack.otherIssuer], ['/api/auth/login?connection=other', stack.otherIssuer, stack.issuer]]) {
+        const client = new Client();
+        await client.signIn(stack, { login });
+        for (const headers of [{}, { 'x-auth-issuer': another }, { 'X-AUTH-Issuer': another, 'x-auth-subject': 'admin' }]) {
+          const got = (await client.fetch(`${url}/orders`, { headers })).json();
+          assert.equal(got.headers['x-auth-issuer'], issuer);
+          subjects.push(got.headers['x-auth-subject']);
+        }
+      }
+      assert.equal(new Set(subjects).size, 1, 'the provider names them alike');
+    });
+
+    test('no other header that says who somebody is comes from a client', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      for (const header of OTHER_IDENTITIES) {
+        const answer = await client.fetch(`${url}/orders`, { headers: { [header]: 'admin' } });
+        assert.equal(answer.status, 200, `${header}: ${answer.text}`);
+        const arrived = Object.keys(answer.json().headers).filter((arrived) => arrived.startsWith('x-auth'));
+        assert.deepEqual(arrived.sort(), IDENTITY, header);
+        assert.ok(!answer.text.includes('admin'), `${header}: ${answer.text}`);
+      }
+    });
+
+    test('nobody outside reaches the check, which would hand its token to a script', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      const told = { 'x-forwarded-uri': '/orders', 'x-original-url': '/orders', 'x-forwarded-host': new URL(url).host, 'x-forwarded-proto': 'http' };
+      const [[name, value]] = [client.sessionCookie(stack)];
+      for (const path of CHECKS) {
+        for (const more of [{}, told]) {
+          const answer = await new Promise((resolve, reject) => {
+            const headers = { ...more, cookie: `${name}=${value}`, accept: 'application/json' };
+            http.get({ host: '127.0.0.1', port: new URL(url).port, path, agent: false, headers }, resolve).on('error', reject);
+          });
+          answer.resume();
+          assert.deepEqual(Object.keys(answer.headers).filter((header) => header.startsWith('x-auth') || header === 'authorization'), [], path);
+          if (path.startsWith('/api/auth/check')) assert.equal(answer.statusCode, 404, path);
+        }
+      }
     });
 
     test('an identity without a session is nobody', async () => {
@@ -227,7 +281,7 @@ describe('nginx behind the edge, HAProxy before it', () => {
     nginx = await new Program('nginx', ['-p', folder, '-e', 'stderr', '-c', file]).listening(behind);
     const routes = join(folder, 'routes.toml');
     writeFileSync(routes, `[[route]]\npath = "/orders/*"\nguard = "api"\nupstream = "http://127.0.0.1:${behind}"\n[[route]]\npath = "/*"\nguard = "none"\nupstream = "http://127.0.0.1:${behind}"\n`);
-    stack = await startStack({ routes, publicUrl: url, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1' } });
+    stack = await startStack({ routes, publicUrl: url, secondProvider: true, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true' } });
     const balanced = configuration(folder, 'haproxy.cfg', {
       '127.0.0.1:8080': `127.0.0.1:${front}`, '127.0.0.1:3000': `127.0.0.1:${new URL(stack.edgeUrls[0]).port}`, 'port 9300': `port ${new URL(stack.adminUrls.edge).port}`,
     });
@@ -249,7 +303,22 @@ describe('nginx behind the edge, HAProxy before it', () => {
     client.cookies(url).set('theme', 'dark');
     const answer = await client.fetch(`${url}/orders/1?a=b`, { headers: SPOOFED });
     assert.equal(answer.status, 200, answer.text);
-    assert.match(answer.text, /^subject=(?!admin)\S+ session=[0-9a-f]+ cookie=theme=dark uri=\/orders\/1\?a=b$/);
+    assert.match(answer.text, /^subject=(?!admin)\S+ session=[0-9a-f]+ issuer=http\S+ cookie=theme=dark uri=\/orders\/1\?a=b$/);
+    assert.ok(answer.text.includes(` issuer=${stack.issuer} `), answer.text);
+    const there = new Client();
+    await there.signIn(stack, { login: '/api/auth/login?connection=other' });
+    const namesake = await there.fetch(`${url}/orders/1`, { headers: { 'x-auth-issuer': stack.issuer } });
+    assert.ok(namesake.text.includes(` issuer=${stack.otherIssuer} `), namesake.text);
+  });
+
+  test('nobody outside reaches the check', async () => {
+    const client = new Client();
+    await client.signIn(stack);
+    for (const headers of [{}, { 'x-forwarded-uri': '/orders', 'x-original-url': '/orders' }]) {
+      const answer = await client.fetch(`${url}/api/auth/check`, { headers });
+      assert.equal(answer.status, 404);
+      assert.equal(answer.headers.get('authorization'), null);
+    }
   });
 
   test('one connection after another is used and none is met closed', async () => {

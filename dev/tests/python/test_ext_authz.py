@@ -73,7 +73,7 @@ class ExtAuthz(unittest.TestCase):
         self.assertEqual(answer.status.code, code_pb2.OK)
         self.assertEqual(answer.WhichOneof("http_response"), "ok_response")
         given = dict(headers_of(answer.ok_response.headers))
-        self.assertEqual(set(given), {"x-auth-subject", "x-auth-session", "authorization", "cookie"})
+        self.assertEqual(set(given), {"x-auth-subject", "x-auth-session", "x-auth-issuer", "authorization", "cookie"})
         self.assertNotIn("root", given.values())
         self.assertRegex(given["x-auth-session"], "^[0-9a-f]{32}$")
         self.assertRegex(given["authorization"], "^Bearer .{20,}$")

@@ -676,6 +676,10 @@ pub struct EndSessionRequest {
     /// Why, for the audit log and for watchers: at most 64 characters of a-z, 0-9 and "\_"; empty means "logout".
     #[prost(string, tag = "3")]
     pub cause: ::prost::alloc::string::String,
+    /// Leaves the refresh token of a session with the scope offline_access good at the provider: access while nobody is there is what it
+    /// was granted for (Back-Channel Logout 1.0, section 2.7).
+    #[prost(bool, tag = "4")]
+    pub keep_offline_tokens: bool,
     /// Which session. Required.
     #[prost(oneof = "end_session_request::By", tags = "1, 2")]
     pub by: ::core::option::Option<end_session_request::By>,
@@ -738,8 +742,15 @@ pub struct EndSessionsRequest {
     pub request_id: ::prost::alloc::string::String,
     /// How long ago the caller was told to end them, a logout token arrived for one: sessions that began since are left alone. At
     /// most a minute; absent ends all there are.
-    #[prost(message, optional, tag = "12")]
+    #[prost(message, optional, tag = "9")]
     pub told_ago: ::core::option::Option<::prost_types::Duration>,
+    /// As in EndSessionRequest.
+    #[prost(bool, tag = "10")]
+    pub keep_offline_tokens: bool,
+    /// Ends what exists now and leaves no trace where there is nothing: without it a session that is just being created ends too, which
+    /// takes a record for each call. For callers whose own caller has proved nothing, as in front-channel logout.
+    #[prost(bool, tag = "11")]
+    pub existing_only: bool,
 }
 /// How many ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

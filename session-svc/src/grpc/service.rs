@@ -11,7 +11,9 @@ use super::calls::{Calls, told};
 use super::{arguments, new_session, reading, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
-use crate::sessions::{Claimed, EndAll, Ended, Once, Page, Sessions, SessionsError, Update, WatchScope};
+use crate::sessions::{
+    Claimed, EndAll, Ended, OfflineTokens, Once, Page, Sessions, SessionsError, Update, WatchScope,
+};
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -255,14 +257,15 @@ impl SessionService for Api {
         let work = async move {
             let handle = handle?;
             let cause = arguments::cause(&request.cause, "logout")?;
+            let offline = OfflineTokens::kept_if(request.keep_offline_tokens);
             let Ended {
                 ended,
                 id_token_hint,
                 issuer,
             } = match &request.by {
                 // The hint is for the holder of the secret alone.
-                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, &cause).await?,
-                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause).await?,
+                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, &cause, offline).await?,
+                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause, offline).await?,
             };
             noting.ended(&cause, u32::from(ended));
             let id_token_hint = id_token_hint
@@ -389,6 +392,8 @@ fn end_all(request: &v1::EndSessionsRequest) -> Result<EndAll, SessionsError> {
         provider_sid,
         except,
         cause: arguments::cause(&request.cause, "operator")?,
+        offline_tokens: OfflineTokens::kept_if(request.keep_offline_tokens),
+        existing_only: request.existing_only,
         once: once(request)?,
         told_ago_ms: told_ago_ms(request)?,
     })

@@ -11,7 +11,7 @@ use chassis::secret::Secret;
 
 use super::endings::{MARK_KEPT_MS, REQUEST_KEPT_MS, issued_at_secs};
 use super::sign_in::Reserved;
-use super::{Sessions, SessionsError};
+use super::{OfflineTokens, Sessions, SessionsError};
 use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index};
 use crate::store::Inserted;
 
@@ -118,7 +118,8 @@ impl Sessions {
             }
         };
         if ended {
-            self.end_handle(session.handle, "back_channel_logout").await?;
+            self.end_handle(session.handle, "back_channel_logout", OfflineTokens::Keep)
+                .await?;
             return Err(SessionsError::Missing);
         }
         if let Some(replaced) = new
@@ -182,7 +183,8 @@ impl Sessions {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
             Inserted::Done if self.keeper.ended_young(session.handle).await? => {
                 // Ended and not just removed: whoever ended it may find nothing any more whose token to take back.
-                self.end_handle(session.handle, "replaced").await?;
+                self.end_handle(session.handle, "replaced", OfflineTokens::TakeBack)
+                    .await?;
                 Err(SessionsError::Missing)
             }
             Inserted::Done => Ok((id, session)),
@@ -257,7 +259,8 @@ impl Sessions {
             for other in sessions {
                 kept += 1;
                 if kept > limit && other.handle != session.handle {
-                    self.end_handle(other.handle, "session_limit").await?;
+                    self.end_handle(other.handle, "session_limit", OfflineTokens::TakeBack)
+                        .await?;
                 }
             }
             after = next;

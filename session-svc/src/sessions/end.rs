@@ -40,6 +40,10 @@ pub struct EndAll {
     pub except: Option<Handle>,
     /// Why.
     pub cause: String,
+    /// What becomes of refresh tokens that were granted offline.
+    pub offline_tokens: OfflineTokens,
+    /// Whether sessions that are just being created are left alone, and nothing is written where there is nothing to end.
+    pub existing_only: bool,
     /// What is good for one such ending.
     pub once: Option<Once>,
     /// How long ago the caller was told to end them, in milliseconds: sessions that began since are left alone. `None` ends
@@ -58,13 +62,32 @@ pub struct Once {
     pub request_id: Option<String>,
 }
 
-/// Cause of endings a provider told about.
-const BACK_CHANNEL: &str = "back_channel_logout";
+/// What becomes of the refresh token of a session with the scope `offline_access` when the session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfflineTokens {
+    /// It stays good at the provider: access while nobody is there is what it was granted for (Back-Channel Logout 1.0, section 2.7).
+    Keep,
+    /// It is taken back like any other.
+    TakeBack,
+}
+
+impl OfflineTokens {
+    /// As a caller asks for.
+    #[must_use]
+    pub fn kept_if(keep: bool) -> Self {
+        if keep { Self::Keep } else { Self::TakeBack }
+    }
+}
 
 impl Sessions {
     /// Ends a session for whoever holds its secret ID; gives the hint for the provider's own sign-out.
-    pub async fn end_for_holder(&self, handle: Handle, cause: &str) -> Result<Ended, SessionsError> {
-        let session = self.end_handle(handle, cause).await?;
+    pub async fn end_for_holder(
+        &self,
+        handle: Handle,
+        cause: &str,
+        offline_tokens: OfflineTokens,
+    ) -> Result<Ended, SessionsError> {
+        let session = self.end_handle(handle, cause, offline_tokens).await?;
         Ok(session
             .map(|session| Ended {
                 ended: true,
@@ -75,8 +98,13 @@ impl Sessions {
     }
 
     /// Ends the session of a handle.
-    pub async fn end_by_handle(&self, handle: Handle, cause: &str) -> Result<Ended, SessionsError> {
-        let session = self.end_handle(handle, cause).await?;
+    pub async fn end_by_handle(
+        &self,
+        handle: Handle,
+        cause: &str,
+        offline_tokens: OfflineTokens,
+    ) -> Result<Ended, SessionsError> {
+        let session = self.end_handle(handle, cause, offline_tokens).await?;
         Ok(Ended {
             ended: session.is_some(),
             id_token_hint: None,
@@ -125,9 +153,11 @@ impl Sessions {
                 });
             }
         }
-        self.keeper
-            .mark_ended(&all.issuer, subject, sid, told_at_ms)
-            .await?;
+        if !all.existing_only {
+            self.keeper
+                .mark_ended(&all.issuer, subject, sid, told_at_ms)
+                .await?;
+        }
         let last_begun_ms = match all.told_ago_ms {
             Some(_) => told_at_ms.saturating_add(CLOCKS_APART_MS),
             None => u64::MAX,
@@ -142,7 +172,8 @@ impl Sessions {
         loop {
             let (sessions, next) = self.keeper.list(&index, after.as_ref(), PAGE).await?;
             for session in sessions.iter().filter(|session| concerned(session)) {
-                if self.end_handle(session.handle, &all.cause).await?.is_some() {
+                let ended = self.end_handle(session.handle, &all.cause, all.offline_tokens);
+                if ended.await?.is_some() {
                     count = count.saturating_add(1);
                 }
             }
@@ -153,19 +184,18 @@ impl Sessions {
         }
     }
 
-    /// Ends one session and takes its refresh token back; gives it as it was last.
+    /// Ends one session and takes its refresh token back, unless it is to outlive the session; gives it as it was last.
     pub(super) async fn end_handle(
         &self,
         handle: Handle,
         cause: &str,
+        offline_tokens: OfflineTokens,
     ) -> Result<Option<Session>, SessionsError> {
         let ended = self.remove_handle(handle, cause).await?;
-        if let Some(session) = &ended {
-            // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
-            let outlives = cause == BACK_CHANNEL && session.tokens.scope.is_offline();
-            if !outlives {
-                self.take_back(session);
-            }
+        if let Some(session) = &ended
+            && (offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline())
+        {
+            self.take_back(session);
         }
         Ok(ended)
     }

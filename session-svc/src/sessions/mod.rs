@@ -29,7 +29,7 @@ use ring::rand::SystemRandom;
 
 pub use access_token::Granted;
 pub use create::{Created, FINGERPRINT_BYTES, NewSession};
-pub use end::{EndAll, Ended, Once};
+pub use end::{EndAll, Ended, OfflineTokens, Once};
 pub(crate) use endings::claims_of;
 pub use error::SessionsError;
 pub use list::Page;

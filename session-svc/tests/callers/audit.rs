@@ -62,6 +62,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
     let end = v1::EndSessionRequest {
         by: Some(v1::end_session_request::By::SessionId(id.clone())),
         cause: "audited".to_owned(),
+        ..Default::default()
     };
     client.end_session(end).await.unwrap();
     client.get_session(get).await.unwrap_err();

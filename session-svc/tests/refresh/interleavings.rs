@@ -17,7 +17,7 @@ use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::claims::Object;
 use session_svc::session::{Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::keeper::Keeper;
-use session_svc::sessions::{EndAll, NewSession, Sessions, SessionsError, Update};
+use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Holdings, SessionStore};
 use session_svc::vault::{KeyRing, Vault};
@@ -192,11 +192,18 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
         provider_sid: Some(SID.to_owned()).filter(|_| ending == Ending::AllOfTheSid),
         except: None,
         cause: "test".to_owned(),
+        offline_tokens: OfflineTokens::TakeBack,
+        existing_only: false,
         once: None,
         told_ago_ms: None,
     };
     match ending {
-        Ending::One => _ = sessions.end_for_holder(handle, "test").await.unwrap(),
+        Ending::One => {
+            _ = sessions
+                .end_for_holder(handle, "test", OfflineTokens::TakeBack)
+                .await
+                .unwrap()
+        }
         Ending::AllOfTheSid | Ending::AllOfThePerson => _ = sessions.end_all(&all).await.unwrap(),
     }
 }

@@ -275,7 +275,7 @@ impl Replica {
     pub(crate) async fn end(&self, id: &str) -> v1::EndSessionResponse {
         let request = v1::EndSessionRequest {
             by: Some(v1::end_session_request::By::SessionId(id.to_owned())),
-            cause: String::new(),
+            ..Default::default()
         };
         self.client
             .clone()

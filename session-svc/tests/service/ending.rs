@@ -32,6 +32,7 @@ async fn ending_is_idempotent_and_the_hint_is_for_the_holder_alone() {
         .end_session(v1::EndSessionRequest {
             by,
             cause: "operator".to_owned(),
+            ..Default::default()
         })
         .await
         .unwrap()
@@ -238,28 +239,73 @@ async fn an_ending_that_was_refused_uses_nothing_up() {
 
 // conformance: B-129
 #[tokio::test]
-async fn a_provider_that_signs_somebody_out_does_not_take_back_what_was_granted_offline() {
-    for (scope, revoked) in [("openid offline_access", false), ("openid", true)] {
-        let mut world = world().await;
-        let mut granted = alice();
-        let tokens = granted.tokens.as_mut().unwrap();
-        tokens.scope = scope.to_owned();
-        tokens.refresh_token = "granted".to_owned();
-        world.create(granted).await;
-        let by_provider = v1::EndSessionsRequest {
-            cause: "back_channel_logout".to_owned(),
-            ..end_all("", "sid-1")
-        };
-        let ended = world.one.end_sessions(by_provider).await.unwrap();
-        assert_eq!(ended.into_inner().ended_count, 1);
-        if revoked {
-            world.provider.wait_for_revoked("granted").await;
-        } else {
-            // One that is signed out of here afterwards is taken back whatever it was granted.
-            let other = world.create(alice()).await;
-            world.one.end_session(end(&other.session_id)).await.unwrap();
-            world.provider.wait_for_revoked("refresh-0").await;
-            assert!(!world.provider.has_revoked("granted"));
+async fn whoever_keeps_offline_tokens_leaves_what_was_granted_offline_good_at_the_provider() {
+    for (scope, keep, revoked) in [
+        ("openid offline_access", true, false),
+        ("openid", true, true),
+        // Why a session ended is for people to read and decides nothing.
+        ("openid offline_access", false, true),
+    ] {
+        for all in [true, false] {
+            let mut world = world().await;
+            let mut granted = alice();
+            let tokens = granted.tokens.as_mut().unwrap();
+            tokens.scope = scope.to_owned();
+            tokens.refresh_token = "granted".to_owned();
+            let id = world.create(granted).await.session_id;
+            let cause = "back_channel_logout".to_owned();
+            let ended = if all {
+                let request = v1::EndSessionsRequest {
+                    cause,
+                    keep_offline_tokens: keep,
+                    ..end_all("", "sid-1")
+                };
+                let ended = world.one.end_sessions(request).await.unwrap();
+                ended.into_inner().ended_count == 1
+            } else {
+                let request = v1::EndSessionRequest {
+                    cause,
+                    keep_offline_tokens: keep,
+                    ..end(&id)
+                };
+                world.one.end_session(request).await.unwrap().into_inner().ended
+            };
+            assert!(ended, "{scope} {keep} {all}");
+            if revoked {
+                world.provider.wait_for_revoked("granted").await;
+            } else {
+                // One that is signed out of here afterwards is taken back whatever it was granted.
+                let other = world.create(alice()).await;
+                world.one.end_session(end(&other.session_id)).await.unwrap();
+                world.provider.wait_for_revoked("refresh-0").await;
+                assert!(!world.provider.has_revoked("granted"));
+            }
         }
     }
+}
+
+#[tokio::test]
+async fn ending_existing_sessions_only_leaves_no_trace_where_there_is_nothing() {
+    let existing = |sid: &str| v1::EndSessionsRequest {
+        existing_only: true,
+        ..end_all("", sid)
+    };
+    let mut world = world().await;
+    let alices = world.create(alice()).await;
+    let before = world.store.holdings();
+    for number in 0..500 {
+        let ended = world
+            .one
+            .end_sessions(existing(&format!("nobody-{number}")))
+            .await;
+        assert_eq!(ended.unwrap().into_inner().ended_count, 0);
+    }
+    assert_eq!(world.store.holdings(), before);
+    let ended = world.two.end_sessions(existing("sid-1")).await.unwrap();
+    assert_eq!(ended.into_inner().ended_count, 1);
+    assert_eq!(
+        reason(world.one.get_session(by_id(&alices.session_id)).await),
+        ErrorReason::ErrMissingSession
+    );
+    world.create(alice()).await;
 }

@@ -45,7 +45,7 @@ pub(crate) fn by_id(id: &str) -> v1::GetSessionRequest {
 pub(crate) fn end(id: &str) -> v1::EndSessionRequest {
     v1::EndSessionRequest {
         by: Some(v1::end_session_request::By::SessionId(id.to_owned())),
-        cause: String::new(),
+        ..Default::default()
     }
 }
 

@@ -245,7 +245,7 @@ impl Target for Service {
     async fn end(&self, name: &str) -> Result<(), Retryable> {
         let request = v1::EndSessionRequest {
             by: Some(v1::end_session_request::By::SessionId(name.to_owned())),
-            cause: String::new(),
+            ..Default::default()
         };
         found(self.client.clone().end_session(request).await).map(drop)
     }

@@ -62,7 +62,7 @@ impl<'a> Asking<'a> {
         // A preflight passes guards: what it carries must not turn it into something else.
         let may_override_method = way.route.csrf == Csrf::None && head.method != Method::OPTIONS;
         head.headers = headers::for_upstream(client, ours, may_override_method, |name| is_ours(edge, name));
-        headers::add_identity(&mut head.headers, way.passed, edge.providers.several());
+        headers::add_identity(&mut head.headers, way.passed);
         if let Some(granted) = access_token {
             attach(&mut head.headers, granted);
         }

@@ -102,6 +102,7 @@ impl End {
                 let request = EndSessionRequest {
                     by: Some(By::Handle(handle)),
                     cause: self.cause,
+                    ..EndSessionRequest::default()
                 };
                 let response = client
                     .end_session(request)
