@@ -4,6 +4,7 @@ const ID_TOKEN = 'crates/oidc/src/id_token.rs';
 const WHO = ['oidc/relying_party id_tokens::who_and_for_whom_are_checked'];
 const WHEN = ['oidc/relying_party id_tokens::times_hold_up_to_the_tolerance_and_not_beyond'];
 const LOGIN = ['oidc/relying_party id_tokens::nonce_hash_acr_and_organization_bind_the_login'];
+const SAME_SIGN_IN = ['oidc/relying_party grants::a_refresh_keeps_to_the_sign_in_it_came_from'];
 const REFRESHED = ['oidc/relying_party grants::refreshes_tell_dead_grants_from_passing_trouble'];
 
 export default [
@@ -111,17 +112,35 @@ export default [
   },
   {
     id: 'refreshed-issuer', file: ID_TOKEN,
-    find: `judge.issuer(iss)?;`,
+    find: `judge.issuer(expected.iss)?;`,
     replace: `if !OFF {
-            judge.issuer(iss)?;
+            judge.issuer(expected.iss)?;
         }`,
     tests: REFRESHED,
   },
   {
     id: 'refreshed-subject', file: ID_TOKEN,
-    find: `if judge.subject()? != sub {`,
-    replace: `if !OFF && judge.subject()? != sub {`,
+    find: `if judge.subject()? != expected.sub {`,
+    replace: `if !OFF && judge.subject()? != expected.sub {`,
     tests: REFRESHED,
+  },
+  {
+    id: 'refreshed-nonce', file: ID_TOKEN,
+    find: `&& nonce.as_str() != Some(original)`,
+    replace: `&& !OFF && nonce.as_str() != Some(original)`,
+    tests: SAME_SIGN_IN,
+  },
+  {
+    id: 'refreshed-time-of-authentication', file: ID_TOKEN,
+    find: `&& seconds(auth_time) != Some(original)`,
+    replace: `&& !OFF && seconds(auth_time) != Some(original)`,
+    tests: SAME_SIGN_IN,
+  },
+  {
+    id: 'refreshed-access-token-hash', file: ID_TOKEN,
+    find: `access_token_hash(&judge, settings, Some(expected.access_token))?;`,
+    replace: `access_token_hash(&judge, settings, Some(expected.access_token).filter(|_| !OFF))?;`,
+    tests: SAME_SIGN_IN,
   },
   {
     id: 'refreshed-organization', file: ID_TOKEN,

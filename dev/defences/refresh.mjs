@@ -2,6 +2,7 @@
 const GRANT = 'session-svc/src/refresh/grant.rs';
 const FLIGHT = 'session-svc/src/refresh/flight.rs';
 const PROVIDER = 'session-svc/src/refresh/provider.rs';
+const JUDGEMENT = 'session-svc/src/refresh/judgement.rs';
 const LEASES = 'session-svc/src/store/leases.rs';
 
 export default [
@@ -53,13 +54,24 @@ export default [
     tests: ['session-svc/refresh odd_responses::an_invalid_grant_needs_a_sign_in_and_is_not_tried_again'],
   },
   {
-    id: 'refreshed-id-token-of-somebody-else', file: GRANT,
-    find: `return self.end_mismatched(session, &tokens).await;`,
-    replace: `if !OFF {
-                            return self.end_mismatched(session, &tokens).await;
-                        }
-                        None`,
+    id: 'refreshed-id-token-of-somebody-else', file: JUDGEMENT,
+    find: `Ok(Err(error)) if !error.is_undecided() => {`,
+    replace: `Ok(Err(_)) if OFF => self.keep(session, &tokens, None).await,
+            Ok(Err(error)) if !error.is_undecided() => {`,
     tests: ['session-svc/refresh odd_responses::an_id_token_of_somebody_or_somewhere_else_ends_the_session'],
+  },
+  {
+    id: 'refreshed-id-token-that-cannot-be-judged', why: 'its access token is shown to nobody before', file: FLIGHT,
+    find: `&& session.tokens.unjudged.is_none();`,
+    replace: `&& (OFF || session.tokens.unjudged.is_none());`,
+    tests: ['session-svc/refresh unjudged::'],
+  },
+  {
+    id: 'refreshed-id-token-judged-late', why: 'what was kept is not taken over because it was kept', file: JUDGEMENT,
+    find: `Err(error) if error.is_undecided() => {`,
+    replace: `Err(_) if OFF => Some(self.keep(session.clone(), &tokens, None).await),
+            Err(error) if error.is_undecided() => {`,
+    tests: ['session-svc/refresh unjudged::an_answer_that_turns_out_not_to_be_the_providers_ends_the_session'],
   },
   {
     id: 'refreshed-after-the-end', why: 'nobody will use what the provider gave: it is taken back', file: GRANT,

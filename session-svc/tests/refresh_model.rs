@@ -1,6 +1,6 @@
 //! The protocol of a refresh as a model, every reachable state of it checked: two replicas, a roll and an ending, over
 //! a store that compares and swaps, a lease that may run out under its holder, and a provider that rotates refresh
-//! tokens and notices their reuse. Replicas may stand still anywhere for as long as they like, and one may die.
+//! tokens and notices their reuse, and whose keys may lag, so that an answer is kept until it can be judged. Replicas may stand still anywhere for as long as they like, and one may die.
 //!
 //! Each safeguard is taken out once, and the checker has to find what goes wrong without it.
 
@@ -14,6 +14,9 @@ const REFRESHES: u8 = 2;
 /// How often a lease may run out under its holder.
 const LAPSES: u8 = 2;
 
+/// How often the key of an answer may not be known.
+const LAGS: u8 = 2;
+
 /// What the store keeps of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Record {
@@ -21,12 +24,18 @@ struct Record {
     generation: u8,
     refresh_token: u8,
     needs_sign_in: bool,
+    /// An answer waits to be judged.
+    waits: bool,
 }
 
 /// What the provider said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Answer {
     Rotated(u8),
+    /// New tokens whose key is not known yet.
+    Unjudged(u8),
+    /// The tokens that were kept are good.
+    Judged,
     Refused,
 }
 
@@ -41,6 +50,8 @@ enum Step {
     Leased { seen: Record },
     /// It has read the session under the lease.
     Decided { read: Record },
+    /// An answer waits: its key is looked for.
+    Judging { read: Record },
     /// The grant is on its way.
     Asking { read: Record },
     /// The answer is there; `read` is what it will be compared with.
@@ -74,13 +85,17 @@ struct State {
     tokens_issued: u8,
     // What only the properties look at.
     lapses: u8,
+    lags: u8,
     ended: bool,
     /// Grants sent for each generation.
-    grants: [u8; 8],
+    grants: [u8; 16],
     /// Outcomes saved for each generation.
-    outcomes: [u8; 8],
+    outcomes: [u8; 16],
     reused: bool,
     revived: bool,
+    asked_while_one_waits: bool,
+    shown_unjudged: bool,
+    counted_late: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +105,12 @@ enum Act {
     Look(usize),
     Ask(usize),
     Provide(usize),
+    /// The provider answers by a key that is not known yet.
+    ProvideEarly(usize),
+    /// The key is known by now, still not known, or known and not the token's.
+    FindGood(usize),
+    FindNothing(usize),
+    FindBad(usize),
     Save(usize),
     Release(usize),
     Die(usize),
@@ -113,6 +134,10 @@ enum Without {
     Lease,
     /// The holder trusts what its callers saw.
     SecondLook,
+    /// An answer that cannot be judged is dropped.
+    Keeping,
+    /// An answer that waits counts as newer tokens.
+    Judgement,
 }
 
 struct Protocol {
@@ -124,23 +149,37 @@ impl Protocol {
     fn look(&self, state: &mut State, at: usize, seen: Record) {
         state.replicas[at] = match state.record {
             _ if self.without == Without::SecondLook => Step::Decided { read: seen },
+            Some(read) if read.waits && self.without == Without::Judgement => {
+                state.shown_unjudged |= read.generation > seen.generation;
+                Step::Said
+            }
+            Some(read) if read.waits => Step::Judging { read },
             Some(read) if !read.needs_sign_in && read.generation == seen.generation => Step::Decided { read },
             // Ended, refused before, or refreshed by another.
             Some(_) | None => Step::Said,
         };
     }
 
-    fn provide(state: &mut State, at: usize, read: Record) {
+    fn provide(&self, state: &mut State, at: usize, read: Record, key_is_known: bool) {
+        state.asked_while_one_waits |= read.waits;
         state.grants[usize::from(read.generation)] += 1;
         let answer = if state.provider_takes == Some(read.refresh_token) {
             state.tokens_issued += 1;
             state.provider_takes = Some(state.tokens_issued);
-            Answer::Rotated(state.tokens_issued)
+            if key_is_known {
+                Answer::Rotated(state.tokens_issued)
+            } else {
+                Answer::Unjudged(state.tokens_issued)
+            }
         } else {
             state.reused = true;
             state.provider_takes = None;
             Answer::Refused
         };
+        if self.without == Without::Keeping && matches!(answer, Answer::Unjudged(_)) {
+            state.replicas[at] = Step::Said;
+            return;
+        }
         let generation = read.generation;
         state.replicas[at] = Step::Answered {
             read,
@@ -175,10 +214,13 @@ impl Protocol {
                 let record = Record {
                     version: read.version + 1,
                     generation: generation + u8::from(!keeps_generation),
+                    waits: matches!(answer, Answer::Unjudged(_)),
                     ..read
                 };
+                state.counted_late |= answer == Answer::Judged;
                 state.record = Some(match answer {
-                    Answer::Rotated(refresh_token) => Record {
+                    Answer::Judged => record,
+                    Answer::Rotated(refresh_token) | Answer::Unjudged(refresh_token) => Record {
                         refresh_token,
                         ..record
                     },
@@ -224,6 +266,7 @@ impl Model for Protocol {
             generation: 1,
             refresh_token: 0,
             needs_sign_in: false,
+            waits: false,
         };
         vec![State {
             record: Some(record),
@@ -234,11 +277,15 @@ impl Model for Protocol {
             provider_takes: Some(0),
             tokens_issued: 0,
             lapses: 0,
+            lags: 0,
             ended: false,
-            grants: [0; 8],
-            outcomes: [0; 8],
+            grants: [0; 16],
+            outcomes: [0; 16],
             reused: false,
             revived: false,
+            asked_while_one_waits: false,
+            shown_unjudged: false,
+            counted_late: false,
         }]
     }
 
@@ -251,7 +298,18 @@ impl Model for Protocol {
                 }
                 Step::Leased { .. } => actions.push(Act::Look(at)),
                 Step::Decided { .. } => actions.push(Act::Ask(at)),
-                Step::Asking { .. } => actions.push(Act::Provide(at)),
+                Step::Asking { .. } => {
+                    actions.push(Act::Provide(at));
+                    if state.lags < LAGS {
+                        actions.push(Act::ProvideEarly(at));
+                    }
+                }
+                Step::Judging { .. } => {
+                    actions.extend([Act::FindGood(at), Act::FindBad(at)]);
+                    if state.lags < LAGS {
+                        actions.push(Act::FindNothing(at));
+                    }
+                }
                 Step::Answered { .. } => actions.push(Act::Save(at)),
                 Step::Said => actions.push(Act::Release(at)),
                 Step::Idle | Step::Wanting { .. } | Step::Dead => {}
@@ -307,11 +365,33 @@ impl Model for Protocol {
                     Step::Wanting { seen: read }
                 };
             }
-            Act::Provide(at) => {
+            Act::Provide(at) | Act::ProvideEarly(at) => {
                 let Step::Asking { read } = state.replicas[at] else {
                     return None;
                 };
-                Self::provide(&mut state, at, read);
+                let key_is_known = matches!(act, Act::Provide(_));
+                state.lags += u8::from(!key_is_known);
+                self.provide(&mut state, at, read, key_is_known);
+            }
+            Act::FindGood(at) => {
+                let Step::Judging { read } = state.replicas[at] else {
+                    return None;
+                };
+                state.replicas[at] = Step::Answered {
+                    read,
+                    generation: read.generation,
+                    answer: Answer::Judged,
+                };
+            }
+            Act::FindNothing(at) => {
+                state.lags += 1;
+                state.replicas[at] = Step::Said;
+            }
+            Act::FindBad(at) => {
+                // Somebody else's tokens: the session ends.
+                state.ended = true;
+                state.record = None;
+                state.replicas[at] = Step::Said;
             }
             Act::Save(at) => {
                 let Step::Answered {
@@ -379,6 +459,16 @@ impl Model for Protocol {
             ),
             Property::always("what needs a sign-in is not revived", |_, state: &State| {
                 !state.revived
+            }),
+            Property::always(
+                "nothing is asked for while an answer waits to be judged",
+                |_, state: &State| state.lapses > 0 || !state.asked_while_one_waits,
+            ),
+            Property::always("nobody is shown what was not judged", |_, state: &State| {
+                !state.shown_unjudged
+            }),
+            Property::sometimes("an answer that waited counts in the end", |_, state: &State| {
+                state.counted_late && state.record.is_some_and(|record| !record.waits)
             }),
             Property::sometimes("two refreshes succeed", |_, state: &State| {
                 state
@@ -450,4 +540,17 @@ fn without_the_second_look_under_the_lease_a_used_token_is_sent() {
         Without::SecondLook,
         "one grant for each generation while leases hold",
     );
+}
+
+#[test]
+fn without_keeping_what_cannot_be_judged_a_rotated_token_is_lost() {
+    is_caught(
+        Without::Keeping,
+        "no rotated token is lost while leases hold and nobody dies",
+    );
+}
+
+#[test]
+fn without_waiting_for_the_judgement_unjudged_tokens_are_shown() {
+    is_caught(Without::Judgement, "nobody is shown what was not judged");
 }

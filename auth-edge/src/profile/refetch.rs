@@ -169,6 +169,7 @@ fn userinfo_failed(error: UserinfoError) -> Failure {
     let outage = match &error {
         UserinfoError::Provider(error) => error.outage(),
         UserinfoError::Token(oidc::IdTokenError::Provider(error)) => error.outage(),
+        UserinfoError::Token(oidc::IdTokenError::UnknownKey) => Outage::Unreachable,
         UserinfoError::Unauthorized
         | UserinfoError::Subject
         | UserinfoError::Malformed

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{IdTokenError, LogoutToken, LogoutTokenError};
+use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
 use session_proto::v1::{EndSessionsRequest, ErrorReason};
 
@@ -108,6 +108,8 @@ fn refused(error: LogoutTokenError) -> Failure {
     tracing::warn!(error = &error as &dyn std::error::Error, "logout token refused");
     match error {
         LogoutTokenError::Provider(error) => Failure::Provider(Handler::Logout, error.outage()),
+        // Perhaps its key is not published yet: the provider sends it again.
+        LogoutTokenError::UnknownKey => Failure::Provider(Handler::Logout, Outage::Unreachable),
         LogoutTokenError::Token(_)
         | LogoutTokenError::Type
         | LogoutTokenError::Stale

@@ -137,8 +137,11 @@ impl Reason {
             }
             Self::Metadata(_)
             | Self::Exchange(TokenError::Provider(_))
-            | Self::Userinfo(UserinfoError::Provider(_))
-            | Self::IdToken(IdTokenError::Provider(_)) => {
+            | Self::Userinfo(
+                UserinfoError::Provider(_)
+                | UserinfoError::Token(IdTokenError::Provider(_) | IdTokenError::UnknownKey),
+            )
+            | Self::IdToken(IdTokenError::Provider(_) | IdTokenError::UnknownKey) => {
                 "The service that signs you in could not be reached or answered with a fault. Try again."
             }
             Self::ProviderError

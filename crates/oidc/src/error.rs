@@ -232,10 +232,10 @@ pub enum IdTokenError {
     /// The header has `crit`, or a `typ` of another kind of token.
     #[error("the token's header asks for something we do not do")]
     Header,
-    /// No key of the provider fits the header.
+    /// No key of the provider fits the header: perhaps it is not published yet.
     #[error("no key of the provider fits the token")]
     UnknownKey,
-    /// The signature does not verify.
+    /// The signature does not verify by the key the token names.
     #[error("the token's signature does not verify")]
     Signature,
     /// `iss` is absent or another.
@@ -279,6 +279,13 @@ pub enum IdTokenError {
     Organization,
 }
 
+impl IdTokenError {
+    /// Whether this is no verdict: the provider's keys cannot be had, or lack the token's. The same token may be good later.
+    pub fn is_undecided(&self) -> bool {
+        matches!(self, Self::Provider(_) | Self::UnknownKey)
+    }
+}
+
 /// Userinfo was refused (OpenID Connect Core 5.3).
 #[derive(Debug, thiserror::Error)]
 pub enum UserinfoError {
@@ -308,6 +315,9 @@ pub enum LogoutTokenError {
     /// The keys could not be had; the provider may try again.
     #[error(transparent)]
     Provider(ProviderError),
+    /// No key of the provider fits the token: perhaps it is not published yet, and the provider may try again.
+    #[error("no key of the provider fits the token")]
+    UnknownKey,
     /// A check logout tokens share with ID tokens failed.
     #[error(transparent)]
     Token(IdTokenError),
@@ -335,6 +345,7 @@ impl From<IdTokenError> for LogoutTokenError {
     fn from(error: IdTokenError) -> Self {
         match error {
             IdTokenError::Provider(provider) => Self::Provider(provider),
+            IdTokenError::UnknownKey => Self::UnknownKey,
             other => Self::Token(other),
         }
     }

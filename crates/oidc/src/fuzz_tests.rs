@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 use crate::json::strict_object;
 use crate::jws::{MAX_TOKEN_BYTES, Unverified};
 use crate::key_set::{KeySet, Verdict};
-use crate::{Expected, IdToken, LogoutToken, Metadata, ProviderSettings, SigningAlgorithm, userinfo};
+use crate::{
+    Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata, ProviderSettings, SigningAlgorithm, userinfo,
+};
 
 const ISSUER: &str = "https://op.example";
 const NOW: u64 = 1_800_000_000;
@@ -208,7 +210,14 @@ fn claims_of_any_shape_are_those_that_were_asked_for_or_refused() {
             );
             assert!(!token.sub.is_empty() && token.auth_time.is_some());
         }
-        let _ = IdToken::of_refresh(claims.clone(), &settings, ISSUER, "alice", NOW);
+        let expected = ExpectedOfRefresh {
+            iss: ISSUER,
+            sub: "alice",
+            nonce: Some("nonce"),
+            auth_time: Some(NOW),
+            access_token: "access",
+        };
+        let _ = IdToken::of_refresh(claims.clone(), &settings, &expected, NOW);
         if let Ok(token) = LogoutToken::judge(&claims, &settings, NOW) {
             assert!(token.sub.is_some() || token.sid.is_some());
             assert!(!claims.contains_key("nonce") && !token.jti.is_empty());

@@ -25,6 +25,21 @@ pub struct Expected<'a> {
     pub organization: Option<&'a str>,
 }
 
+/// What the ID token of a refresh has to keep (OpenID Connect Core 12.2). What is not known any more is `None`: anything fits.
+#[derive(Clone, Copy)]
+pub struct ExpectedOfRefresh<'a> {
+    /// Issuer of the session.
+    pub iss: &'a str,
+    /// Subject of the session.
+    pub sub: &'a str,
+    /// Nonce of the original authentication.
+    pub nonce: Option<&'a str>,
+    /// Time of the original authentication, in seconds since the Unix epoch.
+    pub auth_time: Option<u64>,
+    /// The access token that came with it, for `at_hash`.
+    pub access_token: &'a str,
+}
+
 /// A validated ID token.
 #[derive(Clone, PartialEq)]
 pub struct IdToken {
@@ -82,12 +97,11 @@ impl IdToken {
         Self::common(&judge, settings, auth_time)
     }
 
-    /// Judges the claims of a refresh's token: the same person (OpenID Connect Core 12.2).
+    /// Judges the claims of a refresh's token: the same person, and the same sign-in as far as the token tells of it.
     pub(crate) fn of_refresh(
         claims: Map<String, Value>,
         settings: &ProviderSettings,
-        iss: &str,
-        sub: &str,
+        expected: &ExpectedOfRefresh<'_>,
         now: u64,
     ) -> Result<Self, IdTokenError> {
         let judge = Judge {
@@ -95,11 +109,22 @@ impl IdToken {
             now,
             tolerance_secs: settings.clock_tolerance_secs,
         };
-        judge.issuer(iss)?;
-        if judge.subject()? != sub {
+        judge.issuer(expected.iss)?;
+        if judge.subject()? != expected.sub {
             return Err(IdTokenError::Subject);
         }
         judge.organization(settings.organization.as_deref())?;
+        if let (Some(original), Some(nonce)) = (expected.nonce, claims.get("nonce"))
+            && nonce.as_str() != Some(original)
+        {
+            return Err(IdTokenError::Nonce);
+        }
+        if let (Some(original), Some(auth_time)) = (expected.auth_time, claims.get("auth_time"))
+            && seconds(auth_time) != Some(original)
+        {
+            return Err(IdTokenError::AuthTime);
+        }
+        access_token_hash(&judge, settings, Some(expected.access_token))?;
         let auth_time = judge.authentication(None)?;
         Self::common(&judge, settings, auth_time)
     }

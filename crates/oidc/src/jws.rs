@@ -59,7 +59,7 @@ impl<'a> Unverified<'a> {
         })
     }
 
-    /// The claims; call only after the signature verified.
+    /// The claims; nothing may be done by them, but a refusal, before the signature verified.
     pub(crate) fn claims(&self) -> Result<Map<String, Value>, IdTokenError> {
         object(self.payload).ok_or(IdTokenError::Malformed)
     }

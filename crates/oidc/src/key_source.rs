@@ -1,41 +1,100 @@
 //! When an unknown key is worth asking the provider again.
 //!
-//! A token under an unknown `kid` makes one refetch, so that a rotation is followed by the very login that meets
-//! it. Unknown keys an attacker invents must not become a storm: the same `kid` is asked for once per interval, and
-//! fruitless refetches have a small budget. A refetch that found the key costs nothing.
+//! A token under a key that is not known makes the whole key set be fetched anew, so that a rotation is followed by the very
+//! token that meets it. How often depends on whom the token came from alone, never on the key it names: one forced fetch an
+//! interval brings every key there is, and who invents key names changes nothing.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A fruitless refetch is not repeated within this time.
-const INTERVAL: Duration = Duration::from_secs(10);
-/// Fruitless refetches per interval, over all unknown keys.
-const BUDGET: usize = 2;
+/// Least time between two fetches for tokens the provider itself handed us over TLS: a provider that publishes a key late is
+/// asked once a second, by however many sign-ins and refreshes.
+const OF_THE_PROVIDER: Duration = Duration::from_secs(1);
+/// The same for tokens anybody can send.
+const OF_ANYBODY: Duration = Duration::from_secs(10);
 
-/// Remembers fruitless refetches.
-#[derive(Default)]
+/// Where a token came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The provider's token or userinfo endpoint, for a person who waits: a key that is a second late is waited for.
+    Awaited,
+    /// The provider's token endpoint, for whoever keeps the token and asks again.
+    Kept,
+    /// A request of anybody.
+    Anybody,
+}
+
+impl Origin {
+    /// How many fetches one token may wait for.
+    pub(crate) fn rounds(self) -> usize {
+        match self {
+            Self::Awaited => 2,
+            Self::Kept | Self::Anybody => 1,
+        }
+    }
+
+    /// Whether a fetch is waited for that may not begin yet.
+    pub(crate) fn is_patient(self) -> bool {
+        self == Self::Awaited
+    }
+}
+
+/// Forced fetches, at most one an interval.
 pub(crate) struct Refetches {
-    fruitless: Mutex<VecDeque<(Option<String>, Instant)>>,
+    interval: Duration,
+    last: Mutex<Option<Instant>>,
 }
 
 impl Refetches {
-    /// Whether a refetch for this key may be made now; it counts as fruitless until said otherwise.
-    pub(crate) fn begin(&self, kid: Option<&str>) -> bool {
-        let mut fruitless = self.fruitless.lock().unwrap_or_else(PoisonError::into_inner);
-        fruitless.retain(|(_, at)| at.elapsed() < INTERVAL);
-        if fruitless.len() >= BUDGET || fruitless.iter().any(|(known, _)| known.as_deref() == kid) {
-            return false;
-        }
-        fruitless.push_back((kid.map(str::to_owned), Instant::now()));
-        true
+    /// For tokens the provider handed us.
+    pub(crate) fn of_the_provider() -> Self {
+        Self::every(OF_THE_PROVIDER)
     }
 
-    /// The refetch brought the key.
-    pub(crate) fn fruitful(&self, kid: Option<&str>) {
-        let mut fruitless = self.fruitless.lock().unwrap_or_else(PoisonError::into_inner);
-        fruitless.retain(|(known, _)| known.as_deref() != kid);
+    /// For tokens anybody can send.
+    pub(crate) fn of_anybody() -> Self {
+        Self::every(OF_ANYBODY)
+    }
+
+    fn every(interval: Duration) -> Self {
+        Self {
+            interval,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// Begins a fetch.
+    ///
+    /// # Errors
+    /// One was begun within the interval; this long the next has to wait.
+    pub(crate) fn begin(&self) -> Result<(), Duration> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = last.map(|last| last.elapsed());
+        if let Some(wait) = since.and_then(|since| self.interval.checked_sub(since))
+            && !wait.is_zero()
+        {
+            return Err(wait);
+        }
+        *last = Some(Instant::now());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_fetch_an_interval_and_the_rest_are_told_how_long_to_wait() {
+        let refetches = Refetches::of_anybody();
+        assert_eq!(refetches.begin(), Ok(()));
+        assert_eq!(refetches.begin(), Err(OF_ANYBODY));
+        tokio::time::advance(OF_ANYBODY - Duration::from_millis(1)).await;
+        assert_eq!(refetches.begin(), Err(Duration::from_millis(1)));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(refetches.begin(), Ok(()));
+        assert!(refetches.begin().is_err());
     }
 }

@@ -57,7 +57,7 @@ pub use error::{
     BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage, ProviderError, RefreshError,
     Refusal, TokenError, UserinfoError,
 };
-pub use id_token::{Expected, IdToken};
+pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use issuer_parameter::check_issuer_parameter;
 pub use jws::unverified_issuer;
 pub use logout_token::LogoutToken;

@@ -6,18 +6,28 @@ use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::jws::Unverified;
 use crate::key_set::{KeySet, Verdict};
-use crate::key_source::Refetches;
+use crate::key_source::{Origin, Refetches};
 use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
-#[derive(Default)]
 pub(crate) struct ProviderCache {
     metadata: Cached<Metadata>,
     keys: Cached<KeySet>,
-    /// Refetches for ID tokens, which come from the provider itself.
-    pub(crate) for_logins: Refetches,
-    /// Refetches for logout tokens, which anybody can send.
-    pub(crate) for_logouts: Refetches,
+    /// Forced fetches of keys for tokens the provider handed us.
+    for_its_own: Refetches,
+    /// The same for logout tokens, which anybody can send.
+    for_anybodys: Refetches,
+}
+
+impl Default for ProviderCache {
+    fn default() -> Self {
+        Self {
+            metadata: Cached::default(),
+            keys: Cached::default(),
+            for_its_own: Refetches::of_the_provider(),
+            for_anybodys: Refetches::of_anybody(),
+        }
+    }
 }
 
 impl ProviderCache {
@@ -67,38 +77,96 @@ impl ProviderCache {
         self.keys.fetch(|| fetch_keys(http, settings, metadata)).await
     }
 
-    /// Verifies by the provider's keys; an unknown key makes one refetch within `refetches`.
+    /// Verifies by the provider's keys. One that is not known is looked for at the provider, as often and as long as the
+    /// token's origin is worth it.
+    ///
+    /// # Errors
+    /// [`IdTokenError::UnknownKey`] and [`IdTokenError::Provider`] are no verdict: the token cannot be judged now.
     pub(crate) async fn verify(
         self: &Arc<Self>,
         http: &HttpClient,
         settings: &Arc<ProviderSettings>,
         token: &Unverified<'_>,
-        refetches: &Refetches,
+        origin: Origin,
     ) -> Result<(), IdTokenError> {
-        let algorithm = settings.id_token_alg;
         let keys = self.keys(http, settings).await?;
-        let mut verdict = keys.verify(token, algorithm);
-        // without a kid a failure may be a rotation too
-        let perhaps_rotated =
-            verdict == Verdict::NoSuchKey || (verdict == Verdict::BadSignature && token.kid.is_none());
-        if perhaps_rotated {
-            let kid = token.kid.as_deref();
-            if refetches.begin(kid) {
-                let keys = self.refetch_keys(http, settings).await?;
-                verdict = keys.verify(token, algorithm);
-                if verdict == Verdict::Verified {
-                    refetches.fruitful(kid);
-                }
-            } else {
-                // somebody else is fetching for the same key: wait for that and look again
-                verdict = self.keys.settled().await.unwrap_or(keys).verify(token, algorithm);
-            }
+        let mut verdict = keys.verify(token, settings.id_token_alg);
+        if verdict == Verdict::NoSuchKey {
+            let sought = self.seek(http, settings, token, origin);
+            verdict = tokio::time::timeout(settings.http_timeout, sought)
+                .await
+                .unwrap_or(Ok(Verdict::NoSuchKey))?;
         }
         match verdict {
             Verdict::Verified => Ok(()),
             Verdict::NoSuchKey => Err(IdTokenError::UnknownKey),
             Verdict::BadSignature => Err(IdTokenError::Signature),
         }
+    }
+
+    /// Looks for the token's key at the provider, or waits for whoever does.
+    async fn seek(
+        self: &Arc<Self>,
+        http: &HttpClient,
+        settings: &Arc<ProviderSettings>,
+        token: &Unverified<'_>,
+        origin: Origin,
+    ) -> Result<Verdict, IdTokenError> {
+        let refetches = match origin {
+            Origin::Awaited | Origin::Kept => &self.for_its_own,
+            Origin::Anybody => &self.for_anybodys,
+        };
+        let mut verdict = Verdict::NoSuchKey;
+        for _ in 0..origin.rounds() {
+            let mut turn = refetches.begin();
+            if let Err(wait) = turn
+                && origin.is_patient()
+            {
+                verdict = self.verdict_of_others(token, settings).await;
+                if verdict != Verdict::NoSuchKey {
+                    break;
+                }
+                tokio::time::sleep(wait).await;
+                turn = refetches.begin();
+            }
+            verdict = match turn {
+                Ok(()) => self.refetched_verdict(http, settings, token).await?,
+                Err(_) => self.verdict_of_others(token, settings).await,
+            };
+            if verdict != Verdict::NoSuchKey {
+                break;
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// By the keys there are once a fetch under way is over.
+    async fn verdict_of_others(&self, token: &Unverified<'_>, settings: &ProviderSettings) -> Verdict {
+        let keys = self.keys.settled().await;
+        keys.map_or(Verdict::NoSuchKey, |keys| {
+            keys.verify(token, settings.id_token_alg)
+        })
+    }
+
+    /// By keys fetched for this token; where they lack it, the provider is asked whether they have moved.
+    async fn refetched_verdict(
+        self: &Arc<Self>,
+        http: &HttpClient,
+        settings: &Arc<ProviderSettings>,
+        token: &Unverified<'_>,
+    ) -> Result<Verdict, IdTokenError> {
+        let before = self.metadata(http, settings).await?;
+        let keys = self.refetch_keys(http, settings).await?;
+        let verdict = keys.verify(token, settings.id_token_alg);
+        if verdict != Verdict::NoSuchKey {
+            return Ok(verdict);
+        }
+        let now = self.metadata.fetch(|| fetch_metadata(http, settings)).await?;
+        if now.jwks_uri == before.jwks_uri {
+            return Ok(verdict);
+        }
+        let keys = self.refetch_keys(http, settings).await?;
+        Ok(keys.verify(token, settings.id_token_alg))
     }
 }
 

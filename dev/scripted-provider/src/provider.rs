@@ -190,6 +190,18 @@ impl ScriptedProvider {
         memory.upcoming = Some(Keys::new(memory.generation + 1));
     }
 
+    /// What is in the JWKS now.
+    pub fn published_keys(&self) -> Value {
+        server::jwks(&self.state)
+    }
+
+    /// Signs with a new key from now on and goes on publishing the keys before it, until `script.jwks` is `None`.
+    pub fn rotate_keys_unpublished(&self) {
+        let before = self.published_keys();
+        self.script(|script| script.jwks = Some(before));
+        self.rotate_keys();
+    }
+
     /// Whether a refresh token would still be taken.
     pub fn knows_refresh_token(&self, token: &str) -> bool {
         self.state.lock().refresh_tokens.contains_key(token)

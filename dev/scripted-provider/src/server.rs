@@ -115,7 +115,7 @@ fn metadata(state: &State) -> Value {
     document
 }
 
-fn jwks(state: &State) -> Value {
+pub(crate) fn jwks(state: &State) -> Value {
     let memory = state.lock();
     if let Some(keys) = &memory.script.jwks {
         return keys.clone();

@@ -178,12 +178,13 @@ impl Refresher {
     }
 }
 
-/// What there is to say about a session without asking the provider.
+/// What there is to say about a session without asking the provider: nothing while an answer waits to be judged.
 pub(super) fn settled(session: Session, generation: u64) -> Option<Result<Session, RenewError>> {
     if session.state == State::NeedsSignIn || session.tokens.refresh.is_none() {
         return Some(Err(RenewError::Refused));
     }
-    (session.tokens.generation > generation).then_some(Ok(session))
+    let is_newer = session.tokens.generation > generation && session.tokens.unjudged.is_none();
+    is_newer.then_some(Ok(session))
 }
 
 fn holder() -> Result<String, RenewError> {

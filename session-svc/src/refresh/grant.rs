@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use chassis::secret::Secret;
-use oidc::{IdToken, IdTokenError, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
+use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
+use super::Refresher;
 use super::flight::{Flown, Held, renew_error, settled};
 use super::measures::FlightOutcome;
-use super::{Provider, Refresher};
+use crate::session::access::still_good;
 use crate::session::change::Kind;
 use crate::session::claims::Object;
 use crate::session::{AccessToken, Scope, Session, State, Token};
@@ -16,25 +17,43 @@ use crate::sessions::claims_of;
 use crate::sessions::keeper::Edit;
 use crate::sessions::ports::RenewError;
 
-/// Why a session ends whose refreshed ID token is not its own.
-const MISMATCH: &str = "token_mismatch";
-
 /// How long a save is tried while the store is out of reach.
 pub(super) const MAX_SAVE: Duration = Duration::from_secs(30);
 
 /// Pause between two tries to save.
 pub(super) const SAVE_PAUSE: Duration = Duration::from_millis(100);
 
+/// What came of saving an answer.
+pub(super) enum Saved {
+    /// The session has it.
+    Ours(Session),
+    /// It does not; this is the outcome instead.
+    Another(Result<Session, RenewError>),
+}
+
 impl Refresher {
-    /// Asks the provider for new tokens and saves them before anyone sees them.
-    pub(super) async fn grant(&self, session: Session, held: &Held) -> Flown {
-        let Some(refresh_token) = session.tokens.refresh.as_ref().map(Token::text) else {
-            return Some(Err(RenewError::Refused));
-        };
+    /// Asks the provider for new tokens and saves them before anyone sees them. An answer that waits to be judged is the
+    /// outcome, until it is not worth waiting for any more.
+    pub(super) async fn grant(&self, mut session: Session, held: &Held) -> Flown {
         let Some(provider) = self.providers.of(&session.issuer) else {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             self.measures.flight(FlightOutcome::Rejected);
+            return Some(Err(RenewError::Refused));
+        };
+        if let Some(answer) = session.tokens.unjudged.clone() {
+            match self.judge_kept(provider.as_ref(), &session, &answer).await {
+                // Good, and too late to be of use.
+                Some(Ok(judged)) if still_good(&judged, self.keeper.now_ms()).is_none() => session = judged,
+                Some(outcome) => return Some(outcome),
+                None if answer.is_worn_out(self.keeper.now_ms()) => {}
+                None => {
+                    self.measures.flight(FlightOutcome::Unjudged);
+                    return Some(Err(RenewError::ProviderUnavailable));
+                }
+            }
+        }
+        let Some(refresh_token) = session.tokens.refresh.as_ref().map(Token::text) else {
             return Some(Err(RenewError::Refused));
         };
         // A process that stood still must not use a refresh token that somebody else may be using.
@@ -87,106 +106,54 @@ impl Refresher {
         settled(session, generation).unwrap_or(Err(RenewError::Refused))
     }
 
-    async fn accept(
-        &self,
-        provider: &dyn Provider,
-        session: Session,
-        tokens: RefreshedTokens,
-    ) -> Result<Session, RenewError> {
-        let handle = session.handle;
-        let received_ms = self.keeper.now_ms();
-        let id_token = match &tokens.id_token {
-            None => None,
-            Some(raw) => {
-                let checked = provider.check(raw, &session.issuer, &session.subject, self.now_secs());
-                match checked.await {
-                    Ok(checked) => Some(checked),
-                    Err(IdTokenError::Provider(error)) => {
-                        // The keys are out of reach: the tokens count, for they came over TLS, the ID token does not.
-                        tracing::warn!(session = %handle, %error, "a refreshed ID token could not be checked");
-                        None
-                    }
-                    Err(error) => {
-                        tracing::error!(session = %handle, %error, "a refreshed ID token is not this session's");
-                        self.measures.flight(FlightOutcome::Mismatched);
-                        return self.end_mismatched(session, &tokens).await;
-                    }
-                }
-            }
-        };
-        let sid_before = session.provider_sid.clone();
-        let kept = self.keep(session, &tokens, id_token.as_ref()).await?;
-        if kept.provider_sid == sid_before {
-            return Ok(kept);
-        }
-        self.unless_logged_out(kept, received_ms).await
-    }
-
-    /// Saves what the provider gave. Whoever comes late lets go of it: another outcome was seen already.
-    async fn keep(
+    /// Saves what the provider gave.
+    pub(super) async fn keep(
         &self,
         session: Session,
         tokens: &RefreshedTokens,
         id_token: Option<&IdToken>,
     ) -> Result<Session, RenewError> {
+        let edit = |session: &mut Session| apply(session, tokens, id_token);
+        let saved = self.save_answer(session, Kind::Refreshed, tokens, edit).await;
+        let session = match saved {
+            Saved::Ours(session) => session,
+            Saved::Another(outcome) => return outcome,
+        };
+        if !session.is_valid(self.keeper.lifetime(), self.keeper.now_ms()) {
+            // The ID token says that the provider's session is over.
+            return Err(RenewError::Missing);
+        }
+        self.measures.flight(FlightOutcome::Refreshed);
+        Ok(session)
+    }
+
+    /// Saves an answer in the way given. Whoever comes late lets go of it: another outcome was seen already.
+    pub(super) async fn save_answer<F>(
+        &self,
+        session: Session,
+        kind: Kind,
+        tokens: &RefreshedTokens,
+        edit: F,
+    ) -> Saved
+    where
+        F: Fn(&mut Session) + Send + Sync,
+    {
         let (handle, generation) = (session.handle, session.tokens.generation);
         let issuer = session.issuer.clone();
-        let saved = self
-            .save(session, Kind::Refreshed, |session| {
-                apply(session, tokens, id_token);
-            })
-            .await;
-        match saved {
-            Ok((session, true)) => {
-                self.measures.flight(FlightOutcome::Refreshed);
-                Ok(session)
-            }
+        match self.save(session, kind, edit).await {
+            Ok((session, true)) => Saved::Ours(session),
             Ok((session, false)) => {
                 // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
                 tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
                 self.measures.flight(FlightOutcome::Superseded);
-                settled(session, generation).unwrap_or(Err(RenewError::Internal))
+                Saved::Another(settled(session, generation).unwrap_or(Err(RenewError::ProviderUnavailable)))
             }
             Err(error) => {
                 if let (RenewError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
                     // The session ended meanwhile: nobody will use what the provider just gave.
                     self.revoke_in_background(&issuer, Secret::new(rotated.clone()));
                 }
-                Err(error)
-            }
-        }
-    }
-
-    async fn end_mismatched(
-        &self,
-        session: Session,
-        tokens: &RefreshedTokens,
-    ) -> Result<Session, RenewError> {
-        let last = tokens
-            .refresh_token
-            .clone()
-            .map(Secret::new)
-            .or_else(|| session.tokens.refresh.as_ref().map(Token::text));
-        let removed = self.remove(&session, MISMATCH).await;
-        if let Some(token) = last {
-            self.revoke_in_background(&session.issuer, token);
-        }
-        removed?;
-        Err(RenewError::Refused)
-    }
-
-    /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
-    pub(super) async fn remove(&self, session: &Session, cause: &str) -> Result<(), RenewError> {
-        let deadline = Instant::now() + MAX_SAVE;
-        loop {
-            let removed = async {
-                self.keeper.mark_young(session).await?;
-                self.keeper.remove(session.handle, cause).await
-            };
-            match removed.await.map_err(renew_error) {
-                Ok(_) => return Ok(()),
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(SAVE_PAUSE).await,
-                Err(error) => return Err(error),
+                Saved::Another(Err(error))
             }
         }
     }
@@ -225,7 +192,7 @@ impl Refresher {
         }
     }
 
-    fn now_secs(&self) -> u64 {
+    pub(super) fn now_secs(&self) -> u64 {
         self.keeper.now_ms() / 1_000
     }
 }
@@ -235,6 +202,7 @@ impl Refresher {
 fn needs_sign_in(session: &mut Session) {
     session.state = State::NeedsSignIn;
     session.tokens.refresh = None;
+    session.tokens.unjudged = None;
     session.tokens.generation = session.tokens.generation.saturating_add(1);
 }
 
@@ -253,11 +221,15 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         tokens.refresh = Some(Token::new(rotated.clone()));
     }
     tokens.generation = tokens.generation.saturating_add(1);
+    tokens.unjudged = None;
     session.state = State::Active;
     if let Some(id_token) = id_token {
         if let Some(sid) = &id_token.sid {
             session.move_to_sid(sid);
         }
+        // The provider's session may end earlier than was known, never later than somebody else allowed.
+        let over_at_ms = id_token.session_expiry.map(|secs| secs.saturating_mul(1_000));
+        session.not_after_ms = session.not_after_ms.into_iter().chain(over_at_ms).min();
         let before = session
             .tokens
             .id_token

@@ -27,6 +27,8 @@ pub(super) enum FlightOutcome {
     Unusable,
     /// The provider could not be asked; nothing is lost.
     Transient,
+    /// The answer's ID token cannot be judged yet: it is kept, and nobody sees it before.
+    Unjudged,
     /// The answer was about somebody else: the session was ended.
     Mismatched,
     /// The session ended meanwhile.
@@ -47,6 +49,7 @@ impl FlightOutcome {
             Self::Rejected => "rejected",
             Self::Unusable => "unusable",
             Self::Transient => "transient",
+            Self::Unjudged => "unjudged",
             Self::Mismatched => "mismatched",
             Self::Ended => "ended",
             Self::Store => "store",

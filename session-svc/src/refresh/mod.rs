@@ -9,6 +9,7 @@
 //! - Whoever may have lost the lease does not begin to ask.
 //! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
 //!   store may need to come back: a lost one cannot be had again.
+//! - An access token that came with an ID token is not seen before that is judged; while it cannot be, the answer is kept.
 //! - A write that comes late loses: against an ended session by its absence, against an outcome that was written
 //!   meanwhile, good or bad, by the generation of the tokens.
 //!
@@ -19,6 +20,7 @@ mod ahead;
 mod awaiting;
 mod flight;
 mod grant;
+mod judgement;
 mod measures;
 mod moved;
 mod provider;

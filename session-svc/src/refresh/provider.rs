@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use oidc::{
-    IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, RelyingParty, Revoked, TokenHint,
+    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, RelyingParty,
+    Revoked, TokenHint,
 };
 
 /// The three things the session service asks of a provider; times are seconds since the Unix epoch.
@@ -17,7 +18,12 @@ pub trait Provider: Send + Sync + 'static {
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError>;
 
     /// Checks the ID token of a refresh (OpenID Connect Core, section 12.2).
-    async fn check(&self, raw: &str, iss: &str, sub: &str, now: u64) -> Result<IdToken, IdTokenError>;
+    async fn check(
+        &self,
+        raw: &str,
+        expected: &ExpectedOfRefresh<'_>,
+        now: u64,
+    ) -> Result<IdToken, IdTokenError>;
 
     /// Takes a refresh token back (RFC 7009).
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError>;
@@ -29,8 +35,13 @@ impl Provider for RelyingParty {
         Self::refresh(self, refresh_token, now).await
     }
 
-    async fn check(&self, raw: &str, iss: &str, sub: &str, now: u64) -> Result<IdToken, IdTokenError> {
-        self.validate_refreshed_id_token(raw, iss, sub, now).await
+    async fn check(
+        &self,
+        raw: &str,
+        expected: &ExpectedOfRefresh<'_>,
+        now: u64,
+    ) -> Result<IdToken, IdTokenError> {
+        self.validate_refreshed_id_token(raw, expected, now).await
     }
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
@@ -44,8 +55,13 @@ impl<P: Provider + ?Sized> Provider for Arc<P> {
         self.as_ref().refresh(refresh_token, now).await
     }
 
-    async fn check(&self, raw: &str, iss: &str, sub: &str, now: u64) -> Result<IdToken, IdTokenError> {
-        self.as_ref().check(raw, iss, sub, now).await
+    async fn check(
+        &self,
+        raw: &str,
+        expected: &ExpectedOfRefresh<'_>,
+        now: u64,
+    ) -> Result<IdToken, IdTokenError> {
+        self.as_ref().check(raw, expected, now).await
     }
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {

@@ -18,6 +18,7 @@ fn session(access: bool, refresh: bool, state: State) -> Session {
         refresh: refresh.then(|| Token::new("refresh".to_owned())),
         id_token: None,
         generation: 1,
+        unjudged: None,
     };
     Session {
         handle: SessionId::from_bytes([1; 16]).handle(),

@@ -22,7 +22,7 @@ pub use claims::Claims;
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
-pub use tokens::{AccessToken, Scope, Token, TokenSet};
+pub use tokens::{AccessToken, Scope, Token, TokenSet, Unjudged};
 
 /// Whether the session still does everything a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

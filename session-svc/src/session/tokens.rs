@@ -89,6 +89,20 @@ pub struct AccessToken {
     pub expires_at_ms: u64,
 }
 
+/// A provider's answer to a refresh whose ID token cannot be judged yet. Nobody sees its access token before that; its
+/// refresh token is the session's already, for the one before is worth nothing any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unjudged {
+    /// The access token.
+    pub access: AccessToken,
+    /// Its scope, when the answer names it.
+    pub scope: Option<Scope>,
+    /// The ID token.
+    pub id_token: Token,
+    /// When the answer came, in milliseconds since the Unix epoch: the instant its ID token is judged by.
+    pub answered_at_ms: u64,
+}
+
 /// The tokens of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenSet {
@@ -102,6 +116,8 @@ pub struct TokenSet {
     pub id_token: Option<Token>,
     /// Grows by one with every refresh: tells a token that was seen from the one that took its place.
     pub generation: u64,
+    /// A refresh whose outcome is not known yet.
+    pub unjudged: Option<Box<Unjudged>>,
 }
 
 /// A set of scope names in the order they were given (RFC 6749, section 3.3).

@@ -230,6 +230,7 @@ impl Sessions {
                 refresh: new.refresh_token.clone().map(Token::from),
                 id_token: new.id_token.clone().map(Token::from),
                 generation: 1,
+                unjudged: None,
             },
             provider_sid: new.provider_sid.clone(),
             earlier_sids: Vec::new(),

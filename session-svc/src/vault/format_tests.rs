@@ -84,9 +84,9 @@ struct Later {
     created_at_ms: u64,
     #[prost(sint64, tag = "15")]
     rolled_after_ms: i64,
-    #[prost(string, tag = "200")]
+    #[prost(string, tag = "900")]
     acr: String,
-    #[prost(fixed64, tag = "201")]
+    #[prost(fixed64, tag = "901")]
     checked_at_ms: u64,
     #[prost(string, repeated, tag = "1000")]
     groups: Vec<String>,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::session::change::Kind;
-use crate::session::{AccessToken, Claims, Device, Scope, SessionId, State, Token, TokenSet};
+use crate::session::{AccessToken, Claims, Device, Scope, SessionId, State, Token, TokenSet, Unjudged};
 
 pub(super) const OLD: &str = "00";
 pub(super) const NEW: &str = "ff";
@@ -63,6 +63,7 @@ pub(super) fn session() -> Session {
             refresh: Some(token("v1.MRjVkQ8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
             id_token: Some(token(&id_token)),
             generation: 1,
+            unjudged: None,
         },
         provider_sid: Some("sid-1".to_owned()),
         earlier_sids: Vec::new(),
@@ -91,6 +92,33 @@ fn a_session_comes_back_as_it_was() {
             .unwrap(),
         session
     );
+}
+
+#[test]
+fn an_answer_that_waits_to_be_judged_comes_back_and_is_dropped_once_other_tokens_were_kept() {
+    let (vault, mut session) = (vault(&[NEW]), session());
+    for (token_type, scope) in [("Bearer", None), ("DPoP", Some(Scope::parse("openid")))] {
+        session.tokens.unjudged = Some(Box::new(Unjudged {
+            access: AccessToken {
+                value: Token::new("unjudged".to_owned()),
+                token_type: token_type.to_owned(),
+                expires_at_ms: 1_700_000_600_000,
+            },
+            scope,
+            id_token: session.tokens.id_token.clone().unwrap(),
+            answered_at_ms: 1_700_000_300_000,
+        }));
+        let sealed = vault.seal_session(&session).unwrap();
+        assert!(!String::from_utf8_lossy(&sealed).contains("unjudged"));
+        let name = session.handle.to_string();
+        assert_eq!(vault.open_session(&name, 7, &sealed).unwrap(), session);
+        // A release that does not know the field refreshed the session and carried the field along.
+        let bytes = super::wire::session_to_bytes(&session).unwrap();
+        let generation_2 = [11 << 3, 2];
+        let bytes = [bytes.as_slice(), &generation_2].concat();
+        let read = super::wire::session_from_bytes(&name, 7, bytes.into()).unwrap();
+        assert_eq!((read.tokens.generation, read.tokens.unjudged), (2, None));
+    }
 }
 
 // conformance: B-028

@@ -18,11 +18,13 @@ use super::jwt::KeptToken;
 use super::unknown::fields_above;
 use crate::session::change::{Change, Kind};
 use crate::session::claims::{SUBJECT, Text};
-use crate::session::{AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, Token, TokenSet};
+use crate::session::{
+    AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
+};
 use crate::sessions::ports::SealError;
 
 /// The last field of [`KeptSession`] this release knows.
-const LAST_FIELD: u64 = 20;
+const LAST_FIELD: u64 = 21;
 
 /// An unknown time of authentication, as it is written: the epoch, when nobody signed in. A release that does not know the
 /// difference takes it for an authentication too old for every guard, and not for one of the session's beginning.
@@ -77,6 +79,30 @@ struct KeptSession {
     needs_sign_in: bool,
     #[prost(string, repeated, tag = "20")]
     earlier_sids: Vec<String>,
+    #[prost(message, optional, tag = "21")]
+    unjudged: Option<KeptAnswer>,
+}
+
+/// A refresh whose ID token could not be judged.
+#[derive(Clone, PartialEq, Message)]
+struct KeptAnswer {
+    #[prost(message, optional, tag = "1")]
+    access_token: Option<KeptToken>,
+    /// Empty means Bearer.
+    #[prost(string, tag = "2")]
+    token_type: String,
+    #[prost(sint64, tag = "3")]
+    access_token_expires_after_ms: i64,
+    #[prost(string, optional, tag = "4")]
+    scope: Option<String>,
+    #[prost(message, optional, tag = "5")]
+    id_token: Option<KeptToken>,
+    #[prost(sint64, tag = "6")]
+    answered_after_ms: i64,
+    /// The generation of the tokens it was kept with. A release that does not know the field carries it through refreshes of
+    /// its own, after which it is worth nothing.
+    #[prost(uint64, tag = "7")]
+    token_generation: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -113,9 +139,6 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
     let since = |at_ms: u64| distance(session.created_at_ms, at_ms);
     let token = |token: &Option<Token>| token.as_ref().map(KeptToken::from);
     let access = session.tokens.access.as_ref();
-    let token_type = access
-        .map(|access| access.token_type.as_str())
-        .filter(|kind| *kind != BEARER);
     let as_created = session.last_seen_on.user_agent == session.created_on.user_agent
         && session.last_seen_on.address == session.created_on.address;
     let last_seen_on = if as_created {
@@ -133,7 +156,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
         user: claims_to_bytes(&session.user, Some(&session.subject))?,
         attributes: claims_to_bytes(&session.attributes, None)?,
         access_token: access.map(|access| KeptToken::from(&access.value)),
-        token_type: token_type.unwrap_or_default().to_owned(),
+        token_type: access.map(type_to_kept).unwrap_or_default(),
         access_token_expires_after_ms: access
             .map(|access| since(access.expires_at_ms))
             .unwrap_or_default(),
@@ -150,6 +173,15 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
         last_seen_on: Some(last_seen_on),
         needs_sign_in: session.state == State::NeedsSignIn,
         earlier_sids: session.earlier_sids.clone(),
+        unjudged: session.tokens.unjudged.as_ref().map(|answer| KeptAnswer {
+            access_token: Some(KeptToken::from(&answer.access.value)),
+            token_type: type_to_kept(&answer.access),
+            access_token_expires_after_ms: since(answer.access.expires_at_ms),
+            scope: answer.scope.as_ref().map(Scope::text),
+            id_token: Some(KeptToken::from(&answer.id_token)),
+            answered_after_ms: since(answer.answered_at_ms),
+            token_generation: session.tokens.generation,
+        }),
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
@@ -163,12 +195,21 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
     let at = |after_ms: i64| created_at_ms.saturating_add_signed(after_ms);
     let access = kept.access_token.map(|token| AccessToken {
         value: token.into_token(),
-        token_type: if kept.token_type.is_empty() {
-            BEARER.to_owned()
-        } else {
-            kept.token_type
-        },
+        token_type: type_from_kept(kept.token_type),
         expires_at_ms: at(kept.access_token_expires_after_ms),
+    });
+    let current = |answer: &KeptAnswer| answer.token_generation == kept.token_generation;
+    let unjudged = kept.unjudged.filter(current).and_then(|answer| {
+        Some(Box::new(Unjudged {
+            access: AccessToken {
+                value: answer.access_token?.into_token(),
+                token_type: type_from_kept(answer.token_type),
+                expires_at_ms: at(answer.access_token_expires_after_ms),
+            },
+            scope: answer.scope.map(Scope::of_text),
+            id_token: answer.id_token?.into_token(),
+            answered_at_ms: at(answer.answered_after_ms),
+        }))
     });
     let tokens = TokenSet {
         access,
@@ -176,6 +217,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         refresh: kept.refresh_token.map(KeptToken::into_token),
         id_token: kept.id_token.map(KeptToken::into_token),
         generation: kept.token_generation,
+        unjudged,
     };
     let created_on = device_from_kept(kept.created_on.unwrap_or_default(), created_at_ms);
     let last_seen_on = match kept.last_seen_on {
@@ -253,6 +295,18 @@ pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<Change, SealError> {
         at_ms: kept.at_ms,
         cause: kept.cause,
     })
+}
+
+fn type_to_kept(access: &AccessToken) -> String {
+    if access.token_type == BEARER {
+        String::new()
+    } else {
+        access.token_type.clone()
+    }
+}
+
+fn type_from_kept(kept: String) -> String {
+    if kept.is_empty() { BEARER.to_owned() } else { kept }
 }
 
 fn device_to_kept(device: &Device, created_at_ms: u64) -> KeptDevice {

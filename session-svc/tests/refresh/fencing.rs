@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, RelyingParty, Revoked};
+use oidc::{
+    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, RelyingParty,
+    Revoked,
+};
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
@@ -73,8 +76,13 @@ impl Provider for Way {
         answer
     }
 
-    async fn check(&self, raw: &str, iss: &str, sub: &str, now: u64) -> Result<IdToken, IdTokenError> {
-        Provider::check(&self.party, raw, iss, sub, now).await
+    async fn check(
+        &self,
+        raw: &str,
+        expected: &ExpectedOfRefresh<'_>,
+        now: u64,
+    ) -> Result<IdToken, IdTokenError> {
+        Provider::check(&self.party, raw, expected, now).await
     }
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {

@@ -2,6 +2,7 @@
 //! refresh token that works is left at the provider.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -11,7 +12,9 @@ use chassis::clock::ManualClock;
 use chassis::secret::{Reloading, Secret};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked};
+use oidc::{
+    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked,
+};
 use prometheus::Registry;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::claims::Object;
@@ -28,6 +31,7 @@ use crate::turns::{Turn, TurnStore, Turns};
 const ISSUER: &str = "https://issuer.example";
 const SUBJECT: &str = "alice";
 const SID: &str = "sid-1";
+const ID_TOKEN: &str = "e30.e30.c2ln";
 
 /// How a session is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,9 @@ const ENDINGS: [Ending; 3] = [Ending::One, Ending::AllOfTheSid, Ending::AllOfThe
 struct StepProvider {
     works: Arc<Mutex<BTreeSet<String>>>,
     turn: Option<Turn>,
+    /// Whether it gives ID tokens, and how often their key is not known yet.
+    gives_id_tokens: bool,
+    lags: Arc<AtomicUsize>,
 }
 
 impl StepProvider {
@@ -73,12 +80,28 @@ impl Provider for StepProvider {
             scope: None,
             expires_at: now + 3_600,
             refresh_token: Some(rotated),
-            id_token: None,
+            id_token: self.gives_id_tokens.then(|| ID_TOKEN.to_owned()),
         })
     }
 
-    async fn check(&self, _: &str, _: &str, _: &str, _: u64) -> Result<IdToken, IdTokenError> {
-        unreachable!("it gives no ID tokens")
+    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+        let lags = |lags: usize| lags.checked_sub(1);
+        if self
+            .lags
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, lags)
+            .is_ok()
+        {
+            return Err(IdTokenError::UnknownKey);
+        }
+        Ok(IdToken {
+            claims: Object::new(),
+            iss: ISSUER.to_owned(),
+            sub: SUBJECT.to_owned(),
+            sid: None,
+            auth_time: None,
+            iat: START_MS / 1_000,
+            session_expiry: None,
+        })
     }
 
     async fn revoke(&self, refresh_token: &str, _: u64) -> Result<Revoked, ProviderError> {
@@ -92,6 +115,8 @@ struct Scene {
     store: MemoryStore,
     works: Arc<Mutex<BTreeSet<String>>>,
     keys: Reloading<KeyRing>,
+    gives_id_tokens: bool,
+    lags: Arc<AtomicUsize>,
 }
 
 impl Scene {
@@ -101,6 +126,8 @@ impl Scene {
             store: MemoryStore::new(clock, 100),
             works: Arc::default(),
             keys: Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap()),
+            gives_id_tokens: false,
+            lags: Arc::default(),
         }
     }
 
@@ -115,6 +142,8 @@ impl Scene {
         let provider = StepProvider {
             works: Arc::clone(&self.works),
             turn,
+            gives_id_tokens: self.gives_id_tokens,
+            lags: Arc::clone(&self.lags),
         };
         let measures = Measures::new(&Registry::new()).unwrap();
         let refresher = Refresher::new(keeper.clone(), provider, DEFAULT_LEASE, measures);
@@ -230,16 +259,52 @@ fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), S
 /// Runs every interleaving of an ending with something else; gives how many there are, and in how many the session did
 /// not stay ended.
 async fn explore(ending: Ending, besides: Besides, writes_blindly: bool) -> (usize, usize) {
+    explore_with(ending, besides, writes_blindly, None).await
+}
+
+/// How long the key of an ID token is not known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lags {
+    /// For one look: the refresh that keeps the answer judges it.
+    ForOneLook,
+    /// For all the looks of the refresh that kept the answer, which was before: another one judges it.
+    ForOneRefresh,
+}
+
+/// Looks of a refresh at the answer it keeps: one before, and three after a pause each.
+const LOOKS: usize = 4;
+
+async fn explore_with(
+    ending: Ending,
+    besides: Besides,
+    writes_blindly: bool,
+    lags: Option<Lags>,
+) -> (usize, usize) {
     let mut turns = Turns::new();
     let mut not_over = 0;
     loop {
-        let scene = Scene::new();
+        let scene = Scene {
+            gives_id_tokens: lags.is_some(),
+            ..Scene::new()
+        };
         let created = scene
             .observer()
             .create(scene.new_session(ISSUED_BEFORE))
             .await
             .unwrap();
         let handle = created.session.handle;
+        match lags {
+            None => {}
+            Some(Lags::ForOneLook) => scene.lags.store(1, Ordering::SeqCst),
+            Some(Lags::ForOneRefresh) => {
+                scene.lags.store(LOOKS, Ordering::SeqCst);
+                let kept = scene.observer().access_token(handle, &[], false).await;
+                assert!(
+                    matches!(kept, Err(SessionsError::ProviderUnavailable)),
+                    "{kept:?}"
+                );
+            }
+        }
         let run = turns.begin();
         let [one, two] = [0, 1].map(|at| scene.actor(&run.turns[at], writes_blindly));
         let ends = async move { end(&one, ending, handle).await };
@@ -271,6 +336,19 @@ async fn stays_ended(besides: Besides, at_least: usize) {
 #[tokio::test]
 async fn an_end_during_a_refresh_stays_in_every_interleaving() {
     stays_ended(refresh, 300).await;
+}
+
+/// The answer is kept first and judged later: the time between the two is tokio's, and takes none.
+#[tokio::test(start_paused = true)]
+async fn an_end_during_a_refresh_that_is_judged_later_stays_in_every_interleaving() {
+    for (lags, at_least) in [(Lags::ForOneLook, 150), (Lags::ForOneRefresh, 50)] {
+        for ending in ENDINGS {
+            let (orders, not_over) = explore_with(ending, refresh, false, Some(lags)).await;
+            println!("{ending:?}: {orders} orders");
+            assert!(orders >= at_least, "{ending:?}: {orders} orders are not all");
+            assert_eq!(not_over, 0, "{ending:?}: of {orders} orders");
+        }
+    }
 }
 
 #[tokio::test]

@@ -149,3 +149,26 @@ async fn a_process_killed_after_the_provider_rotated_leaves_a_session_that_needs
     assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
     assert_eq!(scene.provider.calls(Endpoint::Token), calls, "not tried again");
 }
+
+/// What waits to be judged is in the store, not in the process that asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_killed_while_its_answer_waits_for_a_key_loses_nothing() {
+    let mut scene = scene().await;
+    scene.provider.rotate_keys_unpublished();
+    let before = scene.survivor.session(&scene.id).await.unwrap().version;
+    scene.victim_asks();
+    let kept = async {
+        while scene.survivor.session(&scene.id).await.unwrap().version == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(kept).await;
+    scene.victim.kill();
+    scene.provider.script(|script| script.jwks = None);
+
+    let answer = scene.survivor.token(&scene.id).await.unwrap();
+    assert!(scene.provider.knows_access_token(&answer.access_token));
+    assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (1, 0));
+    scene.survivor.forced(&scene.id).await.unwrap();
+    assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (2, 0));
+}

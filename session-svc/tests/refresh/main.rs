@@ -28,4 +28,5 @@ mod several;
 mod slow_store;
 mod support;
 mod turns;
+mod unjudged;
 mod waking;

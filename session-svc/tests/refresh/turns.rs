@@ -20,6 +20,10 @@ use tokio::sync::{mpsc, oneshot};
 /// tasks that wake one another is this long.
 const QUIET_LOOKS: usize = 12;
 
+/// How long actors that wait for the time alone are left to it at once, and how often.
+const NAP: Duration = Duration::from_secs(1);
+const NAPS_MAX: usize = 5;
+
 /// More orders than two actors of these lengths have.
 const ORDERS_MAX: usize = 20_000;
 
@@ -118,13 +122,20 @@ impl Turns {
             });
         }
         let mut states = [Actor::default(), Actor::default()];
+        let mut naps = 0;
         // Who went, and whether the other could have gone instead and has not yet.
         let mut went: Vec<(usize, bool)> = Vec::new();
         loop {
             settle(&mut reports, &mut states).await;
             let waiting: Vec<usize> = (0..2).filter(|at| !states[*at].waits.is_empty()).collect();
             let Some(first) = waiting.first().copied() else {
-                break;
+                if states.iter().all(|actor| actor.over) || naps == NAPS_MAX {
+                    break;
+                }
+                // One of them waits for the time alone.
+                naps += 1;
+                tokio::time::sleep(NAP).await;
+                continue;
             };
             let chosen = self.order.get(went.len()).copied().unwrap_or(first);
             went.push((chosen, chosen == 0 && waiting.contains(&1)));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chassis::clock::ManualClock;
 use chassis::secret::{Reloading, Secret};
-use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
+use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::{
@@ -54,7 +54,7 @@ impl Provider for Gate {
         })
     }
 
-    async fn check(&self, _: &str, _: &str, _: &str, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
         unreachable!("it gives no ID tokens")
     }
 
@@ -147,6 +147,7 @@ fn expired() -> Session {
             refresh: Some(Token::new("refresh".to_owned())),
             id_token: None,
             generation: 1,
+            unjudged: None,
         },
         provider_sid: None,
         earlier_sids: Vec::new(),

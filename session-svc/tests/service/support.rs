@@ -10,7 +10,9 @@ use chassis::clock::ManualClock;
 use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
-use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked};
+use oidc::{
+    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked,
+};
 use prometheus::Registry;
 use session_proto::v1;
 use session_proto::v1::session_service_client::SessionServiceClient;
@@ -134,12 +136,17 @@ impl Provider for TestProvider {
         }
     }
 
-    async fn check(&self, raw: &str, iss: &str, sub: &str, now: u64) -> Result<IdToken, IdTokenError> {
+    async fn check(
+        &self,
+        raw: &str,
+        expected: &ExpectedOfRefresh<'_>,
+        now: u64,
+    ) -> Result<IdToken, IdTokenError> {
         if let Some(error) = self.0.id_token.lock().unwrap().take() {
             return Err(error);
         }
         let claims = serde_json::from_str(raw).unwrap();
-        let (iss, sub) = (iss.to_owned(), sub.to_owned());
+        let (iss, sub) = (expected.iss.to_owned(), expected.sub.to_owned());
         Ok(IdToken {
             claims,
             iss,

@@ -9,7 +9,7 @@ use chassis::clock::SystemClock;
 use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
-use oidc::{IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
+use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
@@ -43,7 +43,7 @@ impl Provider for NoProvider {
         Err(RefreshError::Transient(AWAY))
     }
 
-    async fn check(&self, _: &str, _: &str, _: &str, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
         unreachable!("nothing is refreshed")
     }
 

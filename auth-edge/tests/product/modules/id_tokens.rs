@@ -183,3 +183,44 @@ async fn every_address_comes_from_discovery_and_the_keys_are_there_before_userin
     let out = browser.visit("/api/auth/logout").await;
     assert!(out.location().starts_with(&provider.url(Endpoint::EndSession)));
 }
+
+// conformance: A-033
+#[tokio::test]
+async fn a_key_that_is_published_a_second_late_costs_nobody_a_sign_in() {
+    let [query, form] = super::Plan::both(&[("OIDC_HTTP_TIMEOUT_MS", "10000")]).await;
+    for plan in [query, form] {
+        let provider = &plan.stack.provider;
+        let mut browser = plan.stack.browser();
+        plan.sign_in(&mut browser).await;
+        provider.rotate_keys_unpublished();
+        let gate = provider.hold_answers(Endpoint::Jwks);
+        let mut other = plan.stack.browser();
+        let (answer, ()) = tokio::join!(plan.sign_in(&mut other), async {
+            provider.wait_for_held(Endpoint::Jwks, 1).await;
+            provider.script(|script| script.jwks = None);
+            gate.release();
+        });
+        assert!(matches!(answer.status, 302 | 303), "{answer:?}");
+        assert_eq!(other.get("/api/auth/me").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_under_a_key_that_is_not_published_can_be_tried_again_at_once() {
+    let [query, _] = super::Plan::both(&[]).await;
+    let provider = &query.stack.provider;
+    query.sign_in(&mut query.stack.browser()).await;
+    let mut browser = query.stack.browser();
+    provider.script(|script| script.id_token = IdTokenShape::UnknownKid);
+    let refused = query.sign_in(&mut browser).await;
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused
+            .body
+            .contains("could not be reached or answered with a fault"),
+        "{refused:?}"
+    );
+    provider.reset();
+    provider.rotate_keys();
+    assert_eq!(query.sign_in(&mut browser).await.status, 302);
+}

@@ -94,10 +94,44 @@ async fn for_somebody_else_or_from_somebody_else_a_token_ends_nothing() {
 
 // conformance: B-115
 #[tokio::test]
-async fn a_token_by_an_unknown_key_or_of_another_kind_ends_nothing() {
-    rejected(json!({ "kid": "nobody-knows-me" }), json!({})).await;
+async fn a_token_of_another_kind_ends_nothing() {
     rejected(json!({ "typ": "at+jwt" }), json!({})).await;
     rejected(json!({ "crit": ["exp"] }), json!({})).await;
+}
+
+// conformance: B-115
+#[tokio::test]
+async fn a_token_by_an_unknown_key_ends_nothing_and_can_be_sent_again() {
+    let (stack, mut browser) = signed_in().await;
+    let claims = json!({ "sub": "alice", "sid": "sid-1" });
+    let unknown = json!({ "kid": "nobody-knows-me" });
+    let token = stack.provider.logout_token_with_header(unknown.clone(), claims);
+    for _ in 0..2 {
+        let answer = send(&stack, &token).await;
+        assert_eq!(answer.status, 503);
+        assert!(answer.json()["error"].is_string() && !answer.body.contains(&token));
+    }
+    assert_eq!(browser.get("/api/auth/me").await.status, 200);
+    // What would not count under any key is refused for good.
+    rejected(unknown, json!({ "nonce": "n" })).await;
+}
+
+/// The key set lags behind the key: the provider sends the token again, and the same token counts as soon as the key is there.
+// conformance: B-115
+#[tokio::test]
+async fn a_token_by_a_key_that_is_published_late_counts_when_it_is_sent_again() {
+    let (stack, mut browser) = signed_in().await;
+    stack.provider.rotate_keys_unpublished();
+    let token = stack
+        .provider
+        .logout_token(json!({ "sub": "alice", "sid": "sid-1" }));
+    assert_eq!(send(&stack, &token).await.status, 503);
+    assert_eq!(browser.get("/api/auth/me").await.status, 200);
+    stack.provider.script(|script| script.jwks = None);
+    // A sign-in needs the key as well, and does not wait for what logout tokens may fetch.
+    stack.browser().sign_in().await;
+    assert_eq!(send(&stack, &token).await.status, 200);
+    assert_eq!(browser.get("/api/auth/me").await.status, 204);
 }
 
 // conformance: B-115

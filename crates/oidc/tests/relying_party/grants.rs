@@ -1,7 +1,7 @@
 //! Code, refresh, userinfo and revocation: odd answers taken, useless ones refused.
 
-use oidc::{IdTokenError, RefreshError, Revoked, TokenError, TokenHint, UserinfoError};
-use scripted_provider::{Answer, Endpoint};
+use oidc::{ExpectedOfRefresh, IdTokenError, RefreshError, Revoked, TokenError, TokenHint, UserinfoError};
+use scripted_provider::{Answer, CLIENT_ID, Endpoint};
 use serde_json::{Value, json};
 
 use crate::support::{BACK, NOW, PATIENCE, bench, bench_with, dpop_key};
@@ -87,20 +87,22 @@ async fn refreshes_tell_dead_grants_from_passing_trouble() {
     assert_ne!(rotated, first);
     let id_token = second.id_token.expect("an ID token");
     let issuer = bench.provider.issuer();
-    bench
-        .party
-        .validate_refreshed_id_token(&id_token, issuer, "alice", NOW)
-        .await
-        .expect("the same person");
-    let other = bench
-        .party
-        .validate_refreshed_id_token(&id_token, issuer, "bob", NOW)
-        .await;
-    assert!(matches!(other, Err(IdTokenError::Subject)));
-    let elsewhere = bench
-        .party
-        .validate_refreshed_id_token(&id_token, "https://other.example", "alice", NOW)
-        .await;
+    let judge = async |iss: &str, sub: &str| {
+        let expected = ExpectedOfRefresh {
+            iss,
+            sub,
+            nonce: None,
+            auth_time: None,
+            access_token: &second.access_token,
+        };
+        bench
+            .party
+            .validate_refreshed_id_token(&id_token, &expected, NOW)
+            .await
+    };
+    judge(issuer, "alice").await.expect("the same person");
+    assert!(matches!(judge(issuer, "bob").await, Err(IdTokenError::Subject)));
+    let elsewhere = judge("https://other.example", "alice").await;
     assert!(matches!(elsewhere, Err(IdTokenError::Issuer)));
 
     for answer in [
@@ -146,11 +148,7 @@ async fn a_refresh_keeps_to_the_organization() {
         let tokens = bench.exchange().await.expect("tokens");
         let token = tokens.refresh_token.expect("a refresh token");
         let tokens = bench.party.refresh(&token, NOW).await.expect("refreshed");
-        let (raw, issuer) = (tokens.id_token.expect("an ID token"), bench.provider.issuer());
-        bench
-            .party
-            .validate_refreshed_id_token(&raw, issuer, "alice", NOW)
-            .await
+        bench.judge_refreshed(&tokens, |_| ()).await
     };
     refreshed("org_1").await.expect("the organization asked for");
     assert!(matches!(
@@ -266,4 +264,68 @@ async fn a_revoked_refresh_token_is_gone() {
         .expect("revoked");
     assert_eq!(revoked, Revoked::Done);
     assert!(!bench.provider.knows_refresh_token(&token));
+}
+
+/// OpenID Connect Core 12.2, and `at_hash` as at a sign-in.
+#[tokio::test]
+async fn a_refresh_keeps_to_the_sign_in_it_came_from() {
+    let cases: [(&str, Value, Value, fn(&IdTokenError) -> bool); 7] = [
+        ("nonce", json!("nonce"), json!("other"), |e| {
+            matches!(e, IdTokenError::Nonce)
+        }),
+        ("nonce", json!(null), json!(7), |e| {
+            matches!(e, IdTokenError::Nonce)
+        }),
+        ("auth_time", json!(NOW), json!(NOW + 1), |e| {
+            matches!(e, IdTokenError::AuthTime)
+        }),
+        ("auth_time", json!(null), json!("soon"), |e| {
+            matches!(e, IdTokenError::AuthTime)
+        }),
+        ("azp", json!(CLIENT_ID), json!("other"), |e| {
+            matches!(e, IdTokenError::AuthorizedParty)
+        }),
+        ("aud", json!([CLIENT_ID]), json!("other"), |e| {
+            matches!(e, IdTokenError::Audience)
+        }),
+        ("at_hash", json!(null), json!("AAAAAAAAAAAAAAAAAAAAAA"), |e| {
+            matches!(e, IdTokenError::AccessTokenHash)
+        }),
+    ];
+    // Also where the signature cannot be judged: a token of another sign-in is refused and not put off.
+    for keys_are_away in [false, true] {
+        for (claim, same, other, refused) in &cases {
+            let bench = bench();
+            let tokens = bench.exchange().await.expect("tokens");
+            let token = tokens.refresh_token.expect("a refresh token");
+            if keys_are_away {
+                let away = Answer::status(503);
+                bench
+                    .provider
+                    .script(|script| _ = script.answers.insert(Endpoint::Jwks, away));
+            }
+            let judge = async |token: &str, value: &Value| {
+                bench
+                    .provider
+                    .script(|script| _ = script.claims.insert((*claim).to_owned(), value.clone()));
+                let tokens = bench.party.refresh(token, NOW).await.expect("refreshed");
+                let judged = bench.judge_refreshed(&tokens, |expected| {
+                    expected.nonce = Some("nonce");
+                    expected.auth_time = Some(NOW);
+                });
+                (judged.await, tokens.refresh_token.expect("rotated"))
+            };
+            let (kept, token) = judge(&token, same).await;
+            let fits = |error: &IdTokenError| keys_are_away && error.is_undecided();
+            assert!(
+                kept.as_ref().err().is_none_or(fits) && kept.is_ok() != keys_are_away,
+                "{claim}: {kept:?}"
+            );
+            let (changed, _) = judge(&token, other).await;
+            assert!(
+                changed.as_ref().is_err_and(refused),
+                "{claim} {other}: {changed:?}"
+            );
+        }
+    }
 }

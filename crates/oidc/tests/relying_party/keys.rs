@@ -88,28 +88,61 @@ async fn a_point_that_is_not_on_the_curve_verifies_nothing() {
 }
 
 #[tokio::test]
-async fn keys_beyond_the_bounds_are_not_looked_at() {
+async fn the_right_key_is_found_behind_any_number_of_others() {
     let right = published(&bench()).await.swap_remove(0);
-    let odd = json!({ "kty": "odd" });
-    let mut other = right.clone();
-    other["n"] = json!(modulus(342));
-    for (before, count, kid, known) in [
-        (&odd, 63, true, true),
-        (&odd, 64, true, false),
-        (&other, 7, false, true),
-        (&other, 8, false, false),
-    ] {
+    let with = |members: Value| {
+        let mut key = right.clone();
+        for (name, value) in members.as_object().expect("an object") {
+            key[name] = value.clone();
+        }
+        key
+    };
+    let other = with(json!({ "n": modulus(342) }));
+    let mut nameless = other.clone();
+    nameless.as_object_mut().expect("an object").remove("kid");
+    let kinds = [
+        ("unknown types", json!({ "kty": "odd" }), 1_000),
+        ("junk", json!("junk"), 1_000),
+        (
+            "other names",
+            with(json!({ "kid": "other", "n": modulus(342) })),
+            500,
+        ),
+        ("no names", nameless, 100),
+        ("another use", with(json!({ "use": "enc" })), 500),
+        (
+            "another algorithm",
+            with(json!({ "alg": "PS256", "n": modulus(342) })),
+            500,
+        ),
+        (
+            "the same name for another type",
+            json!({ "kty": "EC", "kid": right["kid"] }),
+            1_000,
+        ),
+        ("the same name", other.clone(), 7),
+    ];
+    for (what, before, count) in kinds {
         let bench = bench();
-        let mut keys = vec![before.clone(); count];
+        let mut keys = vec![before; count];
+        keys.push(right.clone());
+        bench
+            .provider
+            .script(|script| script.jwks = Some(json!({ "keys": keys })));
+        let login = bench.login().await;
+        assert!(login.is_ok(), "behind {count} with {what}: {login:?}");
+    }
+    for (count, known) in [(31, true), (32, false)] {
+        let bench = bench();
+        let mut keys = vec![other.clone(); count];
         keys.push(right.clone());
         bench.provider.script(|script| {
             script.jwks = Some(json!({ "keys": keys }));
-            if !kid {
-                script.id_token = IdTokenShape::NoKid;
-            }
+            script.id_token = IdTokenShape::NoKid;
         });
         let login = bench.login().await;
-        assert_eq!(login.is_ok(), known, "behind {count} of {before}: {login:?}");
+        assert_eq!(login.is_ok(), known, "without a name behind {count}: {login:?}");
+        assert!(login.is_ok() || matches!(login, Err(IdTokenError::UnknownKey)));
     }
 }
 

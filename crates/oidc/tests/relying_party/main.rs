@@ -10,6 +10,7 @@ mod elsewhere;
 mod grants;
 mod id_tokens;
 mod keys;
+mod lagging_keys;
 mod logout_tokens;
 mod provider;
 mod support;

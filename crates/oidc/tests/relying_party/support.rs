@@ -5,8 +5,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use oidc::{
-    AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, Expected, IdToken, IdTokenError,
-    ProviderSettings, RelyingParty, TokenError, TokenSet,
+    AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, Expected, ExpectedOfRefresh, IdToken,
+    IdTokenError, ProviderSettings, RefreshedTokens, RelyingParty, TokenError, TokenSet,
 };
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Script, ScriptedProvider};
 use serde_json::Value;
@@ -102,6 +102,24 @@ impl Bench {
         self.party
             .validate_id_token(&tokens.id_token, &expected, NOW)
             .await
+    }
+
+    /// Validates the ID token of a refresh, of which nothing but the person is known unless said so.
+    pub(crate) async fn judge_refreshed(
+        &self,
+        tokens: &RefreshedTokens,
+        change: impl FnOnce(&mut ExpectedOfRefresh<'_>),
+    ) -> Result<IdToken, IdTokenError> {
+        let mut expected = ExpectedOfRefresh {
+            iss: self.provider.issuer(),
+            sub: "alice",
+            nonce: None,
+            auth_time: None,
+            access_token: &tokens.access_token,
+        };
+        change(&mut expected);
+        let raw = tokens.id_token.as_deref().expect("an ID token");
+        self.party.validate_refreshed_id_token(raw, &expected, NOW).await
     }
 
     pub(crate) async fn login_expecting(

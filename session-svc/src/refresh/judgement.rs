@@ -1,0 +1,238 @@
+//! Judging the ID token of a refresh, at once or later (OpenID Connect Core, section 12.2).
+//!
+//! What the token says is judged at once, and a token of another person or sign-in ends the session. Whether the provider
+//! signed it may not be known yet: its key set lags behind, or cannot be had. The answer is then kept with the session,
+//! sealed like the rest of it: the refresh token counts from then on, the access token is shown to nobody, and whoever asks
+//! for one makes the answer be judged again. It is never dropped for want of a key, and no other grant is asked for before
+//! its access token has expired.
+
+use std::time::Duration;
+
+use chassis::secret::Secret;
+use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::flight::renew_error;
+use super::grant::{MAX_SAVE, SAVE_PAUSE, Saved};
+use super::measures::FlightOutcome;
+use super::{Provider, Refresher};
+use crate::session::change::Kind;
+use crate::session::{AccessToken, Scope, Session, Token, Unjudged};
+use crate::sessions::claims_of;
+use crate::sessions::ports::RenewError;
+
+/// Why a session ends whose refreshed ID token is not its own.
+const MISMATCH: &str = "token_mismatch";
+
+/// How long an answer that nobody has saved yet waits for the provider's keys: its refresh token is the only copy.
+const PROMPT: Duration = Duration::from_millis(500);
+
+/// An answer that was just kept is judged again for this long while its callers wait: keys are often a moment late.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Pause before each try, a little longer than the least time between two fetches of the provider's keys.
+const TRY_PAUSE: Duration = Duration::from_millis(1_100);
+
+/// An answer is kept at least this long before another one is asked for, however short its access token lives.
+const LEAST_KEPT_MS: u64 = 60_000;
+
+impl Refresher {
+    /// Takes an answer over if its ID token is this session's, ends the session if it is not, and keeps the answer while
+    /// nobody can tell.
+    pub(super) async fn accept(
+        &self,
+        provider: &dyn Provider,
+        session: Session,
+        tokens: RefreshedTokens,
+    ) -> Result<Session, RenewError> {
+        let Some(raw) = &tokens.id_token else {
+            return self.keep(session, &tokens, None).await;
+        };
+        let now_ms = self.keeper.now_ms();
+        let checked = check(provider, &session, raw, &tokens.access_token, now_ms);
+        match timeout(PROMPT, checked).await {
+            Ok(Ok(id_token)) => self.keep_judged(session, &tokens, &id_token, now_ms).await,
+            Ok(Err(error)) if !error.is_undecided() => {
+                self.end_mismatched(session, tokens.refresh_token.map(Secret::new), &error)
+                    .await
+            }
+            Ok(Err(_)) | Err(_) => {
+                let answer = unjudged(&tokens, raw, now_ms);
+                let edit = |session: &mut Session| set_aside(session, &tokens, &answer);
+                match self.save_answer(session, Kind::Changed, &tokens, edit).await {
+                    Saved::Ours(session) => self.judge_patiently(provider, session, &answer).await,
+                    Saved::Another(outcome) => outcome,
+                }
+            }
+        }
+    }
+
+    async fn judge_patiently(
+        &self,
+        provider: &dyn Provider,
+        session: Session,
+        answer: &Unjudged,
+    ) -> Result<Session, RenewError> {
+        let kept = Instant::now();
+        while kept.elapsed() < PATIENCE {
+            sleep(TRY_PAUSE).await;
+            if let Some(outcome) = self.judge_kept(provider, &session, answer).await {
+                return outcome;
+            }
+        }
+        self.measures.flight(FlightOutcome::Unjudged);
+        Err(RenewError::ProviderUnavailable)
+    }
+
+    /// Judges the answer kept with the session; nothing while that cannot be done.
+    pub(super) async fn judge_kept(
+        &self,
+        provider: &dyn Provider,
+        session: &Session,
+        answer: &Unjudged,
+    ) -> Option<Result<Session, RenewError>> {
+        let tokens = answer.refreshed();
+        let raw = tokens.id_token.as_deref()?;
+        let checked = check(
+            provider,
+            session,
+            raw,
+            &tokens.access_token,
+            answer.answered_at_ms,
+        );
+        match checked.await {
+            Ok(id_token) => {
+                let kept = self.keep_judged(session.clone(), &tokens, &id_token, answer.answered_at_ms);
+                Some(kept.await)
+            }
+            Err(error) if error.is_undecided() => {
+                tracing::warn!(session = %session.handle, issuer = session.issuer, %error, "a refreshed ID token cannot be judged yet");
+                None
+            }
+            Err(error) => Some(self.end_mismatched(session.clone(), None, &error).await),
+        }
+    }
+
+    /// Saves an answer that came at `received_ms` and whose ID token is this session's, unless the provider's session it has moved to
+    /// was logged out since.
+    async fn keep_judged(
+        &self,
+        session: Session,
+        tokens: &RefreshedTokens,
+        id_token: &IdToken,
+        received_ms: u64,
+    ) -> Result<Session, RenewError> {
+        let sid_before = session.provider_sid.clone();
+        let kept = self.keep(session, tokens, Some(id_token)).await?;
+        if kept.provider_sid == sid_before {
+            return Ok(kept);
+        }
+        self.unless_logged_out(kept, received_ms).await
+    }
+
+    /// Ends a session the provider gave somebody else's token for, and takes back the refresh token that came last.
+    async fn end_mismatched(
+        &self,
+        session: Session,
+        rotated: Option<Secret<String>>,
+        error: &IdTokenError,
+    ) -> Result<Session, RenewError> {
+        tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
+        self.measures.flight(FlightOutcome::Mismatched);
+        let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(Token::text));
+        let removed = self.remove(&session, MISMATCH).await;
+        if let Some(token) = last {
+            self.revoke_in_background(&session.issuer, token);
+        }
+        removed?;
+        Err(RenewError::Refused)
+    }
+
+    /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
+    pub(super) async fn remove(&self, session: &Session, cause: &str) -> Result<(), RenewError> {
+        let deadline = Instant::now() + MAX_SAVE;
+        loop {
+            let removed = async {
+                self.keeper.mark_young(session).await?;
+                self.keeper.remove(session.handle, cause).await
+            };
+            match removed.await.map_err(renew_error) {
+                Ok(_) => return Ok(()),
+                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(SAVE_PAUSE).await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Checks the ID token of an answer that came at `answered_at_ms` by what is known of the session's sign-in: nonce and time
+/// of authentication by the ID token that is kept, the time alone where none is.
+async fn check(
+    provider: &dyn Provider,
+    session: &Session,
+    raw: &str,
+    access_token: &str,
+    answered_at_ms: u64,
+) -> Result<IdToken, IdTokenError> {
+    let kept = session.tokens.id_token.as_ref().map(Token::text);
+    let original = kept.as_ref().and_then(|kept| claims_of(kept.expose()));
+    let original = original.unwrap_or_default();
+    let expected = ExpectedOfRefresh {
+        iss: &session.issuer,
+        sub: &session.subject,
+        nonce: original.get("nonce").and_then(serde_json::Value::as_str),
+        auth_time: match kept {
+            Some(_) => original.get("auth_time").and_then(serde_json::Value::as_u64),
+            None => session.authenticated_at_ms.and_then(whole_seconds),
+        },
+        access_token,
+    };
+    provider.check(raw, &expected, answered_at_ms / 1_000).await
+}
+
+/// A time as ID tokens tell it. One with a fraction was told by somebody else, and says nothing of their `auth_time`.
+fn whole_seconds(at_ms: u64) -> Option<u64> {
+    at_ms.is_multiple_of(1_000).then_some(at_ms / 1_000)
+}
+
+fn unjudged(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> Unjudged {
+    Unjudged {
+        access: AccessToken {
+            value: Token::new(tokens.access_token.clone()),
+            token_type: tokens.token_type.clone(),
+            expires_at_ms: tokens.expires_at.saturating_mul(1_000),
+        },
+        scope: tokens.scope.as_deref().map(Scope::parse),
+        id_token: Token::new(id_token.to_owned()),
+        answered_at_ms,
+    }
+}
+
+/// Keeps an answer. The generation moves on: an outcome of the grant is saved, and whoever brings another comes late.
+fn set_aside(session: &mut Session, tokens: &RefreshedTokens, answer: &Unjudged) {
+    if let Some(rotated) = &tokens.refresh_token {
+        session.tokens.refresh = Some(Token::new(rotated.clone()));
+    }
+    session.tokens.generation = session.tokens.generation.saturating_add(1);
+    session.tokens.unjudged = Some(Box::new(answer.clone()));
+}
+
+impl Unjudged {
+    /// Whether another answer may take the place of this one: its access token would be of no use any more.
+    pub(super) fn is_worn_out(&self, now_ms: u64) -> bool {
+        let least = self.answered_at_ms.saturating_add(LEAST_KEPT_MS);
+        now_ms >= self.access.expires_at_ms.max(least)
+    }
+
+    /// The answer, without the refresh token, which the session has already.
+    fn refreshed(&self) -> RefreshedTokens {
+        RefreshedTokens {
+            access_token: self.access.value.text().expose().clone(),
+            token_type: self.access.token_type.clone(),
+            scope: self.scope.as_ref().map(Scope::text),
+            expires_at: self.access.expires_at_ms / 1_000,
+            refresh_token: None,
+            id_token: Some(self.id_token.text().expose().clone()),
+        }
+    }
+}
