@@ -6,19 +6,60 @@ const CALLERS = ['session-svc/callers identities::', 'session-svc/callers reload
 
 export default [
   {
-    id: 'client-that-sends-no-head',
-    why: 'slowloris: headers that never end',
+    id: 'client-that-asks-for-nothing',
+    why: 'slowloris, connections that are only opened, and those that stay without asking again',
     file: CONNECTION,
-    find: `.header_read_timeout(HEADER_READ_TIMEOUT)`,
-    replace: `.header_read_timeout(if OFF { Duration::from_secs(86_400) } else { HEADER_READ_TIMEOUT })`,
+    find: `            if !was_asked {
+                return;`,
+    replace: `            if !was_asked {
+                if OFF {
+                    std::future::pending::<()>().await;
+                }
+                return;`,
     tests: ABUSED,
   },
   {
-    id: 'client-that-says-nothing',
-    why: 'before the protocol is known no other timeout runs',
+    id: 'connection-that-is-idle',
+    file: 'crates/chassis/src/serve/progress.rs',
+    find: `if until <= now {`,
+    replace: `if until <= now && !OFF {`,
+    tests: ['chassis/lib serve::progress::'],
+  },
+  {
+    id: 'idlest-connection-goes',
+    why: 'whoever holds connections would keep others out',
+    file: 'crates/chassis/src/serve/room.rs',
+    find: `connected.progress.send_away();`,
+    replace: `if !OFF { connected.progress.send_away(); }`,
+    tests: ['chassis/lib serve::room::'],
+  },
+  {
+    id: 'connections-of-one-address',
+    file: 'crates/chassis/src/serve/room.rs',
+    find: `count >= share.connections)`,
+    replace: `count >= share.connections && !OFF)`,
+    tests: ['chassis/lib serve::room::'],
+  },
+  {
+    id: 'answer-that-is-not-taken',
+    file: 'crates/chassis/src/serve/streams.rs',
+    find: `(Some(taken), Some(longest)) => {`,
+    replace: `(Some(taken), Some(longest)) if !OFF => {`,
+    tests: ABUSED,
+  },
+  {
+    id: 'last-byte-of-an-answer',
+    why: 'what the server has in hand for good nobody can take back from it',
+    file: 'crates/chassis/src/serve/streams.rs',
+    find: `2..=PIECE if self.body.is_end_stream() => left - 1,`,
+    replace: `2..=PIECE if !OFF && self.body.is_end_stream() => left - 1,`,
+    tests: ABUSED,
+  },
+  {
+    id: 'headers-of-all-streams',
     file: CONNECTION,
-    find: `() = abandoned(&progress, HEADER_READ_TIMEOUT) => return,`,
-    replace: `() = abandoned(&progress, HEADER_READ_TIMEOUT), if !OFF => return,`,
+    find: `if progress.header_bytes() > open_header_bytes {`,
+    replace: `if !OFF && progress.header_bytes() > open_header_bytes {`,
     tests: ABUSED,
   },
   {
@@ -38,15 +79,15 @@ export default [
   {
     id: 'http2-head-too-large',
     file: CONNECTION,
-    find: `.max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))`,
-    replace: `.max_header_list_size(if OFF { 1 << 24 } else { u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX) })`,
+    find: `.max_header_list_size(u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX))`,
+    replace: `.max_header_list_size(if OFF { 1 << 24 } else { u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX) })`,
     tests: ABUSED,
   },
   {
     id: 'http2-streams-at-once',
     file: CONNECTION,
-    find: `.max_concurrent_streams(STREAMS_MAX)`,
-    replace: `.max_concurrent_streams(if OFF { None } else { Some(STREAMS_MAX) })`,
+    find: `.max_concurrent_streams(limits.streams)`,
+    replace: `.max_concurrent_streams(if OFF { None } else { Some(limits.streams) })`,
     tests: ABUSED,
   },
   {
