@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test defences lint fmt gen images k8s bench screenshots
+.PHONY: help run run-redis test defences lint fmt gen images k8s bench screenshots flood
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ images: ## container images of edge, session service and web app
 
 k8s: ## renders and validates the Kubernetes manifests
 	@exec node dev/test.mjs --only kubernetes
+
+flood: ## every attack on the edge at once for a minute, under the memory limit of its pod; prints what others noticed
+	@exec node dev/flood.mjs
 
 bench: ## measures, and writes a report under target/bench
 	@exec node bench/run.mjs

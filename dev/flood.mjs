@@ -3,7 +3,7 @@
 //
 //   node dev/flood.mjs [--seconds 60] [--only calls,trickles,bombs,still,idle] [--profile debug|release]
 import http from 'node:http';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,9 +16,11 @@ import { ATTACKS } from './tests/product/attackers.mjs';
 import { Client } from './tests/product/client.mjs';
 
 const DEPLOYMENT = join(ROOT, 'k8s/base/edge/deployment.yaml');
+const SETTINGS = join(ROOT, 'k8s/base/edge/settings.env');
 const VISITORS = 6;
 const THINKING_MS = 50; // between two pages of one visitor
 const BEGIN_MS = 1_500; // the attackers are there before anybody is measured
+const LOOK_MS = 50; // how much memory there is
 const LARGEST_MS = 1_000; // the slowest answer in a hundred
 
 /** An application behind the edge: it reads all of what it is sent, and never answers below /hang/. */
@@ -88,6 +90,15 @@ async function visit(stack, account, until, noticed) {
   }
 }
 
+/** What the shipped pod is told about how much it takes. */
+const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+
+/** Seconds of processor time a process has taken. */
+function processorSeconds(pid) {
+  const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ').slice(11, 13);
+  return (Number(user) + Number(system)) / 100;
+}
+
 const quantile = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Infinity;
 
 /** Runs all of it for so long and gives what others noticed and what the edge took. */
@@ -96,19 +107,23 @@ export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile
   const upstream = await application();
   let [stack, group, attackers] = [];
   try {
-    stack = await startStack({ profile, routes: routes(folder, upstream.url), edgeEnv: { EDGE_RATE_LIMIT_LOGIN: '0' }, limits: { edge: limit } });
+    stack = await startStack({ profile, routes: routes(folder, upstream.url), edgeEnv: { ...shippedLimits(), EDGE_RATE_LIMIT_LOGIN: '0' }, limits: { edge: limit } });
     group = stack.group('edge');
     const port = new URL(stack.edgeUrl).port;
     attackers = new Child('attackers', process.execPath, [join(ROOT, 'dev/tests/product/attackers.mjs'), port, String(seconds + 10), ...only]);
     await pause(BEGIN_MS);
+    let peak = 0;
+    const watching = setInterval(() => { peak = Math.max(peak, group.used()); }, LOOK_MS);
     const noticed = { took: [], failed: [], signIns: 0 };
     const until = Date.now() + seconds * 1_000;
     await Promise.all(Array.from({ length: VISITORS }, (_, at) => visit(stack, stack.accounts[at % stack.accounts.length], until, noticed)));
+    clearInterval(watching);
     const took = noticed.took.sort((one, other) => one - other);
+    const spent = { edge: processorSeconds(stack.pid('edge')), attackers: processorSeconds(attackers.pid) };
     const ready = await probe(`${stack.adminUrls.edge}/readyz`);
     return {
       answered: took.length, failed: noticed.failed, signIns: noticed.signIns, median: quantile(took, 0.5), p99: quantile(took, 0.99),
-      peak: group.peak(), limit, lives: ready.status !== 0, ready: ready.status, attackersLived: !attackers.ended,
+      peak, limit, spent, lives: ready.status !== 0, ready: ready.status, attackersLived: !attackers.ended,
     };
   } finally {
     await attackers?.stop('SIGKILL');
@@ -139,6 +154,7 @@ if (import.meta.filename === process.argv[1]) {
     'requests of others answered': result.answered, 'of others failed': result.failed.length, 'sign-ins of others': result.signIns,
     'median': `${result.median.toFixed(1)} ms`, 'p99': `${result.p99.toFixed(1)} ms`,
     'memory at most': `${(result.peak / 1024 ** 2).toFixed(1)} of ${result.limit / 1024 ** 2} MiB`, '/readyz': result.ready,
+    'processor time of the edge': `${result.spent.edge.toFixed(1)} s`, 'of the attackers': `${result.spent.attackers.toFixed(1)} s`,
   };
   for (const [what, value] of Object.entries(rows)) process.stdout.write(`${what.padEnd(30)} ${value}\n`);
   const wrong = complaints(result);

@@ -12,11 +12,11 @@ function layout() {
   const controllers = join(ROOT, 'cgroup.controllers');
   if (existsSync(controllers)) {
     if (!readFileSync(controllers, 'utf8').split(/\s+/).includes('memory')) throw new Error(`${ROOT} has no memory controller`);
-    return { base: ROOT, limit: 'memory.max', peak: 'memory.peak', prepare: () => writeFileSync(join(ROOT, 'cgroup.subtree_control'), '+memory') };
+    return { base: ROOT, limit: 'memory.max', own: /^anon (\d+)$/m, prepare: () => writeFileSync(join(ROOT, 'cgroup.subtree_control'), '+memory') };
   }
   const base = join(ROOT, 'memory');
   if (!existsSync(join(base, 'memory.limit_in_bytes'))) throw new Error(`neither ${ROOT} nor ${base} is a control group with memory`);
-  return { base, limit: 'memory.limit_in_bytes', peak: 'memory.max_usage_in_bytes', prepare: () => {} };
+  return { base, limit: 'memory.limit_in_bytes', own: /^total_rss (\d+)$/m, prepare: () => {} };
 }
 
 /**
@@ -26,7 +26,7 @@ function layout() {
 export function limitMemory(pid, bytes) {
   const folder = `vestibule-${pid}`;
   try {
-    const { base, limit, peak, prepare } = layout();
+    const { base, limit, own, prepare } = layout();
     const group = join(base, folder);
     prepare();
     mkdirSync(group);
@@ -39,8 +39,8 @@ export function limitMemory(pid, bytes) {
     }
     const processes = () => readFileSync(join(group, 'cgroup.procs'), 'utf8').trim();
     return {
-      /** The most memory it had at once since the limit was set, in bytes. */
-      peak: () => Number(readFileSync(join(group, peak), 'utf8')),
+      /** The memory it has now, in bytes, but for files that the kernel keeps and can let go. */
+      used: () => Number(own.exec(readFileSync(join(group, 'memory.stat'), 'utf8'))[1]),
       /** Removes the group, once its processes have ended. */
       remove: async () => {
         await until(EMPTY_MS, () => processes() === '', () => `processes are left in ${group}: ${processes()}`);

@@ -2,9 +2,11 @@
 // connection at most, others are served, and memory does not grow with what is sent.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
-import { startStack } from '../../stack.mjs';
+import { shippedLimit } from '../../lib/cgroup.mjs';
+import { ROOT, startStack } from '../../stack.mjs';
 import { request } from './client.mjs';
 import {
   CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PRIORITY, RST_STREAM, WINDOW_UPDATE,
@@ -15,11 +17,17 @@ import { field as member, invoke } from './grpc.mjs';
 const [HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE] = [1, 4];
 const FLOW_CONTROL_ERROR = 3;
 const GROWTH_MIB = 64; // buffers of a few connections, and the allocator's slack in a debug program
-const STREAMS = 200;
+const STREAMS = 100; // as many as the edge takes
 const GRPC = [field('content-type', 'application/grpc'), field('te', 'trailers')];
 
 let stack;
-before(async () => { stack = await startStack({ edgeEnv: { EDGE_SEND_TIMEOUT: '1', EDGE_BODY_TIMEOUT: '2' } }); });
+const deployment = (name) => join(ROOT, `k8s/base/${name}/deployment.yaml`);
+before(async () => {
+  stack = await startStack({
+    edgeEnv: { EDGE_SEND_TIMEOUT: '1', EDGE_BODY_TIMEOUT: '2' },
+    limits: { edge: shippedLimit(deployment('edge')), session: shippedLimit(deployment('session-svc')) },
+  });
+});
 after(() => stack?.stop());
 
 const PARTIES = {
@@ -101,6 +109,12 @@ for (const [name, party] of Object.entries(PARTIES)) {
       }));
       const said = result.got.find(({ type }) => type === HEADERS);
       assert.ok(!said || !said.payload.includes('200') && said.payload[0] !== 0x88, 'it is not worked on');
+    });
+
+    test('one cookie of the table of fields, named again and again in every request', async () => {
+      const cookie = Buffer.concat([Buffer.from([0x40]), text('cookie'), text(`a=${'b'.repeat(3_900)}`)]);
+      const ask = (at) => frame(HEADERS, name === 'edge' ? END_STREAM | END_HEADERS : END_HEADERS, odd(at), party.ask(at === 0 ? cookie : Buffer.alloc(15, 0xbe)));
+      await attack(() => speak(party.port(), [many(1_000, ask)], { enough: (frames) => frames.length > STREAMS }));
     });
 
     test('a table of fields as large as it can be asked for', async () => {
