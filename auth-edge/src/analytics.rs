@@ -25,6 +25,7 @@ use tokio::time::timeout;
 
 use crate::edge::Edge;
 use crate::errors::Failure;
+use crate::protect::slow_client;
 use crate::request::{self, Site};
 
 pub use settings::{AnalyticsSettings, read};
@@ -153,7 +154,7 @@ async fn whole(body: Body) -> Result<Bytes, Failure> {
     timeout(TIMEOUT, to_bytes(body, MAX_BODY_BYTES))
         .await
         .map_err(|_elapsed| Failure::BadRequest("The body did not arrive in time."))?
-        .map_err(|_too_large_or_cut| Failure::TooLarge)
+        .map_err(|error| slow_client::unread(&error))
 }
 
 fn chosen(headers: &HeaderMap, names: &[header::HeaderName]) -> HeaderMap {

@@ -142,10 +142,12 @@ fn limits(edge: &Edge, room: Condition) -> Limits {
     let trusted = edge.trusted_proxies.clone();
     Limits {
         connections,
-        share: Some(Share {
-            connections: protection.connections_of_address(connections),
-            is_proxy: Arc::new(move |address| trusted.trusts(address)),
-        }),
+        share: protection
+            .connections_of_address(connections)
+            .map(|connections| Share {
+                connections,
+                is_proxy: Arc::new(move |address| trusted.trusts(address)),
+            }),
         streams: STREAMS_MAX,
         header_list_bytes: HEADER_LIST_BYTES,
         open_header_bytes: OPEN_HEADER_BYTES,

@@ -18,6 +18,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use super::load::Arrival;
+use crate::errors::Failure;
 
 /// The client has let us wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +97,16 @@ fn streams(version: Version, headers: &HeaderMap) -> bool {
 #[must_use]
 pub fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<TooSlow>())
+}
+
+/// Why a body that was read up to a limit could not be: it came too slowly, or it is too large.
+#[must_use]
+pub fn unread(error: &axum::Error) -> Failure {
+    if caused(error) {
+        Failure::TooSlow
+    } else {
+        Failure::TooLarge
+    }
 }
 
 struct Awaited {

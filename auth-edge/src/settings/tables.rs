@@ -272,7 +272,7 @@ static PROTECTION: Topic = Topic {
             "EDGE_ADDRESS_SHARE",
             "25",
             "PERCENT",
-            "The part of all connections and of all requests at once that one address may have (a /64 network of IPv6; behind EDGE_TRUSTED_PROXIES the client's). Beyond it requests are told 429, and of its connections the idlest are closed. Beyond half of it people who are signed in are counted by session.",
+            "The part of all connections and of all requests at once that one address may have (a /64 network of IPv6; behind EDGE_TRUSTED_PROXIES the client's). Beyond it requests are told 429, and of its connections the idlest are closed. Beyond half of it people who are signed in are counted by session. 100 is no limit.",
         ),
         setting(
             "EDGE_SESSION_SHARE",

@@ -103,27 +103,30 @@ pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
 
 fn percent(reader: &mut Reader<'_>, name: &str) -> usize {
     let percent = reader.count(name);
-    if !(1..=100).contains(&percent) {
+    if !(1..=ALL).contains(&percent) {
         reader.wrong(name, "must be a part of what there is, from 1 to 100 percent");
     }
     percent
 }
 
+/// Who may have all of it has no share of their own.
+const ALL: usize = 100;
+
 /// So many percent of a count, at least one; of no limit there is no limit.
 fn share_of(count: usize, percent: usize) -> u32 {
-    if count == 0 {
+    if count == 0 || percent == ALL {
         return u32::MAX;
     }
-    u32::try_from(count.saturating_mul(percent) / 100)
+    u32::try_from(count.saturating_mul(percent) / ALL)
         .unwrap_or(u32::MAX)
         .max(1)
 }
 
 impl ProtectionSettings {
-    /// Connections one address may have, of so many.
+    /// Connections one address may have, of so many; none where it may have all of them.
     #[must_use]
-    pub fn connections_of_address(&self, connections: usize) -> usize {
-        (connections.saturating_mul(self.address_share) / 100).max(1)
+    pub fn connections_of_address(&self, connections: usize) -> Option<usize> {
+        (self.address_share < ALL).then(|| (connections.saturating_mul(self.address_share) / ALL).max(1))
     }
 }
 

@@ -25,6 +25,7 @@ use axum::response::{IntoResponse as _, Response};
 use crate::edge::Edge;
 use crate::errors::Failure;
 use crate::pages;
+use crate::protect::slow_client;
 use crate::return_to::ReturnTo;
 use crate::sites::Site;
 
@@ -45,7 +46,7 @@ fn is_form(headers: &HeaderMap) -> bool {
 async fn form(body: Body, limit: usize) -> Result<String, Failure> {
     let read = tokio::time::timeout(FORM_PATIENCE, to_bytes(body, limit)).await;
     let bytes = read.map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?;
-    let bytes = bytes.map_err(|_too_large_or_broken| Failure::TooLarge)?;
+    let bytes = bytes.map_err(|error| slow_client::unread(&error))?;
     String::from_utf8(bytes.to_vec()).map_err(|_| Failure::BadRequest("The request's body is not UTF-8."))
 }
 

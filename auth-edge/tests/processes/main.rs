@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod cgroup;
 mod client;
+mod connections;
 mod memory;
 mod process;
 #[expect(dead_code, reason = "the product tests use more of it")]

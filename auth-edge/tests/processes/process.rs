@@ -11,15 +11,18 @@ use tempfile::NamedTempFile;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::cgroup::Group;
+
 /// Only a failing test waits so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An edge that ends when dropped.
+/// An edge under the memory limit of its pod, which ends when dropped.
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) admin: SocketAddr,
     _table: NamedTempFile,
+    _limit: Group,
 }
 
 impl Drop for Process {
@@ -66,11 +69,13 @@ impl Process {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
+        let limit = Group::of_pod(child.id());
         let started = Self {
             child,
             address,
             admin,
             _table: table,
+            _limit: limit,
         };
         let deadline = Instant::now() + PATIENCE;
         while TcpStream::connect(address).await.is_err() {

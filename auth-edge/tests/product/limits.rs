@@ -131,7 +131,10 @@ async fn more_at_once_than_allowed_is_503_and_says_when_to_come_back() {
         }
     };
     let upstream = Upstream::of(Router::new().route("/own/slow", any(slow)), None).await;
-    let limit = [("EDGE_MAX_CONCURRENT_REQUESTS", "1")];
+    let limit = [
+        ("EDGE_MAX_CONCURRENT_REQUESTS", "1"),
+        ("EDGE_ADDRESS_SHARE", "100"),
+    ];
     let gateway = Gateway::start(&rule(&upstream.url()), &limit).await;
     let mut first = gateway.stack.browser();
     let first = tokio::spawn(async move { first.get("/own/slow").await.status });
@@ -152,6 +155,7 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
     let places = PLACES.to_string();
     let settings = [
         ("EDGE_MAX_CONCURRENT_REQUESTS", places.as_str()),
+        ("EDGE_ADDRESS_SHARE", "100"),
         ("EDGE_BODY_TIMEOUT", "1"),
     ];
     let gateway = Gateway::start("", &settings).await;

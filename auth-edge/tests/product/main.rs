@@ -33,6 +33,7 @@ mod reload;
 mod routes;
 mod session_cache;
 mod several;
+mod shares;
 mod sign_out_races;
 mod spoofing;
 mod streaming;

@@ -21,6 +21,10 @@ use crate::readiness::Readiness;
 /// Work on blocking threads is not waited for longer than this at the end.
 const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 
+/// Threads of a worker for what blocks, files and names above all: each has a heap of its own, so that hundreds of them, which a
+/// flood of requests for files would start, are memory that a small container does not have.
+const BLOCKING_MAX: usize = 32;
+
 /// A worker looks up this often. Whoever sets a timer for before the time a worker means to wake anyway makes it wake itself at
 /// once, by a system call for each timer, and deadlines of calls are such timers: with this, none is. Shorter than the
 /// deadlines, and long enough to cost nothing at rest.
@@ -151,7 +155,10 @@ impl Schedulers {
         let mut handles = Vec::with_capacity(count);
         let mut threads = Vec::with_capacity(count);
         for number in 1..=count {
-            let worker = Builder::new_current_thread().enable_all().build()?;
+            let worker = Builder::new_current_thread()
+                .enable_all()
+                .max_blocking_threads(BLOCKING_MAX)
+                .build()?;
             handles.push(worker.handle().clone());
             let over = over.clone();
             let thread = std::thread::Builder::new().name(format!("worker-{number}"));
