@@ -38,7 +38,8 @@ async fn from(last: u8, to: SocketAddr) -> TcpStream {
 async fn read(stream: &mut TcpStream) -> std::io::Result<String> {
     let mut answer = vec![0; 4096];
     let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
-    let length = read.expect("neither an answer nor an end")?;
+    assert!(read.is_ok(), "neither an answer nor an end");
+    let length = read.unwrap()?;
     Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
 }
 

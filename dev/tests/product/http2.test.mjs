@@ -25,8 +25,8 @@ describe('HTTP/2', () => {
     const settings = new Map();
     const { payload } = got.find(({ type }) => type === SETTINGS);
     for (let at = 0; at < payload.length; at += 6) settings.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
-    assert.equal(settings.get(3), 1024, 'SETTINGS_MAX_CONCURRENT_STREAMS');
-    assert.equal(settings.get(6), 65_536, 'SETTINGS_MAX_HEADER_LIST_SIZE');
+    assert.equal(settings.get(3), 100, 'SETTINGS_MAX_CONCURRENT_STREAMS');
+    assert.equal(settings.get(6), 16_384, 'SETTINGS_MAX_HEADER_LIST_SIZE');
   });
 
   test('streams begun and reset without end cost their sender the connection', async () => {
@@ -48,7 +48,7 @@ describe('HTTP/2', () => {
   });
 
   test('a head beyond its limit is 431', async () => {
-    const [first, ...rest] = head('/api/auth/status', field('x-a', 'b'.repeat(70_000))).toString('latin1').match(/[^]{1,16000}/g);
+    const [first, ...rest] = head('/api/auth/status', field('x-a', 'b'.repeat(20_000))).toString('latin1').match(/[^]{1,16000}/g);
     const parts = rest.map((part, at) => frame(CONTINUATION, at === rest.length - 1 ? END_HEADERS : 0, 1, Buffer.from(part, 'latin1')));
     const { got } = await speak([frame(HEADERS, END_STREAM, 1, Buffer.from(first, 'latin1')), ...parts], answered);
     assert.ok(got.find(({ type }) => type === HEADERS).payload.includes(STATUS_431));

@@ -177,8 +177,11 @@ async fn got(router: Router, bytes: u32, goes_on: Option<(Duration, u32)>) -> (u
                 }
             }
             (Err(_), Some((_, more))) => {
-                let update = frame(WINDOW_UPDATE, 0, 1, &more.to_be_bytes());
-                client.write_all(&update).await.unwrap();
+                // Of the stream, and of the connection.
+                for stream in [1, 0] {
+                    let update = frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes());
+                    client.write_all(&update).await.unwrap();
+                }
             }
             (Err(_), None) => panic!("it waits for ever"),
         }
