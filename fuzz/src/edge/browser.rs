@@ -62,9 +62,15 @@ struct Message {
 impl Message {
     fn read(encoded: &[u8]) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(encoded).collect();
+        // A list (`code[]`) is more than one, however long it is.
         let values = |name: &str| {
-            let named = pairs.iter().filter(|(key, _)| key == name);
-            named.map(|(_, value)| value.to_string()).collect()
+            let named = pairs
+                .iter()
+                .filter(|(key, _)| key.split('[').next() == Some(name));
+            let times = |key: &str| if key == name { 1 } else { 2 };
+            named
+                .flat_map(|(key, value)| std::iter::repeat_n(value.to_string(), times(key)))
+                .collect()
         };
         Self {
             states: values("state"),
