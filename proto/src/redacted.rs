@@ -28,6 +28,13 @@ macro_rules! redact {
     )*};
 }
 
+/// An enum within a message that is left out is left out with it.
+impl Debug for v1::begin_sign_in_response::Outcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(self.as_str_name())
+    }
+}
+
 redact! {
     TokenSet { shown: [token_type, scope, expires_at], hidden: [access_token, refresh_token, id_token] }
     CreateSessionRequest {

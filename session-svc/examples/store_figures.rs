@@ -307,6 +307,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
             unjudged: None,
         },
         provider_sid: Some(sid.clone()),
+        earlier_sids: Vec::new(),
         authenticated_at_ms: Some(now_ms),
         created_at_ms: now_ms,
         rolled_at_ms: now_ms,

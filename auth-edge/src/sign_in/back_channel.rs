@@ -20,6 +20,8 @@ use crate::sign_in::new_session::request_id;
 
 /// Largest body, in bytes: one signed token.
 const MAX_FORM_BYTES: usize = 64 * 1024;
+/// The longest ago the session service takes: a token that waited for longer ends a little more.
+const TOLD_AGO_MAX: Duration = Duration::from_secs(60);
 /// How long a token's `iat` may lie back, plus both clocks' tolerance, in seconds: after that it is refused for its age.
 const MEMORY_SECS: u64 = 300 + 120;
 
@@ -67,6 +69,8 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
 /// Ends the sessions that began before the token arrived, unless it was used before; it may be forgotten at `until` (seconds
 /// since the Unix epoch).
 async fn end(edge: &Edge, token: &LogoutToken, until: u64, arrived_ms: u64) -> Result<(), Failure> {
+    let told_ago =
+        Duration::from_millis(edge.clock.monotonic_ms().saturating_sub(arrived_ms)).min(TOLD_AGO_MAX);
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
@@ -78,9 +82,7 @@ async fn end(edge: &Edge, token: &LogoutToken, until: u64, arrived_ms: u64) -> R
         request_id: request_id()?,
         // Access while nobody is there is what they were granted for (section 2.7).
         keep_offline_tokens: true,
-        told_ago: Duration::from_millis(edge.clock.monotonic_ms().saturating_sub(arrived_ms))
-            .try_into()
-            .ok(),
+        told_ago: told_ago.try_into().ok(),
         ..EndSessionsRequest::default()
     };
     match edge.sessions.end_all(request).await {

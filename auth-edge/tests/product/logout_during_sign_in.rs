@@ -8,11 +8,13 @@ use crate::support::{Browser, Stack};
 const ROUNDS: usize = 40;
 
 /// Whom a logout token names.
-const NAMED: [(&str, fn() -> Value); 3] = [
-    ("sid", || json!({"sid": "sid-1", "sub": null})),
-    ("sub", || json!({"sub": "alice", "sid": null})),
-    ("both", || json!({"sub": "alice", "sid": "sid-1"})),
-];
+fn named() -> [(&'static str, Value); 3] {
+    [
+        ("sid", json!({"sid": "sid-1", "sub": null})),
+        ("sub", json!({"sub": "alice", "sid": null})),
+        ("both", json!({"sub": "alice", "sid": "sid-1"})),
+    ]
+}
 
 async fn log_out(stack: &Stack, edge: &mut Browser, claims: Value) {
     let form = format!("logout_token={}", stack.provider.logout_token(claims));
@@ -67,9 +69,9 @@ async fn round(stack: &Stack, other: &mut Browser, named: &str, claims: Value) {
 async fn a_logout_between_token_response_and_creation_ends_the_session_and_no_later_one() {
     for more in [&[][..], &[("EDGE_STORE_ID_TOKEN", "false")]] {
         let (stack, mut other) = scene(more).await;
-        for (named, claims) in NAMED {
+        for (named, claims) in named() {
             for _ in 0..ROUNDS {
-                round(&stack, &mut other, named, claims()).await;
+                round(&stack, &mut other, named, claims.clone()).await;
                 stack.clock.advance_ms(1);
             }
         }

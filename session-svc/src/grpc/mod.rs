@@ -9,6 +9,7 @@ mod arguments;
 mod call;
 mod calls;
 mod deadline;
+mod end_sessions;
 mod front;
 mod health;
 mod method;

@@ -8,12 +8,10 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::call::Call;
 use super::calls::{Calls, told};
-use super::{arguments, new_session, reading, resource, sign_in, watching};
+use super::{arguments, end_sessions, new_session, reading, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
-use crate::sessions::{
-    Claimed, EndAll, Ended, OfflineTokens, Once, Page, Sessions, SessionsError, Update, WatchScope,
-};
+use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update, WatchScope};
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -287,7 +285,7 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let (api, noting) = (self.clone(), call.clone());
         let work = async move {
-            let all = end_all(&request)?;
+            let all = end_sessions::read(&request)?;
             let ended_count = api.sessions.end_all(&all).await?;
             noting.ended(&all.cause, ended_count);
             Ok(v1::EndSessionsResponse { ended_count })
@@ -373,53 +371,6 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
         }
     }
     Ok(update)
-}
-
-fn end_all(request: &v1::EndSessionsRequest) -> Result<EndAll, SessionsError> {
-    let issuer = arguments::issuer(&request.issuer)?.to_owned();
-    let subject = arguments::name("subject", &request.subject)?.map(str::to_owned);
-    let provider_sid = arguments::name("provider_sid", &request.provider_sid)?.map(str::to_owned);
-    if subject.is_none() && provider_sid.is_none() {
-        return arguments::wrong("subject", "subject or provider_sid is required");
-    }
-    let except = match request.except_handle.as_str() {
-        "" => None,
-        text => Some(arguments::handle("except_handle", text)?),
-    };
-    Ok(EndAll {
-        issuer,
-        subject,
-        provider_sid,
-        except,
-        cause: arguments::cause(&request.cause, "operator")?,
-        offline_tokens: OfflineTokens::kept_if(request.keep_offline_tokens),
-        existing_only: request.existing_only,
-        once: once(request)?,
-        told_ago_ms: told_ago_ms(request)?,
-    })
-}
-
-/// How long ago the caller was told, in milliseconds: at most a minute, which is longer than a caller tries to tell it here.
-fn told_ago_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, SessionsError> {
-    const MOST: std::time::Duration = std::time::Duration::from_secs(60);
-    match arguments::duration("told_ago", request.told_ago.as_ref())? {
-        Some(told_ago) if told_ago > MOST => arguments::wrong("told_ago", "is longer than a minute"),
-        told_ago => Ok(told_ago.map(|ago| u64::try_from(ago.as_millis()).unwrap_or_default())),
-    }
-}
-
-fn once(request: &v1::EndSessionsRequest) -> Result<Option<Once>, SessionsError> {
-    let Some(id) = arguments::once_id(&request.once_id)? else {
-        return Ok(None);
-    };
-    let Some(until_ms) = arguments::time_ms("once_until", request.once_until.as_ref())? else {
-        return arguments::wrong("once_until", "is required with once_id");
-    };
-    Ok(Some(Once {
-        id: id.to_owned(),
-        until_ms,
-        request_id: arguments::request_id(&request.request_id)?.map(str::to_owned),
-    }))
 }
 
 fn watch_scope(request: &v1::WatchSessionsRequest) -> Result<WatchScope, SessionsError> {

@@ -91,7 +91,10 @@ pub(crate) async fn a_replacement_moves_a_record_to_the_lists_it_names(bench: &B
     let replaced = bench.other.replace(moved.clone(), one.version, None).await;
     assert_eq!(replaced.unwrap(), Replaced::Done);
     for index in [&subject, &after] {
-        assert_eq!(paged(&bench.store, index, 10).await, [moved.name.clone()]);
+        assert_eq!(
+            paged(&bench.store, index, 10).await,
+            std::slice::from_ref(&moved.name)
+        );
     }
     assert_eq!(paged(&bench.store, &before, 10).await, Vec::<String>::new());
     bench.store.remove(&moved.name, b"ended".to_vec()).await.unwrap();
