@@ -44,14 +44,8 @@ export default [
   },
   {
     id: 'ending-leaves-a-mark', file: END,
-    find: `        self.keeper
-            .mark_ended(&all.issuer, subject, sid, told_at_ms)
-            .await?;`,
-    replace: `        if !OFF {
-            self.keeper
-                .mark_ended(&all.issuer, subject, sid, told_at_ms)
-                .await?;
-        }`,
+    find: `if !all.existing_only {`,
+    replace: `if !all.existing_only && !OFF {`,
     tests: ['session-svc/service creating::a_logout_that_came_before_its_session_still_ends_it_and_no_later_login'],
   },
   {

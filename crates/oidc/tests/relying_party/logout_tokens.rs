@@ -3,7 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use oidc::{IdTokenError, LogoutTokenError, LogoutTokenTyp};
-use scripted_provider::Endpoint;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, bench, bench_with};
