@@ -44,8 +44,8 @@ export default [
   },
   {
     id: 'ending-leaves-a-mark', file: END,
-    find: `if !all.existing_only {`,
-    replace: `if !all.existing_only && !OFF {`,
+    find: `.mark_ended(&all.issuer, subject, sid, told_at_ms)`,
+    replace: `.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), told_at_ms)`,
     tests: ['session-svc/service creating::a_logout_that_came_before_its_session_still_ends_it_and_no_later_login'],
   },
   {
