@@ -365,7 +365,7 @@ pub struct BeginSignInRequest {
     /// How long the sign-in could be finished, and so is remembered as claimed: at most a day; absent means ten minutes.
     #[prost(message, optional, tag = "3")]
     pub valid_for: ::core::option::Option<::prost_types::Duration>,
-    /// Whether the caller was told PENDING before: only those who asked while the sign-in was under way are given its session.
+    /// Whether the caller was told OUTCOME_PENDING before: only those who asked while the sign-in was under way are given its session.
     #[prost(bool, tag = "4")]
     pub waiting: bool,
 }
@@ -379,10 +379,10 @@ pub struct BeginSignInResponse {
     /// The time of the store when this was answered, for tokens_received_at.
     #[prost(message, optional, tag = "2")]
     pub now: ::core::option::Option<::prost_types::Timestamp>,
-    /// The secret of the session, with CREATED.
+    /// The secret of the session, with OUTCOME_CREATED.
     #[prost(string, tag = "3")]
     pub session_id: ::prost::alloc::string::String,
-    /// The session, with CREATED.
+    /// The session, with OUTCOME_CREATED.
     #[prost(message, optional, tag = "4")]
     pub session: ::core::option::Option<Session>,
 }
@@ -411,20 +411,20 @@ pub mod begin_sign_in_response {
         pub fn as_str_name(&self) -> &'static str {
             match self {
                 Self::Unspecified => "OUTCOME_UNSPECIFIED",
-                Self::Begun => "BEGUN",
-                Self::Pending => "PENDING",
-                Self::Created => "CREATED",
-                Self::Failed => "FAILED",
+                Self::Begun => "OUTCOME_BEGUN",
+                Self::Pending => "OUTCOME_PENDING",
+                Self::Created => "OUTCOME_CREATED",
+                Self::Failed => "OUTCOME_FAILED",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
         pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
             match value {
                 "OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
-                "BEGUN" => Some(Self::Begun),
-                "PENDING" => Some(Self::Pending),
-                "CREATED" => Some(Self::Created),
-                "FAILED" => Some(Self::Failed),
+                "OUTCOME_BEGUN" => Some(Self::Begun),
+                "OUTCOME_PENDING" => Some(Self::Pending),
+                "OUTCOME_CREATED" => Some(Self::Created),
+                "OUTCOME_FAILED" => Some(Self::Failed),
                 _ => None,
             }
         }
@@ -436,7 +436,7 @@ pub struct AbandonSignInRequest {
     /// As in BeginSignInRequest. Required.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
-    /// Who was told BEGUN. Required.
+    /// Who was told OUTCOME_BEGUN. Required.
     #[prost(string, tag = "2")]
     pub holder: ::prost::alloc::string::String,
 }
@@ -479,7 +479,7 @@ pub struct CreateSessionRequest {
     /// Absent means that the ID token's "iat" is looked at instead, a whole second at a time.
     #[prost(message, optional, tag = "10")]
     pub tokens_received_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// Who was told BEGUN for this request_id by BeginSignIn; empty if it was not asked.
+    /// Who was told OUTCOME_BEGUN for this request_id by BeginSignIn; empty if it was not asked.
     #[prost(string, tag = "11")]
     pub holder: ::prost::alloc::string::String,
 }
