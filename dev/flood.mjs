@@ -134,7 +134,7 @@ export async function flood({ seconds = 60, only = Object.keys(ATTACKS), profile
 }
 
 /** What is not as it has to be. */
-export function complaints({ answered, failed, signIns, p99, peak, limit, lives, attackersLived }) {
+export function complaints({ answered, failed, signIns, peak, limit, lives, attackersLived }) {
   const mib = (bytes) => `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
   return [
     !lives && 'the edge is not there any more',
@@ -143,7 +143,6 @@ export function complaints({ answered, failed, signIns, p99, peak, limit, lives,
     answered === 0 && 'nobody was answered',
     signIns === 0 && 'nobody signed in',
     failed.length > 0 && `${failed.length} failed, the first: ${failed.slice(0, 3).join(' | ')}`,
-    p99 >= LARGEST_MS && `p99 is ${Math.round(p99)} ms`,
   ].filter(Boolean);
 }
 
@@ -157,7 +156,8 @@ if (import.meta.filename === process.argv[1]) {
     'processor time of the edge': `${result.spent.edge.toFixed(1)} s`, 'of the attackers': `${result.spent.attackers.toFixed(1)} s`,
   };
   for (const [what, value] of Object.entries(rows)) process.stdout.write(`${what.padEnd(30)} ${value}\n`);
-  const wrong = complaints(result);
+  // A time is a figure of this machine at this moment: it is judged here and not in the tests.
+  const wrong = [...complaints(result), ...(result.p99 >= LARGEST_MS ? [`p99 is ${Math.round(result.p99)} ms`] : [])];
   for (const complaint of wrong) process.stdout.write(`wrong: ${complaint}\n`);
   process.exitCode = wrong.length === 0 ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 //! What every request passes on its way in, and every answer on its way out: one layer around the whole router.
 //!
-//! In: an ID, a span, a place, a named host (where providers have their own, the one the browser asked for), a body that has to come. Out: failures as bodies, security headers,
-//! the ID, the record. One layer and not one for each, because each would box
-//! every request's future anew.
+//! In: an ID, a span, a place, a named host (where providers have their own, the one the browser asked for), a body that has to
+//! come. Out: failures as bodies, security headers, the fragment of a redirect, the ID, the record. One layer and not one for
+//! each, because each would box every request's future anew.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,8 +1,9 @@
 //! What proxies in front of the edge tell about the browser, believed only from the configured ones.
 //!
 //! Invariant: with no trusted proxy configured no header changes anything. Only `X-Forwarded-For`, `-Proto`, `-Host`,
-//! `-Uri` and `X-Original-URL` are read, as bytes: what one client adds to a line hides nothing of what a proxy added. Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in
-//! front do not send unless asked; and any influence on the edge's own address, which is configured.
+//! `-Uri` and `X-Original-URL` are read, as bytes: what a client adds to a line hides nothing of what a proxy added.
+//! Deliberately absent: `Forwarded` (RFC 7239), which the proxies people run in front do not send unless asked; and any
+//! influence on the edge's own address, which is configured.
 
 use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;

@@ -200,6 +200,19 @@ async fn an_empty_body_is_said_to_be_empty_where_one_is_expected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_cannot_be_read_is_its_clients_mistake_and_touches_nobody_else() {
+    let upstream = Recorder::start(When::Late, OK).await;
+    let gateway = behind(&upstream).await;
+    for body in ["no-size\r\n", "5\r\nhello\r\nno-size\r\n"] {
+        let head = "POST /open/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let raw = gateway.stack.raw(&format!("{head}{body}")).await;
+        assert_eq!(status(&raw), "400", "{body}: {raw}");
+    }
+    let next = next(&gateway, &upstream).await;
+    assert_eq!((next.all("x-auth-subject").len(), next.body.as_str()), (1, ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_spelling_of_a_method_opens_a_tunnel_or_an_echo() {
     let upstream = Recorder::start(When::Late, OK).await;
     let gateway = behind(&upstream).await;

@@ -33,6 +33,9 @@ impl Unanswered {
         if is_caused_by::<upload::TooLarge>(cause) {
             return Failure::TooLarge;
         }
+        if is_caused_by::<upload::Unreadable>(cause) {
+            return Failure::BadRequest("The request's body could not be read.");
+        }
         tracing::warn!(
             error = cause,
             http.route = &*way.route.name,

@@ -1,8 +1,8 @@
 //! Connections that become something else: WebSocket, from HTTP/1.1 (RFC 6455, section 4) and HTTP/2 (RFC 8441).
 //!
 //! Deliberately absent: every other protocol. `h2c` above all would open a road to the upstream past the guards.
-//! Who asks sends no body. The upstream, always asked by HTTP/1.1 on a connection of its own, decides: only its 101 joins the two connections, which then carry bytes both
-//! ways until one side ends, or takes nothing for too long.
+//! Who asks sends no body. The upstream, always asked by HTTP/1.1 on a connection of its own, decides: only its 101 joins the
+//! two connections, which then carry bytes both ways until one side ends, takes nothing for too long, or the session ends.
 
 use std::io;
 use std::pin::Pin;

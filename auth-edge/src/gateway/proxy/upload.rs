@@ -24,6 +24,11 @@ pub(super) struct Stalled;
 #[error("the request's body is too large")]
 pub(super) struct TooLarge;
 
+/// The client's body broke off, or its framing makes no sense (RFC 9112, section 7.1).
+#[derive(Debug, thiserror::Error)]
+#[error("the request's body cannot be read")]
+pub(super) struct Unreadable(#[source] axum::Error);
+
 /// Counts the frames of a body as they leave.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress(Arc<AtomicU64>);
@@ -80,8 +85,10 @@ impl HttpBody for Watched {
             return Poll::Pending;
         };
         self.progress.0.fetch_add(1, Ordering::Relaxed);
-        let Some(Ok(frame)) = frame else {
-            return Poll::Ready(frame);
+        let frame = match frame {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Poll::Ready(Some(Err(axum::Error::new(Unreadable(error))))),
+            None => return Poll::Ready(None),
         };
         let frame = match frame.into_trailers() {
             Ok(mut trailers) => {
