@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Version, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use url::Url;
 
 use crate::protect::forwarded::TrustedProxies;
@@ -185,7 +185,8 @@ fn address(base_url: &Url, host: &str) -> Option<Url> {
     Some(url)
 }
 
-/// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of HTTP/2.
+/// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
+/// too counts where it is there (RFC 9112, section 3.2.2).
 pub fn write_host(request: &mut Request, trusted: &TrustedProxies) {
     let by_proxy = || {
         let peer = request::peer(request.extensions());
@@ -194,8 +195,7 @@ pub fn write_host(request: &mut Request, trusted: &TrustedProxies) {
         told.next().filter(|_| told.next().is_none()).cloned()
     };
     let authority = || {
-        let http2 = request.version() >= Version::HTTP_2;
-        let authority = request.uri().authority().filter(|_| http2)?;
+        let authority = request.uri().authority()?;
         HeaderValue::try_from(authority.as_str()).ok()
     };
     if let Some(host) = by_proxy().or_else(authority) {
@@ -259,5 +259,21 @@ mod tests {
         let here = |url: &str| sites.of(&headers).here(sites.main(), &Url::parse(url).unwrap());
         assert_eq!(here("https://app.example/out?a=b"), "https://a.example/out?a=b");
         assert_eq!(here("https://www.example/"), "https://www.example/");
+    }
+
+    #[test]
+    fn the_authority_of_the_target_counts_before_host() {
+        for (target, expected) in [
+            ("/a", "a.example"),
+            ("http://b.example/a", "b.example"),
+            ("http://b.example:8443/", "b.example:8443"),
+        ] {
+            let mut request = axum::http::Request::new(axum::body::Body::empty());
+            *request.uri_mut() = target.parse().unwrap();
+            let host = HeaderValue::from_static("a.example");
+            request.headers_mut().insert(header::HOST, host);
+            write_host(&mut request, &TrustedProxies::default());
+            assert_eq!(request.headers()[header::HOST], expected, "{target}");
+        }
     }
 }

@@ -62,7 +62,7 @@ class HealthAndReflection(unittest.TestCase):
         self.assertIn(SERVICE, names)
         self.assertIn("grpc.health.v1.Health", names)
         described = DescriptorPool(database).FindServiceByName(SERVICE)
-        self.assertEqual(len(described.methods), 10)
+        self.assertEqual(len(described.methods), 12)
         self.assertTrue(described.methods_by_name["WatchSessions"].server_streaming)
         reading = described.methods_by_name["ReadSessions"]
         self.assertTrue(reading.client_streaming and reading.server_streaming)
