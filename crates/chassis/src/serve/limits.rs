@@ -11,7 +11,7 @@ use crate::readiness::Condition;
 pub const CONNECTIONS_MAX: usize = 16_384;
 
 /// What a connection takes at most while nothing happens on it, in bytes: its socket's and its TLS buffers, its task, and the table of
-/// fields of HTTP/2. Measured between 13 and 40 KiB.
+/// fields of HTTP/2. Reckoned from their sizes, not measured.
 const CONNECTION_BYTES: u64 = 32 * 1024;
 
 /// Half of the memory is for what is done over the connections.
