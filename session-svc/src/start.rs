@@ -8,7 +8,7 @@ use std::time::Duration;
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
-use chassis::serve::{self, BindError};
+use chassis::serve::{self, BindError, Stopping};
 use chassis::tls::{ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
 use ring::rand::SystemRandom;
@@ -174,7 +174,9 @@ pub async fn serve_behind<P: Into<Providers>>(
     );
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
     let calls = Calls::new(door.callers, &runtime.metrics)?;
-    let router = grpc::routes(sessions, calls.clone(), &health, runtime.shutdown.clone())?;
+    let stopping = Stopping::on(runtime.shutdown.clone());
+    // Who is sent away sooner comes back to a listener that is closing.
+    let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
     let probing = tokio::spawn(probe(parts.store, condition, runtime.shutdown.clone()));
     let telling = tokio::spawn(tell(
         runtime.readiness.subscribe(),
@@ -194,7 +196,7 @@ pub async fn serve_behind<P: Into<Providers>>(
         router,
         door.tls,
         serve::Limits::default(),
-        runtime.shutdown.clone(),
+        stopping,
     );
     let ((), since) = tokio::join!(serving, told_to_stop);
     // Writes first: what they end is taken back at the provider.

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use tokio::time::{Instant, sleep_until, timeout};
-use tonic::{Status, Streaming};
 
 use super::WatchItem;
-use crate::client::channels::StreamPlace;
+use crate::client::call::Opened;
 use crate::client::endpoint::{EndpointId, Peer};
-use crate::client::pool::Pool;
+use crate::client::pool::{Picked, Pool};
 use crate::client::{SessionError, Terms, call, service};
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
@@ -36,10 +35,9 @@ enum State {
     Closed(Instant),
     /// Open; whether its first heartbeat has come.
     Open {
-        events: Box<Streaming<SessionEvent>>,
+        stream: Box<Opened<SessionEvent>>,
         peer: Arc<Peer>,
         complete: bool,
-        _place: StreamPlace,
     },
     /// Never to be opened again.
     Over,
@@ -114,14 +112,18 @@ impl Line {
                 State::Closed(not_before) => {
                     sleep_until(*not_before).await;
                     match self.open().await {
-                        Ok((peer, events, place)) => self.opened(peer, events, place),
+                        Ok((peer, stream)) => self.opened(peer, stream),
                         Err(error) => self.lose(error),
                     }
                 }
-                State::Open { events, peer, .. } => {
-                    match timeout(self.terms.watch_silence, events.message()).await {
+                State::Open { stream, peer, .. } => {
+                    match timeout(self.terms.watch_silence, stream.events.message()).await {
                         Ok(Ok(Some(event))) => self.hear(event),
-                        Ok(Ok(None)) => self.lose(SessionError::unreachable()),
+                        Ok(Ok(None)) => {
+                            // Only a replica that is on its way out ends a watch by itself.
+                            stream.connection.go();
+                            self.lose(SessionError::unreachable());
+                        }
                         Ok(Err(status)) => {
                             if call::is_transport(&status) {
                                 peer.failed();
@@ -138,34 +140,37 @@ impl Line {
         }
     }
 
-    async fn open(&self) -> Result<(Arc<Peer>, Streaming<SessionEvent>, StreamPlace), SessionError> {
+    async fn open(&self) -> Result<(Arc<Peer>, Opened<SessionEvent>), SessionError> {
         let until = Instant::now() + self.terms.deadline;
-        let peer = match &self.end {
-            End::One(id) => self.pool.peer(id).ok_or_else(SessionError::unreachable)?,
-            End::Any => tokio::time::timeout_at(until, self.pool.pick())
-                .await
-                .map_err(|_elapsed| SessionError::late())?
-                .map_err(|status: Status| SessionError::from(status))?,
-        };
+        let picked = tokio::time::timeout_at(until, self.pick())
+            .await
+            .map_err(|_elapsed| SessionError::late())??;
         let request = self.request.clone();
-        let (events, place) =
-            call::stream(&self.pool, &peer, until, request, |channel, request| async move {
-                service(channel).watch_sessions(request).await
-            })
-            .await?;
-        Ok((peer, events, place))
+        let open = |channel, request| async move { service(channel).watch_sessions(request).await };
+        let opened = call::stream(&self.pool, &picked, until, request, open).await?;
+        Ok((picked.peer, opened))
     }
 
-    fn opened(&mut self, peer: Arc<Peer>, events: Streaming<SessionEvent>, place: StreamPlace) {
+    async fn pick(&self) -> Result<Picked, SessionError> {
+        match &self.end {
+            End::One(id) => {
+                let peer = self.pool.peer(id).ok_or_else(SessionError::unreachable)?;
+                let connection = peer.connect().await?;
+                Ok(Picked { peer, connection })
+            }
+            End::Any => Ok(self.pool.pick().await?),
+        }
+    }
+
+    fn opened(&mut self, peer: Arc<Peer>, stream: Opened<SessionEvent>) {
         if self.was_open && self.request.resume_token.is_empty() {
             self.told.push_back(WatchItem::Missed);
         }
         self.was_open = true;
         self.state = State::Open {
-            events: Box::new(events),
+            stream: Box::new(stream),
             peer,
             complete: false,
-            _place: place,
         };
     }
 
