@@ -82,7 +82,8 @@ impl Method {
             | Rpc::CreateSession
             | Rpc::UpdateSession
             | Rpc::EndSession
-            | Rpc::WatchSessions => (SHORT, Recorded::Always),
+            | Rpc::WatchSessions
+            | Rpc::FollowSessions => (SHORT, Recorded::Always),
             // What it is asked is recorded, each question as what it is.
             Rpc::ReadSessions => (SHORT, Recorded::ForDebugging),
             Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),
