@@ -67,11 +67,6 @@ impl Hearing {
         }
     }
 
-    /// The stream is open from now on.
-    pub(super) fn opened(&mut self) {
-        self.arrived = Instant::now();
-    }
-
     /// When it is to be asked again; none if it cannot be.
     pub(super) fn ask_at(&self) -> Option<Instant> {
         self.questions.as_ref().map(|_| self.ask_at)
@@ -93,11 +88,15 @@ impl Hearing {
         }
     }
 
-    /// Something arrived, with the number of the question it answers. Gives the moment before which everything that happened has been
+    /// Something arrived.
+    pub(super) fn arrives(&mut self) {
+        self.arrived = Instant::now();
+    }
+
+    /// A heartbeat arrived, with the number of the question it answers. Gives the moment before which everything that happened has been
     /// told, if that says so and is no longer ago than it may be, and whether it was longer ago before.
     pub(super) fn hears(&mut self, number: u64) -> Option<(Instant, bool)> {
         let now = Instant::now();
-        self.arrived = now;
         let told = if self.questions.is_some() {
             let (_, asked) = *self.asked.iter().find(|(asked, _)| *asked == number)?;
             self.asked.retain(|(other, _)| *other > number);
@@ -152,11 +151,7 @@ mod tests {
         assert_eq!(hearing.ask_at(), Some(asked + OLDEST / QUESTIONS));
         after(100).await;
         hearing.ask(None);
-        assert_eq!(
-            hearing.hears(0),
-            None,
-            "an event says nothing of when it was sent"
-        );
+        assert_eq!(hearing.hears(0), None, "it answers nothing");
         assert_eq!(hearing.hears(1), Some((asked, true)));
         after(200).await;
         let second = asked + Duration::from_millis(100);

@@ -131,8 +131,10 @@ impl Line {
                 }
                 State::Open(open) => match open.turn().await {
                     Turn::Told(Ok(Some(event))) => {
-                        let hears = open.hearing.hears(event.number);
-                        self.hear(event, hears);
+                        open.hearing.arrives();
+                        let is_beat = event.kind() == Kind::Heartbeat;
+                        let told = is_beat.then(|| open.hearing.hears(event.number)).flatten();
+                        self.hear(event, told);
                     }
                     Turn::Told(Ok(None)) => {
                         // Only a replica that is on its way out ends a watch by itself.
@@ -175,7 +177,7 @@ impl Line {
             }
             opened => opened,
         };
-        hearing.opened();
+        hearing.arrives();
         Ok(Open {
             stream: opened?,
             peer: picked.peer,
