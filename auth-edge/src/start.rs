@@ -156,6 +156,7 @@ fn limits(edge: &Edge, room: Condition) -> Limits {
         idle: protection.idle_timeout,
         keeps_http2: false,
         send_timeout: Some(protection.send_timeout),
+        waiting_bytes: None,
         room: Some(room),
     }
 }

@@ -12,6 +12,7 @@ mod progress;
 mod room;
 mod socket;
 mod streams;
+mod waiting;
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use crate::runtime::{PerScheduler, Workers};
 use crate::tls::ServerTls;
 
 pub use self::limits::{CONNECTIONS_MAX, Limits, Share, connections_within, network};
+pub use self::waiting::{Held, Waiting};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +152,7 @@ pub async fn serve_each(
         routers: Arc::new(PerScheduler::new(router)),
         tls,
         room: Room::new(limits.connections, limits.share.clone()),
+        waiting: limits.waiting_bytes.map(waiting::Room::new),
         limits: Arc::new(limits),
         stopping,
         connections: TaskTracker::new(),
@@ -185,6 +188,7 @@ struct House {
     routers: Arc<PerScheduler<Router>>,
     tls: Option<ServerTls>,
     room: Arc<Room>,
+    waiting: Option<Arc<waiting::Room>>,
     limits: Arc<Limits>,
     stopping: Stopping,
     connections: TaskTracker,
@@ -254,6 +258,7 @@ impl House {
             certificate: None,
             draining: self.stopping.closed.clone(),
             progress,
+            waiting: self.waiting.as_ref().map(Waiting::of).unwrap_or_default(),
             limits: Arc::clone(&self.limits),
         };
         let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());
