@@ -12,7 +12,7 @@ use chassis::memory;
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
-use chassis::serve::{self, BindError, Limits, Share};
+use chassis::serve::{self, BindError, Limits, Share, Stopping};
 use chassis::tls::{ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
@@ -113,7 +113,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
             let listener = serve::bind(address, "EDGE_EXT_AUTHZ_LISTEN").await?;
             let (router, edge) = (router.clone(), edge.clone());
             let routes = move || ext_authz::routes(&edge, router());
-            let (workers, stop) = (runtime.workers.clone(), runtime.shutdown.clone());
+            let (workers, stop) = (runtime.workers.clone(), Stopping::on(runtime.shutdown.clone()));
             let limits = Limits::default();
             Some(serve::serve_each(
                 workers,
@@ -126,7 +126,8 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         }
         None => None,
     };
-    let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, runtime.shutdown);
+    let stopping = Stopping::on(runtime.shutdown);
+    let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, stopping);
     tokio::join!(serving, OptionFuture::from(asked));
     Ok(())
 }
@@ -155,6 +156,7 @@ fn limits(edge: &Edge, room: Condition) -> Limits {
         idle: protection.idle_timeout,
         keeps_http2: false,
         send_timeout: Some(protection.send_timeout),
+        waiting_bytes: None,
         room: Some(room),
     }
 }

@@ -31,8 +31,8 @@ export default [
   },
   {
     id: 'caller-judged-before-the-message', file: FRONT,
-    find: `Some(status) => status.into_http(),`,
-    replace: `Some(status) => {
+    find: `Err(status) => status.into_http(),`,
+    replace: `Err(status) => {
             if OFF {
                 let _ = axum::body::to_bytes(request.into_body(), usize::MAX).await;
             }
@@ -115,8 +115,8 @@ export default [
   },
   {
     id: 'watch-of-a-caller-that-lost-the-right', file: WATCHING,
-    find: `.map_err(status::turned_away)?;`,
-    replace: `.or_else(|why| if OFF { Ok(()) } else { Err(status::turned_away(why)) })?;`,
+    find: `.map_err(status::turned_away)`,
+    replace: `.or_else(|why| if OFF { Ok(()) } else { Err(status::turned_away(why)) })`,
     tests: ['session-svc/callers reload::a_changed_list_counts_from_the_next_call_and_the_next_event_on'],
   },
   {
@@ -127,8 +127,8 @@ export default [
   },
   {
     id: 'watch-of-a-caller-whose-time-is-over', file: WATCHING,
-    find: `() = too_late =>`,
-    replace: `() = too_late, if !OFF =>`,
+    find: `() = &mut too_late =>`,
+    replace: `() = &mut too_late, if !OFF =>`,
     tests: ['session-svc/callers deadlines::a_watch_ends_when_its_caller_s_time_is_over'],
   },
   {

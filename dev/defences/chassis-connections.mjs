@@ -6,6 +6,13 @@ const CALLERS = ['session-svc/callers identities::', 'session-svc/callers reload
 
 export default [
   {
+    id: 'what-waits-for-one-connection', why: 'one caller that reads nothing does not take all memory',
+    file: 'crates/chassis/src/serve/waiting.rs',
+    find: `if wanted > EVERYBODYS && wanted > free() {`,
+    replace: `if !OFF && wanted > EVERYBODYS && wanted > free() {`,
+    tests: ['chassis/lib serve::waiting::'],
+  },
+  {
     id: 'client-that-asks-for-nothing',
     why: 'slowloris, connections that are only opened, and those that stay without asking again',
     file: CONNECTION,

@@ -62,9 +62,17 @@ export default [
   {
     id: 'remembered-from-before-a-silence',
     file: LISTENING,
-    find: `let since = if was_complete { since } else { now };`,
-    replace: `let since = if was_complete || OFF { since } else { now };`,
+    find: `if listening.is_complete(now) {`,
+    replace: `if OFF || listening.is_complete(now) {`,
     tests: HEARD,
+  },
+  {
+    id: 'news-as-old-as-its-question',
+    why: 'bytes that come late but steadily are no news',
+    file: 'proto/src/client/watch/hearing.rs',
+    find: `if now.duration_since(told) > trusted {`,
+    replace: `if !OFF && now.duration_since(told) > trusted {`,
+    tests: ['session-proto/lib client::watch::hearing::'],
   },
   {
     id: 'remembered-past-what-was-missed',

@@ -87,8 +87,8 @@ export default [
   },
   {
     id: 'line-goes-elsewhere', why: 'a service that drains is not asked on', file: LINE,
-    find: `if answer.number == 0 {`,
-    replace: `if answer.number == 0 && !OFF {`,
+    find: `return self.close();`,
+    replace: `return if OFF { } else { self.close() };`,
     tests: [...line('a_line_that_closes_sends_and_answers_what_was_asked_and_takes_no_more'), ...client('a_service_that_asks_for_it_is_asked_over_another_call_and_the_open_questions_are_answered')],
   },
   {

@@ -179,8 +179,8 @@ async fn watch(sessions: &SessionClient) {
             }
             WatchItem::Missed => println!("missed: read again what you remember"),
             WatchItem::Lost(error) => println!("lost: do not trust what you remember ({error})"),
-            // Other events; what a watch of each replica tells.
-            WatchItem::Event(_) | WatchItem::Found | WatchItem::Gone => {}
+            // Other events; how far it is told; what a watch of each replica tells.
+            WatchItem::Event(_) | WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone => {}
         }
     }
 }

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chassis::memory;
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
-use chassis::serve::{self, BindError};
+use chassis::serve::{self, BindError, Stopping};
 use chassis::tls::{ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
 use ring::rand::SystemRandom;
@@ -37,6 +38,16 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a write or a refresh may go on after the service was told to stop, also when its caller has gone: below what the
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
+
+/// What is kept for callers that read nothing, all of them together, in bytes: an eighth of the memory the shipped pod has, for what is
+/// counted takes about twice its size.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of messages that a connection may have sent and nobody has read: the largest message.
+const WINDOW_BYTES: u32 = 256 * 1024;
+
+/// An answer of which its caller takes nothing for so long is given up; what proxies grant.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -174,7 +185,9 @@ pub async fn serve_behind<P: Into<Providers>>(
     );
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
     let calls = Calls::new(door.callers, &runtime.metrics)?;
-    let router = grpc::routes(sessions, calls.clone(), &health, runtime.shutdown.clone())?;
+    let stopping = Stopping::on(runtime.shutdown.clone());
+    // Who is sent away sooner comes back to a listener that is closing.
+    let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
     let probing = tokio::spawn(probe(parts.store, condition, runtime.shutdown.clone()));
     let telling = tokio::spawn(tell(
         runtime.readiness.subscribe(),
@@ -193,8 +206,8 @@ pub async fn serve_behind<P: Into<Providers>>(
         listener,
         router,
         door.tls,
-        serve::Limits::default(),
-        runtime.shutdown.clone(),
+        listener_limits(),
+        stopping,
     );
     let ((), since) = tokio::join!(serving, told_to_stop);
     // Writes first: what they end is taken back at the provider.
@@ -207,6 +220,21 @@ pub async fn serve_behind<P: Into<Providers>>(
     probing.abort();
     telling.abort();
     Ok(())
+}
+
+/// What the listener takes of callers that are known, in the memory there is.
+fn listener_limits() -> serve::Limits {
+    let memory = memory::limit();
+    let eighth = memory.map_or(WAITING_BYTES_MAX, |bytes| {
+        usize::try_from(bytes / 8).unwrap_or(WAITING_BYTES_MAX)
+    });
+    serve::Limits {
+        connections: serve::connections_within(memory),
+        window_bytes: Some(WINDOW_BYTES),
+        send_timeout: Some(SEND_TIMEOUT),
+        waiting_bytes: Some(WAITING_BYTES_MAX.min(eighth)),
+        ..serve::Limits::default()
+    }
 }
 
 fn keys(settings: &Settings) -> Result<Reloading<KeyRing>, StartError> {

@@ -101,13 +101,14 @@ async fn end(client: &SessionClient, created: &CreateSessionResponse) {
     within(async { while client.end_session(request.clone()).await.is_err() {} }).await;
 }
 
-/// What is told until it is live (again), heartbeats left out.
+/// What is told until it is live (again), but how far it is told.
 async fn until_live(watch: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Vec<WatchItem> {
     let mut told = Vec::new();
     loop {
         match within(watch.next()).await.unwrap() {
             WatchItem::Connected => return told,
             WatchItem::Event(event) if event.kind() == Kind::Heartbeat => {}
+            WatchItem::Current(_) => {}
             item => told.push(item),
         }
     }

@@ -163,8 +163,8 @@ impl Watch {
                     self.unheard.get_or_insert((error, Instant::now()));
                 }
                 Some(WatchItem::Lost(error)) => return Err(error),
-                // Of single replicas only.
-                Some(WatchItem::Found | WatchItem::Gone) => {}
+                // How far it is told; the others are of single replicas only.
+                Some(WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone) => {}
                 None => return Err(self.unheard.take().map_or_else(unheard, |(error, _)| error)),
             }
         }

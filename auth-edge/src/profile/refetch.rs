@@ -107,7 +107,7 @@ fn lock(under_way: &UnderWay) -> MutexGuard<'_, HashMap<String, Weak<Flight>>> {
     under_way.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads userinfo with a valid access token, merges it over the user and saves the merge.
+/// Reads userinfo with a valid access token, merges it over the user and saves the merge, if this edge may.
 async fn read(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure> {
     let Some(provider) = edge.providers.of_session(&current.session.issuer) else {
         tracing::warn!(
@@ -141,6 +141,14 @@ async fn read(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure>
             .await
         {
             Ok(session) => return Ok(session),
+            // An edge may do without the right to keep it.
+            Err(error) if error.reason == ErrorReason::ErrCallerNotAllowed => {
+                tracing::debug!(
+                    "the profile that was read anew is not kept: this edge may not call UpdateSession"
+                );
+                session.user = Some(claims::to_struct(&merged));
+                return Ok(session);
+            }
             Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
                 tries += 1;
                 session = *edge.sessions.get(&current.id).await.map_err(told)?;

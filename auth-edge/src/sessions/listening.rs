@@ -17,9 +17,10 @@ use session_proto::client::{SessionClient, WatchItem};
 use session_proto::v1::WatchSessionsRequest;
 use session_proto::v1::session_event::Kind;
 
-/// A replica that has been silent for longer is not heard. It beats every 300 ms, so two beats in a row may be lost,
-/// and what was ended is refused well within a second whatever breaks.
-pub const SILENCE_MAX: Duration = Duration::from_millis(750);
+/// A replica whose news is older is not heard. It is asked three times within that how far it is told, so two answers in a row may
+/// be lost. With the half second in which a session service notices that its store tells it nothing, what was ended is refused
+/// within a second whatever breaks.
+pub const SILENCE_MAX: Duration = Duration::from_millis(450);
 
 /// Changes remembered at once; with more, everything read before counts as changed.
 const CHANGES_MAX: usize = 100_000;
@@ -93,12 +94,14 @@ impl Listening {
 
     /// Now.
     pub(super) fn now(&self) -> Moment {
+        self.moment(Instant::now())
+    }
+
+    /// A moment of the monotonic clock; nothing is earlier than the beginning.
+    pub(super) fn moment(&self, instant: Instant) -> Moment {
         // 0 is taken for never.
-        Moment(
-            u64::try_from(self.began.elapsed().as_micros())
-                .unwrap_or(u64::MAX)
-                .max(1),
-        )
+        let since = instant.saturating_duration_since(self.began);
+        Moment(u64::try_from(since.as_micros()).unwrap_or(u64::MAX).max(1))
     }
 
     /// Whether all replicas are heard at `now`.
@@ -201,7 +204,8 @@ pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
 struct Replica {
     /// Since when it is heard without a gap.
     heard_since: Option<Moment>,
-    last_heard: Moment,
+    /// Everything that happened before was told.
+    told_until: Moment,
 }
 
 /// Every replica there is.
@@ -219,7 +223,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
     fn take(&mut self, listening: &Listening, id: Id, item: WatchItem, now: Moment) {
         let heard = |heard_since| Replica {
             heard_since,
-            last_heard: now,
+            told_until: Moment::default(),
         };
         match item {
             WatchItem::Found => {
@@ -233,16 +237,16 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
                     replica.heard_since = replica.heard_since.map(|_| now);
                 }
             }
-            WatchItem::Event(event) => {
-                match event.kind() {
-                    Kind::Heartbeat | Kind::Created | Kind::Unspecified | Kind::Missed => {}
-                    Kind::Rolled | Kind::Refreshed | Kind::Changed => {
-                        listening.changed(&event.handle, Change::Other, now);
-                    }
-                    Kind::Ended => listening.changed(&event.handle, Change::Ended, now),
+            WatchItem::Event(event) => match event.kind() {
+                Kind::Heartbeat | Kind::Created | Kind::Unspecified | Kind::Missed => {}
+                Kind::Rolled | Kind::Refreshed | Kind::Changed => {
+                    listening.changed(&event.handle, Change::Other, now);
                 }
+                Kind::Ended => listening.changed(&event.handle, Change::Ended, now),
+            },
+            WatchItem::Current(moment) => {
                 if let Some(replica) = self.0.get_mut(&id) {
-                    replica.last_heard = now;
+                    replica.told_until = listening.moment(moment);
                 }
             }
             WatchItem::Lost(error) => {
@@ -256,25 +260,28 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         self.judge(listening, now);
     }
 
-    /// All are heard since the last one was, and for as long as the one heard longest ago may be silent.
+    /// All are heard since the last one was, and until what is told of the one told least grows too old.
     fn judge(&self, listening: &Listening, now: Moment) {
         let all_heard = self.0.values().all(|replica| replica.heard_since.is_some());
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
-        let oldest = self.0.values().map(|replica| replica.last_heard).min();
-        let (true, Some(since), Some(oldest)) = (all_heard, since, oldest) else {
+        let least = self.0.values().map(|replica| replica.told_until).min();
+        let until = least
+            .map(|told| told.plus(SILENCE_MAX))
+            .filter(|until| all_heard && *until > now);
+        let (Some(since), Some(until)) = (since, until) else {
             listening.incomplete();
             return;
         };
-        let was_complete = listening.is_complete(now);
-        // After a silence everything is asked for anew, though no stream broke.
-        let since = if was_complete { since } else { now };
-        listening.complete(since, oldest.plus(SILENCE_MAX));
-        if !was_complete {
-            tracing::info!(
-                replicas = self.0.len(),
-                "every replica of the session service is heard"
-            );
+        if listening.is_complete(now) {
+            listening.complete(since, until);
+            return;
         }
+        // After a silence everything is asked for anew, though no stream broke.
+        listening.complete(now, until);
+        tracing::info!(
+            replicas = self.0.len(),
+            "every replica of the session service is heard"
+        );
     }
 }
 

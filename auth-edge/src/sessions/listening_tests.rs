@@ -36,9 +36,17 @@ fn heard(items: impl IntoIterator<Item = (u64, &'static str, WatchItem)>) -> Lis
     let listening = Listening::new(Duration::from_secs(5));
     let mut replicas = Replicas::default();
     for (ms, id, item) in items {
+        let tells = matches!(&item, WatchItem::Connected) || item == beat();
         replicas.take(&listening, id, item, at(ms));
+        if tells {
+            replicas.take(&listening, id, told_until(&listening, ms), at(ms));
+        }
     }
     listening
+}
+
+fn told_until(listening: &Listening, ms: u64) -> WatchItem {
+    WatchItem::Current(listening.began + Duration::from_millis(ms))
 }
 
 fn both() -> Vec<(u64, &'static str, WatchItem)> {
@@ -137,6 +145,30 @@ fn silence_spoils_everything_also_when_no_stream_breaks() {
         "read before the silence"
     );
     assert!(again.vouches_for("x", at(30 + silence), at(31 + silence)));
+}
+
+#[test]
+fn news_counts_from_the_moment_it_is_told_up_to_however_late_it_comes() {
+    let silence = u64::try_from(SILENCE_MAX.as_millis()).unwrap();
+    let listening = Listening::new(Duration::from_secs(5));
+    let mut replicas = Replicas::default();
+    for (at_ms, item) in [
+        (10, WatchItem::Found),
+        (20, WatchItem::Connected),
+        (20, told_until(&listening, 20)),
+        // Steady, and later each time.
+        (320, told_until(&listening, 220)),
+        (620, told_until(&listening, 320)),
+    ] {
+        replicas.take(&listening, A, item, at(at_ms));
+    }
+    assert!(listening.is_complete(at(320 + silence - 1)));
+    assert!(!listening.is_complete(at(320 + silence)));
+    replicas.take(&listening, A, told_until(&listening, 1_000), at(1_000 + silence));
+    assert!(
+        !listening.is_complete(at(1_000 + silence)),
+        "it comes too late to count"
+    );
 }
 
 #[test]

@@ -195,9 +195,19 @@ async fn a_provider_that_is_down_gives_a_5xx_page_without_cookie_and_recovers_by
             "the page shows the request ID"
         );
         assert!(answer.set_cookies().is_empty());
+        let told = browser.get("/api/auth/login").await;
+        assert_eq!(
+            (told.status, told.json()["error"].as_str()),
+            (status, Some("ERR_LOGIN_HANDLER_FAILURE"))
+        );
     }
     stack.provider.stop();
     assert!(eventually(&mut browser, 503).await.set_cookies().is_empty());
+    let told = browser.get("/api/auth/login").await;
+    assert_eq!(
+        (told.status, told.json()["error"].as_str()),
+        (503, Some("ERR_LOGIN_HANDLER_FAILURE"))
+    );
     stack.provider.reset();
     stack.provider.start_again();
     eventually(&mut browser, 302).await;

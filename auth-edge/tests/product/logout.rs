@@ -335,6 +335,12 @@ async fn a_sign_out_takes_pending_sign_ins_away_though_the_service_is_down_and_w
     let down = browser.clone().visit("/api/auth/logout").await;
     assert_eq!(down.status, 503);
     forgets(&down, &before, attributes);
+    let down = browser.clone().get("/api/auth/logout").await;
+    assert_eq!(
+        (down.status, down.json()["error"].as_str()),
+        (503, Some("ERR_LOGOUT_HANDLER_FAILURE"))
+    );
+    forgets(&down, &before, attributes);
     stack.sessions.start_again().await;
     let answered = browser.post("/api/auth/logout", &headers, &form).await;
     assert_eq!(answered.status, 303, "{answered:?}");

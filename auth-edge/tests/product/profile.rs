@@ -165,6 +165,21 @@ async fn a_refetch_merges_userinfo_and_saves_it() {
 }
 
 #[tokio::test]
+async fn a_refetch_without_the_right_to_keep_it_shows_what_it_has_read() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    stack.sessions.lets_nobody_update();
+    stack
+        .provider
+        .script(|script| _ = script.userinfo.insert("nickname".into(), json!("al")));
+    let read = browser.get("/api/auth/me?refetch=true").await;
+    assert_eq!((read.status, read.json()["nickname"].as_str()), (200, Some("al")));
+    let kept = browser.get("/api/auth/me").await;
+    assert!(kept.status == 200 && kept.json().get("nickname").is_none());
+}
+
+#[tokio::test]
 async fn a_refetch_keeps_what_changed_meanwhile() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();

@@ -6,6 +6,7 @@ import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
 
 const LOOPS = 16;
+const STALLED_MS = 500; // half of what one lost connection attempt costs (RFC 6298, section 2: the first timeout is a second)
 let stack;
 let cookie;
 
@@ -18,13 +19,15 @@ before(async () => {
 });
 after(() => stack?.stop());
 
-/** Asks for the profile again and again while `work` runs: how many were answered, and what went wrong. */
+/** Asks for the profile again and again while `work` runs: how many were answered, how long the slowest took, and what went wrong. */
 async function meanwhile(work) {
   let running = true;
   let answered = 0;
+  let slowestMs = 0;
   const wrong = [];
   const loop = async () => {
     while (running) {
+      const began = performance.now();
       try {
         const { status } = await request(`${stack.edgeUrl}/api/auth/me`, { headers: { cookie } });
         if (status === 200) answered += 1;
@@ -32,13 +35,14 @@ async function meanwhile(work) {
       } catch (error) {
         wrong.push(error.code ?? error.message);
       }
+      slowestMs = Math.max(slowestMs, performance.now() - began);
     }
   };
   const loops = Array.from({ length: LOOPS }, loop);
   await work();
   running = false;
   await Promise.all(loops);
-  return { answered, wrong };
+  return { answered, slowestMs, wrong };
 }
 
 test('session services that are restarted one after another fail no request', async () => {
@@ -47,4 +51,16 @@ test('session services that are restarted one after another fail no request', as
   });
   assert.deepEqual(wrong, []);
   assert.ok(answered > LOOPS, `${answered} answered`);
+});
+
+test('a session service that stops as it should keeps no request waiting while there is another', async (t) => {
+  const { answered, slowestMs, wrong } = await meanwhile(async () => {
+    for (const name of ['session', 'session-2']) {
+      await stack.kill(name);
+      await stack.start(name);
+    }
+  });
+  t.diagnostic(`the slowest of ${answered} requests took ${slowestMs.toFixed(0)} ms`);
+  assert.deepEqual(wrong, []);
+  assert.ok(slowestMs < STALLED_MS, `${slowestMs} ms`);
 });

@@ -59,13 +59,20 @@ class HealthAndReflection(unittest.TestCase):
     def test_reflection_names_the_services_and_describes_them(self):
         database = ProtoReflectionDescriptorDatabase(self.channel)
         names = database.get_services()
-        self.assertIn(SERVICE, names)
-        self.assertIn("grpc.health.v1.Health", names)
+        reflection = [f"grpc.reflection.{version}.ServerReflection" for version in ("v1", "v1alpha")]
+        self.assertEqual(sorted(names), sorted([SERVICE, "grpc.health.v1.Health", *reflection]))
+        for name in names:
+            self.assertEqual(DescriptorPool(database).FindServiceByName(name).full_name, name)
         described = DescriptorPool(database).FindServiceByName(SERVICE)
-        self.assertEqual(len(described.methods), 12)
+        self.assertEqual(len(described.methods), 13)
         self.assertTrue(described.methods_by_name["WatchSessions"].server_streaming)
         reading = described.methods_by_name["ReadSessions"]
         self.assertTrue(reading.client_streaming and reading.server_streaming)
+
+    def test_reflection_describes_what_failures_carry(self):
+        pool = DescriptorPool(ProtoReflectionDescriptorDatabase(self.channel))
+        for name in ("google.rpc.Status", "google.rpc.ErrorInfo"):
+            self.assertEqual(pool.FindMessageTypeByName(name).full_name, name)
 
 
 if __name__ == "__main__":

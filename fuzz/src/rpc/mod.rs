@@ -34,6 +34,7 @@ pub enum Rpc {
     EndSessions,
     ListSessions,
     WatchSessions,
+    FollowSessions,
 }
 
 impl Rpc {
@@ -60,6 +61,7 @@ impl Target for Rpc {
         Self::EndSessions,
         Self::ListSessions,
         Self::WatchSessions,
+        Self::FollowSessions,
     ];
 
     const SEEDS: &'static str = "rpc";

@@ -119,7 +119,7 @@ impl World {
         for other in &self.others {
             assert!(!told(&other.id), "{rpc:?} told somebody else's session ID");
             // A watch of all sessions tells handles and people, as it is asked to.
-            if rpc != Rpc::WatchSessions {
+            if !matches!(rpc, Rpc::WatchSessions | Rpc::FollowSessions) {
                 assert!(
                     !told(&other.handle),
                     "{rpc:?} told of a session it was not asked for"

@@ -12,8 +12,9 @@ use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 
 use super::SessionError;
 use super::channels::StreamPlace;
+use super::connection::Connection;
 use super::endpoint::Peer;
-use super::pool::Pool;
+use super::pool::{Picked, Pool};
 use super::reading::Outcome;
 use crate::error;
 use crate::v1::read_sessions_request::Question;
@@ -49,7 +50,7 @@ pub(super) async fn unary<R, F>(
     deadline: Duration,
     repeat: Repeat,
     request: &impl Message,
-    send: impl Fn(Arc<Peer>, Instant) -> F,
+    send: impl Fn(Arc<Connection>, Instant) -> F,
 ) -> Result<R, SessionError>
 where
     F: Future<Output = Result<R, Status>>,
@@ -60,16 +61,16 @@ where
     let until = Instant::now() + deadline;
     let mut attempt = 1;
     loop {
-        let peer = timeout_at(until, pool.pick())
+        let picked = timeout_at(until, pool.pick())
             .await
             .map_err(|_elapsed| SessionError::late())?;
-        let failure = match peer {
-            Err(unresolved) => Failure::Said(unresolved),
-            Ok(peer) => {
+        let failure = match picked {
+            Err(nobody) => Failure::Unsent(nobody),
+            Ok(Picked { peer, connection }) => {
                 // A replica that hangs costs a call that may be repeated only its share of the time.
                 let alone = repeat == Repeat::OnlyUnsent || pool.size() == 1;
                 let share = if alone { until } else { share_of(until, attempt) };
-                match outcome(&peer, timeout_at(share, send(Arc::clone(&peer), share)).await) {
+                match outcome(&peer, timeout_at(share, send(connection, share)).await) {
                     Ok(response) => return Ok(response),
                     Err(failure) => failure,
                 }
@@ -79,15 +80,18 @@ where
         if over || !failure.may_repeat(repeat) {
             return Err(failure.into());
         }
-        sleep_until((Instant::now() + backoff(BACKOFF * attempt)).min(until)).await;
+        // Where a connection went, another one is at hand.
+        if !matches!(failure, Failure::Gone(_)) {
+            sleep_until((Instant::now() + backoff(BACKOFF * attempt)).min(until)).await;
+        }
         attempt += 1;
     }
 }
 
-/// Asks a question about a session on the line to `peer`; none if it has to be a call of its own.
+/// Asks a question about a session over the line of `connection`; none if it has to be a call of its own.
 pub(super) async fn asked(
     pool: &Pool,
-    peer: &Peer,
+    connection: &Connection,
     question: Question,
     until: Instant,
 ) -> Option<Result<ReadSessionsResponse, Status>> {
@@ -95,7 +99,7 @@ pub(super) async fn asked(
     if question.encoded_len() > REQUEST_BYTES_MAX {
         return None;
     }
-    let mut answer = match peer.reads().ask(question).await {
+    let mut answer = match connection.reads().ask(question).await {
         Outcome::Answered(answer) => answer,
         Outcome::CallInstead => return None,
         Outcome::Failed(status) => return Some(Err(status)),
@@ -112,22 +116,35 @@ pub(super) async fn asked(
     }
 }
 
-/// Opens a stream on `peer`. The deadline covers opening it, not the stream; its place is held as long as it is read.
+/// A stream that was opened, and over which connection, where it has its place as long as this is held.
+pub(super) struct Opened<R> {
+    pub(super) events: Streaming<R>,
+    pub(super) connection: Arc<Connection>,
+    _place: StreamPlace,
+}
+
+/// Opens a stream to a replica. The deadline covers opening it, not the stream.
 pub(super) async fn stream<Q, R, F>(
     pool: &Pool,
-    peer: &Peer,
+    Picked { peer, connection }: &Picked,
     until: Instant,
     request: Q,
     open: impl FnOnce(Channel, Request<Q>) -> F,
-) -> Result<(Streaming<R>, StreamPlace), SessionError>
+) -> Result<Opened<R>, SessionError>
 where
     F: Future<Output = Result<Response<Streaming<R>>, Status>>,
 {
     let mut request = Request::new(request);
     pool.annotate(request.metadata_mut());
-    let (channel, place) = peer.channel_for_stream();
-    let opened = timeout_at(until, open(channel, request)).await;
-    Ok((outcome(peer, opened)?.into_inner(), place))
+    let placed = timeout_at(until, peer.for_stream(connection)).await;
+    let (connection, place) = outcome(peer, placed)?;
+    let opened = timeout_at(until, open(connection.channel(), request)).await;
+    let events = outcome(peer, opened)?.into_inner();
+    Ok(Opened {
+        events,
+        connection,
+        _place: place,
+    })
 }
 
 /// Why an attempt failed.
@@ -136,6 +153,10 @@ enum Failure {
     Said(Status),
     /// Nothing was said in time.
     Silence,
+    /// The connection went before this was sent.
+    Gone(Status),
+    /// There was nobody to send it to.
+    Unsent(Status),
 }
 
 fn outcome<R, E>(peer: &Peer, outcome: Result<Result<R, Status>, E>) -> Result<R, Failure> {
@@ -144,6 +165,8 @@ fn outcome<R, E>(peer: &Peer, outcome: Result<Result<R, Status>, E>) -> Result<R
             peer.answered();
             Ok(response)
         }
+        // Whether the replica is to be left out shows when it is connected to again.
+        Ok(Err(status)) if went_before(&status) => Err(Failure::Gone(status)),
         Ok(Err(status)) if is_transport(&status) => {
             peer.failed();
             Err(Failure::Said(status))
@@ -165,7 +188,8 @@ impl Failure {
             (Self::Silence, Repeat::Safe) => true,
             (Self::Silence, Repeat::OnlyUnsent) => false,
             (Self::Said(status), Repeat::Safe) => is_transport(status) || ran_out_of_time(status),
-            (Self::Said(status), Repeat::OnlyUnsent) => is_transport(status) && was_never_sent(status),
+            (Self::Said(_), Repeat::OnlyUnsent) => false,
+            (Self::Gone(_) | Self::Unsent(_), _) => true,
         }
     }
 }
@@ -173,7 +197,7 @@ impl Failure {
 impl From<Failure> for SessionError {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Said(status) => status.into(),
+            Failure::Said(status) | Failure::Gone(status) | Failure::Unsent(status) => status.into(),
             Failure::Silence => Self::late(),
         }
     }
@@ -192,8 +216,8 @@ fn ran_out_of_time(status: &Status) -> bool {
     error::reason_of(status) == Some(ErrorReason::ErrDeadlineExceeded)
 }
 
-/// No connection was made, so no server has seen the call.
-fn was_never_sent(status: &Status) -> bool {
+/// The connection was gone, and none is made while a call waits: no server has seen it.
+fn went_before(status: &Status) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(status);
     while let Some(error) = cause {
         if error.is::<ConnectError>() {

@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Id};
-use tonic::transport::{Channel, Endpoint, Uri};
-use tower::service_fn;
+use tonic::Status;
+use tonic::transport::Endpoint;
 
-use super::gathering;
-use super::reading::Reads;
+use super::connection::Connection;
 
 /// Schedulers that are remembered: more than a process has, unless it makes and drops them all the time (tests do).
 const REMEMBERED_MAX: usize = 64;
@@ -26,7 +25,7 @@ const STREAMS_BESIDE_CALLS: usize = 50;
 /// Streams on a connection of their own: that least.
 const STREAMS_ALONE: usize = 100;
 
-/// Connections to one address, made when first used.
+/// Connections to one address.
 #[derive(Debug)]
 pub(super) struct Channels {
     endpoint: Endpoint,
@@ -35,19 +34,18 @@ pub(super) struct Channels {
     carriers: Mutex<Vec<Carrier>>,
 }
 
-/// The connection of one scheduler for its calls, and the line for its reads.
+/// The connection of one scheduler for its calls.
 #[derive(Clone, Debug)]
 struct Own {
     scheduler: Id,
-    channel: Channel,
-    reads: Arc<Reads>,
+    connection: Arc<Connection>,
 }
 
 /// A connection that carries streams; each of them holds a clone of `taken`.
 #[derive(Debug)]
 struct Carrier {
     scheduler: Id,
-    channel: Channel,
+    connection: Arc<Connection>,
     places: usize,
     taken: Arc<()>,
 }
@@ -73,68 +71,75 @@ impl Channels {
         }
     }
 
-    /// The connection of the scheduler this is called on. Panics outside a tokio runtime.
-    pub(super) fn here(&self) -> Channel {
-        self.own(|own| own.channel.clone())
-    }
-
-    /// The line for reads of the scheduler this is called on. Panics outside a tokio runtime.
-    pub(super) fn reads(&self) -> Arc<Reads> {
-        self.own(|own| Arc::clone(&own.reads))
-    }
-
-    fn own<T>(&self, take: impl Fn(&Own) -> T) -> T {
+    /// The last connection that was made for calls of the scheduler this is called on. Panics outside a tokio runtime.
+    pub(super) fn here(&self) -> Option<Arc<Connection>> {
         let scheduler = Handle::current().id();
-        let find = |made: &[Own]| made.iter().find(|own| own.scheduler == scheduler).map(&take);
-        if let Some(found) = find(&self.made.load()) {
-            return found;
-        }
-        let channel = self.another();
-        let new = Own {
-            scheduler,
-            reads: Arc::new(Reads::over(channel.clone())),
-            channel,
+        let made = self.made.load();
+        let own = made.iter().find(|own| own.scheduler == scheduler);
+        own.map(|own| Arc::clone(&own.connection))
+    }
+
+    /// Makes another connection for calls of the scheduler this is called on. Panics outside a tokio runtime.
+    pub(super) async fn connect(&self) -> Result<Arc<Connection>, Status> {
+        let connection = self.another().await?;
+        let own = Own {
+            scheduler: Handle::current().id(),
+            connection: Arc::clone(&connection),
         };
         self.made.rcu(|made| {
             let mut made = Vec::clone(made);
-            if find(&made).is_none() {
-                made.truncate(REMEMBERED_MAX - 1);
-                made.insert(0, new.clone());
-            }
+            made.retain(|other| other.scheduler != own.scheduler);
+            made.truncate(REMEMBERED_MAX - 1);
+            made.insert(0, own.clone());
             made
         });
-        find(&self.made.load()).unwrap_or_else(|| take(&new))
+        Ok(connection)
     }
 
-    /// A connection of the scheduler this is called on with room for a stream. Panics outside a tokio runtime.
-    pub(super) fn for_stream(&self) -> (Channel, StreamPlace) {
-        let scheduler = Handle::current().id();
-        let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
-        // What carries nothing any more is closed, unless calls use it too.
-        carriers.retain(|carrier| carrier.streams() > 0);
-        let mut own = carriers.iter().filter(|carrier| carrier.scheduler == scheduler);
-        if let Some(free) = own.clone().find(|carrier| carrier.streams() < carrier.places) {
-            return (free.channel.clone(), StreamPlace(Arc::clone(&free.taken)));
-        }
-        let (channel, places) = if own.any(|carrier| carrier.places == STREAMS_BESIDE_CALLS) {
-            (self.another(), STREAMS_ALONE)
+    /// A connection of the scheduler this is called on with room for a stream, that for calls if it has any. Panics outside a tokio
+    /// runtime.
+    pub(super) async fn for_stream(
+        &self,
+        calls: &Arc<Connection>,
+    ) -> Result<(Arc<Connection>, StreamPlace), Status> {
+        let beside_calls = match self.place(calls) {
+            Ok(taken) => return Ok(taken),
+            Err(beside_calls) => beside_calls,
+        };
+        let (connection, places) = if beside_calls {
+            (Arc::clone(calls), STREAMS_BESIDE_CALLS)
         } else {
-            (self.here(), STREAMS_BESIDE_CALLS)
+            (self.another().await?, STREAMS_ALONE)
         };
         let taken = Arc::new(());
         let place = StreamPlace(Arc::clone(&taken));
-        carriers.push(Carrier {
-            scheduler,
-            channel: channel.clone(),
+        let carrier = Carrier {
+            scheduler: Handle::current().id(),
+            connection: Arc::clone(&connection),
             places,
             taken,
-        });
-        (channel, place)
+        };
+        self.carriers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(carrier);
+        Ok((connection, place))
     }
 
-    fn another(&self) -> Channel {
-        let address = self.address;
-        let connector = service_fn(move |_: Uri| gathering::connect(address));
-        self.endpoint.connect_with_connector_lazy(connector)
+    /// A place on a connection that carries streams already; where there is none, whether the one for calls has any.
+    fn place(&self, calls: &Arc<Connection>) -> Result<(Arc<Connection>, StreamPlace), bool> {
+        let scheduler = Handle::current().id();
+        let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
+        // What carries nothing any more is closed, unless calls use it too.
+        carriers.retain(|carrier| carrier.streams() > 0 && !carrier.connection.is_going());
+        let mut own = carriers.iter().filter(|carrier| carrier.scheduler == scheduler);
+        match own.clone().find(|carrier| carrier.streams() < carrier.places) {
+            Some(free) => Ok((Arc::clone(&free.connection), StreamPlace(Arc::clone(&free.taken)))),
+            None => Err(!own.any(|carrier| Arc::ptr_eq(&carrier.connection, calls))),
+        }
+    }
+
+    async fn another(&self) -> Result<Arc<Connection>, Status> {
+        Connection::make(&self.endpoint, self.address).await.map(Arc::new)
     }
 }

@@ -1,18 +1,23 @@
 //! One address of the service, and the name it was found by.
 
+use std::collections::HashMap;
 use std::fmt::{Display, Formatter};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use tokio::runtime::{Handle, Id};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Uri};
+use tonic::Status;
+use tonic::transport::{ClientTlsConfig, Endpoint, Uri};
 
 use super::channels::{Channels, StreamPlace};
-use super::reading::Reads;
+use super::connection::Connection;
 use super::resolve::Resolve;
 use super::settings::InvalidSettings;
 use super::tls::ClientTls;
@@ -152,11 +157,15 @@ impl Target {
     }
 }
 
+/// A connection on its way, for everybody who waits for it.
+type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, Status>>>;
+
 /// One address of the service, with its connections.
-#[derive(Debug)]
 pub(super) struct Peer {
     pub(super) id: EndpointId,
     channels: Channels,
+    /// Connections on their way, by scheduler.
+    attempts: Mutex<HashMap<Id, Attempt>>,
     epoch: Instant,
     resolve_soon: Arc<Notify>,
     /// Milliseconds after `epoch` until which the peer is left out.
@@ -166,7 +175,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Connects with the first call. `None`, with a warning, if the address cannot be used.
+    /// Connects when it is asked to. `None`, with a warning, if the address cannot be used.
     pub(super) fn new(
         target: &Target,
         address: SocketAddr,
@@ -177,6 +186,7 @@ impl Peer {
             Ok(endpoint) => Some(Arc::new(Self {
                 id: target.id(address),
                 channels: Channels::new(endpoint, address),
+                attempts: Mutex::default(),
                 epoch: Instant::now(),
                 resolve_soon: Arc::clone(resolve_soon),
                 left_out_until_ms: AtomicU64::new(0),
@@ -189,16 +199,58 @@ impl Peer {
         }
     }
 
-    pub(super) fn channel(&self) -> Channel {
-        self.channels.here()
+    /// The connection of the scheduler this is called on, if there is one that takes calls. Panics outside a tokio runtime.
+    pub(super) fn connected(&self) -> Option<Arc<Connection>> {
+        self.channels.here().filter(|connection| !connection.is_going())
     }
 
-    pub(super) fn reads(&self) -> Arc<Reads> {
-        self.channels.reads()
+    /// Begins to connect, unless that is under way. One that took the last connection and dropped it at once is left out first.
+    pub(super) fn begin_to_connect(self: &Arc<Self>) {
+        let last = self.channels.here();
+        if last.is_some_and(|connection| connection.is_younger_than(LEFT_OUT)) {
+            self.failed();
+        } else {
+            drop(self.attempt());
+        }
     }
 
-    pub(super) fn channel_for_stream(&self) -> (Channel, StreamPlace) {
-        self.channels.for_stream()
+    /// The connection of the scheduler this is called on, made now if there is none. Panics outside a tokio runtime.
+    pub(super) async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>, Status> {
+        match self.connected() {
+            Some(connection) => Ok(connection),
+            None => self.attempt().await,
+        }
+    }
+
+    /// The attempt to connect that is under way on this scheduler, or a new one. It goes on if nobody waits for it.
+    fn attempt(self: &Arc<Self>) -> Attempt {
+        let scheduler = Handle::current().id();
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attempt) = attempts.get(&scheduler) {
+            return attempt.clone();
+        }
+        let this = Arc::clone(self);
+        let attempt = async move {
+            let made = this.channels.connect().await;
+            if made.is_err() {
+                this.failed();
+            }
+            let mut attempts = this.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+            attempts.remove(&scheduler);
+            made
+        };
+        let attempt = attempt.boxed().shared();
+        attempts.insert(scheduler, attempt.clone());
+        tokio::spawn(attempt.clone());
+        attempt
+    }
+
+    /// A connection for a stream, and its place on it; `calls` is the one calls take.
+    pub(super) async fn for_stream(
+        &self,
+        calls: &Arc<Connection>,
+    ) -> Result<(Arc<Connection>, StreamPlace), Status> {
+        self.channels.for_stream(calls).await
     }
 
     /// A call could not be made here, or was not answered.

@@ -13,6 +13,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::connection::Standing;
+
 /// Bytes gathered at most: what is more is written at once.
 const GATHERED_MAX: usize = 64 * 1024;
 
@@ -26,22 +28,34 @@ pub(super) struct Gathering<S> {
     /// How many of them are written.
     written: usize,
     stepped_back: bool,
+    /// Told of the end of the stream.
+    standing: Standing,
 }
 
-/// Connects to `address`.
-pub(super) async fn connect(address: SocketAddr) -> io::Result<TokioIo<Gathering<TcpStream>>> {
+/// Connects to `address`; `standing` is told when the connection ends.
+pub(super) async fn connect(
+    address: SocketAddr,
+    standing: Standing,
+) -> io::Result<TokioIo<Gathering<TcpStream>>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    Ok(TokioIo::new(Gathering::over(stream)))
+    Ok(TokioIo::new(Gathering::over(stream, standing)))
+}
+
+impl<S> Drop for Gathering<S> {
+    fn drop(&mut self) {
+        self.standing.go();
+    }
 }
 
 impl<S: AsyncWrite + Unpin> Gathering<S> {
-    fn over(stream: S) -> Self {
+    fn over(stream: S, standing: Standing) -> Self {
         Self {
             stream,
             gathered: Vec::new(),
             written: 0,
             stepped_back: false,
+            standing,
         }
     }
 
@@ -146,7 +160,7 @@ mod tests {
     fn counted(room: usize) -> (DuplexStream, Gathering<Counted>, Arc<AtomicUsize>) {
         let (service, client) = tokio::io::duplex(room);
         let writes = Arc::default();
-        let stream = Gathering::over(Counted(client, Arc::clone(&writes)));
+        let stream = Gathering::over(Counted(client, Arc::clone(&writes)), Standing::default());
         (service, stream, writes)
     }
 

@@ -6,6 +6,8 @@
 //! - A call is repeated only where repeating is safe: it never reached a server, or its method may be repeated.
 //! - Every name is resolved again and again, and all its addresses take turns; one that cannot be reached is left
 //!   out for a moment, and one the name does not lead to any more is dropped.
+//! - Calls go over connections that stand. A replica that says goodbye (GOAWAY), or whose connection ends, has no further calls
+//!   until it has been connected to again, which no call waits for while there is another replica.
 //!
 //! `get_session` and `roll_session` are questions over one long call to each replica, every other method is a call of its own.
 //!
@@ -31,6 +33,7 @@
 
 mod call;
 mod channels;
+mod connection;
 mod endpoint;
 mod failure;
 mod gathering;
@@ -102,8 +105,8 @@ macro_rules! unary {
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
             let deadline = self.terms.deadline * $factor;
             let (pool, request) = (&self.pool, &request);
-            call::unary(pool, deadline, $repeat(request), request, |peer, until| async move {
-                let answer = service(peer.channel()).$method(pool.request(request.clone(), until)).await;
+            call::unary(pool, deadline, $repeat(request), request, |connection, until| async move {
+                let answer = service(connection.channel()).$method(pool.request(request.clone(), until)).await;
                 answer.map(Response::into_inner)
             })
             .await
@@ -121,11 +124,11 @@ macro_rules! read {
         /// The reason the service gave, or that it could not be reached within the deadline.
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
             let (pool, request) = (&self.pool, &request);
-            call::unary(pool, self.terms.deadline, Repeat::Safe, request, |peer, until| async move {
-                if let Some(read) = call::asked(pool, &peer, $question(request.clone()), until).await {
+            call::unary(pool, self.terms.deadline, Repeat::Safe, request, |connection, until| async move {
+                if let Some(read) = call::asked(pool, &connection, $question(request.clone()), until).await {
                     return read.map(|answer| $response { $($field: answer.$field),+ });
                 }
-                let answer = service(peer.channel()).$method(pool.request(request.clone(), until)).await;
+                let answer = service(connection.channel()).$method(pool.request(request.clone(), until)).await;
                 answer.map(Response::into_inner)
             })
             .await
@@ -203,13 +206,13 @@ impl SessionClient {
         request: WatchSessionsRequest,
     ) -> Result<Streaming<SessionEvent>, SessionError> {
         let until = Instant::now() + self.terms.deadline;
-        let peer = tokio::time::timeout_at(until, self.pool.pick())
+        let picked = tokio::time::timeout_at(until, self.pool.pick())
             .await
             .map_err(|_elapsed| SessionError::late())??;
         let open = |channel, request| async move { service(channel).watch_sessions(request).await };
         // Whoever holds the stream knows of no place: it is not counted.
-        let opened = call::stream(&self.pool, &peer, until, request, open).await;
-        opened.map(|(events, _place)| events)
+        let opened = call::stream(&self.pool, &picked, until, request, open).await;
+        opened.map(|opened| opened.events)
     }
 
     /// Watches sessions for as long as the stream is read: opened again after the last event whenever it ends, on

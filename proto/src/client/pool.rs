@@ -1,7 +1,7 @@
 //! The replicas of the session service: found by name, taking turns, left out for a moment when they cannot be reached.
 //!
-//! tonic's own balancer keeps endpoints that are gone and never resolves a name twice, so the choice is made here, over
-//! plain lazy channels, one for each address and scheduler.
+//! tonic's own balancer keeps endpoints that are gone and never resolves a name twice, and its channels connect while calls wait. So
+//! the choice is made here, among connections that stand: one for each address and scheduler.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,12 +9,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, select_ok};
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
+use super::connection::Connection;
 use super::endpoint::{EndpointId, Peer, Target};
 use super::resolve::Resolve;
 use super::settings::{Annotate, ClientSettings, InvalidSettings};
@@ -33,6 +34,37 @@ const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 struct Known {
     order: Vec<Arc<Peer>>,
     by_id: HashMap<EndpointId, Arc<Peer>>,
+}
+
+/// A replica for a call, and the connection to it.
+#[derive(Clone)]
+pub(super) struct Picked {
+    pub(super) peer: Arc<Peer>,
+    pub(super) connection: Arc<Connection>,
+}
+
+impl Known {
+    /// All replicas, the one whose turn it is first.
+    fn in_turn(&self, turn: usize) -> impl Iterator<Item = &Arc<Peer>> {
+        let peers = &self.order;
+        (0..peers.len()).filter_map(move |step| peers.get((turn % peers.len() + step) % peers.len()))
+    }
+
+    /// The next in turn that is connected and not left out. Those before it that are not connected begin to be.
+    fn connected(&self, turn: usize) -> Option<Picked> {
+        self.in_turn(turn)
+            .filter(|peer| !peer.is_left_out())
+            .find_map(|peer| match peer.connected() {
+                Some(connection) => Some(Picked {
+                    peer: Arc::clone(peer),
+                    connection,
+                }),
+                None => {
+                    peer.begin_to_connect();
+                    None
+                }
+            })
+    }
 }
 
 /// All replicas.
@@ -101,22 +133,33 @@ impl Pool {
         self.known.load().by_id.get(id).cloned()
     }
 
-    /// The next replica in turn that is not left out; if all are, the next in turn.
-    pub(super) async fn pick(self: &Arc<Self>) -> Result<Arc<Peer>, Status> {
+    /// The next replica in turn that is connected and not left out. Those that are not connected begin to be, and are waited for only
+    /// when none is; if all are left out, the next in turn is tried.
+    pub(super) async fn pick(self: &Arc<Self>) -> Result<Picked, Status> {
         if self.size() == 0 {
             self.resolve_first().await;
         }
-        let known = self.known.load();
-        let peers = &known.order;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let in_turn =
-            (0..peers.len()).filter_map(|step| peers.get((turn % peers.len() + step) % peers.len()));
-        in_turn
-            .clone()
-            .find(|peer| !peer.is_left_out())
-            .or_else(|| in_turn.clone().next())
-            .cloned()
-            .ok_or_else(|| Status::unavailable("no address of the session service is known"))
+        if let Some(picked) = self.known.load().connected(turn) {
+            return Ok(picked);
+        }
+        let known = self.known.load_full();
+        let mut tried: Vec<_> = known.in_turn(turn).filter(|peer| !peer.is_left_out()).collect();
+        if tried.is_empty() {
+            tried.extend(known.in_turn(turn).next());
+        }
+        if tried.is_empty() {
+            return Err(Status::unavailable("no address of the session service is known"));
+        }
+        let connecting = tried.into_iter().map(|peer| async move {
+            let connection = peer.connect().await?;
+            Ok::<_, Status>(Picked {
+                peer: Arc::clone(peer),
+                connection,
+            })
+        });
+        let (picked, _others) = select_ok(connecting.map(Box::pin)).await?;
+        Ok(picked)
     }
 
     /// A request with the time left as its gRPC deadline.

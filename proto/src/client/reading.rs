@@ -24,6 +24,7 @@ use tokio::time::{Instant, interval, sleep, timeout};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
+use super::connection::Standing;
 use super::{call, service};
 use crate::error;
 use crate::v1::{ErrorReason, ReadSessionsRequest, ReadSessionsResponse};
@@ -42,10 +43,14 @@ const SILENCE_MAX: Duration = Duration::from_secs(6);
 /// does not name the method.
 const NOT_TAKEN: Duration = Duration::from_secs(60);
 
-/// The line to one replica from one scheduler.
+/// The number of no question: the service asks to be asked over another connection.
+const ASK_ELSEWHERE: u64 = 0;
+
+/// The line over one connection.
 #[derive(Debug)]
 pub(super) struct Reads {
     channel: Channel,
+    standing: Standing,
     line: Mutex<Option<Arc<Line>>>,
 }
 
@@ -100,9 +105,10 @@ struct Driven(Arc<Line>);
 
 impl Reads {
     /// Opens nothing yet.
-    pub(super) fn over(channel: Channel) -> Self {
+    pub(super) fn over(channel: Channel, standing: Standing) -> Self {
         Self {
             channel,
+            standing,
             line: Mutex::default(),
         }
     }
@@ -131,7 +137,8 @@ impl Reads {
                 }
             }
             let opened = Arc::<Line>::default();
-            tokio::spawn(drive(Driven(Arc::clone(&opened)), self.channel.clone()));
+            let driven = Driven(Arc::clone(&opened));
+            tokio::spawn(drive(driven, self.channel.clone(), self.standing.clone()));
             *line = Some(opened);
         }
     }
@@ -187,8 +194,7 @@ impl Questions {
 
 impl Line {
     fn hears(&self, answer: ReadSessionsResponse) {
-        if answer.number == 0 {
-            // The service asks for it.
+        if answer.number == ASK_ELSEWHERE {
             return self.close();
         }
         let mut questions = lock(&self.0);
@@ -260,7 +266,7 @@ impl Drop for Driven {
 }
 
 /// Sends what is asked on a line and hands out what is answered until it is over.
-async fn drive(driven: Driven, channel: Channel) {
+async fn drive(driven: Driven, channel: Channel, standing: Standing) {
     let line = &driven.0;
     let not_taken = || {
         line.end(Phase::NotTakenUntil(Instant::now() + NOT_TAKEN), || {
@@ -302,6 +308,9 @@ async fn drive(driven: Driven, channel: Channel) {
         match answer {
             Ok(Some(answer)) => {
                 silent = false;
+                if answer.number == ASK_ELSEWHERE {
+                    standing.go();
+                }
                 line.hears(answer);
             }
             Ok(None) => return line.end(Phase::Ended, || Outcome::CallInstead),

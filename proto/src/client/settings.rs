@@ -25,8 +25,8 @@ pub struct ClientSettings {
     pub tls: Option<ClientTls>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
-    /// How long a watch may be silent before it counts as lost: three of the service's heartbeats
-    /// (`SESSION_WATCH_HEARTBEAT_MS`) and a little.
+    /// How old what a watch tells may be before it counts as lost. It is asked for three times within that; a service of an earlier
+    /// release tells by itself every `SESSION_WATCH_HEARTBEAT_MS` that it is there.
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,
@@ -34,7 +34,7 @@ pub struct ClientSettings {
 
 impl ClientSettings {
     /// Settings for a service at `addresses` with the defaults: 5 s a call, names resolved every 5 s by the operating
-    /// system, a watch lost after 1 s of silence, no TLS material.
+    /// system, a watch lost when what it tells is 1 s old, no TLS material.
     #[must_use]
     pub fn new(addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {

@@ -285,6 +285,9 @@ pub struct SessionEvent {
     /// Give it to the next watch to go on after this event.
     #[prost(string, tag = "7")]
     pub resume_token: ::prost::alloc::string::String,
+    /// The number of the FollowSessionsRequest that a HEARTBEAT answers; 0 for all else.
+    #[prost(uint64, tag = "8")]
+    pub number: u64,
 }
 /// Nested message and enum types in `SessionEvent`.
 pub mod session_event {
@@ -801,6 +804,16 @@ pub struct WatchSessionsRequest {
     #[prost(string, tag = "4")]
     pub resume_token: ::prost::alloc::string::String,
 }
+/// What to watch, and then how far it is told.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FollowSessionsRequest {
+    /// What to watch. Required in the first message, and passed over in all others.
+    #[prost(message, optional, tag = "1")]
+    pub watch: ::core::option::Option<WatchSessionsRequest>,
+    /// Asks for a heartbeat with this number once everything is told that the service knows to have happened by now; 0 asks for none.
+    #[prost(uint64, tag = "2")]
+    pub number: u64,
+}
 /// Generated client implementations.
 pub mod session_service_client {
     #![allow(
@@ -1212,6 +1225,36 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("session.v1.SessionService", "WatchSessions"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// WatchSessions for a caller that goes by what it hears: it asks again and again how far it is told, and whatever happened before
+        /// it asked has been told when the answer comes. So it knows how old its news is, however late bytes arrive and whatever clocks
+        /// say. Heartbeats come as these answers alone, and the call ends when the caller ends its side. Needs the right to
+        /// WatchSessions.
+        pub async fn follow_sessions(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::FollowSessionsRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::SessionEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.SessionService/FollowSessions",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("session.v1.SessionService", "FollowSessions"));
+            self.inner.streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1346,6 +1389,23 @@ pub mod session_service_server {
             request: tonic::Request<super::WatchSessionsRequest>,
         ) -> std::result::Result<
             tonic::Response<Self::WatchSessionsStream>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the FollowSessions method.
+        type FollowSessionsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::SessionEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// WatchSessions for a caller that goes by what it hears: it asks again and again how far it is told, and whatever happened before
+        /// it asked has been told when the answer comes. So it knows how old its news is, however late bytes arrive and whatever clocks
+        /// say. Heartbeats come as these answers alone, and the call ends when the caller ends its side. Needs the right to
+        /// WatchSessions.
+        async fn follow_sessions(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::FollowSessionsRequest>>,
+        ) -> std::result::Result<
+            tonic::Response<Self::FollowSessionsStream>,
             tonic::Status,
         >;
     }
@@ -1972,6 +2032,55 @@ pub mod session_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/session.v1.SessionService/FollowSessions" => {
+                    #[allow(non_camel_case_types)]
+                    struct FollowSessionsSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::StreamingService<super::FollowSessionsRequest>
+                    for FollowSessionsSvc<T> {
+                        type Response = super::SessionEvent;
+                        type ResponseStream = T::FollowSessionsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::FollowSessionsRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::follow_sessions(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FollowSessionsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

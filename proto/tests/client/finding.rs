@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::{CreateSessionRequest, ErrorReason, UpdateSessionRequest};
+use tokio::net::TcpListener;
 
 use crate::replica::Answer;
-use crate::support::{Hanging, Name, Server, by_handle, client, found_by, within};
+use crate::support::{Hanging, Name, Server, Silent, by_handle, client, found_by, loopback, within};
 
 #[tokio::test]
 async fn a_replica_that_hangs_costs_reads_a_share_of_their_time_and_fails_none() {
@@ -52,6 +53,51 @@ async fn a_write_to_a_replica_that_hangs_is_not_sent_to_another() {
         ErrorReason::ErrSessionServiceUnavailable
     );
     assert_eq!(alive.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_replica_that_stopped_and_whose_address_answers_nobody_keeps_no_call_waiting() {
+    let (leaving, staying) = (
+        Server::start("leaving", Answer::Session).await,
+        Server::start("staying", Answer::Session).await,
+    );
+    // Less than an attempt to connect may take; a write is not sent twice, so that nothing saves one that waits for it.
+    let client = client([leaving.url(), staying.url()], Duration::from_millis(600));
+    while leaving.calls() == 0 || staying.calls() == 0 {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    let _silent = Silent::at(leaving.stop().await).await;
+    for _ in 0..20 {
+        client
+            .create_session(CreateSessionRequest::default())
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_takes_connections_and_drops_them_fails_no_call_and_is_left_out() {
+    let listener = TcpListener::bind(loopback()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&taken);
+    let dropping = tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(connection);
+        }
+    });
+    let server = Server::start("server", Answer::Session).await;
+    let client = client(
+        [format!("http://{address}"), server.url()],
+        Duration::from_secs(10),
+    );
+    for _ in 0..200 {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    // Each connection that was dropped doubles the time for which it is left out.
+    assert!(taken.load(Ordering::SeqCst) < 5, "{taken:?} connections");
+    dropping.abort();
 }
 
 #[tokio::test]

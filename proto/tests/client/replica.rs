@@ -284,6 +284,18 @@ impl SessionService for Replica {
     ) -> Result<Response<ListSessionsResponse>, Status> {
         unanswered()
     }
+    type FollowSessionsStream = Self::WatchSessionsStream;
+    /// As a service of an earlier release answers.
+    async fn follow_sessions(
+        &self,
+        _: Request<Streaming<FollowSessionsRequest>>,
+    ) -> Result<Response<Self::FollowSessionsStream>, Status> {
+        Err(error::status(
+            ErrorReason::ErrUnimplemented,
+            "there is no such method",
+            [],
+        ))
+    }
     type WatchSessionsStream =
         std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<SessionEvent, Status>> + Send>>;
     async fn watch_sessions(

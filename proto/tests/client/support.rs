@@ -9,13 +9,17 @@ use session_proto::client::{ClientSettings, Resolve, Resolved, SessionClient};
 use session_proto::v1::session_event::Kind;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use session_proto::v1::*;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{broadcast, oneshot, watch};
+use tokio::time::timeout;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Status;
 use tonic::transport::ServerTlsConfig;
 
 use crate::replica::{Answer, Lines, Replica, Seen, Tell};
+
+/// On loopback a connection is queued in microseconds.
+const QUEUED_WITHIN: Duration = Duration::from_millis(100);
 
 /// A server that runs until it is stopped or dropped.
 pub(crate) struct Server {
@@ -252,6 +256,30 @@ impl Hanging {
 impl Drop for Hanging {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// An address that neither takes nor refuses a connection, as that of a pod that is gone.
+pub(crate) struct Silent {
+    _listener: TcpListener,
+    _queued: Vec<TcpStream>,
+}
+
+impl Silent {
+    pub(crate) async fn at(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(address).unwrap();
+        // Nobody is accepted: once the queue is full the kernel drops what asks to be let in.
+        let listener = socket.listen(1).unwrap();
+        let mut queued = Vec::new();
+        while let Ok(connected) = timeout(QUEUED_WITHIN, TcpStream::connect(address)).await {
+            queued.push(connected.unwrap());
+        }
+        Self {
+            _listener: listener,
+            _queued: queued,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ fn all() -> WatchSessionsRequest {
     WatchSessionsRequest::default()
 }
 
-/// The next item that is no heartbeat.
+/// The next item that is no heartbeat, nor what one says.
 async fn next(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> WatchItem {
     loop {
         let item = within(stream.next()).await.unwrap();
@@ -40,7 +40,11 @@ async fn next_of(
 }
 
 fn is_beat(item: &WatchItem) -> bool {
-    matches!(item, WatchItem::Event(event) if event.kind() == Kind::Heartbeat)
+    match item {
+        WatchItem::Event(event) => event.kind() == Kind::Heartbeat,
+        WatchItem::Current(_) => true,
+        _ => false,
+    }
 }
 
 fn is_lost(item: &WatchItem) -> bool {

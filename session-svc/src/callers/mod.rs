@@ -77,7 +77,7 @@ impl Callers {
     pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
         match self {
             Self(None) => Ok(()),
-            Self(Some(policy)) => policy.load().allow(caller, rpc),
+            Self(Some(policy)) => policy.load().allow(caller, rpc.right()),
         }
     }
 

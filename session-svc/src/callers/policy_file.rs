@@ -170,7 +170,7 @@ impl Reading<'_> {
         let mut rpcs = Rpcs::default();
         for one in values {
             let Some(name) = self.string(one) else { continue };
-            match Rpc::named(&name) {
+            match Rpc::named(&name).filter(|rpc| rpc.right() == *rpc) {
                 Some(rpc) if !rpcs.insert(rpc) => {
                     self.wrong(&one.span(), format!("rpc \"{rpc}\" is there twice"));
                 }
@@ -178,7 +178,8 @@ impl Reading<'_> {
                 None if name == EVERY && values.len() == 1 => return Some(Rpcs::ALL),
                 None if name == EVERY => self.wrong(&one.span(), "\"*\" is every method and stands alone"),
                 None => {
-                    let known = Rpc::ALL.iter().map(|rpc| rpc.name());
+                    let rights = Rpc::ALL.iter().filter(|rpc| rpc.right() == **rpc);
+                    let known = rights.map(|rpc| rpc.name());
                     self.wrong(&one.span(), unknown("rpc", &name, known));
                 }
             }

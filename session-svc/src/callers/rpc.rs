@@ -55,9 +55,20 @@ rpcs! {
     ListSessions,
     /// Tells what happens to sessions.
     WatchSessions,
+    /// The same, with answers to how far it is told.
+    FollowSessions,
 }
 
 impl Rpc {
+    /// The method whose right a call of this one needs: what gives the same needs no right of its own.
+    #[must_use]
+    pub const fn right(self) -> Self {
+        match self {
+            Self::FollowSessions => Self::WatchSessions,
+            other => other,
+        }
+    }
+
     /// The method of this name within the service.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::Request;
-use chassis::serve::Peer;
+use chassis::serve::{Peer, Waiting};
 use chassis::tls::PeerCertificate;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ pub(super) struct Call {
     pub(super) asked_until: Option<Instant>,
     /// Cancelled once the caller's certificate, if it showed one, is not believed any more.
     pub(super) disbelieved: Option<CancellationToken>,
+    /// What the service keeps for the caller's connection.
+    pub(super) waiting: Waiting,
     notes: Arc<Notes>,
 }
 
@@ -45,6 +47,7 @@ impl Call {
             asked,
             asked_until: asked.and_then(|asked| Instant::now().checked_add(asked)),
             disbelieved: certificate.map(|certificate| certificate.disbelieved.clone()),
+            waiting: request.extensions().get::<Waiting>().cloned().unwrap_or_default(),
             notes: Arc::default(),
         }
     }
@@ -57,6 +60,7 @@ impl Call {
             asked,
             asked_until: None,
             disbelieved: None,
+            waiting: self.waiting.clone(),
             notes: Arc::default(),
         }
     }

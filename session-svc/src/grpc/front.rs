@@ -4,6 +4,7 @@
 //! - Who may not call learns nothing: the caller is judged before the message is read, and before it is told whether the
 //!   method exists.
 //! - A deadline covers all of a call, the reading of its message included.
+//! - What is kept for a caller is counted, and who has too much waiting is refused before its message is read.
 //! - Every failure carries one `ErrorInfo`, also one the framework tells.
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use chassis::serve::Held;
 use prometheus::HistogramVec;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tonic::codegen::Service as _;
@@ -22,6 +24,7 @@ use tracing::Instrument as _;
 use super::call::Call;
 use super::calls::Calls;
 use super::deadline::MAX_DEADLINE;
+use super::kept;
 use super::method::Method;
 use super::record::{self, Record};
 use super::service::Api;
@@ -70,15 +73,20 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
         Arc::clone(&services.durations),
         span.clone(),
     );
-    let response = match turned_away(calls, method, &call) {
-        Some(status) => status.into_http(),
-        None => {
+    let response = match admitted(calls, method, &call) {
+        Err(status) => status.into_http(),
+        Ok(held) => {
             let time = call.asked.unwrap_or(method.deadline).min(MAX_DEADLINE);
+            let waiting = call.waiting.clone();
             request.extensions_mut().insert(call);
+            if method.has_one_message {
+                request = request.map(|body| kept::message(body, waiting.clone()));
+            }
             let answer = tokio::time::timeout(time, services.called(method, request)).instrument(span);
-            answer
-                .await
-                .unwrap_or_else(|_| status::too_late().into_http::<Body>())
+            match answer.await {
+                Ok(response) => kept::answer(response, &waiting, held).await,
+                Err(_elapsed) => status::too_late().into_http::<Body>(),
+            }
         }
     };
     let response = if method.is_open() {
@@ -104,6 +112,14 @@ fn no_call(request: &Request) -> Option<Response> {
     let is_grpc =
         essence.is_some_and(|essence| GRPC_TYPES.iter().any(|grpc| grpc.eq_ignore_ascii_case(essence)));
     (!is_grpc).then(|| StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response())
+}
+
+/// Whether a call may be made, and if so its place among what is kept for the caller.
+fn admitted(calls: &Calls, method: Method, call: &Call) -> Result<Held, Status> {
+    match turned_away(calls, method, call) {
+        Some(status) => Err(status),
+        None => call.waiting.hold(method.bytes).ok_or_else(status::overloaded),
+    }
 }
 
 fn turned_away(calls: &Calls, method: Method, call: &Call) -> Option<Status> {

@@ -10,6 +10,12 @@ const SHORT: Duration = Duration::from_secs(5);
 /// Calls that may wait for the provider or touch many sessions.
 const LONG: Duration = Duration::from_secs(30);
 
+/// What a call takes: its stream, its task and a request of the usual size. Reckoned, not measured.
+const CALL_BYTES: usize = 8 * 1024;
+
+/// What a call takes that reads many sessions: about a page of them.
+const LIST_BYTES: usize = 1024 * 1024;
+
 /// How calls of a method are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recorded {
@@ -31,6 +37,10 @@ pub(super) struct Method {
     /// How long a call may take unless the caller says.
     pub(super) deadline: Duration,
     pub(super) recorded: Recorded,
+    /// What a call of it takes while it is under way, its answer aside, in bytes.
+    pub(super) bytes: usize,
+    /// Whether its message is one piece.
+    pub(super) has_one_message: bool,
 }
 
 /// The services beside our own, open to every verified client.
@@ -61,6 +71,8 @@ impl Method {
                 Some(_) => Recorded::ForDebugging,
                 None => Recorded::Always,
             },
+            bytes: CALL_BYTES,
+            has_one_message: false,
         }
     }
 
@@ -82,7 +94,8 @@ impl Method {
             | Rpc::CreateSession
             | Rpc::UpdateSession
             | Rpc::EndSession
-            | Rpc::WatchSessions => (SHORT, Recorded::Always),
+            | Rpc::WatchSessions
+            | Rpc::FollowSessions => (SHORT, Recorded::Always),
             // What it is asked is recorded, each question as what it is.
             Rpc::ReadSessions => (SHORT, Recorded::ForDebugging),
             Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),
@@ -92,6 +105,11 @@ impl Method {
             rpc: Some(rpc),
             deadline,
             recorded,
+            bytes: match rpc {
+                Rpc::ListSessions | Rpc::EndSessions => LIST_BYTES,
+                _ => CALL_BYTES,
+            },
+            has_one_message: !matches!(rpc, Rpc::ReadSessions | Rpc::FollowSessions),
         }
     }
 }

@@ -12,6 +12,7 @@ mod deadline;
 mod end_sessions;
 mod front;
 mod health;
+mod kept;
 mod method;
 mod new_session;
 mod reading;
@@ -41,6 +42,14 @@ const MAX_REQUEST_BYTES: usize = 256 * 1024;
 /// Most bytes of an answer: a page of sessions or the largest single one, and more than any watch sends at once.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
+/// The services there are, as reflection lists them. What else the descriptors describe is the edge's.
+const SERVED: [&str; 4] = [
+    "session.v1.SessionService",
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
+
 /// Descriptors that reflection could not read: only a broken build.
 #[derive(Debug, thiserror::Error)]
 #[error("the descriptors built in cannot be served")]
@@ -54,9 +63,21 @@ pub fn routes(
     shutdown: CancellationToken,
 ) -> Result<impl Fn() -> Router + Send + Sync + 'static, BrokenDescriptors> {
     let descriptors = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(session_proto::DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        let described = [
+            session_proto::DESCRIPTORS,
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+            // What failures carry, for tools that show it.
+            tonic_types::pb::FILE_DESCRIPTOR_SET,
+        ];
+        let builder = tonic_reflection::server::Builder::configure();
+        let builder = SERVED
+            .into_iter()
+            .fold(builder, |builder, name| builder.with_service_name(name));
+        described.into_iter().fold(builder, |builder, set| {
+            builder.register_encoded_file_descriptor_set(set)
+        })
     };
     let reflection = descriptors().build_v1().map_err(BrokenDescriptors)?;
     // The Python client speaks nothing newer.

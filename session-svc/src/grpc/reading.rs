@@ -5,14 +5,18 @@
 //!   from the next question on.
 //! - When the process drains, or the caller's certificate is not believed any more, the caller is asked to ask elsewhere, what it
 //!   asks until it has heard that is answered, and the call ends well.
-//! - A caller that does not read its answers holds up nobody's work but its own next questions.
+//! - A caller that does not read its answers holds up nobody's work but its own next questions, and is refused more when too much waits.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
+use chassis::serve::Held;
+use futures_util::StreamExt as _;
+use futures_util::stream::Map;
 use prometheus::HistogramVec;
+use prost::Message as _;
 use session_proto::error;
 use session_proto::v1::read_sessions_request::Question;
 use session_proto::v1::read_sessions_response::Failure;
@@ -43,8 +47,14 @@ const OWN_WORDS: usize = 2;
 /// How long a caller that was asked to ask elsewhere is still answered: far more than it takes to hear it.
 const STILL_ANSWERED: Duration = Duration::from_secs(1);
 
+/// What a question takes while it is under way, its answer aside, in bytes: its task and the call to the store.
+const QUESTION_BYTES: usize = 1024;
+
+/// An answer, and its place among what is kept for the caller until it is taken.
+type Kept = (Result<ReadSessionsResponse, Status>, Option<Held>);
+
 /// What is sent.
-pub(super) type Answers = ReceiverStream<Result<ReadSessionsResponse, Status>>;
+pub(super) type Answers = Map<ReceiverStream<Kept>, fn(Kept) -> Result<ReadSessionsResponse, Status>>;
 
 /// The answers to the questions of a call.
 pub(super) fn answers(
@@ -60,7 +70,7 @@ pub(super) fn answers(
         call,
     };
     tokio::spawn(take(Arc::new(reader), questions, places, draining));
-    ReceiverStream::new(answers)
+    ReceiverStream::new(answers).map(|(answer, _held)| answer)
 }
 
 /// Takes the questions of a call, each when there is a place for its answer, and has them answered until the call is over. A caller
@@ -68,7 +78,7 @@ pub(super) fn answers(
 async fn take(
     reader: Arc<Reader>,
     mut questions: Streaming<ReadSessionsRequest>,
-    places: mpsc::Sender<Result<ReadSessionsResponse, Status>>,
+    places: mpsc::Sender<Kept>,
     draining: CancellationToken,
 ) {
     let own_place = || places.clone().try_reserve_owned().ok();
@@ -100,7 +110,7 @@ async fn take(
             () = &mut leaving, if notice.is_some() => {
                 last_moment.set(until(Instant::now().checked_add(STILL_ANSWERED)));
                 if let Some(place) = notice.take() {
-                    place.send(Ok(ReadSessionsResponse::default()));
+                    place.send((Ok(ReadSessionsResponse::default()), None));
                 }
             }
             () = &mut last_moment, if taking => taking = false,
@@ -109,7 +119,7 @@ async fn take(
                 (Ok(place), Ok(Some(question))) => {
                     let reader = Arc::clone(&reader);
                     answering.spawn(async move {
-                        place.send(Ok(reader.answer(question).await));
+                        place.send(reader.kept(question).await);
                     });
                 }
                 (Ok(_), Err(unread)) => break status::explained(&unread).unwrap_or(unread),
@@ -118,7 +128,7 @@ async fn take(
         }
     };
     if let Some(place) = last_word {
-        place.send(Err(failure));
+        place.send((Err(failure), None));
     }
 }
 
@@ -138,20 +148,18 @@ struct Reader {
 }
 
 impl Reader {
-    async fn answer(&self, question: ReadSessionsRequest) -> ReadSessionsResponse {
+    /// The answer to a question, or a refusal where there is no room for either.
+    async fn kept(&self, question: ReadSessionsRequest) -> Kept {
         let number = question.number;
-        match self.read(question).await {
-            Ok((session, rolled)) => ReadSessionsResponse {
-                number,
-                session: Some(session),
-                rolled,
-                failure: None,
-            },
-            Err(status) => ReadSessionsResponse {
-                number,
-                failure: Some(failure(&status)),
-                ..ReadSessionsResponse::default()
-            },
+        let waiting = &self.call.waiting;
+        let Some(under_way) = waiting.hold(QUESTION_BYTES) else {
+            return (Ok(told_of(number, Err(status::overloaded()))), None);
+        };
+        let answer = told_of(number, self.read(question).await);
+        drop(under_way);
+        match waiting.hold(answer.encoded_len()) {
+            Some(held) => (Ok(answer), Some(held)),
+            None => (Ok(told_of(number, Err(status::overloaded()))), None),
         }
     }
 
@@ -189,6 +197,22 @@ impl Reader {
             Question::Roll(roll) => self.api.roll(call, roll).await,
         };
         told(rpc, call, outcome)
+    }
+}
+
+fn told_of(number: u64, outcome: Result<(Box<Session>, bool), Status>) -> ReadSessionsResponse {
+    match outcome {
+        Ok((session, rolled)) => ReadSessionsResponse {
+            number,
+            session: Some(session),
+            rolled,
+            failure: None,
+        },
+        Err(status) => ReadSessionsResponse {
+            number,
+            failure: Some(failure(&status)),
+            ..ReadSessionsResponse::default()
+        },
     }
 }
 

@@ -85,6 +85,7 @@ pub(super) fn event(told: Told, at_ms: u64, resume_token: String) -> v1::Session
                 at,
                 cause: change.cause,
                 resume_token,
+                number: 0,
             }
         }
     }

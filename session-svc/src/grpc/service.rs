@@ -11,7 +11,7 @@ use super::calls::{Calls, told};
 use super::{arguments, end_sessions, new_session, reading, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
-use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update, WatchScope};
+use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update};
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -32,6 +32,16 @@ impl Api {
             calls,
             shutdown,
         }
+    }
+
+    /// The use cases.
+    pub(super) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Cancelled when whoever stays connected is to go.
+    pub(super) fn draining(&self) -> CancellationToken {
+        self.shutdown.clone()
     }
 
     /// A page as a message; one that would be too large ends early, and the next begins where it ended.
@@ -315,19 +325,20 @@ impl SessionService for Api {
         request: Request<v1::WatchSessionsRequest>,
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
         let (call, request) = Call::with_message(request);
-        let outcome = async {
-            let scope = watch_scope(&request)?;
-            if let WatchScope::Session(handle) = &scope {
-                call.is_about(*handle);
-            }
-            let resume = Some(arguments::token("resume_token", &request.resume_token)?)
-                .filter(|token| !token.is_empty());
-            let watching = self.sessions.watch(scope, resume.map(str::to_owned)).await?;
-            let (callers, draining) = (self.calls.callers().clone(), self.shutdown.clone());
-            Ok(watching::events(watching, call.clone(), callers, draining))
-        }
-        .await;
+        let outcome = watching::events(self, &call, &request).await;
         told(Rpc::WatchSessions, &call, outcome).map(Response::new)
+    }
+
+    type FollowSessionsStream = watching::Events;
+
+    async fn follow_sessions(
+        &self,
+        request: Request<Streaming<v1::FollowSessionsRequest>>,
+    ) -> Result<Response<Self::FollowSessionsStream>, Status> {
+        let (call, mut questions) = Call::with_message(request);
+        let first = questions.message().await?.unwrap_or_default();
+        let outcome = watching::followed(self, &call, first, questions).await;
+        told(Rpc::FollowSessions, &call, outcome).map(Response::new)
     }
 }
 
@@ -371,20 +382,4 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
         }
     }
     Ok(update)
-}
-
-fn watch_scope(request: &v1::WatchSessionsRequest) -> Result<WatchScope, SessionsError> {
-    match (
-        request.handle.as_str(),
-        request.issuer.as_str(),
-        request.subject.as_str(),
-    ) {
-        ("", "", "") => Ok(WatchScope::All),
-        (handle, "", "") => Ok(WatchScope::Session(arguments::handle("handle", handle)?)),
-        ("", issuer, subject) => Ok(WatchScope::Person {
-            issuer: arguments::issuer(issuer)?.to_owned(),
-            subject: arguments::required_name("subject", subject)?.to_owned(),
-        }),
-        (_, _, _) => arguments::wrong("handle", "stands alone, without issuer and subject"),
-    }
 }

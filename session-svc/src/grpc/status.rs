@@ -66,6 +66,15 @@ pub(super) fn too_late() -> Status {
     )
 }
 
+/// The caller has more waiting than it may: answers it has not taken, or calls under way.
+pub(super) fn overloaded() -> Status {
+    status(
+        ErrorReason::ErrOverloaded,
+        "more is waiting for this caller than is kept for one: it has to read its answers",
+        None,
+    )
+}
+
 /// The caller may not call.
 pub(super) fn turned_away(why: TurnedAway) -> Status {
     match why {

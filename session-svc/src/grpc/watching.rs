@@ -1,55 +1,104 @@
 //! A watch as its caller sees it: events while the caller may have them.
 //!
-//! Invariants: no event is told to a caller that lost the right to it; a watch that ends says why, unless the process
-//! drains, in which case whoever watches goes on at another replica.
+//! Invariants
+//! - No event is told to a caller that lost the right to it.
+//! - A question how far a watch is told is answered when nothing that is known is left to tell, and not before.
+//! - A watch that ends says why, unless the process drains, in which case whoever watches goes on at another replica.
 
 use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, unfold};
-use session_proto::v1::SessionEvent;
+use futures_util::stream::{self, BoxStream, unfold};
+use session_proto::v1::{FollowSessionsRequest, SessionEvent, WatchSessionsRequest};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status};
+use tonic::{Code, Status, Streaming};
 
 use super::call::Call;
 use super::record::code_name;
-use super::{resource, status};
-use crate::callers::{Callers, Rpc, TurnedAway};
-use crate::sessions::{SessionsError, Told, Watching};
+use super::service::Api;
+use super::{arguments, resource, status};
+use crate::callers::{Rpc, TurnedAway};
+use crate::sessions::{SessionsError, Told, WatchScope, Watching};
 
 /// What is sent.
 pub(super) type Events = BoxStream<'static, Result<SessionEvent, Status>>;
 
+/// Numbers of questions how far a watch is told.
+type Questions = BoxStream<'static, Result<u64, Status>>;
+
 struct Watch {
+    api: Api,
     events: Watching,
+    /// Of a caller that follows; what they answer takes the place of heartbeats.
+    questions: Option<Questions>,
+    /// Where the last event, or heartbeat, leaves off.
+    position: String,
     call: Call,
-    callers: Callers,
-    draining: CancellationToken,
     ending: Ending,
 }
 
 /// Writes the record of a watch's end.
 struct Ending {
+    rpc: Rpc,
     call: Call,
     began: Instant,
     code: Code,
 }
 
 /// The events of a watch, for one caller.
-pub(super) fn events(events: Watching, call: Call, callers: Callers, draining: CancellationToken) -> Events {
+pub(super) async fn events(
+    api: &Api,
+    call: &Call,
+    request: &WatchSessionsRequest,
+) -> Result<Events, SessionsError> {
+    watch(api, call, request, None).await
+}
+
+/// The events of a watch that is followed; `first` is what came with the call.
+pub(super) async fn followed(
+    api: &Api,
+    call: &Call,
+    first: FollowSessionsRequest,
+    others: Streaming<FollowSessionsRequest>,
+) -> Result<Events, SessionsError> {
+    let Some(request) = &first.watch else {
+        return arguments::wrong("watch", "is required in the first message");
+    };
+    let number = |question: FollowSessionsRequest| question.number;
+    let questions = stream::iter([Ok(first.number)]).chain(others.map(move |question| question.map(number)));
+    watch(api, call, request, Some(questions.boxed())).await
+}
+
+async fn watch(
+    api: &Api,
+    call: &Call,
+    request: &WatchSessionsRequest,
+    questions: Option<Questions>,
+) -> Result<Events, SessionsError> {
+    let scope = scope(request)?;
+    if let WatchScope::Session(handle) = &scope {
+        call.is_about(*handle);
+    }
+    let resume =
+        Some(arguments::token("resume_token", &request.resume_token)?).filter(|token| !token.is_empty());
+    let events = api.sessions().watch(scope, resume.map(str::to_owned)).await?;
     let ending = Ending {
+        rpc: match &questions {
+            Some(_) => Rpc::FollowSessions,
+            None => Rpc::WatchSessions,
+        },
         call: call.clone(),
         began: Instant::now(),
         // A caller that hangs up is told nothing.
         code: Code::Cancelled,
     };
     let watch = Watch {
+        api: api.clone(),
         events,
-        call,
-        callers,
-        draining,
+        questions,
+        position: request.resume_token.clone(),
+        call: call.clone(),
         ending,
     };
-    unfold(Some(watch), |watch| async move {
+    Ok(unfold(Some(watch), |watch| async move {
         let mut watch = watch?;
         match watch.next().await {
             Some(Ok(event)) => Some((Ok(event), Some(watch))),
@@ -63,7 +112,32 @@ pub(super) fn events(events: Watching, call: Call, callers: Callers, draining: C
             }
         }
     })
-    .boxed()
+    .boxed())
+}
+
+/// Which sessions a request is about.
+fn scope(request: &WatchSessionsRequest) -> Result<WatchScope, SessionsError> {
+    match (
+        request.handle.as_str(),
+        request.issuer.as_str(),
+        request.subject.as_str(),
+    ) {
+        ("", "", "") => Ok(WatchScope::All),
+        (handle, "", "") => Ok(WatchScope::Session(arguments::handle("handle", handle)?)),
+        ("", issuer, subject) => Ok(WatchScope::Person {
+            issuer: arguments::issuer(issuer)?.to_owned(),
+            subject: arguments::required_name("subject", subject)?.to_owned(),
+        }),
+        (_, _, _) => arguments::wrong("handle", "stands alone, without issuer and subject"),
+    }
+}
+
+/// The next question, none when the caller has ended its side; never where questions are not asked.
+async fn asked(questions: &mut Option<Questions>) -> Option<Result<u64, Status>> {
+    match questions {
+        Some(questions) => questions.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Watch {
@@ -76,22 +150,62 @@ impl Watch {
             }
         };
         let disbelieved = self.call.disbelieved.clone().unwrap_or_default();
-        tokio::select! {
-            biased;
-            () = self.draining.cancelled() => None,
-            () = disbelieved.cancelled() => Some(Err(status::turned_away(TurnedAway::Unknown))),
-            () = too_late => Some(Err(status::too_late())),
-            told = self.events.next() => Some(self.event(told?)),
+        let draining = self.api.draining();
+        tokio::pin!(too_late);
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = draining.cancelled() => return None,
+                () = disbelieved.cancelled() => return Some(Err(status::turned_away(TurnedAway::Unknown))),
+                () = &mut too_late => return Some(Err(status::too_late())),
+                // In this order: a question is answered once nothing is left to tell.
+                told = self.events.next() => self.event(told?),
+                // Not before it is known where to go on from: the first heartbeat tells.
+                number = asked(&mut self.questions), if !self.position.is_empty() => self.answer(number?),
+            };
+            match event {
+                Ok(Some(event)) => return Some(Ok(event)),
+                Ok(None) => {}
+                Err(status) => return Some(Err(status)),
+            }
         }
     }
 
-    fn event(&self, told: Result<(Told, u64, String), SessionsError>) -> Result<SessionEvent, Status> {
-        // A list of callers that changed counts before what happened is told.
-        self.callers
-            .allow(&self.call.caller, Rpc::WatchSessions)
-            .map_err(status::turned_away)?;
+    /// What happened; none where a heartbeat is not asked for.
+    fn event(
+        &mut self,
+        told: Result<(Told, u64, String), SessionsError>,
+    ) -> Result<Option<SessionEvent>, Status> {
+        self.may_hear()?;
         let (told, at_ms, resume_token) = told.map_err(|error| status::of(&error))?;
-        Ok(resource::event(told, at_ms, resume_token))
+        if self.questions.is_some() {
+            self.position.clone_from(&resume_token);
+            if told == Told::Heartbeat {
+                return Ok(None);
+            }
+        }
+        Ok(Some(resource::event(told, at_ms, resume_token)))
+    }
+
+    fn answer(&self, number: Result<u64, Status>) -> Result<Option<SessionEvent>, Status> {
+        self.may_hear()?;
+        let number = number.map_err(|unread| status::explained(&unread).unwrap_or(unread))?;
+        let beat = || {
+            let (now_ms, position) = (self.api.sessions().now_ms(), self.position.clone());
+            SessionEvent {
+                number,
+                ..resource::event(Told::Heartbeat, now_ms, position)
+            }
+        };
+        Ok((number != 0).then(beat))
+    }
+
+    /// A list of callers that changed counts before what happened is told.
+    fn may_hear(&self) -> Result<(), Status> {
+        let callers = self.api.calls().callers();
+        callers
+            .allow(&self.call.caller, self.ending.rpc)
+            .map_err(status::turned_away)
     }
 }
 
@@ -99,7 +213,7 @@ impl Drop for Ending {
     fn drop(&mut self) {
         tracing::info!(
             target: "audit",
-            { rpc.method = Rpc::WatchSessions.full_name(),
+            { rpc.method = self.rpc.full_name(),
             rpc.response.status_code = code_name(self.code),
             caller = self.call.caller.shown().unwrap_or_default(),
             network.peer.address = self.call.peer.map(|peer| tracing::field::display(peer.ip())),

@@ -272,6 +272,10 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
             .watch_sessions(v1::WatchSessionsRequest::default())
             .await
             .map(|_| ()),
+        Rpc::FollowSessions => client
+            .follow_sessions(tokio_stream::once(v1::FollowSessionsRequest::default()))
+            .await
+            .map(|_| ()),
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct SessionService {
     calls: Arc<AtomicUsize>,
     /// Whether it knows no claims of sign-ins, as an earlier release.
     knows_no_claims: Arc<AtomicBool>,
+    /// Whether no caller may call `UpdateSession`.
+    keeps_no_updates: Arc<AtomicBool>,
     store: MemoryStore,
     keys: Reloading<KeyRing>,
     providers: Providers,
@@ -87,18 +89,27 @@ impl SessionService {
         let counted = Arc::clone(&calls);
         let knows_no_claims = Arc::new(AtomicBool::new(false));
         let earlier = Arc::clone(&knows_no_claims);
+        let keeps_no_updates = Arc::new(AtomicBool::new(false));
+        let strict = Arc::clone(&keeps_no_updates);
         let health = Health::new().await;
         let routes = move |stop| {
             let (counted, earlier) = (Arc::clone(&counted), Arc::clone(&earlier));
+            let strict = Arc::clone(&strict);
             let routes = grpc::routes(sessions.clone(), measured.clone(), &health, stop).unwrap();
             routes().layer(from_fn(move |request: Request, next: Next| {
                 counted.fetch_add(1, Ordering::SeqCst);
                 let is_claim = request.uri().path().ends_with("SignIn");
                 let is_unknown = is_claim && earlier.load(Ordering::SeqCst);
+                let is_update = request.uri().path().ends_with("/UpdateSession");
+                let is_refused = is_update && strict.load(Ordering::SeqCst);
                 async move {
                     if is_unknown {
                         let reason = ErrorReason::ErrUnimplemented;
                         return session_proto::error::status(reason, "unknown", []).into_http();
+                    }
+                    if is_refused {
+                        let reason = ErrorReason::ErrCallerNotAllowed;
+                        return session_proto::error::status(reason, "not allowed", []).into_http();
                     }
                     next.run(request).await
                 }
@@ -112,6 +123,7 @@ impl SessionService {
             running: Mutex::default(),
             calls,
             knows_no_claims,
+            keeps_no_updates,
             store,
             keys,
             providers,
@@ -127,6 +139,11 @@ impl SessionService {
     /// Knows no claims of sign-ins from now on, as an earlier release.
     pub(crate) fn forgets_claims(&self) {
         self.knows_no_claims.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets no caller call `UpdateSession` from now on.
+    pub(crate) fn lets_nobody_update(&self) {
+        self.keeps_no_updates.store(true, Ordering::SeqCst);
     }
 
     /// How many calls came.

@@ -26,6 +26,7 @@ use super::limits::{HEADER_BYTES_MAX, Limits};
 use super::progress::{Counted, Progress, may_stop, unused};
 use super::socket::Socket;
 use super::streams::{Sending, Streams, Taken};
+use super::waiting::Waiting;
 use crate::tls::{PeerCertificate, ServerTls};
 
 /// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
@@ -62,6 +63,7 @@ pub(super) struct Opened {
     pub(super) certificate: Option<PeerCertificate>,
     pub(super) draining: CancellationToken,
     pub(super) progress: Progress,
+    pub(super) waiting: Waiting,
     pub(super) limits: Arc<Limits>,
 }
 
@@ -109,6 +111,7 @@ where
     let stream = Gathering::over(Counted::of(stream, progress.clone()));
     let (asked, gathering) = (progress.clone(), stream.clone());
     let (peer, certificate) = (opened.peer, opened.certificate.clone());
+    let waiting = opened.waiting.clone();
     let streams = Streams::new(progress.clone(), limits.send_timeout);
     let builder = protocols(&limits, streams.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
@@ -118,6 +121,9 @@ where
             streams.begin()
         });
         request.extensions_mut().insert(peer);
+        if waiting.is_counted() {
+            request.extensions_mut().insert(waiting.clone());
+        }
         if let Some(certificate) = &certificate {
             request.extensions_mut().insert(certificate.clone());
         }
@@ -126,6 +132,7 @@ where
             router.clone(),
             asked.clone(),
             taken,
+            waiting.clone(),
             limits.open_header_bytes,
         )
     });
@@ -169,6 +176,7 @@ async fn answer(
     mut router: Router,
     progress: Progress,
     taken: Option<Arc<Taken>>,
+    waiting: Waiting,
     open_header_bytes: usize,
 ) -> Result<Response, Infallible> {
     let version = request.version();
@@ -192,7 +200,7 @@ async fn answer(
     if response.body().is_end_stream() {
         return Ok(response);
     }
-    Ok(response.map(|body| Body::new(Sending::new(body, taken, busy))))
+    Ok(response.map(|body| Body::new(Sending::new(body, taken, waiting, busy))))
 }
 
 /// The size of headers as HTTP/2 counts it (RFC 9113, section 6.5.2).
@@ -270,6 +278,7 @@ mod tests {
             certificate: None,
             draining: draining.clone(),
             progress: Progress::default(),
+            waiting: Waiting::default(),
             limits: Arc::new(limits),
         };
         let socket = Socket::of(server, opened.progress.clone(), None);

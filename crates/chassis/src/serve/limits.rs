@@ -50,6 +50,8 @@ pub struct Limits {
     pub keeps_http2: bool,
     /// How long the answer of an HTTP/2 stream may stand still because its client takes nothing; for ever where none.
     pub send_timeout: Option<Duration>,
+    /// What is kept for clients that take nothing, all connections together, in bytes; as much as they ask for where none.
+    pub waiting_bytes: Option<usize>,
     /// Told when the listener is full and nobody can be sent away.
     pub room: Option<Condition>,
 }
@@ -82,6 +84,7 @@ impl Default for Limits {
             idle: IDLE_TIMEOUT,
             keeps_http2: true,
             send_timeout: None,
+            waiting_bytes: None,
             room: None,
         }
     }

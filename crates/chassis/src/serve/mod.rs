@@ -1,8 +1,8 @@
 //! One port for everything a service speaks: HTTP/1.1, HTTP/2 with or without TLS, gRPC, gRPC-Web, WebSocket.
 //!
 //! Invariants: slow and idle clients are cut off; connections, streams and headers are bounded, for each client too. A listener that is cancelled lets nobody new in, and
-//! loses nobody who is: who waits to be accepted is, a connection that has just been opened gets its first answer, one that is
-//! kept is told with its next answer that it is the last, and what is in flight finishes for a bounded time.
+//! loses nobody who is: who waits to be accepted is, a connection that has just been opened gets its first answer, and what is in flight
+//! finishes for a bounded time. One that is kept is told that it ends only when the address refuses: who is told connects elsewhere.
 
 mod closing;
 mod connection;
@@ -12,6 +12,7 @@ mod progress;
 mod room;
 mod socket;
 mod streams;
+mod waiting;
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use crate::runtime::{PerScheduler, Workers};
 use crate::tls::ServerTls;
 
 pub use self::limits::{CONNECTIONS_MAX, Limits, Share, connections_within, network};
+pub use self::waiting::{Held, Waiting};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,27 @@ pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
     let _ = (listener, longest);
 }
 
+/// How a listener is told to stop, and tells of it.
+#[derive(Clone, Debug)]
+pub struct Stopping {
+    /// Cancelled by whoever wants it to stop.
+    pub told: CancellationToken,
+    /// Cancelled by the listener once it lets nobody in and its address refuses: the moment to send away who is there. Whoever goes
+    /// sooner connects again to a listener that neither answers nor refuses, and asks again a second later.
+    pub closed: CancellationToken,
+}
+
+impl Stopping {
+    /// When `told` is cancelled.
+    #[must_use]
+    pub fn on(told: CancellationToken) -> Self {
+        Self {
+            told,
+            closed: CancellationToken::new(),
+        }
+    }
+}
+
 /// Serves `router` on `listener`, each connection on the worker whose turn it is, until `shutdown`; then lets what is in
 /// flight, or about to be, finish.
 pub async fn serve(
@@ -99,8 +122,16 @@ pub async fn serve(
     tls: Option<ServerTls>,
     shutdown: CancellationToken,
 ) {
-    let limits = Limits::default();
-    serve_each(workers, listener, move || router.clone(), tls, limits, shutdown).await;
+    let stopping = Stopping::on(shutdown);
+    serve_each(
+        workers,
+        listener,
+        move || router.clone(),
+        tls,
+        Limits::default(),
+        stopping,
+    )
+    .await;
 }
 
 /// The same within limits of its own, with a router for each worker: what every request counts or holds for a moment (`Arc`s,
@@ -111,7 +142,7 @@ pub async fn serve_each(
     router: impl Fn() -> Router + Send + Sync + 'static,
     tls: Option<ServerTls>,
     limits: Limits,
-    shutdown: CancellationToken,
+    stopping: Stopping,
 ) {
     if let Some(room) = &limits.room {
         room.met();
@@ -121,14 +152,15 @@ pub async fn serve_each(
         routers: Arc::new(PerScheduler::new(router)),
         tls,
         room: Room::new(limits.connections, limits.share.clone()),
+        waiting: limits.waiting_bytes.map(waiting::Room::new),
         limits: Arc::new(limits),
-        shutdown,
+        stopping,
         connections: TaskTracker::new(),
     };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = house.shutdown.cancelled() => break,
+            () = house.stopping.told.cancelled() => break,
         };
         if let Err(error) = house.take(accepted).await {
             tracing::warn!(%error, "a connection could not be accepted");
@@ -141,6 +173,7 @@ pub async fn serve_each(
             let _ = accepted.map(|accepted| house.enter_and_serve(accepted));
         })
         .await;
+        house.stopping.closed.cancel();
         house.connections.close();
         house.connections.wait().await;
     };
@@ -155,8 +188,9 @@ struct House {
     routers: Arc<PerScheduler<Router>>,
     tls: Option<ServerTls>,
     room: Arc<Room>,
+    waiting: Option<Arc<waiting::Room>>,
     limits: Arc<Limits>,
-    shutdown: CancellationToken,
+    stopping: Stopping,
     connections: TaskTracker,
 }
 
@@ -181,7 +215,7 @@ impl House {
             }
             tokio::select! {
                 () = tokio::time::sleep(FULL_PAUSE) => {}
-                () = self.shutdown.cancelled() => break,
+                () = self.stopping.told.cancelled() => break,
             }
         }
         if let Some(room) = self.limits.room.as_ref().filter(|_| is_told) {
@@ -222,8 +256,9 @@ impl House {
         let opened = Opened {
             peer: Peer(address),
             certificate: None,
-            draining: self.shutdown.clone(),
+            draining: self.stopping.closed.clone(),
             progress,
+            waiting: self.waiting.as_ref().map(Waiting::of).unwrap_or_default(),
             limits: Arc::clone(&self.limits),
         };
         let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());

@@ -196,10 +196,10 @@ pub(super) async fn unused(progress: &Progress, first: Duration, idle: Duration,
     }
 }
 
-/// Resolves when the connection can be told to stop without losing a request: at once if it speaks HTTP/2, which says which
-/// requests it still takes; otherwise once nothing has moved for `quiet`, or for `first` if it has not been asked at all.
+/// Resolves when the connection can be told to stop without losing a request: at once if it speaks HTTP/2, asked or not, which says
+/// which requests it still takes; otherwise once nothing has moved for `quiet`, or for `first` if it has not been asked at all.
 pub(super) async fn may_stop(progress: &Progress, first: Duration, quiet: Duration) {
-    while !progress.0.speaks_http2.load(Ordering::Relaxed) {
+    while !progress.0.speaks_http2.load(Ordering::Relaxed) && !progress.is_http2() {
         let moved = progress.moved();
         let was_asked = progress.0.asked.load(Ordering::Relaxed);
         tokio::time::sleep(if was_asked { quiet } else { first }).await;
@@ -384,6 +384,15 @@ mod tests {
         assert!(took > Duration::from_secs(9), "not while bytes move: {took:?}");
 
         progress.request_came(Version::HTTP_2);
+        assert_eq!(stopped_after(&progress).await, Duration::ZERO);
+
+        // Whoever has sent the preface understands what it is told, asked or not.
+        let (mut client, server) = tokio::io::duplex(64);
+        let progress = Progress::default();
+        let mut server = Counted::of(server, progress.clone());
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        client.write_all(preface).await.unwrap();
+        server.read_exact(&mut [0; 24]).await.unwrap();
         assert_eq!(stopped_after(&progress).await, Duration::ZERO);
     }
 }

@@ -18,6 +18,7 @@ use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep};
 
 use super::progress::{Busy, Progress};
+use super::waiting::{Held, Waiting};
 
 /// A larger piece is given away in parts, so that a slow client is seen to take them.
 const PIECE: usize = 16 * 1024;
@@ -114,18 +115,22 @@ async fn watched(stream: impl Future, taken: Arc<Taken>, longest: Duration) {
 /// The body of an answer on its way to the client: its connection is busy until it ends.
 pub(super) struct Sending {
     body: Body,
-    /// What is left of a piece.
+    /// What is left of a piece, and its place among what waits.
     rest: Bytes,
+    held: Option<Held>,
+    waiting: Waiting,
     taken: Option<Arc<Taken>>,
     _busy: Busy,
 }
 
 impl Sending {
     /// Over HTTP/2 it tells its stream how far it is taken.
-    pub(super) fn new(body: Body, taken: Option<Arc<Taken>>, busy: Busy) -> Self {
+    pub(super) fn new(body: Body, taken: Option<Arc<Taken>>, waiting: Waiting, busy: Busy) -> Self {
         Self {
             body,
             rest: Bytes::new(),
+            held: None,
+            waiting,
             taken,
             _busy: busy,
         }
@@ -162,7 +167,10 @@ impl HttpBody for Sending {
                 return polled;
             };
             match frame.into_data() {
-                Ok(data) => this.rest = data,
+                Ok(data) => {
+                    this.held = Some(this.waiting.must_hold(data.len()));
+                    this.rest = data;
+                }
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             }
         }
@@ -170,7 +178,11 @@ impl HttpBody for Sending {
         taken
             .pieces
             .store(taken.pieces.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        Poll::Ready(Some(Ok(this.part())))
+        let part = this.part();
+        if this.rest.is_empty() {
+            this.held = None;
+        }
+        Poll::Ready(Some(Ok(part)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
-use tokio::time::{Instant, sleep_until, timeout};
-use tonic::{Status, Streaming};
+use tokio::time::{Instant, sleep_until};
+use tonic::Status;
 
 use super::WatchItem;
-use crate::client::channels::StreamPlace;
+use super::hearing::Hearing;
+use crate::client::call::Opened;
 use crate::client::endpoint::{EndpointId, Peer};
-use crate::client::pool::Pool;
+use crate::client::pool::{Picked, Pool};
 use crate::client::{SessionError, Terms, call, service};
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
@@ -34,15 +35,25 @@ enum End {
 enum State {
     /// To be opened, not before then.
     Closed(Instant),
-    /// Open; whether its first heartbeat has come.
-    Open {
-        events: Box<Streaming<SessionEvent>>,
-        peer: Arc<Peer>,
-        complete: bool,
-        _place: StreamPlace,
-    },
+    /// Open.
+    Open(Box<Open>),
     /// Never to be opened again.
     Over,
+}
+
+struct Open {
+    stream: Opened<SessionEvent>,
+    peer: Arc<Peer>,
+    hearing: Hearing,
+}
+
+/// What an open stream brings.
+enum Turn {
+    Told(Result<Option<SessionEvent>, Status>),
+    /// Nothing, for longer than it may be silent.
+    Silent,
+    /// Nothing that is young enough.
+    Late,
 }
 
 struct Line {
@@ -114,71 +125,94 @@ impl Line {
                 State::Closed(not_before) => {
                     sleep_until(*not_before).await;
                     match self.open().await {
-                        Ok((peer, events, place)) => self.opened(peer, events, place),
+                        Ok(open) => self.opened(open),
                         Err(error) => self.lose(error),
                     }
                 }
-                State::Open { events, peer, .. } => {
-                    match timeout(self.terms.watch_silence, events.message()).await {
-                        Ok(Ok(Some(event))) => self.hear(event),
-                        Ok(Ok(None)) => self.lose(SessionError::unreachable()),
-                        Ok(Err(status)) => {
-                            if call::is_transport(&status) {
-                                peer.failed();
-                            }
-                            self.lose(status.into());
-                        }
-                        Err(_elapsed) => {
-                            peer.failed();
-                            self.lose(SessionError::silent());
-                        }
+                State::Open(open) => match open.turn().await {
+                    Turn::Told(Ok(Some(event))) => {
+                        open.hearing.arrives();
+                        let is_beat = event.kind() == Kind::Heartbeat;
+                        let told = is_beat.then(|| open.hearing.hears(event.number)).flatten();
+                        self.hear(event, told);
                     }
-                }
+                    Turn::Told(Ok(None)) => {
+                        // Only a replica that is on its way out ends a watch by itself.
+                        open.stream.connection.go();
+                        self.lose(SessionError::unreachable());
+                    }
+                    Turn::Told(Err(status)) => {
+                        if call::is_transport(&status) {
+                            open.peer.failed();
+                        }
+                        self.lose(status.into());
+                    }
+                    Turn::Silent => {
+                        open.peer.failed();
+                        self.lose(SessionError::silent());
+                    }
+                    Turn::Late => {
+                        open.hearing.is_late();
+                        self.tell_lost(SessionError::silent());
+                    }
+                },
             }
         }
     }
 
-    async fn open(&self) -> Result<(Arc<Peer>, Streaming<SessionEvent>, StreamPlace), SessionError> {
+    /// Opens the stream, as one that can be asked if the replica knows how.
+    async fn open(&self) -> Result<Open, SessionError> {
         let until = Instant::now() + self.terms.deadline;
-        let peer = match &self.end {
-            End::One(id) => self.pool.peer(id).ok_or_else(SessionError::unreachable)?,
-            End::Any => tokio::time::timeout_at(until, self.pool.pick())
-                .await
-                .map_err(|_elapsed| SessionError::late())?
-                .map_err(|status: Status| SessionError::from(status))?,
+        let picked = tokio::time::timeout_at(until, self.pick())
+            .await
+            .map_err(|_elapsed| SessionError::late())??;
+        let oldest = self.terms.watch_silence;
+        let (mut hearing, questions) = Hearing::asking(oldest, self.request.clone());
+        let follow = |channel, request| async move { service(channel).follow_sessions(request).await };
+        let opened = match call::stream(&self.pool, &picked, until, questions, follow).await {
+            Err(error) if error.reason == ErrorReason::ErrUnimplemented => {
+                hearing = Hearing::of_arrivals(oldest);
+                let watch = |channel, request| async move { service(channel).watch_sessions(request).await };
+                call::stream(&self.pool, &picked, until, self.request.clone(), watch).await
+            }
+            opened => opened,
         };
-        let request = self.request.clone();
-        let (events, place) =
-            call::stream(&self.pool, &peer, until, request, |channel, request| async move {
-                service(channel).watch_sessions(request).await
-            })
-            .await?;
-        Ok((peer, events, place))
+        hearing.arrives();
+        Ok(Open {
+            stream: opened?,
+            peer: picked.peer,
+            hearing,
+        })
     }
 
-    fn opened(&mut self, peer: Arc<Peer>, events: Streaming<SessionEvent>, place: StreamPlace) {
+    async fn pick(&self) -> Result<Picked, SessionError> {
+        match &self.end {
+            End::One(id) => {
+                let peer = self.pool.peer(id).ok_or_else(SessionError::unreachable)?;
+                let connection = peer.connect().await?;
+                Ok(Picked { peer, connection })
+            }
+            End::Any => Ok(self.pool.pick().await?),
+        }
+    }
+
+    fn opened(&mut self, open: Open) {
         if self.was_open && self.request.resume_token.is_empty() {
             self.told.push_back(WatchItem::Missed);
         }
         self.was_open = true;
-        self.state = State::Open {
-            events: Box::new(events),
-            peer,
-            complete: false,
-            _place: place,
-        };
+        self.state = State::Open(Box::new(open));
     }
 
-    fn hear(&mut self, event: SessionEvent) {
+    /// Tells an event, and how far the stream is told by it, if it says so.
+    fn hear(&mut self, event: SessionEvent, told: Option<(Instant, bool)>) {
         if !event.resume_token.is_empty() {
             self.request.resume_token.clone_from(&event.resume_token);
         }
         match event.kind() {
             Kind::Missed => self.told.push_back(WatchItem::Missed),
             Kind::Heartbeat => {
-                if let State::Open { complete, .. } = &mut self.state
-                    && !std::mem::replace(complete, true)
-                {
+                if let Some((_, true)) = told {
                     self.attempts = 0;
                     self.lost = None;
                     self.told.push_back(WatchItem::Connected);
@@ -194,6 +228,9 @@ impl Line {
                 self.told.push_back(WatchItem::Event(event));
             }
         }
+        if let Some((moment, _)) = told {
+            self.told.push_back(WatchItem::Current(moment.into_std()));
+        }
     }
 
     fn lose(&mut self, error: SessionError) {
@@ -206,8 +243,36 @@ impl Line {
         } else {
             State::Closed(Instant::now() + call::backoff(pause))
         };
+        self.tell_lost(error);
+    }
+
+    fn tell_lost(&mut self, error: SessionError) {
         if self.lost.replace(error.reason) != Some(error.reason) {
             self.told.push_back(WatchItem::Lost(error));
         }
+    }
+}
+
+impl Open {
+    /// Asks how far the stream is told when that is due, until it brings something.
+    async fn turn(&mut self) -> Turn {
+        loop {
+            let (ask_at, late_at) = (self.hearing.ask_at(), self.hearing.late_at());
+            tokio::select! {
+                biased;
+                () = until(ask_at) => self.hearing.ask(None),
+                told = self.stream.events.message() => return Turn::Told(told),
+                () = sleep_until(self.hearing.silent_at()) => return Turn::Silent,
+                () = until(late_at) => return Turn::Late,
+            }
+        }
+    }
+}
+
+/// Then; without an instant, never.
+async fn until(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
     }
 }

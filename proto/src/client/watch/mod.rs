@@ -2,10 +2,12 @@
 //!
 //! Invariants
 //! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was told.
-//! - A stream that is silent for `ClientSettings::watch_silence` is lost, however open its connection looks.
+//! - A stream that is silent for `ClientSettings::watch_silence` is lost, however open its connection looks, and so is one whose news
+//!   is older than that, however steadily bytes arrive.
 //! - Nothing is buffered for a consumer that does not read: the service sends no faster than is read here.
 
 mod each;
+mod hearing;
 mod line;
 
 pub(super) use self::each::each;
@@ -23,9 +25,12 @@ pub enum WatchItem {
     Connected,
     /// Something happened, or (`KIND_HEARTBEAT`) nothing did and everything up to here was told. Never `KIND_MISSED`.
     Event(SessionEvent),
+    /// Everything that happened before this moment was told. It comes several times within `ClientSettings::watch_silence`; of a service of
+    /// an earlier release it is the moment of arrival.
+    Current(std::time::Instant),
     /// Events were lost: whatever was remembered of sessions has to be read again.
     Missed,
-    /// The replica is not heard. It is tried again, with pauses that grow to five seconds.
+    /// The replica is not heard, or too late. It is tried again, with pauses that grow to five seconds.
     Lost(SessionError),
     /// The name does not lead to this replica any more. Only where replicas are watched one by one.
     Gone,

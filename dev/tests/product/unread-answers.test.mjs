@@ -1,0 +1,114 @@
+// Callers that ask the session service and read nothing of what it answers, in the memory its pod has: it lives, says that it is
+// overloaded, and goes on answering the others.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import http2 from 'node:http2';
+import { after, before, test } from 'node:test';
+
+import { pause, until } from '../../lib/net.mjs';
+import { startStack } from '../../stack.mjs';
+import { field, fields, open } from './grpc.mjs';
+
+const MEMORY = 128 << 20; // of the pod
+const GROWTH_MAX = 64 << 20; // half of it: the rest is for what a busy service holds besides
+const SESSIONS = 60;
+const CLAIM_BYTES = 55_000; // below the largest session kept
+const STREAMS = 1_000;
+const CALLS_FOR_MANY = 20; // calls that carry questions
+const QUESTIONS = 1_000;
+const CONNECTIONS = 4;
+const LOOKED_AT_MS = 5_000;
+const OVERLOADED = 8;
+
+const [ISSUER, SUBJECT] = ['https://issuer.example', 'ada'];
+let stack;
+let id;
+
+/** The claims of a person, `about` among them, as google.protobuf.Struct. */
+const claims = (about) => Buffer.concat(Object.entries({ sub: SUBJECT, about })
+  .map(([name, value]) => field(1, Buffer.concat([field(1, name), field(2, field(3, value))]))));
+
+const varint = (value) => {
+  const bytes = [];
+  for (let rest = value; ; rest >>>= 7) {
+    bytes.push(rest > 127 ? (rest & 127) | 128 : rest);
+    if (rest < 128) return Buffer.from(bytes);
+  }
+};
+
+before(async () => {
+  stack = await startStack({ limits: { session: MEMORY }, sessionEnv: { SESSION_MAX_PER_SUBJECT: '0' } });
+  for (let at = 0; at < SESSIONS; at += 1) {
+    const created = open(stack.sessionUrls[0], 'CreateSession', Buffer.concat([field(1, ISSUER), field(2, claims('a'.repeat(CLAIM_BYTES)))]));
+    assert.equal((await created.ended).status, 0);
+    id = fields(created.messages[0])[1].toString();
+  }
+});
+after(() => stack?.stop());
+
+const memory = () => Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${stack.pid('session')}/status`, 'utf8'))[1]) * 1024;
+
+const framed = (message) => {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+};
+
+const numbered = (number) => Buffer.concat([Buffer.from([8]), varint(number), field(2, field(1, id))]);
+
+const KINDS = {
+  GetSession: () => [framed(field(1, id))],
+  RollSession: () => [framed(field(1, id))],
+  ListSessions: () => [framed(Buffer.concat([field(1, ISSUER), field(2, SUBJECT)]))],
+  ReadSessions: () => Array.from({ length: QUESTIONS }, (_, at) => framed(numbered(at + 1))),
+  WatchSessions: () => [framed(Buffer.alloc(0))],
+  FollowSessions: () => [framed(field(1, Buffer.alloc(0))), ...Array.from({ length: 5 }, (_, at) => framed(Buffer.concat([Buffer.from([16]), varint(at + 1)])))],
+};
+
+/** Asks over several connections whose windows stay shut; gives what ends it, and how many were refused. */
+async function ask(method) {
+  const refused = { count: 0 };
+  const sessions = [];
+  for (let at = 0; at < CONNECTIONS; at += 1) {
+    const session = http2.connect(stack.sessionUrls[0], { settings: { initialWindowSize: 0 } });
+    session.on('error', () => {});
+    await once(session, 'connect');
+    sessions.push(session);
+    for (let stream = 0; stream < (method === 'ReadSessions' ? CALLS_FOR_MANY : STREAMS); stream += 1) {
+      const call = session.request({
+        ':method': 'POST', ':path': `/session.v1.SessionService/${method}`, 'content-type': 'application/grpc', te: 'trailers',
+      });
+      call.on('error', () => {});
+      call.on('response', (headers) => { refused.count += Number(headers['grpc-status'] === String(OVERLOADED)); });
+      for (const message of KINDS[method]()) call.write(message);
+      if (!['ReadSessions', 'FollowSessions'].includes(method)) call.end();
+    }
+  }
+  return { refused, hangUp: () => sessions.forEach((session) => session.destroy()) };
+}
+
+for (const method of Object.keys(KINDS)) {
+  test(`answers of ${method} that nobody reads take a bounded part of the memory, and others are answered`, async (t) => {
+    const before = memory();
+    let most = before;
+    const looking = setInterval(() => { try { most = Math.max(most, memory()); } catch { most = Infinity; } }, 50);
+    const { refused, hangUp } = await ask(method);
+    const began = performance.now();
+    let answered = 0;
+    try {
+      while (performance.now() - began < LOOKED_AT_MS) {
+        const other = open(stack.sessionUrls[0], 'GetSession', field(1, id));
+        assert.equal((await other.ended).status, 0, 'another caller is answered');
+        answered += 1;
+        await pause(50);
+      }
+    } finally {
+      clearInterval(looking);
+      hangUp();
+      t.diagnostic(`${method}: ${(before / 2 ** 20).toFixed(0)} to ${(most / 2 ** 20).toFixed(0)} MiB, ${refused.count} refused, ${answered} answers to another`);
+    }
+    assert.ok(most - before < GROWTH_MAX, `${((most - before) / 2 ** 20).toFixed(0)} MiB more`);
+    await until(10_000, async () => (await open(stack.sessionUrls[0], 'ListSessions', Buffer.concat([field(1, ISSUER), field(2, SUBJECT)])).ended).status === 0);
+  });
+}

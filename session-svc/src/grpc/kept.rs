@@ -1,0 +1,119 @@
+//! What the service keeps for a caller, counted while it does: the call, what has come of its message, and its answer.
+//!
+//! Invariants
+//! - An answer is counted from when it is made until the connection takes it; what finds no room is dropped at once, and the caller
+//!   told that it has too much waiting.
+//! - A message is counted as it comes, so that many that never end take no more than answers do.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
+use chassis::serve::{Held, Waiting};
+use http_body::{Frame, SizeHint};
+
+use super::status;
+
+type Framed = Option<Result<Frame<Bytes>, axum::Error>>;
+
+/// The body of a message of one piece, on its way in.
+struct Message {
+    body: Body,
+    bytes: usize,
+    waiting: Waiting,
+    held: Option<Held>,
+}
+
+/// The body of an answer.
+struct Answer {
+    /// What was there at once, and its place.
+    first: Option<(Result<Frame<Bytes>, axum::Error>, Held)>,
+    body: Body,
+    _call: Held,
+}
+
+/// A message that is counted.
+pub(super) fn message(body: Body, waiting: Waiting) -> Body {
+    Body::new(Message {
+        body,
+        bytes: 0,
+        waiting,
+        held: None,
+    })
+}
+
+/// An answer that is counted, as is its call until it is over; a refusal where there is no room.
+pub(super) async fn answer(response: Response, waiting: &Waiting, call: Held) -> Response {
+    let (head, mut body) = response.into_parts();
+    if body.is_end_stream() {
+        return Response::from_parts(head, body);
+    }
+    let first: Poll<Framed> =
+        std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut body).poll_frame(context))).await;
+    let first = match first {
+        Poll::Pending => None,
+        Poll::Ready(None) => return Response::from_parts(head, Body::empty()),
+        Poll::Ready(Some(frame)) => {
+            let bytes = frame
+                .as_ref()
+                .ok()
+                .and_then(Frame::data_ref)
+                .map_or(0, Bytes::len);
+            let Some(held) = waiting.hold(bytes) else {
+                return status::overloaded().into_http();
+            };
+            Some((frame, held))
+        }
+    };
+    let answer = Answer {
+        first,
+        body,
+        _call: call,
+    };
+    Response::from_parts(head, Body::new(answer))
+}
+
+impl HttpBody for Message {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Framed> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.bytes += data.len();
+            self.held = None;
+            self.held = self.waiting.hold(self.bytes);
+            if self.held.is_none() {
+                return Poll::Ready(Some(Err(axum::Error::new(status::overloaded()))));
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Framed> {
+        match self.first.take() {
+            Some((frame, _held)) => Poll::Ready(Some(frame)),
+            None => Pin::new(&mut self.body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.body.is_end_stream()
+    }
+}
