@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry};
 
-/// Bounds of the histograms, in seconds: a fast provider answers in tens of milliseconds, the slowest is given up
-/// after fifteen seconds.
+/// Bounds of the histograms, in seconds: a fast provider answers in tens of milliseconds, callers wait five seconds, and
+/// the slowest provider is given up after twenty, unless settings say otherwise.
 const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
 ];
@@ -40,7 +40,7 @@ pub(super) enum FlightOutcome {
 }
 
 impl FlightOutcome {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Refreshed => "refreshed",
             Self::Joined => "joined",

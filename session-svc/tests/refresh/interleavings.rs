@@ -241,11 +241,11 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
 type Besides = fn(Sessions, Handle) -> BoxFuture<'static, Result<(), SessionsError>>;
 
 fn refresh(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
-    async move { sessions.access_token(handle, &[], false).await.map(drop) }.boxed()
+    async move { sessions.access_token(handle, &[], false, "").await.map(drop) }.boxed()
 }
 
 fn roll(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
-    async move { sessions.roll(handle, None).await.map(drop) }.boxed()
+    async move { sessions.roll(handle, None, "").await.map(drop) }.boxed()
 }
 
 fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
@@ -298,7 +298,7 @@ async fn explore_with(
             Some(Lags::ForOneLook) => scene.lags.store(1, Ordering::SeqCst),
             Some(Lags::ForOneRefresh) => {
                 scene.lags.store(LOOKS, Ordering::SeqCst);
-                let kept = scene.observer().access_token(handle, &[], false).await;
+                let kept = scene.observer().access_token(handle, &[], false, "").await;
                 assert!(
                     matches!(kept, Err(SessionsError::ProviderUnavailable)),
                     "{kept:?}"
