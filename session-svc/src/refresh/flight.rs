@@ -32,6 +32,9 @@ const STORE_PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two questions to a store that is away.
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 
+/// Looks at a session that others write at the same time: each look in vain means that somebody's write was done.
+const LOOKS: usize = 8;
+
 /// Random bytes in the name of a process.
 const NAME_BYTES: usize = 8;
 
@@ -218,7 +221,7 @@ impl Flight {
     /// once cannot be had again.
     async fn refresh(&self, held: &Held) -> Flown {
         let keeper = &self.refresher.keeper;
-        loop {
+        for _ in 0..LOOKS {
             let session = match keeper.load(self.handle).await {
                 Ok(session) => session,
                 Err(error) => return Some(Err(renew_error(error))),
@@ -233,6 +236,7 @@ impl Flight {
                 Err(error) => return Some(Err(renew_error(error))),
             }
         }
+        Some(Err(RenewError::StoreUnavailable))
     }
 
     async fn prolong(&self, lease: &Lease, held: &Held) -> std::convert::Infallible {

@@ -150,8 +150,8 @@ impl Flight {
             Err(error) => {
                 if let (RenewError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
                     // The session ended meanwhile: nobody will use what the provider just gave.
-                    self.refresher
-                        .revoke_in_background(&issuer, Secret::new(rotated.clone()));
+                    let rotated = Secret::new(rotated.clone());
+                    self.refresher.revoke_in_background(&issuer, rotated);
                 }
                 Saved::Another(Err(error))
             }
@@ -165,6 +165,7 @@ impl Flight {
         F: Fn(&mut Session) + Send + Sync,
     {
         let keeper = &self.refresher.keeper;
+        let _unsaved = self.refresher.measures.unsaved();
         let generation = session.tokens.generation;
         let mut pause = FIRST_SAVE_PAUSE;
         // A write whose answer was lost may have been done: then the tokens found are the ones to be saved.
