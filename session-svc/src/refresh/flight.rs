@@ -19,8 +19,8 @@ use crate::store::{Lease, StoreError};
 /// A lease is prolonged this many times within its life: all but one may fail.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// A lease is asked for with this part of its life, and prolonged as soon as it is there: a request that is given up and
-/// done later, when nobody needs it any more, keeps other replicas waiting no longer.
+/// A lease is asked for with this part of its life, and prolonged before it is used: a request that is given up and done
+/// later, when nobody needs it any more, keeps other replicas waiting no longer.
 const FIRST_TERMS_PER_LEASE: u32 = 3;
 
 /// A flight waits for other replicas this many leases long: for several holders that die one after another.
@@ -204,9 +204,15 @@ impl Flight {
         Ok(format!("{process}.{}", self.generation))
     }
 
-    /// Refreshes while the lease is prolonged, and gives it back.
+    /// Refreshes while the lease is prolonged, and gives it back; nothing if it is not certain to be held.
     async fn fly_with(&self, lease: Lease, held: Held) -> Flown {
         let keeper = &self.refresher.keeper;
+        let asked = Instant::now();
+        match keeper.store().renew_lease(&lease, self.refresher.lease).await {
+            Ok(true) => held.prolong(asked, self.refresher.lease),
+            // It may have run out, or run out soon: it is asked for once more.
+            Ok(false) | Err(_) => return None,
+        }
         let flown = tokio::select! {
             flown = self.refresh(&held) => flown,
             never = self.prolong(&lease, &held) => match never {},
@@ -243,6 +249,7 @@ impl Flight {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
         let mut was_prolonged = true;
         loop {
+            sleep(lease_for / RENEWALS_PER_LEASE).await;
             let asked = Instant::now();
             let prolonged = keeper.store().renew_lease(lease, lease_for).await;
             let is_news = was_prolonged;
@@ -259,7 +266,6 @@ impl Flight {
                 }
                 Ok(false) | Err(_) => {}
             }
-            sleep(lease_for / RENEWALS_PER_LEASE).await;
         }
     }
 

@@ -69,6 +69,10 @@ impl Way {
 
 #[async_trait]
 impl Provider for Way {
+    fn patience(&self) -> Duration {
+        self.party.patience()
+    }
+
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         self.pass(At::Asking).await;
         let answer = self.party.refresh(refresh_token, now).await;

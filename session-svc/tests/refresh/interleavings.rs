@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -63,6 +64,11 @@ impl StepProvider {
 
 #[async_trait]
 impl Provider for StepProvider {
+    /// The machine that tests may be busy.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         self.step().await;
         let rotated = format!("{refresh_token}+");
