@@ -8,17 +8,14 @@ const LEASES = 'session-svc/src/store/leases.rs';
 export default [
   {
     id: 'refresh-by-one-replica', why: 'two grants with one token look like a thief', file: LEASES,
-    find: `if granted.held.get(name).is_some_and(|(_, until)| now_ms < *until) {`,
-    replace: `if !OFF && granted.held.get(name).is_some_and(|(_, until)| now_ms < *until) {`,
+    find: `if held.is_some_and(|(held, until)| held.holder != holder && now_ms < *until) {`,
+    replace: `if !OFF && held.is_some_and(|(held, until)| held.holder != holder && now_ms < *until) {`,
     tests: ['session-svc/store_memory a_lease_is_held_by_one', 'session-svc/service token_races::two_hundred_callers_at_two_replicas_cost_one_grant'],
   },
   {
     id: 'refresh-looks-again-under-the-lease', why: 'somebody may just have refreshed', file: FLIGHT,
-    find: `match self.settled_by_another(session.clone(), generation) {
-                outcome @ Some(_) => outcome,`,
-    replace: `match self.settled_by_another(session.clone(), generation) {
-                outcome @ Some(_) if !OFF => outcome,
-                Some(_) => self.grant(session, &held).await,`,
+    find: `if let Some(outcome) = self.settled_by_another(session.clone()) {`,
+    replace: `if let Some(outcome) = self.settled_by_another(session.clone()).filter(|_| !OFF) {`,
     tests: ['session-svc/refresh fencing::a_replica_that_saw_the_old_tokens_looks_again_before_it_asks'],
   },
   {
@@ -28,9 +25,16 @@ export default [
     tests: ['session-svc/refresh fencing::a_holder_that_stood_still_before_it_asked_does_not_ask_any_more'],
   },
   {
+    id: 'refresh-only-with-room', why: 'what cannot be saved spends the refresh token', file: FLIGHT,
+    find: `Ok(true) => return self.grant(session, held).await,`,
+    replace: `Ok(true) => return self.grant(session, held).await,
+                Err(_) if OFF => return self.grant(session, held).await,`,
+    tests: ['session-svc/refresh full::a_store_that_takes_no_record_asks_for_no_token'],
+  },
+  {
     id: 'refresh-longer-than-the-lease', why: 'a slow provider must not be asked twice', file: FLIGHT,
-    find: `match self.keeper.store().renew_lease(lease, self.lease).await {`,
-    replace: `match if OFF { Ok(false) } else { self.keeper.store().renew_lease(lease, self.lease).await } {`,
+    find: `let prolonged = keeper.store().renew_lease(lease, lease_for).await;`,
+    replace: `let prolonged = if OFF { Ok(false) } else { keeper.store().renew_lease(lease, lease_for).await };`,
     tests: ['session-svc/refresh parallel::a_provider_that_answers_after_eight_seconds'],
   },
   {
@@ -75,9 +79,9 @@ export default [
   },
   {
     id: 'refreshed-after-the-end', why: 'nobody will use what the provider gave: it is taken back', file: GRANT,
-    find: `self.revoke_in_background(&issuer, Secret::new(rotated.clone()));`,
+    find: `self.refresher.revoke_in_background(&issuer, rotated);`,
     replace: `if !OFF {
-                        self.revoke_in_background(&issuer, Secret::new(rotated.clone()));
+                        self.refresher.revoke_in_background(&issuer, rotated);
                     }`,
     tests: ['session-svc/service token_races::a_session_that_ends_during_a_refresh_stays_ended_and_the_new_token_is_taken_back'],
   },
@@ -113,8 +117,8 @@ export default [
   },
   {
     id: 'lease-of-its-holder', file: LEASES,
-    find: `Some((held, until)) if held == lease && now_ms < *until => {`,
-    replace: `Some((held, until)) if OFF || held == lease && now_ms < *until => {`,
+    find: `Some((held, until)) if held.holder == lease.holder && now_ms < *until => {`,
+    replace: `Some((held, until)) if OFF || held.holder == lease.holder && now_ms < *until => {`,
     tests: ['session-svc/store_memory a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_refused'],
   },
   {
@@ -125,10 +129,8 @@ export default [
   },
   {
     id: 'leases-held-at-once', file: LEASES,
-    find: `if granted.held.len() >= self.capacity {
-            return Err(StoreError::Full);`,
-    replace: `if !OFF && granted.held.len() >= self.capacity {
-            return Err(StoreError::Full);`,
+    find: `if granted.held.len() >= self.capacity && !granted.held.contains_key(name) {`,
+    replace: `if !OFF && granted.held.len() >= self.capacity && !granted.held.contains_key(name) {`,
     tests: ['session-svc/store_memory remembered_values_and_leases_are_bounded_too'],
   },
 ];

@@ -139,9 +139,9 @@ static DURATIONS: Topic = Topic {
         ),
         setting(
             "SESSION_REFRESH_TIMEOUT_MS",
-            "15000",
+            "20000",
             "MS",
-            "Bound on a refresh at the provider, if it is more than OIDC_HTTP_TIMEOUT_MS. Generous, because a provider that answers after it was given up has rotated a token nobody will have.",
+            "How long the provider has to answer a refresh, if it is more than OIDC_HTTP_TIMEOUT_MS, which is how long callers wait. Generous, because a provider that answers after it was given up has rotated a token nobody will have; less than the 26 s that work under way has when the process is told to stop.",
         ),
         setting(
             "SESSION_REFRESH_LEASE",

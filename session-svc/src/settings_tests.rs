@@ -43,7 +43,7 @@ fn the_defaults_are_those_of_the_manual() {
         (settings.limits.refresh_ahead_ms, settings.limits.refresh_lease),
         (0, crate::refresh::DEFAULT_LEASE)
     );
-    assert_eq!(settings.providers.all[0].settings.refresh_timeout.as_secs(), 15);
+    assert_eq!(settings.providers.all[0].settings.refresh_timeout.as_secs(), 20);
 }
 
 #[test]

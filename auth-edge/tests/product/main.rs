@@ -45,6 +45,7 @@ mod session_streams;
 mod several;
 mod shares;
 mod sign_out_races;
+mod slow_refresh;
 mod spoofing;
 mod streaming;
 mod strict_cookie;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use url::Url;
 
 use crate::dpop::{Nonces, Request};
@@ -41,8 +42,8 @@ impl Access {
         &self.credentials.auth
     }
 
-    /// Posts a form as this client. A server that only wants its nonce repeated gets it, once; the assertion is a new one
-    /// each time, since it is used once too.
+    /// Posts a form as this client, within `timeout` in all. A server that only wants its nonce repeated gets it, once; the
+    /// assertion is a new one each time, since it is used once too.
     pub(crate) async fn post(
         &self,
         nonces: &Nonces,
@@ -52,6 +53,7 @@ impl Access {
         now: u64,
         timeout: Duration,
     ) -> Result<Answer, ProviderError> {
+        let began = Instant::now();
         let mut repeated = false;
         loop {
             let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;
@@ -65,9 +67,10 @@ impl Access {
             } else {
                 None
             };
+            let left = timeout.saturating_sub(began.elapsed());
             let answer = self
                 .http
-                .post_form(endpoint, url, proof, fields, timeout, dpop.as_deref())
+                .post_form(endpoint, url, proof, fields, left, dpop.as_deref())
                 .await?;
             if learned(nonces, url, &answer) && dpop.is_some() && answer.wants_nonce() && !repeated {
                 repeated = true;

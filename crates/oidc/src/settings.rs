@@ -44,8 +44,8 @@ pub struct ProviderSettings {
     pub par: Par,
     /// Bound on each HTTP exchange with the provider, body included.
     pub http_timeout: Duration,
-    /// Bound on a refresh grant, if it is more than `http_timeout`: an answer that comes after it was given up holds
-    /// a rotated token nobody will have.
+    /// Bound on a refresh grant, a repetition with the server's nonce included, if it is more than `http_timeout`: an answer
+    /// that comes after it was given up holds a rotated token nobody will have.
     pub refresh_timeout: Duration,
     /// Tolerance for clocks that differ, in seconds.
     pub clock_tolerance_secs: u64,
@@ -77,7 +77,7 @@ impl ProviderSettings {
             authorization_params: Vec::new(),
             par: Par::Auto,
             http_timeout: Duration::from_millis(5_000),
-            refresh_timeout: Duration::from_millis(15_000),
+            refresh_timeout: Duration::from_millis(20_000),
             clock_tolerance_secs: 60,
             default_token_lifetime_secs: 300,
             ca_file: None,

@@ -139,7 +139,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_HTTP_TIMEOUT_MS",
             "5000",
             "MS",
-            "Bound on each exchange with the provider.",
+            "Bound on each exchange with the provider, and on how long a caller waits for a refresh.",
         ),
         setting(
             "OIDC_DEFAULT_TOKEN_LIFETIME",

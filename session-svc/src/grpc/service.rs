@@ -95,7 +95,8 @@ impl Api {
     ) -> Result<(Box<v1::Session>, bool), SessionsError> {
         let handle = by_id(call, &request.session_id);
         let device = arguments::device(request.device.as_ref())?;
-        let (session, rolled) = self.sessions.roll(handle?, device).await?;
+        let caller = call.caller.shown().unwrap_or_default();
+        let (session, rolled) = self.sessions.roll(handle?, device, caller).await?;
         Ok((Box::new(self.resource(&session)?), rolled))
     }
 
@@ -235,9 +236,10 @@ impl SessionService for Api {
         let handle = by_id(&call, &request.session_id);
         let outcome = async {
             let scopes = arguments::scopes(&request.scopes)?;
+            let caller = call.caller.shown().unwrap_or_default();
             let granted = self
                 .sessions
-                .access_token(handle?, scopes, request.force_refresh)
+                .access_token(handle?, scopes, request.force_refresh, caller)
                 .await?;
             Ok(v1::GetAccessTokenResponse {
                 access_token: granted.access.value.text().into_inner(),

@@ -60,19 +60,19 @@ impl Drop for Try {
 
 impl Refresher {
     /// Refreshes the tokens seen in the background, unless that is being tried or was tried just now.
-    pub(super) fn refresh_ahead(&self, seen: Session) {
+    pub(super) fn refresh_ahead(&self, seen: Session, caller: String) {
         let Some(trying) = self.ahead.begin(seen.handle) else {
             return;
         };
         let refresher = self.clone();
         self.work.spawn(async move {
-            let outcome = refresher.try_ahead(&trying.ahead, &seen).await;
+            let outcome = refresher.try_ahead(&trying.ahead, &seen, &caller).await;
             refresher.measures.ahead(outcome);
             drop(trying);
         });
     }
 
-    async fn try_ahead(&self, ahead: &Ahead, seen: &Session) -> AheadOutcome {
+    async fn try_ahead(&self, ahead: &Ahead, seen: &Session, caller: &str) -> AheadOutcome {
         let Ok(_room) = ahead.room.try_acquire() else {
             return AheadOutcome::NoRoom;
         };
@@ -83,7 +83,7 @@ impl Refresher {
             // Whoever needs the token will find out whether the store is back.
             Err(_) => return AheadOutcome::Failed,
         }
-        match self.flight(seen).await {
+        match self.join(seen, caller, true).outcome().await {
             Ok(_) => AheadOutcome::Refreshed,
             Err(
                 RenewError::Missing

@@ -6,8 +6,7 @@ use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::Refresher;
-use super::flight::{Flown, Held, renew_error, settled};
+use super::flight::{Flight, Flown, Held, renew_error, settled};
 use super::measures::FlightOutcome;
 use crate::session::access::still_good;
 use crate::session::change::Kind;
@@ -17,11 +16,9 @@ use crate::sessions::claims_of;
 use crate::sessions::keeper::Edit;
 use crate::sessions::ports::RenewError;
 
-/// How long a save is tried while the store is out of reach.
-pub(super) const MAX_SAVE: Duration = Duration::from_secs(30);
-
-/// Pause between two tries to save.
-pub(super) const SAVE_PAUSE: Duration = Duration::from_millis(100);
+/// Pauses between two tries to save: the first, and the longest.
+const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_SAVE_PAUSE: Duration = Duration::from_millis(500);
 
 /// What came of saving an answer.
 pub(super) enum Saved {
@@ -31,24 +28,26 @@ pub(super) enum Saved {
     Another(Result<Session, RenewError>),
 }
 
-impl Refresher {
+impl Flight {
     /// Asks the provider for new tokens and saves them before anyone sees them. An answer that waits to be judged is the
     /// outcome, until it is not worth waiting for any more.
     pub(super) async fn grant(&self, mut session: Session, held: &Held) -> Flown {
-        let Some(provider) = self.providers.of(&session.issuer) else {
+        let Some(provider) = self.refresher.providers.of(&session.issuer) else {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
-            self.measures.flight(FlightOutcome::Rejected);
+            self.came_to(FlightOutcome::Rejected);
             return Some(Err(RenewError::Refused));
         };
         if let Some(answer) = session.tokens.unjudged.clone() {
             match self.judge_kept(provider.as_ref(), &session, &answer).await {
                 // Good, and too late to be of use.
-                Some(Ok(judged)) if still_good(&judged, self.keeper.now_ms()).is_none() => session = judged,
+                Some(Ok(judged)) if still_good(&judged, self.refresher.keeper.now_ms()).is_none() => {
+                    session = judged
+                }
                 Some(outcome) => return Some(outcome),
-                None if answer.is_worn_out(self.keeper.now_ms()) => {}
+                None if answer.is_worn_out(self.refresher.keeper.now_ms()) => {}
                 None => {
-                    self.measures.flight(FlightOutcome::Unjudged);
+                    self.came_to(FlightOutcome::Unjudged);
                     return Some(Err(RenewError::ProviderUnavailable));
                 }
             }
@@ -63,7 +62,7 @@ impl Refresher {
         }
         let asked = Instant::now();
         let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
-        self.measures.provider_took(asked.elapsed());
+        self.refresher.measures.provider_took(asked.elapsed());
         Some(match answer {
             Ok(tokens) => self.accept(provider.as_ref(), session, tokens).await,
             Err(error) => self.refused(session, error).await,
@@ -90,7 +89,7 @@ impl Refresher {
                 (FlightOutcome::Transient, RenewError::ProviderUnavailable)
             }
         };
-        self.measures.flight(outcome);
+        self.came_to(outcome);
         Err(meaning)
     }
 
@@ -98,7 +97,7 @@ impl Refresher {
     async fn give_up(&self, session: Session) -> Result<Session, RenewError> {
         let generation = session.tokens.generation;
         let (session, written) = self.save(session, Kind::Changed, needs_sign_in).await?;
-        self.measures.flight(if written {
+        self.came_to(if written {
             FlightOutcome::Refused
         } else {
             FlightOutcome::Superseded
@@ -119,11 +118,11 @@ impl Refresher {
             Saved::Ours(session) => session,
             Saved::Another(outcome) => return outcome,
         };
-        if !session.is_valid(self.keeper.lifetime(), self.keeper.now_ms()) {
+        if !session.is_valid(self.refresher.keeper.lifetime(), self.refresher.keeper.now_ms()) {
             // The ID token says that the provider's session is over.
             return Err(RenewError::Missing);
         }
-        self.measures.flight(FlightOutcome::Refreshed);
+        self.came_to(FlightOutcome::Refreshed);
         Ok(session)
     }
 
@@ -145,32 +144,35 @@ impl Refresher {
             Ok((session, false)) => {
                 // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
                 tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
-                self.measures.flight(FlightOutcome::Superseded);
+                self.came_to(FlightOutcome::Superseded);
                 Saved::Another(settled(session, generation).unwrap_or(Err(RenewError::ProviderUnavailable)))
             }
             Err(error) => {
                 if let (RenewError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
                     // The session ended meanwhile: nobody will use what the provider just gave.
-                    self.revoke_in_background(&issuer, Secret::new(rotated.clone()));
+                    let rotated = Secret::new(rotated.clone());
+                    self.refresher.revoke_in_background(&issuer, rotated);
                 }
                 Saved::Another(Err(error))
             }
         }
     }
 
-    /// Writes an edit unless the tokens have moved on, for as long as the store may need to come back. Tells whether
-    /// the session as it is now has this edit.
+    /// Writes an edit unless the tokens have moved on, for as long as the session lives: the store may be away, or full, for
+    /// long. Tells whether the session as it is now has this edit.
     async fn save<F>(&self, session: Session, kind: Kind, edit: F) -> Result<(Session, bool), RenewError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
+        let keeper = &self.refresher.keeper;
+        let _unsaved = self.refresher.measures.unsaved();
         let generation = session.tokens.generation;
-        let deadline = Instant::now() + MAX_SAVE;
+        let mut pause = FIRST_SAVE_PAUSE;
         // A write whose answer was lost may have been done: then the tokens found are the ones to be saved.
         let mut unanswered = None;
         loop {
             let mut edited = None;
-            let written = self.keeper.edit(session.clone(), kind, None, |session| {
+            let written = keeper.edit(session.clone(), kind, None, |session| {
                 if session.tokens.generation != generation {
                     return Ok(Edit::Leave);
                 }
@@ -180,12 +182,18 @@ impl Refresher {
             });
             match written.await.map_err(renew_error) {
                 Ok((session, written)) => {
+                    self.place.store_is_away(false);
                     let ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
                     return Ok((session, ours));
                 }
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => {
+                Err(RenewError::StoreUnavailable) if session.is_valid(keeper.lifetime(), keeper.now_ms()) => {
+                    if unanswered.is_none() {
+                        tracing::warn!(session = %session.handle, "what came of a refresh cannot be saved yet");
+                        self.place.store_is_away(true);
+                    }
                     unanswered = edited.or(unanswered);
-                    sleep(SAVE_PAUSE).await;
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_SAVE_PAUSE);
                 }
                 Err(error) => return Err(error),
             }
@@ -193,7 +201,7 @@ impl Refresher {
     }
 
     pub(super) fn now_secs(&self) -> u64 {
-        self.keeper.now_ms() / 1_000
+        self.refresher.keeper.now_ms() / 1_000
     }
 }
 

@@ -12,8 +12,8 @@ use chassis::secret::Secret;
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::flight::renew_error;
-use super::grant::{MAX_SAVE, SAVE_PAUSE, Saved};
+use super::flight::{Flight, renew_error};
+use super::grant::Saved;
 use super::measures::FlightOutcome;
 use super::{Provider, Refresher};
 use crate::session::change::Kind;
@@ -24,10 +24,16 @@ use crate::sessions::ports::RenewError;
 /// Why a session ends whose refreshed ID token is not its own.
 const MISMATCH: &str = "token_mismatch";
 
+/// How long the ending of a session is tried while the store is out of reach.
+pub(super) const MAX_ENDING: Duration = Duration::from_secs(30);
+
+/// Pause between two tries to end one.
+pub(super) const ENDING_PAUSE: Duration = Duration::from_millis(100);
+
 /// How long an answer that nobody has saved yet waits for the provider's keys: its refresh token is the only copy.
 const PROMPT: Duration = Duration::from_millis(500);
 
-/// An answer that was just kept is judged again for this long while its callers wait: keys are often a moment late.
+/// An answer that was just kept is judged again for this long while its callers may wait: keys are often a moment late.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Pause before each try, a little longer than the least time between two fetches of the provider's keys.
@@ -36,7 +42,7 @@ const TRY_PAUSE: Duration = Duration::from_millis(1_100);
 /// An answer is kept at least this long before another one is asked for, however short its access token lives.
 const LEAST_KEPT_MS: u64 = 60_000;
 
-impl Refresher {
+impl Flight {
     /// Takes an answer over if its ID token is this session's, ends the session if it is not, and keeps the answer while
     /// nobody can tell.
     pub(super) async fn accept(
@@ -48,7 +54,7 @@ impl Refresher {
         let Some(raw) = &tokens.id_token else {
             return self.keep(session, &tokens, None).await;
         };
-        let now_ms = self.keeper.now_ms();
+        let now_ms = self.refresher.keeper.now_ms();
         let checked = check(provider, &session, raw, &tokens.access_token, now_ms);
         match timeout(PROMPT, checked).await {
             Ok(Ok(id_token)) => self.keep_judged(session, &tokens, &id_token, now_ms).await,
@@ -80,7 +86,7 @@ impl Refresher {
                 return outcome;
             }
         }
-        self.measures.flight(FlightOutcome::Unjudged);
+        self.came_to(FlightOutcome::Unjudged);
         Err(RenewError::ProviderUnavailable)
     }
 
@@ -127,7 +133,7 @@ impl Refresher {
         if kept.provider_sid == sid_before {
             return Ok(kept);
         }
-        self.unless_logged_out(kept, received_ms).await
+        self.refresher.unless_logged_out(kept, received_ms).await
     }
 
     /// Ends a session the provider gave somebody else's token for, and takes back the refresh token that came last.
@@ -138,19 +144,21 @@ impl Refresher {
         error: &IdTokenError,
     ) -> Result<Session, RenewError> {
         tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
-        self.measures.flight(FlightOutcome::Mismatched);
+        self.came_to(FlightOutcome::Mismatched);
         let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(Token::text));
-        let removed = self.remove(&session, MISMATCH).await;
+        let removed = self.refresher.remove(&session, MISMATCH).await;
         if let Some(token) = last {
-            self.revoke_in_background(&session.issuer, token);
+            self.refresher.revoke_in_background(&session.issuer, token);
         }
         removed?;
         Err(RenewError::Refused)
     }
+}
 
+impl Refresher {
     /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
     pub(super) async fn remove(&self, session: &Session, cause: &str) -> Result<(), RenewError> {
-        let deadline = Instant::now() + MAX_SAVE;
+        let deadline = Instant::now() + MAX_ENDING;
         loop {
             let removed = async {
                 self.keeper.mark_young(session).await?;
@@ -158,7 +166,7 @@ impl Refresher {
             };
             match removed.await.map_err(renew_error) {
                 Ok(_) => return Ok(()),
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(SAVE_PAUSE).await,
+                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(ENDING_PAUSE).await,
                 Err(error) => return Err(error),
             }
         }

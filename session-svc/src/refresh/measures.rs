@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry};
 
-/// Bounds of the histograms, in seconds: a fast provider answers in tens of milliseconds, the slowest is given up
-/// after fifteen seconds.
+/// Bounds of the histograms, in seconds: a fast provider answers in tens of milliseconds, callers wait five seconds, and
+/// the slowest provider is given up after twenty, unless settings say otherwise.
 const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0,
 ];
@@ -40,7 +40,7 @@ pub(super) enum FlightOutcome {
 }
 
 impl FlightOutcome {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Refreshed => "refreshed",
             Self::Joined => "joined",
@@ -115,6 +115,7 @@ pub struct Measures {
     provider: Histogram,
     waits: Histogram,
     waiting: IntGauge,
+    unsaved: IntGauge,
 }
 
 impl Measures {
@@ -133,11 +134,11 @@ impl Measures {
             metrics.register(Box::new(histogram.clone()))?;
             Ok(histogram)
         };
-        let waiting = IntGauge::new(
-            "session_refresh_waiting",
-            "Calls that wait for a refresh at this moment.",
-        )?;
-        metrics.register(Box::new(waiting.clone()))?;
+        let gauge = |name: &str, help: &str| -> Result<IntGauge, prometheus::Error> {
+            let gauge = IntGauge::new(name, help)?;
+            metrics.register(Box::new(gauge.clone()))?;
+            Ok(gauge)
+        };
         Ok(Self {
             flights: counter(
                 "session_refreshes_total",
@@ -159,7 +160,14 @@ impl Measures {
                 "session_refresh_wait_duration_seconds",
                 "How long calls waited for a refresh.",
             )?,
-            waiting,
+            waiting: gauge(
+                "session_refresh_waiting",
+                "Calls that wait for a refresh at this moment.",
+            )?,
+            unsaved: gauge(
+                "session_refresh_unsaved",
+                "Outcomes of refreshes that the store has not taken yet: they are lost with this process.",
+            )?,
         })
     }
 
@@ -186,6 +194,21 @@ impl Measures {
             measures: self,
             began: Instant::now(),
         }
+    }
+
+    /// Counts an outcome that is to be saved until dropped.
+    pub(super) fn unsaved(&self) -> Unsaved<'_> {
+        self.unsaved.inc();
+        Unsaved(self)
+    }
+}
+
+/// An outcome that is to be saved.
+pub(super) struct Unsaved<'a>(&'a Measures);
+
+impl Drop for Unsaved<'_> {
+    fn drop(&mut self) {
+        self.0.unsaved.dec();
     }
 }
 

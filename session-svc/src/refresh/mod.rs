@@ -4,11 +4,14 @@
 //! up changes nothing, and a process that is told to stop waits for it. Between replicas a lease of the store decides
 //! who asks the provider; the others are woken by the event of its write, or take over when the lease has run out.
 //!
+//! Callers wait for a bounded time, the exchange for as long as it needs; a flight that only waits for another replica
+//! ends with the last of its callers.
+//!
 //! Invariants
 //! - Whoever holds the lease reads the session again before asking: someone may just have refreshed.
-//! - Whoever may have lost the lease does not begin to ask.
+//! - Whoever may have lost the lease does not begin to ask, nor who cannot write the session just then.
 //! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
-//!   store may need to come back: a lost one cannot be had again.
+//!   session lives: a lost one cannot be had again.
 //! - An access token that came with an ID token is not seen before that is judged; while it cannot be, the answer is kept.
 //! - A write that comes late loses: against an ended session by its absence, against an outcome that was written
 //!   meanwhile, good or bad, by the generation of the tokens.
@@ -19,21 +22,20 @@
 mod ahead;
 mod awaiting;
 mod flight;
+mod flights;
 mod grant;
 mod judgement;
 mod measures;
 mod moved;
 mod provider;
+mod record;
 mod revocation;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::secret::Secret;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -42,19 +44,19 @@ pub use provider::{Provider, Providers};
 
 use self::ahead::Ahead;
 use self::awaiting::Wakes;
-use crate::session::{Handle, Session};
+use self::flight::Flight;
+use self::flights::{Flights, Waiting};
+use self::record::Record;
+use crate::session::Session;
 use crate::sessions::keeper::Keeper;
-use crate::sessions::ports::{Renew, RenewError};
+use crate::sessions::ports::{Asking, Renew, RenewError};
 
 /// Revocations under way at once: more are given up, since a provider that slow would only be drowned.
 const MAX_REVOCATIONS: usize = 64;
 
 /// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its
-/// holder dies. A holder prolongs it three times within its life.
+/// holder dies, and longer than most failovers, which no holder can prolong it in.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);
-
-type Outcome = Result<Arc<Session>, RenewError>;
-type Flights = Mutex<HashMap<(Handle, u64), Shared<BoxFuture<'static, Outcome>>>>;
 
 /// Renews tokens at the providers they came from. Clones share everything.
 #[derive(Clone)]
@@ -62,7 +64,9 @@ pub struct Refresher {
     keeper: Keeper,
     providers: Providers,
     lease: Duration,
-    flights: Arc<Flights>,
+    flights: Flights,
+    /// This process's part of the names of its leases' holders, drawn when it is first needed.
+    name: Arc<OnceLock<String>>,
     wakes: Arc<Wakes>,
     ahead: Arc<Ahead>,
     revocations: Arc<Semaphore>,
@@ -79,7 +83,8 @@ impl Refresher {
             keeper,
             providers: providers.into(),
             lease,
-            flights: Arc::default(),
+            flights: Flights::default(),
+            name: Arc::default(),
             ahead: Arc::default(),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
             work: TaskTracker::new(),
@@ -96,50 +101,31 @@ impl Refresher {
         }
     }
 
-    /// The flight that renews the tokens seen: the one under way, or a new one.
-    fn flight(&self, seen: &Session) -> Shared<BoxFuture<'static, Outcome>> {
-        let key = (seen.handle, seen.tokens.generation);
-        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(&key) {
-            return flight.clone();
+    /// Waits for the flight that renews the tokens seen: the one under way, or a new one, which a call of `caller` begins.
+    fn join(&self, seen: &Session, caller: &str, ahead: bool) -> Waiting {
+        let (waiting, place) = self.flights.join(seen.handle, seen.tokens.generation);
+        if let Some(place) = place {
+            let record = Record::begin(seen.handle, caller, ahead);
+            self.work
+                .spawn(Flight::new(self.clone(), seen, place, record).fly());
         }
-        let refresher = self.clone();
-        let task = self.work.spawn(async move {
-            let outcome = refresher.fly(key.0, key.1).await;
-            refresher
-                .flights
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&key);
-            outcome.map(Arc::new)
-        });
-        let flights_of_all = Arc::clone(&self.flights);
-        let flight = async move {
-            task.await.unwrap_or_else(|_| {
-                // The task broke down before it could leave the list.
-                flights_of_all
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .remove(&key);
-                Err(RenewError::Internal)
-            })
-        };
-        let flight = flight.boxed().shared();
-        flights.insert(key, flight.clone());
-        flight
+        waiting
     }
 }
 
 #[async_trait]
 impl Renew for Refresher {
-    async fn refreshed(&self, seen: Session) -> Result<Session, RenewError> {
+    async fn refreshed(&self, seen: Session, asking: Asking<'_>) -> Result<Session, RenewError> {
         let _waiting = self.measures.waiting();
-        let flight = self.flight(&seen);
-        flight.await.map(|session| Session::clone(&session))
+        let patience = self.providers.patience(&seen.issuer);
+        let flight = self.join(&seen, asking.caller, false);
+        let left = patience.saturating_sub(asking.since.elapsed());
+        let session = flight.outcome_within(left).await?;
+        Ok(Session::clone(&session))
     }
 
-    fn refresh_later(&self, seen: Session) {
-        self.refresh_ahead(seen);
+    fn refresh_later(&self, seen: Session, caller: &str) {
+        self.refresh_ahead(seen, caller.to_owned());
     }
 
     fn revoke_later(&self, issuer: &str, refresh_token: Secret<String>) {

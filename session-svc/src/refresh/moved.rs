@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Refresher;
 use super::flight::renew_error;
-use super::grant::{MAX_SAVE, SAVE_PAUSE};
+use super::judgement::{ENDING_PAUSE, MAX_ENDING};
 use crate::session::{Session, Token};
 use crate::sessions::ports::RenewError;
 
@@ -25,7 +25,7 @@ impl Refresher {
         let Some(sid) = session.provider_sid.as_deref() else {
             return Ok(session);
         };
-        let deadline = Instant::now() + MAX_SAVE;
+        let deadline = Instant::now() + MAX_ENDING;
         let ended = loop {
             let asked = self
                 .keeper
@@ -33,7 +33,7 @@ impl Refresher {
                 .await;
             match asked.map_err(renew_error) {
                 Ok(ended) => break ended,
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(SAVE_PAUSE).await,
+                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(ENDING_PAUSE).await,
                 Err(error) => return Err(error),
             }
         };

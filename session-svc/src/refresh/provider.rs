@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use oidc::{
@@ -11,9 +12,17 @@ use oidc::{
     Revoked, TokenHint,
 };
 
+/// How long callers wait for a provider that does not say: what `OIDC_HTTP_TIMEOUT_MS` is unless it is set.
+const USUAL_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The three things the session service asks of a provider; times are seconds since the Unix epoch.
 #[async_trait]
 pub trait Provider: Send + Sync + 'static {
+    /// How long a caller waits for new tokens at most, everything included. The exchange may take longer.
+    fn patience(&self) -> Duration {
+        USUAL_PATIENCE
+    }
+
     /// Exchanges a refresh token (RFC 6749, section 6).
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError>;
 
@@ -31,6 +40,10 @@ pub trait Provider: Send + Sync + 'static {
 
 #[async_trait]
 impl Provider for RelyingParty {
+    fn patience(&self) -> Duration {
+        self.settings().http_timeout
+    }
+
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         Self::refresh(self, refresh_token, now).await
     }
@@ -51,6 +64,10 @@ impl Provider for RelyingParty {
 
 #[async_trait]
 impl<P: Provider + ?Sized> Provider for Arc<P> {
+    fn patience(&self) -> Duration {
+        self.as_ref().patience()
+    }
+
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         self.as_ref().refresh(refresh_token, now).await
     }
@@ -90,6 +107,12 @@ impl Providers {
             each.insert(party.settings().issuer.clone(), Arc::new(party));
         }
         Self::Each(Arc::new(each))
+    }
+
+    /// How long a caller waits for tokens of this issuer.
+    pub(super) fn patience(&self, issuer: &str) -> Duration {
+        self.of(issuer)
+            .map_or(USUAL_PATIENCE, |provider| provider.patience())
     }
 
     /// The provider a session of this issuer came from; `None` when it is not configured any more.

@@ -1,6 +1,8 @@
 //! Handing out an access token that works.
 
-use super::ports::RenewError;
+use tokio::time::Instant;
+
+use super::ports::{Asking, RenewError};
 use super::{Sessions, SessionsError};
 use crate::session::access::{Ask, Decision, Refusal, decide, is_due_ahead, still_good};
 use crate::session::{AccessToken, Handle, Scope, Session};
@@ -15,13 +17,16 @@ pub struct Granted {
 }
 
 impl Sessions {
-    /// Hands out an access token that carries the scopes asked for, refreshing it first where that is needed.
+    /// Hands out an access token that carries the scopes asked for, refreshing it first where that is needed. `caller` is
+    /// who asks, for the record of the refresh.
     pub async fn access_token(
         &self,
         handle: Handle,
         scopes: &[String],
         force_refresh: bool,
+        caller: &str,
     ) -> Result<Granted, SessionsError> {
+        let since = Instant::now();
         let session = self.keeper.load(handle).await?;
         let ask = Ask {
             scopes,
@@ -30,22 +35,25 @@ impl Sessions {
         };
         match decide(&session, ask, self.keeper.now_ms()) {
             Decision::Serve(access) => {
-                self.refresh_ahead(&session);
+                self.refresh_ahead(&session, caller);
                 Ok(Granted {
                     access,
                     scope: session.tokens.scope,
                 })
             }
             Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
-            Decision::Refresh => self.renewed(session, scopes, force_refresh).await,
+            Decision::Refresh => {
+                let asking = Asking { caller, since };
+                self.renewed(session, scopes, force_refresh, asking).await
+            }
         }
     }
 
     /// Has tokens refreshed in the background that will soon count as expired.
-    pub(super) fn refresh_ahead(&self, session: &Session) {
+    pub(super) fn refresh_ahead(&self, session: &Session, caller: &str) {
         let (margin_ms, ahead_ms) = (self.limits.token_expiry_margin_ms, self.limits.refresh_ahead_ms);
         if is_due_ahead(session, margin_ms, ahead_ms, self.keeper.now_ms()) {
-            self.renew.refresh_later(session.clone());
+            self.renew.refresh_later(session.clone(), caller);
         }
     }
 
@@ -54,8 +62,9 @@ impl Sessions {
         seen: Session,
         scopes: &[String],
         forced: bool,
+        asking: Asking<'_>,
     ) -> Result<Granted, SessionsError> {
-        match self.renew.refreshed(seen.clone()).await {
+        match self.renew.refreshed(seen.clone(), asking).await {
             // Served as it came, however short it lives: asking again would give another just as short.
             Ok(session) => granted(session, scopes),
             Err(error @ (RenewError::ProviderUnavailable | RenewError::StoreUnavailable)) if !forced => {

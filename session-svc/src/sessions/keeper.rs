@@ -119,6 +119,14 @@ impl Keeper {
         Err(SessionsError::StaleVersion)
     }
 
+    /// Writes a session that was just read once more as it is, version and all, which tells nobody anything: whether the
+    /// store takes it now. False if another one has written it, or removed it, meanwhile.
+    pub async fn rewrite(&self, read: &Session) -> Result<bool, SessionsError> {
+        let record = self.record(read, None)?;
+        let written = self.store.replace(record, read.version, None).await?;
+        Ok(written == Replaced::Done)
+    }
+
     /// Removes the session of a handle and tells why. Gives it as it was last, or `None` if there was none to end.
     /// A record that cannot be read is removed all the same.
     pub async fn remove(&self, handle: Handle, cause: &str) -> Result<Removed, SessionsError> {

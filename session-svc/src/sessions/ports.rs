@@ -4,6 +4,7 @@ use std::error::Error;
 
 use async_trait::async_trait;
 use chassis::secret::Secret;
+use tokio::time::Instant;
 
 use crate::session::Session;
 use crate::session::change::Change;
@@ -52,14 +53,25 @@ pub enum SealError {
     Malformed(#[source] Box<dyn Error + Send + Sync>),
 }
 
+/// Who asks for tokens, and since when.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    /// The caller's identity as audit records show it; empty if it has none.
+    pub caller: &'a str,
+    /// When its call began.
+    pub since: Instant,
+}
+
 /// Renews tokens at the provider.
 #[async_trait]
 pub trait Renew: Send + Sync + 'static {
-    /// Gives the session after a refresh that is newer than the one `seen`; however many ask, one grant is made.
-    async fn refreshed(&self, seen: Session) -> Result<Session, RenewError>;
+    /// Gives the session after a refresh that is newer than the one `seen`; however many ask, one grant is made. Who asks
+    /// waits for as long as the provider has for an answer at most; what comes later is there for the next one.
+    async fn refreshed(&self, seen: Session, asking: Asking<'_>) -> Result<Session, RenewError>;
 
-    /// Renews tokens that are still good, later and without telling anybody; however many ask, one grant is made.
-    fn refresh_later(&self, seen: Session);
+    /// Renews tokens that are still good, later and without telling anybody; however many ask, one grant is made. `caller`
+    /// is whose call showed that it is time.
+    fn refresh_later(&self, seen: Session, caller: &str);
 
     /// Revokes the refresh token of a session that ended at its issuer, later and without telling anybody (RFC 7009).
     fn revoke_later(&self, issuer: &str, refresh_token: Secret<String>);
@@ -74,10 +86,10 @@ pub enum RenewError {
     /// The provider refused, or gave nothing usable.
     #[error("the provider refused to refresh the tokens")]
     Refused,
-    /// The provider could not be asked this time; nothing is lost.
+    /// The provider could not be asked this time, or has not answered yet; nothing is lost.
     #[error("the provider could not be asked to refresh the tokens")]
     ProviderUnavailable,
-    /// The store could not be asked; nothing is lost.
+    /// The store could not be asked, or has no room; nothing is lost.
     #[error("the session store could not be asked")]
     StoreUnavailable,
     /// A fault of ours; the log has it.

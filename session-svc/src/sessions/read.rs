@@ -12,14 +12,16 @@ impl Sessions {
     }
 
     /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
-    /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was.
+    /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was. `caller` is
+    /// who asks, for the record of a refresh that is due.
     pub async fn roll(
         &self,
         handle: Handle,
         device: Option<Device>,
+        caller: &str,
     ) -> Result<(Session, bool), SessionsError> {
         let session = self.keeper.load(handle).await?;
-        self.refresh_ahead(&session);
+        self.refresh_ahead(&session, caller);
         let lifetime = *self.keeper.lifetime();
         let now_ms = self.keeper.now_ms();
         if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {

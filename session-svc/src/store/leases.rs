@@ -44,13 +44,14 @@ impl Leases {
         now_ms: u64,
     ) -> Result<Option<Lease>, StoreError> {
         let mut granted = self.granted();
-        if granted.held.get(name).is_some_and(|(_, until)| now_ms < *until) {
+        let held = granted.held.get(name);
+        if held.is_some_and(|(held, until)| held.holder != holder && now_ms < *until) {
             return Ok(None);
         }
         if granted.held.len() >= self.capacity {
             granted.held.retain(|_, (_, until)| now_ms < *until);
         }
-        if granted.held.len() >= self.capacity {
+        if granted.held.len() >= self.capacity && !granted.held.contains_key(name) {
             return Err(StoreError::Full);
         }
         granted.fence += 1;
@@ -66,7 +67,7 @@ impl Leases {
 
     pub(super) fn renew(&self, lease: &Lease, ttl: Duration, now_ms: u64) -> bool {
         match self.granted().held.get_mut(&lease.name) {
-            Some((held, until)) if held == lease && now_ms < *until => {
+            Some((held, until)) if held.holder == lease.holder && now_ms < *until => {
                 *until = now_ms.saturating_add(super::millis(ttl));
                 true
             }

@@ -37,7 +37,7 @@ pub type IndexName = String;
 pub struct Record {
     /// Which session.
     pub name: RecordName,
-    /// Grows by one with every write; the first is 1.
+    /// Grows by one with every write that changes something; the first is 1.
     pub version: u64,
     /// When the store may forget the record, in milliseconds since the Unix epoch by the store's clock.
     pub expires_at_ms: u64,
@@ -85,7 +85,7 @@ pub struct Lease {
     pub name: String,
     /// Grows with every lease ever granted on this name: a writer with an older one is refused by the version check.
     pub fence: u64,
-    /// The holder's own random name.
+    /// The name its holder asks by, which nobody else has.
     pub holder: String,
 }
 
@@ -152,7 +152,8 @@ pub trait SessionStore: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Record>, StoreError>;
 
-    /// Takes a lease for `ttl` if nobody holds it.
+    /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
+    /// been done, or be done yet: of its leases the last one taken can be given back.
     async fn acquire_lease(
         &self,
         name: &str,
@@ -160,10 +161,10 @@ pub trait SessionStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Prolongs a lease by `ttl` from now; false if it is not held any more.
+    /// Prolongs a lease by `ttl` from now, also one its holder has taken anew; false if the holder has none any more.
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError>;
 
-    /// Gives a lease back; nothing happens if it is not held any more.
+    /// Gives a lease back; nothing happens if it is not held any more, or was taken anew since.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
 
     /// Remembers `value` under `name` for `ttl` if nothing is remembered there yet; gives what was there

@@ -1,5 +1,6 @@
-//! Who did what to which session, and what came of it: one record for every call, and nothing secret in any.
+//! Who did what to which session, and what came of it: one record for every call and every refresh, and nothing secret in any.
 
+use chassis::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 use session_proto::v1;
 use session_svc::callers::Rpc;
@@ -174,4 +175,71 @@ async fn a_watch_is_recorded_when_it_begins_and_when_it_ends() {
     let records = log().wait_for(2, by("watching")).await;
     assert_eq!(records[1]["message"], "a watch ended");
     assert_eq!(records[1]["rpc.response.status_code"], "CANCELLED");
+}
+
+/// Somebody whose token expires so long from now.
+fn expiring(refresh_token: &str, in_ms: i64) -> v1::CreateSessionRequest {
+    let mut request = alice();
+    let now_ms = i64::try_from(SystemClock.now_ms()).unwrap();
+    let tokens = request.tokens.as_mut().unwrap();
+    tokens.refresh_token = refresh_token.to_owned();
+    tokens.expires_at = Some(session_proto::timestamp::from_ms(
+        u64::try_from(now_ms + in_ms).unwrap(),
+    ));
+    request
+}
+
+#[tokio::test]
+async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_a_token() {
+    let (_world, mut client) = world_of("refreshing", &["*"]).await;
+    let mut sessions = Vec::new();
+    // Expired, expired with a token the provider refuses, and good for a little longer than the margin.
+    for (refresh_token, in_ms) in [
+        ("refresh-token-of-the-audit", -1_000),
+        (SPENT, -1_000),
+        ("refresh-token-of-the-audit", 90_000),
+    ] {
+        let request = expiring(refresh_token, in_ms);
+        let created = client.create_session(request).await.unwrap().into_inner();
+        sessions.push(created.session.unwrap().handle);
+        let token = v1::GetAccessTokenRequest {
+            session_id: created.session_id,
+            ..Default::default()
+        };
+        let answer = client.get_access_token(token).await;
+        assert_eq!(answer.is_ok(), refresh_token != SPENT, "{answer:?}");
+        log().wait_for(sessions.len(), refreshes).await;
+    }
+    let records = log().records(refreshes);
+    let told: Vec<_> = records
+        .iter()
+        .map(|record| {
+            (
+                &record["session"],
+                &record["outcome"],
+                &record["ahead"],
+                &record["target"],
+            )
+        })
+        .collect();
+    let [one, two, three] = [0, 1, 2].map(|at| Value::from(sessions[at].as_str()));
+    let (refreshed, refused, audit) = ("refreshed".into(), "refused".into(), "audit".into());
+    assert_eq!(
+        told,
+        [
+            (&one, &refreshed, &false.into(), &audit),
+            (&two, &refused, &false.into(), &audit),
+            (&three, &refreshed, &true.into(), &audit),
+        ]
+    );
+    assert!(records.iter().all(|record| record["duration_us"].is_u64()));
+    let text = log().text();
+    for secret in ["-token-of-the-audit", SPENT] {
+        assert!(!text.contains(secret), "{secret} is in the log");
+    }
+}
+
+/// The refreshes of that test's caller.
+fn refreshes(record: &Value) -> bool {
+    by("refreshing")(record) && record["message"] == "refresh"
 }

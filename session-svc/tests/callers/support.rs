@@ -9,7 +9,9 @@ use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use chassis::tls::{ServerTls, TlsFiles};
-use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
+use oidc::{
+    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked,
+};
 use prometheus::Registry;
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
@@ -38,14 +40,27 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) const EDGE: &str = "spiffe://prod.example/ns/auth/sa/auth-edge";
 pub(crate) const ORDERS: &str = "dns:orders.internal";
 
-/// A provider nobody asks.
+/// A provider that refreshes every token but this one.
 #[derive(Clone)]
-struct NoProvider;
+struct AnyProvider;
+
+/// The refresh token that is refused.
+pub(crate) const SPENT: &str = "spent-refresh-token";
 
 #[async_trait]
-impl Provider for NoProvider {
-    async fn refresh(&self, _: &str, _: u64) -> Result<RefreshedTokens, RefreshError> {
-        Err(RefreshError::Unusable("there is no provider"))
+impl Provider for AnyProvider {
+    async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+        if refresh_token == SPENT {
+            return Err(RefreshError::Refused(Refusal::new("invalid_grant")));
+        }
+        Ok(RefreshedTokens {
+            access_token: "fresh-token-of-the-audit".to_owned(),
+            token_type: "Bearer".to_owned(),
+            scope: None,
+            expires_at: now + 3_600,
+            refresh_token: Some("rotated-token-of-the-audit".to_owned()),
+            id_token: None,
+        })
     }
 
     async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
@@ -150,7 +165,7 @@ async fn start_measured(
     let parts = Parts {
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
-        provider: NoProvider,
+        provider: AnyProvider,
         lifetime: Lifetime {
             rolling_ms: 86_400_000,
             absolute_ms: 604_800_000,
@@ -158,7 +173,7 @@ async fn start_measured(
         },
         limits: Limits {
             token_expiry_margin_ms: 60_000,
-            refresh_ahead_ms: 0,
+            refresh_ahead_ms: 60_000,
             refresh_lease: session_svc::refresh::DEFAULT_LEASE,
             default_token_lifetime_ms: 300_000,
             max_bytes: 65_536,

@@ -140,6 +140,7 @@ macro_rules! cases {
             records: of_concurrent_rememberers_one_is_first,
             records: it_says_that_it_works,
             leases: a_lease_is_held_by_one,
+            leases: a_lease_is_taken_again_by_its_holder_alone,
             leases: a_lease_given_back_is_free_at_once,
             leases: a_renewed_lease_is_held_longer,
             leases: a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_refused,

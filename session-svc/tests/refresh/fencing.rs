@@ -69,6 +69,10 @@ impl Way {
 
 #[async_trait]
 impl Provider for Way {
+    fn patience(&self) -> Duration {
+        self.party.patience()
+    }
+
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         self.pass(At::Asking).await;
         let answer = self.party.refresh(refresh_token, now).await;
@@ -197,7 +201,7 @@ async fn a_holder_that_stood_still_before_it_asked_does_not_ask_any_more() {
     let signed_in = world.sign_in().await;
     world.advance_ms(EXPIRED_MS);
     // A third replica, whose store stands still between the lease and the look at the session.
-    let slow = SlowStore::over(world.store.clone());
+    let slow = SlowStore::over(Arc::new(world.store.clone()));
     let third = replica(
         Arc::new(slow.clone()),
         Arc::new(world.clock.clone()),
@@ -231,7 +235,7 @@ async fn a_replica_that_saw_the_old_tokens_looks_again_before_it_asks() {
     let world = world_of(provider, limits(), party.clone(), party).await;
     let signed_in = world.sign_in().await;
     world.advance_ms(EXPIRED_MS);
-    let slow = SlowStore::over(world.store.clone());
+    let slow = SlowStore::over(Arc::new(world.store.clone()));
     let third = replica(
         Arc::new(slow.clone()),
         Arc::new(world.clock.clone()),

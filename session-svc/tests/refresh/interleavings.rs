@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -63,6 +64,11 @@ impl StepProvider {
 
 #[async_trait]
 impl Provider for StepProvider {
+    /// The machine that tests may be busy.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         self.step().await;
         let rotated = format!("{refresh_token}+");
@@ -241,11 +247,11 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
 type Besides = fn(Sessions, Handle) -> BoxFuture<'static, Result<(), SessionsError>>;
 
 fn refresh(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
-    async move { sessions.access_token(handle, &[], false).await.map(drop) }.boxed()
+    async move { sessions.access_token(handle, &[], false, "").await.map(drop) }.boxed()
 }
 
 fn roll(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
-    async move { sessions.roll(handle, None).await.map(drop) }.boxed()
+    async move { sessions.roll(handle, None, "").await.map(drop) }.boxed()
 }
 
 fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
@@ -298,7 +304,7 @@ async fn explore_with(
             Some(Lags::ForOneLook) => scene.lags.store(1, Ordering::SeqCst),
             Some(Lags::ForOneRefresh) => {
                 scene.lags.store(LOOKS, Ordering::SeqCst);
-                let kept = scene.observer().access_token(handle, &[], false).await;
+                let kept = scene.observer().access_token(handle, &[], false, "").await;
                 assert!(
                     matches!(kept, Err(SessionsError::ProviderUnavailable)),
                     "{kept:?}"

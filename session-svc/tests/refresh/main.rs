@@ -11,13 +11,19 @@
 
 mod ahead;
 mod clocks;
+#[path = "../support/cluster.rs"]
+mod cluster;
 mod draining;
 mod fencing;
+mod full;
+mod gate;
 mod interleavings;
+mod kept;
 mod killed;
 mod odd_responses;
 mod outages;
 mod parallel;
+mod patience;
 mod provider_sessions;
 #[path = "../support/redis.rs"]
 mod redis_server;
@@ -26,6 +32,7 @@ mod revocation;
 mod sentinels;
 mod several;
 mod slow_store;
+mod standing_store;
 mod support;
 mod turns;
 mod unjudged;

@@ -106,6 +106,11 @@ async fn a_provider_that_never_answers_is_given_up() {
         reason(world.one.forced(&signed_in.id).await),
         ErrorReason::ErrProviderUnavailable
     );
+    // Nobody waits so long, but until then its answer would count.
+    eventually("all requests to be given up", || {
+        world.one.refreshes("transient") == world.provider.calls(Endpoint::Token) as u64
+    })
+    .await;
     world.provider.reset();
     world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
 }

@@ -1,36 +1,50 @@
-//! A store that stands still, as a process does that is stopped and goes on.
+//! A store with bad moments: it stands still, as a process does that is stopped and goes on, or has no room.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
-use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError};
 use tokio::sync::watch;
 
 use crate::support::within;
 
-/// A store that can be made to stand still, at once or after it granted a lease: the next record read is the one of that
-/// moment, and it is given late.
+/// A store that can be made to stand still: before it is asked for a lease, or at a look at a record, at once or after it
+/// granted a lease. The record is then the one of that moment, and it is given late.
 #[derive(Clone)]
 pub(crate) struct SlowStore {
-    inner: MemoryStore,
+    inner: Arc<dyn SessionStore>,
     slow: Arc<watch::Sender<Slow>>,
+    full: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slow {
     No,
+    BeforeALease,
     AfterALease,
     AtTheNextLoad,
     Standing,
 }
 
 impl SlowStore {
-    pub(crate) fn over(inner: MemoryStore) -> Self {
-        let slow = Arc::new(watch::Sender::new(Slow::No));
-        Self { inner, slow }
+    pub(crate) fn over(inner: Arc<dyn SessionStore>) -> Self {
+        Self {
+            inner,
+            slow: Arc::new(watch::Sender::new(Slow::No)),
+            full: Arc::default(),
+        }
+    }
+
+    /// Refuses to replace records, or takes them again.
+    pub(crate) fn is_full(&self, full: bool) {
+        self.full.store(full, Ordering::SeqCst);
+    }
+
+    pub(crate) fn stand_still_before_a_lease(&self) {
+        self.slow.send_replace(Slow::BeforeALease);
     }
 
     pub(crate) fn stand_still_after_a_lease(&self) {
@@ -50,6 +64,13 @@ impl SlowStore {
 
     pub(crate) fn go_on(&self) {
         self.slow.send_replace(Slow::No);
+    }
+
+    async fn stand_still_at(&self, here: Slow) {
+        if self.step(here, Slow::Standing) {
+            let mut slow = self.slow.subscribe();
+            slow.wait_for(|slow| *slow == Slow::No).await.unwrap();
+        }
     }
 
     fn step(&self, from: Slow, to: Slow) -> bool {
@@ -75,10 +96,7 @@ impl SessionStore for SlowStore {
 
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
         let read = self.inner.load(name).await;
-        if self.step(Slow::AtTheNextLoad, Slow::Standing) {
-            let mut slow = self.slow.subscribe();
-            slow.wait_for(|slow| *slow == Slow::No).await.unwrap();
-        }
+        self.stand_still_at(Slow::AtTheNextLoad).await;
         read
     }
 
@@ -88,6 +106,9 @@ impl SessionStore for SlowStore {
         expected: u64,
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
+        if self.full.load(Ordering::SeqCst) {
+            return Err(StoreError::Full);
+        }
         self.inner.replace(record, expected, event).await
     }
 
@@ -110,6 +131,7 @@ impl SessionStore for SlowStore {
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
+        self.stand_still_at(Slow::BeforeALease).await;
         let lease = self.inner.acquire_lease(name, holder, ttl).await;
         self.step(Slow::AfterALease, Slow::AtTheNextLoad);
         lease

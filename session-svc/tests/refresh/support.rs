@@ -65,7 +65,7 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// The client registered at the provider. A refresh may take a minute: the machine that tests may be busy.
+/// The client registered at the provider. It and those who wait for it have a minute: the machine that tests may be busy.
 pub(crate) fn relying_party(issuer: &str) -> RelyingParty {
     RelyingParty::new(provider_settings(issuer)).unwrap()
 }
@@ -73,6 +73,7 @@ pub(crate) fn relying_party(issuer: &str) -> RelyingParty {
 pub(crate) fn provider_settings(issuer: &str) -> ProviderSettings {
     let mut settings = ProviderSettings::new(issuer, CLIENT_ID);
     settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
+    settings.http_timeout = Duration::from_secs(60);
     settings.refresh_timeout = Duration::from_secs(60);
     settings
 }
@@ -245,9 +246,23 @@ impl Replica {
 
     /// Asks in a task of its own.
     pub(crate) fn asking(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
-        let (mut client, id) = (self.client.clone(), id.to_owned());
+        self.asking_for(id, false)
+    }
+
+    /// Asks for another token in a task of its own.
+    pub(crate) fn forcing(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
+        self.asking_for(id, true)
+    }
+
+    fn asking_for(
+        &self,
+        id: &str,
+        force_refresh: bool,
+    ) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
+        let mut client = self.client.clone();
         let request = v1::GetAccessTokenRequest {
-            session_id: id,
+            session_id: id.to_owned(),
+            force_refresh,
             ..Default::default()
         };
         tokio::spawn(async move {
@@ -351,4 +366,11 @@ pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work)
         .await
         .expect("an answer in time")
+}
+
+/// A client whose callers wait half a second, and whose refreshes may take a minute.
+pub(crate) fn impatient(provider: &ScriptedProvider) -> RelyingParty {
+    let mut settings = provider_settings(provider.issuer());
+    settings.http_timeout = Duration::from_millis(500);
+    RelyingParty::new(settings).unwrap()
 }

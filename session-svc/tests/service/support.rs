@@ -111,6 +111,11 @@ impl TestProvider {
 
 #[async_trait]
 impl Provider for TestProvider {
+    /// The machine that tests may be busy.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         self.0.grants.send_modify(|grants| *grants += 1);
         let number = self.grants();

@@ -9,6 +9,7 @@ mod session_service;
 mod upstream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use auth_edge::keys::Keys;
 use auth_edge::settings::{EdgeSettings, SERVICE, read};
@@ -122,6 +123,8 @@ impl Stack {
             let resources = given("OIDC_RESOURCE", "");
             let named = resources.split(',').filter(|one| !one.is_empty());
             only.resources = named.map(str::to_owned).collect();
+            let timeout_ms = given("OIDC_HTTP_TIMEOUT_MS", "5000").parse().unwrap();
+            only.http_timeout = Duration::from_millis(timeout_ms);
             only.dpop_key = dpop_key(&given("OIDC_DPOP_KEY_FILE", ""));
             Providers::from(RelyingParty::new(only).unwrap())
         } else {

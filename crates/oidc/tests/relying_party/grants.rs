@@ -1,6 +1,11 @@
 //! Code, refresh, userinfo and revocation: odd answers taken, useless ones refused.
 
-use oidc::{ExpectedOfRefresh, IdTokenError, RefreshError, Revoked, TokenError, TokenHint, UserinfoError};
+use std::time::Duration;
+
+use oidc::{
+    ExpectedOfRefresh, IdTokenError, ProviderError, RefreshError, Revoked, TokenError, TokenHint,
+    UserinfoError,
+};
 use scripted_provider::{Answer, CLIENT_ID, Endpoint};
 use serde_json::{Value, json};
 
@@ -212,10 +217,9 @@ async fn userinfo_registered_as_signed_is_refused_when_it_is_plain() {
     }
 }
 
-#[tokio::test]
-async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
-    let bench = bench_with(|settings| settings.dpop_key = Some(dpop_key()));
-    let wants = |status, header: (&str, &str)| Answer::Http {
+/// An answer that only wants its nonce repeated.
+fn wants(status: u16, header: (&str, &str)) -> Answer {
+    Answer::Http {
         status,
         headers: vec![
             ("content-type".into(), "application/json".into()),
@@ -223,7 +227,12 @@ async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
             (header.0.into(), header.1.into()),
         ],
         body: json!({ "error": "use_dpop_nonce" }).to_string(),
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
+    let bench = bench_with(|settings| settings.dpop_key = Some(dpop_key()));
     bench.provider.script(|script| {
         let challenge = ("www-authenticate", "DPoP error=\"use_dpop_nonce\"");
         script
@@ -245,6 +254,31 @@ async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
     for endpoint in [Endpoint::Token, Endpoint::Userinfo] {
         assert_eq!(bench.provider.calls(endpoint), 2, "{endpoint:?}");
     }
+}
+
+/// The first answer, which only wants its nonce repeated, takes most of the time: the second has the rest.
+#[tokio::test]
+async fn a_repetition_with_the_nonce_takes_no_time_of_its_own() {
+    const TIMEOUT: Duration = Duration::from_millis(1_000);
+    let bench = bench_with(|settings| {
+        settings.dpop_key = Some(dpop_key());
+        settings.http_timeout = TIMEOUT;
+        settings.refresh_timeout = TIMEOUT;
+    });
+    bench.provider.script(|script| {
+        let answer = wants(400, ("cache-control", "no-store"));
+        script.answers.insert(Endpoint::Token, answer);
+        script.delays.insert(Endpoint::Token, TIMEOUT * 3 / 5);
+    });
+    let error = bench
+        .party
+        .refresh("a token", NOW)
+        .await
+        .expect_err("no time left");
+    assert!(
+        matches!(error, RefreshError::Transient(ProviderError::Timeout { .. })),
+        "{error:?}"
+    );
 }
 
 // conformance: B-112

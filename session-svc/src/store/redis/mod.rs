@@ -211,7 +211,7 @@ impl SessionStore for RedisStore {
 
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
         let call = scripts::RENEW.call().key(self.keys.lease(&lease.name));
-        call.arg(keys::held(lease))
+        call.arg(&lease.holder)
             .arg(lasting(ttl))
             .run(&self.connections)
             .await

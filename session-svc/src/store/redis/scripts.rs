@@ -141,20 +141,35 @@ return found
 /// KEYS: the set of an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on.
 pub(super) static ENTER: Stored = Stored::new(&[ENTER_INDEX, "enter(KEYS[1], 'GT', ARGV[1], ARGV[2])"]);
 
-/// ARGV: holder, milliseconds. Gives the fence, or nothing if the lease is held.
-pub(super) static ACQUIRE: Stored = Stored::new(&[r"
-if redis.call('EXISTS', KEYS[1]) == 1 then return false end
+/// The holder's name in the value of a lease, which is "fence:holder"; nothing if there is no lease.
+const HOLDER_OF: &str = r"
+local function holder_of(key)
+  local held = redis.call('GET', key)
+  return held and (string.match(held, '^%d*:(.*)$') or held)
+end
+";
+
+/// ARGV: holder, milliseconds. Gives the fence, or nothing if another one holds the lease.
+pub(super) static ACQUIRE: Stored = Stored::new(&[
+    HOLDER_OF,
+    r"
+local holder = holder_of(KEYS[1])
+if holder and holder ~= ARGV[1] then return false end
 local time = redis.call('TIME')
 local fence = string.format('%.0f', time[1] * 1000000 + time[2])
 redis.call('SET', KEYS[1], fence .. ':' .. ARGV[1], 'PX', ARGV[2])
 return fence
-"]);
+",
+]);
 
-/// ARGV: "fence:holder", milliseconds.
-pub(super) static RENEW: Stored = Stored::new(&[r"
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+/// ARGV: holder, milliseconds.
+pub(super) static RENEW: Stored = Stored::new(&[
+    HOLDER_OF,
+    r"
+if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-"]);
+",
+]);
 
 /// ARGV: "fence:holder".
 pub(super) static RELEASE: Stored = Stored::new(&[r"

@@ -1,0 +1,48 @@
+//! What is kept of a refresh besides the tokens: one audit record for each that this replica led.
+//!
+//! Invariant: a record names the caller whose call began it, the session's handle and the outcome, never a token.
+
+use std::time::Instant;
+
+use super::measures::FlightOutcome;
+use crate::session::Handle;
+
+/// The record of a refresh that is being led.
+pub(super) struct Record {
+    session: Handle,
+    caller: String,
+    /// Whether it was begun before anybody needed it.
+    ahead: bool,
+    trace_id: Option<String>,
+    began: Instant,
+}
+
+impl Record {
+    /// Begins the record of a refresh that a call of `caller`, the current one, leads to.
+    pub(super) fn begin(session: Handle, caller: &str, ahead: bool) -> Self {
+        Self {
+            session,
+            caller: caller.to_owned(),
+            ahead,
+            trace_id: chassis::propagation::trace_id(&tracing::Span::current()),
+            began: Instant::now(),
+        }
+    }
+
+    /// Writes what it came to; what another replica did stands in that one's records.
+    pub(super) fn write(&self, outcome: FlightOutcome) {
+        if matches!(outcome, FlightOutcome::Joined) {
+            return;
+        }
+        tracing::info!(
+            target: "audit",
+            { caller = self.caller,
+            session = %self.session,
+            outcome = outcome.name(),
+            ahead = self.ahead,
+            duration_us = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            trace_id = self.trace_id.as_deref() },
+            "refresh"
+        );
+    }
+}
