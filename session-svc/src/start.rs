@@ -175,6 +175,7 @@ pub async fn serve_behind<P: Into<Providers>>(
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
     let calls = Calls::new(door.callers, &runtime.metrics)?;
     let router = grpc::routes(sessions, calls.clone(), &health, runtime.shutdown.clone())?;
+    let settling = tokio::spawn(refresher.clone().settle_all(runtime.shutdown.clone()));
     let probing = tokio::spawn(probe(parts.store, condition, runtime.shutdown.clone()));
     let telling = tokio::spawn(tell(
         runtime.readiness.subscribe(),
@@ -204,6 +205,7 @@ pub async fn serve_behind<P: Into<Providers>>(
     refresher
         .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
         .await;
+    settling.abort();
     probing.abort();
     telling.abort();
     Ok(())

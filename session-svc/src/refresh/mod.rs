@@ -23,10 +23,11 @@ mod grant;
 mod judgement;
 mod measures;
 mod moved;
+mod owed;
 mod provider;
 mod revocation;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -38,15 +39,16 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use measures::Measures;
+pub(crate) use owed::PURPOSE as REVOCATION;
 pub use provider::{Provider, Providers};
 
 use self::ahead::Ahead;
 use self::awaiting::Wakes;
 use crate::session::{Handle, Session};
 use crate::sessions::keeper::Keeper;
-use crate::sessions::ports::{Renew, RenewError};
+use crate::sessions::ports::{Owed, Renew, RenewError};
 
-/// Revocations under way at once: more are given up, since a provider that slow would only be drowned.
+/// Revocations under way at once: more are put off, since a provider that slow would only be drowned.
 const MAX_REVOCATIONS: usize = 64;
 
 /// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its
@@ -66,6 +68,7 @@ pub struct Refresher {
     wakes: Arc<Wakes>,
     ahead: Arc<Ahead>,
     revocations: Arc<Semaphore>,
+    without_revocation: Arc<Mutex<HashSet<String>>>,
     work: TaskTracker,
     measures: Measures,
 }
@@ -82,6 +85,7 @@ impl Refresher {
             flights: Arc::default(),
             ahead: Arc::default(),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
+            without_revocation: Arc::default(),
             work: TaskTracker::new(),
             measures,
         }
@@ -142,7 +146,12 @@ impl Renew for Refresher {
         self.refresh_ahead(seen);
     }
 
-    fn revoke_later(&self, issuer: &str, refresh_token: Secret<String>) {
-        self.revoke_in_background(issuer, refresh_token);
+    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> Owed {
+        self.owe(&session.issuer, refresh_token, Some(session.handle))
+            .await
+    }
+
+    fn settle_later(&self, owed: Owed) {
+        self.settle_in_background(owed);
     }
 }
