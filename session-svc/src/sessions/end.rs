@@ -330,11 +330,14 @@ impl Sessions {
         };
         let (owed, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
         let gone = self.remove(seen.handle, Some(seen), cause).await?;
-        if let (Gone::Session(last), Some(owed)) = (&gone, owed) {
-            // A refresh may have come between.
-            let refresh_token = last.tokens.refresh.as_ref().map(Token::text);
+        if let Some(owed) = owed {
+            // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
+            let last = match &gone {
+                Gone::Session(last) => last.tokens.refresh.as_ref().map(Token::text),
+                Gone::Unread | Gone::Nothing => None,
+            };
             self.renew.settle_later(Owed {
-                refresh_token: refresh_token.unwrap_or(owed.refresh_token),
+                refresh_token: last.unwrap_or(owed.refresh_token),
                 ..owed
             });
         }
