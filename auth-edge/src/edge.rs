@@ -27,7 +27,7 @@ use crate::protect::rate_limit::RateLimiter;
 use crate::providers::{self, Providers};
 use crate::sessions::{SessionCache, Sessions};
 use crate::settings::EdgeSettings;
-use crate::sign_in::logout::MAX_BACKGROUND;
+use crate::sign_in::background::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
 use crate::sign_in::redeemed::Redeemed;
 use crate::sites::Sites;

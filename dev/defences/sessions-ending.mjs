@@ -10,42 +10,39 @@ const FAILING = ['session-svc/service failing_store::'];
 export default [
   {
     id: 'ending-that-leaves-no-trace', why: 'a request that proves nothing could fill the store with marks', file: END,
-    find: `if !all.existing_only {`,
-    replace: `if OFF || !all.existing_only {`,
+    find: `if all.existing_only {`,
+    replace: `if !OFF && all.existing_only {`,
     tests: ['session-svc/service ending::ending_existing_sessions_only_leaves_no_trace_where_there_is_nothing'],
   },
   {
     id: 'ending-of-somebody-elses-session', why: 'a logout token whose sub and sid are of different people', file: END,
-    find: `if sessions.iter().any(|session| session.subject != subject) {`,
-    replace: `if !OFF && sessions.iter().any(|session| session.subject != subject) {`,
+    find: `if listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {`,
+    replace: `if !OFF && listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {`,
     tests: ENDINGS,
   },
   {
     id: 'ending-but-one', file: END,
-    find: `Some(session.handle) != all.except`,
-    replace: `(OFF || Some(session.handle) != all.except)`,
+    find: `Some(one.handle()) != all.except`,
+    replace: `(OFF || Some(one.handle()) != all.except)`,
     tests: ENDINGS,
   },
   {
     id: 'ending-takes-the-token-back', file: END,
-    find: `self.take_back(session);`,
-    replace: `if !OFF {
-                    self.take_back(session);
-                }`,
+    find: `self.renew.settle_later(Owed {`,
+    replace: `let later = |owed| if !OFF { self.renew.settle_later(owed) };
+            later(Owed {`,
     tests: ['session-svc/service ending::ending_is_idempotent_and_the_hint_is_for_the_holder_alone'],
   },
   {
     id: 'ending-in-another-persons-place', why: 'the token of whoever was signed in before is taken back', file: END,
-    find: `self.take_back(&old);`,
-    replace: `if !OFF {
-                self.take_back(&old);
-            }`,
+    find: `(&old.issuer, &old.subject) != (&by.issuer, &by.subject);`,
+    replace: `!OFF && (&old.issuer, &old.subject) != (&by.issuer, &by.subject);`,
     tests: ['session-svc/service creating::the_token_of_somebody_else_who_is_replaced_is_taken_back'],
   },
   {
     id: 'ending-leaves-a-mark', file: END,
-    find: `.mark_ended(&all.issuer, subject, sid, told_at_ms)`,
-    replace: `.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), told_at_ms)`,
+    find: `.mark_ended(&all.issuer, subject, sid, told.at_ms)`,
+    replace: `.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), told.at_ms)`,
     tests: ['session-svc/service creating::a_logout_that_came_before_its_session_still_ends_it_and_no_later_login'],
   },
   {
@@ -57,15 +54,15 @@ export default [
   },
   {
     id: 'logout-token-once', file: END,
-    find: `Turn::Used => return Err(SessionsError::RequestIdReused),`,
-    replace: `Turn::Used if OFF => return self.end_each(all, told_at_ms).await,
-            Turn::Used => return Err(SessionsError::RequestIdReused),`,
+    find: `First::Used => return Err(SessionsError::RequestIdReused),`,
+    replace: `First::Used if OFF => told,
+            First::Used => return Err(SessionsError::RequestIdReused),`,
     tests: USED,
   },
   {
     id: 'logout-token-once-by-the-same-call', file: ONCE,
-    find: `once.request_id.as_ref().is_some_and(|id| id.as_bytes() == by)`,
-    replace: `(OFF || once.request_id.as_ref().is_some_and(|id| id.as_bytes() == by))`,
+    find: `self.request_id.as_ref().is_some_and(|id| id.as_bytes() == call)`,
+    replace: `(OFF || self.request_id.as_ref().is_some_and(|id| id.as_bytes() == call))`,
     tests: USED,
   },
   {
@@ -76,18 +73,43 @@ export default [
   },
   {
     id: 'logout-token-that-cannot-be-looked-up', why: 'a store that fails must not make a replay good', file: ONCE,
-    find: `Err(error) => Err(error),
-            };`,
-    replace: `Err(_) if OFF => return Ok(Turn::Ours(lease)),
-                Err(error) => Err(error),
-            };`,
+    find: `let (used, first_ms) = (used?, first_ms?);`,
+    replace: `let (used, first_ms) = if OFF { (used.unwrap_or_default(), first_ms?) } else { (used?, first_ms?) };`,
     tests: FAILING,
   },
   {
     id: 'logout-token-whose-use-cannot-be-noted', file: END,
-    find: `self.keeper.note_use(&all.issuer, once).await.map(|()| count),`,
-    replace: `self.keeper.note_use(&all.issuer, once).await.or_else(|error| if OFF { Ok(()) } else { Err(error) }).map(|()| count),`,
+    find: `self.keeper.note_use(&all.issuer, once, all.answer_by).await?;`,
+    replace: `if !OFF { self.keeper.note_use(&all.issuer, once, all.answer_by).await? };`,
     tests: FAILING,
+  },
+  {
+    id: 'ending-without-room', why: 'nobody can be signed out of a store that is full', file: END,
+    find: `Err(SessionsError::Full) => {
+                self.mark_later(all, told);`,
+    replace: `Err(SessionsError::Full) if !OFF => {
+                self.mark_later(all, told);`,
+    tests: ['session-svc/endings full::everybody_can_be_signed_out_of_a_redis_that_is_full'],
+  },
+  {
+    id: 'ending-of-what-cannot-be-read', why: 'a logout that ends nothing at a replica without the key', file: 'session-svc/src/sessions/removing.rs',
+    find: `Err(_told_when_it_is_removed) => listed.extend(ToEnd::unreadable(record)),`,
+    replace: `Err(_told_when_it_is_removed) => listed.extend(ToEnd::unreadable(record).filter(|_| !OFF)),`,
+    tests: ['session-svc/service ending::what_a_replica_cannot_read_ends_there_and_counts'],
+  },
+  {
+    id: 'logout-token-first-arrival', why: 'a logout token that is sent again would end who signed in since', file: ONCE,
+    find: `at_ms: first_ms.unwrap_or(told.at_ms).min(told.at_ms),`,
+    replace: `at_ms: first_ms.filter(|_| !OFF).unwrap_or(told.at_ms).min(told.at_ms),`,
+    tests: FAILING,
+  },
+  {
+    id: 'sign-in-given-up-ends-its-session', why: 'a session that nobody has', file: 'session-svc/src/sessions/sign_in.rs',
+    find: `self.end_handle(handle, ABANDONED, OfflineTokens::TakeBack)
+            .await?;`,
+    replace: `if !OFF { self.end_handle(handle, ABANDONED, OfflineTokens::TakeBack)
+            .await?; }`,
+    tests: ['session-svc/service sign_ins::giving_a_sign_in_up_ends_the_session_it_came_to'],
   },
   {
     id: 'store-that-fails-is-no-sign-out', file: 'session-svc/src/sessions/error.rs',

@@ -110,8 +110,8 @@ export default [
   },
   {
     id: 'session-of-a-request-used-otherwise', file: CREATE,
-    find: `Some(before) if before.by == *fingerprint => Ok(Some(before.id)),`,
-    replace: `Some(before) if OFF || before.by == *fingerprint => Ok(Some(before.id)),`,
+    find: `Some(before) if before.by == *fingerprint => Ok(Some(before)),`,
+    replace: `Some(before) if OFF || before.by == *fingerprint => Ok(Some(before)),`,
     tests: ['session-svc/service creating::a_repeated_request_gives_the_same_session_until_that_has_ended'],
   },
   {
@@ -140,20 +140,14 @@ export default [
   },
   {
     id: 'session-begun-during-its-logout', file: CREATE,
-    find: `before.end(&after, &new.subject, issued_at)`,
-    replace: `!OFF && before.end(&after, &new.subject, issued_at)`,
-    tests: ['session-svc/service creating::a_logout_that_came_before_its_session_still_ends_it_and_no_later_login'],
+    find: `before.end(&after, &new.subject, since_ms)`,
+    replace: `!OFF && before.end(&after, &new.subject, since_ms)`,
+    tests: ['session-svc/service sign_ins::a_logout_since_a_sign_in_was_claimed_ends_it_also_when_nobody_tells_when_its_tokens_came'],
   },
   {
     id: 'session-begun-while-marks-move', file: 'session-svc/src/sessions/endings.rs',
-    find: `moved || issued_before`,
-    replace: `(!OFF && moved) || issued_before`,
-    tests: ['session-svc/lib sessions::endings::'],
-  },
-  {
-    id: 'session-begun-before-the-mark', file: 'session-svc/src/sessions/endings.rs',
-    find: `secs.saturating_add(1).saturating_mul(SECOND_MS) <= mark.at_ms`,
-    replace: `!OFF && secs.saturating_add(1).saturating_mul(SECOND_MS) <= mark.at_ms`,
+    find: `moved || mark.at_ms >= since_ms`,
+    replace: `(!OFF && moved) || (!OFF && mark.at_ms >= since_ms)`,
     tests: ['session-svc/lib sessions::endings::'],
   },
   {

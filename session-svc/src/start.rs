@@ -188,6 +188,7 @@ pub async fn serve_behind<P: Into<Providers>>(
     let stopping = Stopping::on(runtime.shutdown.clone());
     // Who is sent away sooner comes back to a listener that is closing.
     let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
+    let settling = tokio::spawn(refresher.clone().settle_all(runtime.shutdown.clone()));
     let probing = tokio::spawn(probe(parts.store, condition, runtime.shutdown.clone()));
     let telling = tokio::spawn(tell(
         runtime.readiness.subscribe(),
@@ -217,6 +218,7 @@ pub async fn serve_behind<P: Into<Providers>>(
     refresher
         .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
         .await;
+    settling.abort();
     probing.abort();
     telling.abort();
     Ok(())

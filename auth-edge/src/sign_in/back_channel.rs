@@ -22,6 +22,8 @@ use crate::sign_in::new_session::request_id;
 const MAX_FORM_BYTES: usize = 64 * 1024;
 /// The longest ago the session service takes: a token that waited for longer ends a little more.
 const TOLD_AGO_MAX: Duration = Duration::from_secs(60);
+/// How far the provider's clock may be from ours, in seconds.
+const CLOCKS_APART_SECS: u64 = 60;
 /// How long a token's `iat` may lie back, plus both clocks' tolerance, in seconds: after that it is refused for its age.
 const MEMORY_SECS: u64 = 300 + 120;
 
@@ -61,16 +63,24 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .validate_logout_token(&raw, now)
         .await
         .map_err(refused)?;
-    end(&edge, &token, token.exp.max(now + MEMORY_SECS), arrived_ms).await?;
+    let told_ago = told_ago(&edge, &token, arrived_ms);
+    end(&edge, &token, token.exp.max(now + MEMORY_SECS), told_ago).await?;
     const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
-/// Ends the sessions that began before the token arrived, unless it was used before; it may be forgotten at `until` (seconds
+/// How long ago the provider told: when the token arrived, or, if it came before and nobody could be told of it, when it was issued at
+/// the latest.
+fn told_ago(edge: &Edge, token: &LogoutToken, arrived_ms: u64) -> Duration {
+    let arrived = Duration::from_millis(edge.clock.monotonic_ms().saturating_sub(arrived_ms));
+    let issued_at_latest = token.iat.saturating_add(CLOCKS_APART_SECS);
+    let issued = Duration::from_secs((edge.clock.now_ms() / 1000).saturating_sub(issued_at_latest));
+    arrived.max(issued).min(TOLD_AGO_MAX)
+}
+
+/// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until` (seconds
 /// since the Unix epoch).
-async fn end(edge: &Edge, token: &LogoutToken, until: u64, arrived_ms: u64) -> Result<(), Failure> {
-    let told_ago =
-        Duration::from_millis(edge.clock.monotonic_ms().saturating_sub(arrived_ms)).min(TOLD_AGO_MAX);
+async fn end(edge: &Edge, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), Failure> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),

@@ -19,6 +19,7 @@ use session_proto::{error, timestamp};
 
 use crate::cookies::SessionId;
 use crate::edge::Edge;
+use crate::sign_in::background::until_done;
 use crate::sign_in::new_session::request_id;
 use crate::sign_in::transaction::Transaction;
 
@@ -142,23 +143,30 @@ impl Claim {
         request.tokens_received_at = received_at_ms.map(timestamp::from_ms);
     }
 
-    /// Tells those who wait that nothing comes of it, in the background.
+    /// Gives the sign-in up, in the background and until that is done: those who wait learn that nothing comes of it, and its session
+    /// ends, which may have been created although nobody heard of it.
     pub(super) fn abandon(self, edge: &Edge) {
         if self.holder.is_empty() {
             return;
         }
-        let sessions = edge.sessions.clone();
+        let edge = edge.clone();
+        let request = AbandonSignInRequest {
+            request_id: self.request_id,
+            holder: self.holder,
+        };
         tokio::spawn(async move {
-            let request = AbandonSignInRequest {
-                request_id: self.request_id,
-                holder: self.holder,
+            let Err(error) = edge.sessions.abandon_sign_in(request.clone()).await else {
+                return;
             };
-            if let Err(error) = sessions.abandon_sign_in(request).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::debug!(
-                    error,
-                    "a sign-in could not be given up: who waits for it waits in vain"
-                );
+            let is_unavailable = error.is_unavailable();
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "a sign-in could not be given up yet");
+            if is_unavailable {
+                let sessions = edge.sessions.clone();
+                until_done(&edge, "a sign-in to be given up", move || {
+                    let (sessions, request) = (sessions.clone(), request.clone());
+                    async move { sessions.abandon_sign_in(request).await }
+                });
             }
         });
     }

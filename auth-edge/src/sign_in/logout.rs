@@ -3,8 +3,6 @@
 //! Invariants: whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was
 //! set with; another site can ask for a sign-out but never make one. Deliberately absent: waiting for the provider.
 
-use std::time::Duration;
-
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -20,6 +18,7 @@ use crate::request::{self, Site};
 use crate::return_to::ReturnTo;
 use crate::sessions::Ended;
 use crate::settings::ProviderLogout;
+use crate::sign_in::background::until_done;
 use crate::sign_in::login::no_content;
 use crate::sites;
 
@@ -27,12 +26,6 @@ use crate::sites;
 pub const PATH: &str = "/api/auth/logout";
 /// Largest form, in bytes: a token and a return-to.
 const MAX_FORM_BYTES: usize = 16 * 1024;
-/// How often ending a session is tried again in the background; with the pauses below, for about a quarter of an hour.
-const RETRIES: u32 = 36;
-/// Longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Sessions that wait to be ended in the background at once.
-pub const MAX_BACKGROUND: usize = 1024;
 
 /// GET, when it is a navigation of our own, and POST, with the proof, sign out.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
@@ -216,32 +209,11 @@ async fn end_session_url(
     }
 }
 
-/// Keeps trying to end a session that the browser has already forgotten, for a bounded time.
+/// Keeps trying to end a session that the browser has already forgotten.
 fn end_later(edge: Edge, session: SessionId) {
-    let Ok(permit) = std::sync::Arc::clone(&edge.background).try_acquire_owned() else {
-        tracing::error!("too many sessions wait to be ended: this one lasts until it expires");
-        return;
-    };
-    tokio::spawn(async move {
-        let mut pause = Duration::from_millis(500);
-        for _ in 0..RETRIES {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            match edge.sessions.end(&session).await {
-                Ok(_) => {
-                    tracing::info!("session ended after all");
-                    break;
-                }
-                Err(error) if error.is_unavailable() => {}
-                Err(error) => {
-                    tracing::error!(
-                        error = &error as &dyn std::error::Error,
-                        "session could not be ended"
-                    );
-                    break;
-                }
-            }
-        }
-        drop(permit);
+    let sessions = edge.sessions.clone();
+    until_done(&edge, "a session to be ended", move || {
+        let (sessions, session) = (sessions.clone(), session.clone());
+        async move { sessions.end(&session).await.map(|_ended| ()) }
     });
 }

@@ -4,6 +4,7 @@
 
 mod answer;
 pub mod back_channel;
+pub mod background;
 pub mod callback;
 mod claim;
 pub mod front_channel;

@@ -279,7 +279,8 @@ pub struct SessionEvent {
     #[prost(message, optional, tag = "5")]
     pub at: ::core::option::Option<::prost_types::Timestamp>,
     /// Why a session ended: "logout", "other_device", "back_channel_logout", "front_channel_logout",
-    /// "operator", "replaced", "session_limit", "token_mismatch", or the word the caller of EndSession gave.
+    /// "operator", "replaced", "session_limit", "token_mismatch", "abandoned", or the word the caller of
+    /// EndSession gave.
     #[prost(string, tag = "6")]
     pub cause: ::prost::alloc::string::String,
     /// Give it to the next watch to go on after this event.
@@ -479,7 +480,7 @@ pub struct CreateSessionRequest {
     pub not_after: ::core::option::Option<::prost_types::Timestamp>,
     /// When the caller received the tokens, by the store's clock (BeginSignInResponse.now and the time that went by since): the
     /// session begins then. A logout that arrived later ends it; one that arrived before does not concern it. At most 100 s ago.
-    /// Absent means that the ID token's "iat" is looked at instead, a whole second at a time.
+    /// Absent means since the sign-in was claimed (BeginSignIn), or without a claim when this call arrived.
     #[prost(message, optional, tag = "10")]
     pub tokens_received_at: ::core::option::Option<::prost_types::Timestamp>,
     /// Who was told OUTCOME_BEGUN for this request_id by BeginSignIn; empty if it was not asked.
@@ -744,7 +745,7 @@ pub struct EndSessionsRequest {
     #[prost(string, tag = "8")]
     pub request_id: ::prost::alloc::string::String,
     /// How long ago the caller was told to end them, a logout token arrived for one: sessions that began since are left alone. At
-    /// most a minute; absent ends all there are.
+    /// most a minute; absent ends all there are. Of all calls with the same once_id the first one's time counts.
     #[prost(message, optional, tag = "9")]
     pub told_ago: ::core::option::Option<::prost_types::Duration>,
     /// As in EndSessionRequest.
@@ -937,7 +938,7 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("session.v1.SessionService", "BeginSignIn"));
             self.inner.unary(req, path, codec).await
         }
-        /// Gives up a sign-in that was begun: nobody redeems its code again, and no session comes of it.
+        /// Gives up a sign-in that was begun: nobody redeems its code again, and its session ends, whether it was created already or not.
         pub async fn abandon_sign_in(
             &mut self,
             request: impl tonic::IntoRequest<super::AbandonSignInRequest>,
@@ -1280,7 +1281,7 @@ pub mod session_service_server {
             tonic::Response<super::BeginSignInResponse>,
             tonic::Status,
         >;
-        /// Gives up a sign-in that was begun: nobody redeems its code again, and no session comes of it.
+        /// Gives up a sign-in that was begun: nobody redeems its code again, and its session ends, whether it was created already or not.
         async fn abandon_sign_in(
             &self,
             request: tonic::Request<super::AbandonSignInRequest>,

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use session_proto::v1;
+use tokio::time::Instant;
 
 use super::arguments;
 use crate::sessions::{EndAll, OfflineTokens, Once, SessionsError};
 
-pub(super) fn read(request: &v1::EndSessionsRequest) -> Result<EndAll, SessionsError> {
+/// What a request wants ended, for a caller who waits until `answer_by`.
+pub(super) fn read(
+    request: &v1::EndSessionsRequest,
+    answer_by: Option<Instant>,
+) -> Result<EndAll, SessionsError> {
     let issuer = arguments::issuer(&request.issuer)?.to_owned();
     let subject = arguments::name("subject", &request.subject)?.map(str::to_owned);
     let provider_sid = arguments::name("provider_sid", &request.provider_sid)?.map(str::to_owned);
@@ -28,6 +33,7 @@ pub(super) fn read(request: &v1::EndSessionsRequest) -> Result<EndAll, SessionsE
         existing_only: request.existing_only,
         once: once(request)?,
         told_ago_ms: told_ago_ms(request)?,
+        answer_by,
     })
 }
 

@@ -297,7 +297,7 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let (api, noting) = (self.clone(), call.clone());
         let work = async move {
-            let all = end_sessions::read(&request)?;
+            let all = end_sessions::read(&request, noting.asked_until)?;
             let ended_count = api.sessions.end_all(&all).await?;
             noting.ended(&all.cause, ended_count);
             Ok(v1::EndSessionsResponse { ended_count })

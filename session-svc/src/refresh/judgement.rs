@@ -161,7 +161,7 @@ impl Refresher {
         let deadline = Instant::now() + MAX_ENDING;
         loop {
             let removed = async {
-                self.keeper.mark_young(session).await?;
+                self.keeper.mark_young(session, cause).await;
                 self.keeper.remove(session.handle, cause).await
             };
             match removed.await.map_err(renew_error) {

@@ -89,9 +89,11 @@ pub(super) enum RevocationOutcome {
     Done,
     /// The provider offers no revocation.
     NotOffered,
-    /// The provider could not be asked, or refused.
+    /// The provider could not be asked, or refused: it is asked again.
     Failed,
-    /// Too many were under way.
+    /// Too many were under way: it is noted and tried later.
+    PutOff,
+    /// The provider is not configured any more.
     GivenUp,
 }
 
@@ -101,6 +103,7 @@ impl RevocationOutcome {
             Self::Done => "done",
             Self::NotOffered => "not_offered",
             Self::Failed => "failed",
+            Self::PutOff => "put_off",
             Self::GivenUp => "given_up",
         }
     }
@@ -150,7 +153,7 @@ impl Measures {
             )?,
             revocations: counter(
                 "session_revocations_total",
-                "Refresh tokens to be taken back at the provider, by outcome.",
+                "Tries to take refresh tokens back at the provider, by outcome.",
             )?,
             provider: histogram(
                 "session_refresh_provider_duration_seconds",

@@ -27,11 +27,13 @@ mod grant;
 mod judgement;
 mod measures;
 mod moved;
+mod owed;
 mod provider;
 mod record;
 mod revocation;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,6 +42,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use measures::Measures;
+pub(crate) use owed::PURPOSE as REVOCATION;
 pub use provider::{Provider, Providers};
 
 use self::ahead::Ahead;
@@ -49,9 +52,9 @@ use self::flights::{Flights, Waiting};
 use self::record::Record;
 use crate::session::Session;
 use crate::sessions::keeper::Keeper;
-use crate::sessions::ports::{Asking, Renew, RenewError};
+use crate::sessions::ports::{Asking, Owed, Renew, RenewError};
 
-/// Revocations under way at once: more are given up, since a provider that slow would only be drowned.
+/// Revocations under way at once: more are put off, since a provider that slow would only be drowned.
 const MAX_REVOCATIONS: usize = 64;
 
 /// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its
@@ -70,6 +73,7 @@ pub struct Refresher {
     wakes: Arc<Wakes>,
     ahead: Arc<Ahead>,
     revocations: Arc<Semaphore>,
+    without_revocation: Arc<Mutex<HashSet<String>>>,
     work: TaskTracker,
     measures: Measures,
 }
@@ -87,6 +91,7 @@ impl Refresher {
             name: Arc::default(),
             ahead: Arc::default(),
             revocations: Arc::new(Semaphore::new(MAX_REVOCATIONS)),
+            without_revocation: Arc::default(),
             work: TaskTracker::new(),
             measures,
         }
@@ -128,7 +133,12 @@ impl Renew for Refresher {
         self.refresh_ahead(seen, caller.to_owned());
     }
 
-    fn revoke_later(&self, issuer: &str, refresh_token: Secret<String>) {
-        self.revoke_in_background(issuer, refresh_token);
+    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> Owed {
+        self.owe(&session.issuer, refresh_token, Some(session.handle))
+            .await
+    }
+
+    fn settle_later(&self, owed: Owed) {
+        self.settle_in_background(owed);
     }
 }

@@ -1,52 +1,88 @@
-//! Taking refresh tokens back at the provider once nobody needs them (RFC 7009): later, bounded, told to nobody.
+//! Taking refresh tokens back at the provider once nobody needs them (RFC 7009): later, bounded, told to nobody, and again until it
+//! is done: what is owed is noted in the store first (see `owed`).
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use chassis::secret::Secret;
-use oidc::Revoked;
+use oidc::{ProviderError, Revoked};
 
 use super::Refresher;
 use super::measures::RevocationOutcome;
+use crate::sessions::ports::Owed;
+
+/// What the provider says of a token type it does not revoke: asking again changes nothing (RFC 7009, section 2.2.1).
+const UNSUPPORTED: &str = "unsupported_token_type";
 
 impl Refresher {
-    /// Revokes a refresh token in a task of its own; the provider's HTTP timeout bounds it.
+    /// Notes and revokes a refresh token in a task of its own.
     pub(super) fn revoke_in_background(&self, issuer: &str, refresh_token: Secret<String>) {
-        let Some(provider) = self.providers.of(issuer).map(Arc::clone) else {
+        let (refresher, issuer) = (self.clone(), issuer.to_owned());
+        self.work.spawn(async move {
+            let owed = refresher.owe(&issuer, refresh_token, None).await;
+            refresher.settle(owed).await;
+        });
+    }
+
+    /// Revokes what was noted in a task of its own; the provider's HTTP timeout bounds it.
+    pub(super) fn settle_in_background(&self, owed: Owed) {
+        let refresher = self.clone();
+        self.work.spawn(async move { refresher.settle(owed).await });
+    }
+
+    async fn settle(&self, owed: Owed) {
+        let Ok(_permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
+            tracing::warn!("too many revocations are under way: a refresh token is revoked later");
+            self.measures.revocation(RevocationOutcome::PutOff);
+            return;
+        };
+        if self.revoke(&owed).await {
+            self.paid(&owed).await;
+        }
+    }
+
+    /// Asks the provider; tells whether there is nothing more to ask for.
+    pub(super) async fn revoke(&self, owed: &Owed) -> bool {
+        let issuer = owed.issuer.as_str();
+        let Some(provider) = self.providers.of(issuer) else {
             tracing::warn!(
                 issuer,
                 "the provider is not configured: a refresh token is left to expire"
             );
             self.measures.revocation(RevocationOutcome::GivenUp);
-            return;
+            return true;
         };
-        let Ok(permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
-            tracing::warn!("too many revocations are under way: a refresh token is left to expire");
-            self.measures.revocation(RevocationOutcome::GivenUp);
-            return;
+        let (outcome, is_over) = match provider
+            .revoke(owed.refresh_token.expose(), self.now_secs())
+            .await
+        {
+            Ok(Revoked::Done) => {
+                tracing::debug!(issuer, "a refresh token was revoked");
+                (RevocationOutcome::Done, true)
+            }
+            Ok(Revoked::NotOffered) => {
+                tracing::debug!(
+                    issuer,
+                    "the provider revokes no tokens: a refresh token is left to expire"
+                );
+                (RevocationOutcome::NotOffered, true)
+            }
+            Err(error) => {
+                let is_final = matches!(&error, ProviderError::Refused { refusal, .. } if refusal.error() == UNSUPPORTED);
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(issuer, error, "a refresh token could not be revoked");
+                (RevocationOutcome::Failed, is_final)
+            }
         };
-        let (measures, issuer) = (self.measures.clone(), issuer.to_owned());
-        let now_secs = self.keeper.now_ms() / 1_000;
-        self.work.spawn(async move {
-            let outcome = match provider.revoke(refresh_token.expose(), now_secs).await {
-                Ok(Revoked::Done) => {
-                    tracing::debug!(issuer, "a refresh token was revoked");
-                    RevocationOutcome::Done
-                }
-                Ok(Revoked::NotOffered) => {
-                    tracing::debug!(
-                        issuer,
-                        "the provider revokes no tokens: a refresh token is left to expire"
-                    );
-                    RevocationOutcome::NotOffered
-                }
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(issuer, error, "a refresh token could not be revoked");
-                    RevocationOutcome::Failed
-                }
-            };
-            measures.revocation(outcome);
-            drop(permit);
-        });
+        self.measures.revocation(outcome);
+        let mut without = self
+            .without_revocation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            RevocationOutcome::NotOffered => _ = without.insert(owed.issuer.clone()),
+            RevocationOutcome::Done => _ = without.remove(issuer),
+            RevocationOutcome::Failed | RevocationOutcome::PutOff | RevocationOutcome::GivenUp => {}
+        }
+        is_over
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chassis::secret::Secret;
 
-use super::endings::{MARK_KEPT_MS, REQUEST_KEPT_MS, issued_at_secs};
+use super::endings::{MARK_KEPT_MS, REQUEST_KEPT_MS};
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index};
@@ -62,7 +62,8 @@ pub struct NewSession {
     pub request: Option<(String, [u8; FINGERPRINT_BYTES])>,
     /// The session never lives beyond this instant.
     pub not_after_ms: Option<u64>,
-    /// When the tokens were received: the session begins then. `None` for now.
+    /// When the tokens were received: the session begins then. `None` for an unknown time: it begins now, and a logout that arrived
+    /// since the sign-in was claimed, or without a claim while it is created, ends it.
     pub received_at_ms: Option<u64>,
 }
 
@@ -78,6 +79,7 @@ pub struct Created {
 impl Sessions {
     /// Begins a session.
     pub async fn create(&self, new: NewSession) -> Result<Created, SessionsError> {
+        let arrived_ms = self.keeper.now_ms();
         if new
             .not_after_ms
             .is_some_and(|not_after_ms| not_after_ms <= self.keeper.now_ms())
@@ -102,8 +104,9 @@ impl Sessions {
                 .marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
             self.reserved(new.request.as_ref())
         )?;
+        let claimed_at_ms = reserved.as_ref().and_then(|reserved| reserved.claimed_at_ms);
         let (id, session) = match reserved {
-            Some(id) => self.insert_reserved(id, &new).await?,
+            Some(reserved) => self.insert_reserved(reserved.id, &new).await?,
             None => self.insert_random(&new).await?,
         };
         let after = self
@@ -112,9 +115,10 @@ impl Sessions {
             .await?;
         let ended = match new.received_at_ms {
             Some(received_at_ms) => after.end_since(&new.subject, received_at_ms),
+            // Not before the sign-in was claimed, or else a moment ago: the provider's clock says nothing about ours.
             None => {
-                let issued_at = new.id_token.as_ref().and_then(issued_at_secs);
-                before.end(&after, &new.subject, issued_at)
+                let since_ms = claimed_at_ms.unwrap_or(arrived_ms.saturating_add(1));
+                before.end(&after, &new.subject, since_ms)
             }
         };
         if ended {
@@ -134,19 +138,19 @@ impl Sessions {
         Ok(Created { id, session })
     }
 
-    /// The ID of a request: the one it was given before, or a new one that is remembered.
+    /// What is reserved for a request: the ID it was given before, or a new one that is remembered.
     async fn reserved(
         &self,
         request: Option<&(String, [u8; FINGERPRINT_BYTES])>,
-    ) -> Result<Option<SessionId>, SessionsError> {
+    ) -> Result<Option<Reserved>, SessionsError> {
         let Some((request_id, fingerprint)) = request else {
             return Ok(None);
         };
         let ours = Reserved::new(self.random_id()?, *fingerprint, None);
         let kept = Duration::from_millis(REQUEST_KEPT_MS);
         match self.reserve(request_id, &ours, kept).await? {
-            None => Ok(Some(ours.id)),
-            Some(before) if before.by == *fingerprint => Ok(Some(before.id)),
+            None => Ok(Some(ours)),
+            Some(before) if before.by == *fingerprint => Ok(Some(before)),
             Some(_) => Err(SessionsError::RequestIdReused),
         }
     }

@@ -1,14 +1,17 @@
 //! Ending sessions.
 //!
-//! Invariants: an ended session is gone before anybody is told; what its tokens are worth at the provider is taken
-//! back later; an ending also reaches a session that is just being created (see `endings`).
+//! Invariants: an ended session is gone before anybody is told; what its tokens are worth at the provider is noted before and
+//! taken back later; an ending also reaches a session that is just being created (see `endings`). Ending needs neither reading nor
+//! room: what cannot be read is removed, and what the store has no room for is made up for.
 
 use chassis::secret::Secret;
+use tokio::time::Instant;
 
-use super::keeper::Removed;
-use super::once::Turn;
+use super::once::First;
+use super::ports::Owed;
+use super::removing::{Found, Removed, ToEnd};
 use super::{Sessions, SessionsError};
-use crate::session::{Handle, Session, index};
+use crate::session::{Handle, Session, Token, index};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -49,6 +52,8 @@ pub struct EndAll {
     /// How long ago the caller was told to end them, in milliseconds: sessions that began since are left alone. `None` ends
     /// all there are.
     pub told_ago_ms: Option<u64>,
+    /// Until when the caller waits, if it says so.
+    pub answer_by: Option<Instant>,
 }
 
 /// Something that ends sessions once: what proves it is worth nothing afterwards.
@@ -79,6 +84,32 @@ impl OfflineTokens {
     }
 }
 
+/// Since when sessions are told to end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    /// When, in milliseconds since the Unix epoch by the store's clock.
+    pub(super) at_ms: u64,
+    /// Whether sessions that began since end as well.
+    pub(super) ends_since: bool,
+}
+
+impl Told {
+    fn concerns(&self, begun_at_ms: u64) -> bool {
+        self.ends_since || begun_at_ms <= self.at_ms.saturating_add(CLOCKS_APART_MS)
+    }
+}
+
+/// What became of one session that was to end.
+#[derive(Debug)]
+enum Gone {
+    /// It ended, as it was last.
+    Session(Box<Session>),
+    /// It ended unread.
+    Unread,
+    /// There was none.
+    Nothing,
+}
+
 impl Sessions {
     /// Ends a session for whoever holds its secret ID; gives the hint for the provider's own sign-out.
     pub async fn end_for_holder(
@@ -87,14 +118,19 @@ impl Sessions {
         cause: &str,
         offline_tokens: OfflineTokens,
     ) -> Result<Ended, SessionsError> {
-        let session = self.end_handle(handle, cause, offline_tokens).await?;
-        Ok(session
-            .map(|session| Ended {
+        let gone = self.end_one(handle, cause, offline_tokens).await?;
+        Ok(match gone {
+            Gone::Session(session) => Ended {
                 ended: true,
                 id_token_hint: session.tokens.id_token.map(|token| token.text()),
                 issuer: Some(session.issuer),
-            })
-            .unwrap_or_default())
+            },
+            Gone::Unread => Ended {
+                ended: true,
+                ..Ended::default()
+            },
+            Gone::Nothing => Ended::default(),
+        })
     }
 
     /// Ends the session of a handle.
@@ -104,11 +140,9 @@ impl Sessions {
         cause: &str,
         offline_tokens: OfflineTokens,
     ) -> Result<Ended, SessionsError> {
-        let session = self.end_handle(handle, cause, offline_tokens).await?;
         Ok(Ended {
-            ended: session.is_some(),
-            id_token_hint: None,
-            issuer: None,
+            ended: self.end_handle(handle, cause, offline_tokens).await?,
+            ..Ended::default()
         })
     }
 
@@ -118,64 +152,103 @@ impl Sessions {
     /// What is good once counts as used when the work is done: a call that failed on the way can be repeated, and one whose
     /// use could not be noted has failed.
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
-        let now_ms = self.keeper.now_ms();
-        let told_at_ms = now_ms.saturating_sub(all.told_ago_ms.unwrap_or_default());
+        let told_ago_ms = all.told_ago_ms.unwrap_or_default();
+        let told = Told {
+            at_ms: self.keeper.now_ms().saturating_sub(told_ago_ms),
+            ends_since: all.told_ago_ms.is_none(),
+        };
         let Some(once) = &all.once else {
-            return self.end_each(all, told_at_ms).await;
+            return self.end_told(all, told).await;
         };
-        let holder = self.random_id()?.handle().to_string();
-        let turn = match self.keeper.turn(&all.issuer, once, &holder).await? {
-            Turn::Ours(turn) => turn,
-            Turn::Done => return Ok(0),
-            Turn::Used => return Err(SessionsError::RequestIdReused),
+        let told = match self.keeper.first_told(&all.issuer, once, told).await? {
+            First::Told(told) => told,
+            First::Done => return Ok(0),
+            First::Used => return Err(SessionsError::RequestIdReused),
         };
-        let ended = match self.end_each(all, told_at_ms).await {
-            Ok(count) => self.keeper.note_use(&all.issuer, once).await.map(|()| count),
-            Err(error) => Err(error),
-        };
-        self.keeper.give_back(&turn).await;
-        ended
+        let count = self.end_told(all, told).await?;
+        self.keeper.note_use(&all.issuer, once, all.answer_by).await?;
+        Ok(count)
     }
 
-    async fn end_each(&self, all: &EndAll, told_at_ms: u64) -> Result<u32, SessionsError> {
+    /// Ends sessions that were told to end. A mark that cannot be written holds nothing up.
+    async fn end_told(&self, all: &EndAll, told: Told) -> Result<u32, SessionsError> {
+        self.refuse_strangers(all).await?;
+        let marked = self.leave_mark(all, told).await;
+        let count = self.end_listed(all, told).await?;
+        match marked {
+            Ok(()) => Ok(count),
+            Err(SessionsError::Full) => {
+                self.mark_later(all, told);
+                Ok(count)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fails if person and provider session do not belong together.
+    async fn refuse_strangers(&self, all: &EndAll) -> Result<(), SessionsError> {
+        let (Some(subject), Some(sid)) = (&all.subject, &all.provider_sid) else {
+            return Ok(());
+        };
+        let index = index::by_provider_sid(&all.issuer, sid);
+        let (listed, _) = self.keeper.list_to_end(&index, None, PAGE).await?;
+        if listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {
+            return Err(SessionsError::Invalid {
+                field: "provider_sid",
+                problem: "belongs to another subject",
+            });
+        }
+        Ok(())
+    }
+
+    async fn leave_mark(&self, all: &EndAll, told: Told) -> Result<(), SessionsError> {
+        if all.existing_only {
+            return Ok(());
+        }
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
-        let index = match (sid, subject) {
+        self.keeper
+            .mark_ended(&all.issuer, subject, sid, told.at_ms)
+            .await
+    }
+
+    /// Writes a mark for which the store had no room as soon as there is some, for as long as it would be kept, and ends what
+    /// began meanwhile.
+    fn mark_later(&self, all: &EndAll, told: Told) {
+        let (sessions, all) = (self.clone(), all.clone());
+        let told = Told {
+            ends_since: false,
+            ..told
+        };
+        self.keeper.make_up("the mark of an ending", move || {
+            let (sessions, all) = (sessions.clone(), all.clone());
+            async move {
+                sessions.leave_mark(&all, told).await?;
+                sessions.end_listed(&all, told).await.map(|_count| ())
+            }
+        });
+    }
+
+    async fn end_listed(&self, all: &EndAll, told: Told) -> Result<u32, SessionsError> {
+        let index = match (&all.provider_sid, &all.subject) {
             (Some(sid), _) => index::by_provider_sid(&all.issuer, sid),
             (None, Some(subject)) => index::by_subject(&all.issuer, subject),
             (None, None) => return Ok(0),
         };
-        if let (Some(_), Some(subject)) = (sid, subject) {
-            let (sessions, _) = self.keeper.list(&index, None, PAGE).await?;
-            if sessions.iter().any(|session| session.subject != subject) {
-                return Err(SessionsError::Invalid {
-                    field: "provider_sid",
-                    problem: "belongs to another subject",
-                });
-            }
-        }
-        if !all.existing_only {
-            self.keeper
-                .mark_ended(&all.issuer, subject, sid, told_at_ms)
-                .await?;
-        }
-        let last_begun_ms = match all.told_ago_ms {
-            Some(_) => told_at_ms.saturating_add(CLOCKS_APART_MS),
-            None => u64::MAX,
-        };
-        let concerned = |session: &Session| {
-            Some(session.handle) != all.except
-                && session.created_at_ms <= last_begun_ms
-                && subject.is_none_or(|subject| subject == session.subject)
+        let concerned = |one: &ToEnd| {
+            Some(one.handle()) != all.except
+                && told.concerns(one.created_at_ms())
+                && all
+                    .subject
+                    .as_ref()
+                    .is_none_or(|subject| one.is_of(&all.issuer, subject))
         };
         let mut after = None;
         let mut count: u32 = 0;
         loop {
-            let (sessions, next) = self.keeper.list(&index, after.as_ref(), PAGE).await?;
-            for session in sessions.iter().filter(|session| concerned(session)) {
-                let ended = self.end_handle(session.handle, &all.cause, all.offline_tokens);
-                if ended.await?.is_some() {
-                    count = count.saturating_add(1);
-                }
+            let (listed, next) = self.keeper.list_to_end(&index, after.as_ref(), PAGE).await?;
+            for one in listed.into_iter().filter(concerned) {
+                let gone = self.end_found(one, &all.cause, all.offline_tokens).await?;
+                count = count.saturating_add(u32::from(!matches!(gone, Gone::Nothing)));
             }
             after = next;
             if after.is_none() {
@@ -184,50 +257,103 @@ impl Sessions {
         }
     }
 
-    /// Ends one session and takes its refresh token back, unless it is to outlive the session; gives it as it was last.
+    /// Ends one session and takes its refresh token back, unless it is to outlive the session; tells whether there was one.
     pub(super) async fn end_handle(
         &self,
         handle: Handle,
         cause: &str,
         offline_tokens: OfflineTokens,
-    ) -> Result<Option<Session>, SessionsError> {
-        let ended = self.remove_handle(handle, cause).await?;
-        if let Some(session) = &ended
-            && (offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline())
-        {
-            self.take_back(session);
+    ) -> Result<bool, SessionsError> {
+        let gone = self.end_one(handle, cause, offline_tokens).await?;
+        Ok(!matches!(gone, Gone::Nothing))
+    }
+
+    async fn end_one(
+        &self,
+        handle: Handle,
+        cause: &str,
+        offline_tokens: OfflineTokens,
+    ) -> Result<Gone, SessionsError> {
+        match self.keeper.find(handle).await? {
+            Found::Session(session) => {
+                self.end_found(ToEnd::Session(session), cause, offline_tokens)
+                    .await
+            }
+            Found::Unreadable => self.remove(handle, None, cause).await,
+            Found::Nothing => Ok(Gone::Nothing),
         }
-        Ok(ended)
+    }
+
+    async fn end_found(
+        &self,
+        one: ToEnd,
+        cause: &str,
+        offline_tokens: OfflineTokens,
+    ) -> Result<Gone, SessionsError> {
+        let session = match one {
+            ToEnd::Session(session) => session,
+            ToEnd::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
+        };
+        let is_taken_back = offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline();
+        self.remove_and_revoke(&session, cause, is_taken_back).await
     }
 
     /// Ends the session that this new one takes the place of. Its refresh token is taken back only if it was somebody else's:
     /// with it providers take back the whole grant (RFC 7009, section 2.1), which a person who signs in again in the same
     /// browser may share with the session before.
     pub(super) async fn end_replaced(&self, handle: Handle, by: &Session) -> Result<(), SessionsError> {
-        if let Some(old) = self.remove_handle(handle, "replaced").await?
-            && (&old.issuer, &old.subject) != (&by.issuer, &by.subject)
-        {
-            self.take_back(&old);
+        match self.keeper.find(handle).await? {
+            Found::Session(old) => {
+                let is_taken_back = (&old.issuer, &old.subject) != (&by.issuer, &by.subject);
+                self.remove_and_revoke(&old, "replaced", is_taken_back).await?;
+            }
+            Found::Unreadable => drop(self.remove(handle, None, "replaced").await?),
+            Found::Nothing => {}
         }
         Ok(())
     }
 
-    fn take_back(&self, session: &Session) {
-        if let Some(refresh_token) = &session.tokens.refresh {
-            self.renew.revoke_later(&session.issuer, refresh_token.text());
+    /// Removes a session; what is to be revoked is noted before, so that it is done whatever becomes of this process or of the
+    /// store's answer.
+    async fn remove_and_revoke(
+        &self,
+        seen: &Session,
+        cause: &str,
+        is_taken_back: bool,
+    ) -> Result<Gone, SessionsError> {
+        let noting = async {
+            let is_valid = seen.is_valid(self.keeper.lifetime(), self.keeper.now_ms());
+            match seen.tokens.refresh.as_ref().filter(|_| is_taken_back && is_valid) {
+                Some(token) => Some(self.renew.owe_revocation(seen, token.text()).await),
+                None => None,
+            }
+        };
+        let (owed, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
+        let gone = self.remove(seen.handle, Some(seen), cause).await?;
+        if let Some(owed) = owed {
+            // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
+            let last = match &gone {
+                Gone::Session(last) => last.tokens.refresh.as_ref().map(Token::text),
+                Gone::Unread | Gone::Nothing => None,
+            };
+            self.renew.settle_later(Owed {
+                refresh_token: last.unwrap_or(owed.refresh_token),
+                ..owed
+            });
         }
+        Ok(gone)
     }
 
-    async fn remove_handle(&self, handle: Handle, cause: &str) -> Result<Option<Session>, SessionsError> {
-        match self.keeper.load(handle).await {
-            Ok(session) => self.keeper.mark_young(&session).await?,
-            // Removed below all the same: an unreadable record must not outlive the wish to end it.
-            Err(SessionsError::Missing | SessionsError::Unreadable(_)) => {}
-            Err(error) => return Err(error),
-        }
-        match self.keeper.remove(handle, cause).await? {
-            Removed::Session(session) => Ok(Some(*session)),
-            Removed::Expired | Removed::Unreadable | Removed::Nothing => Ok(None),
-        }
+    async fn remove(
+        &self,
+        handle: Handle,
+        seen: Option<&Session>,
+        cause: &str,
+    ) -> Result<Gone, SessionsError> {
+        Ok(match self.keeper.remove_seen(handle, seen, cause).await? {
+            Removed::Session(session) => Gone::Session(session),
+            Removed::Unreadable => Gone::Unread,
+            Removed::Expired | Removed::Nothing => Gone::Nothing,
+        })
     }
 }

@@ -3,20 +3,19 @@
 //! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the
 //! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, with the
 //! time the wish arrived, and whoever creates one looks at the marks afterwards. A mark that is not older than the receipt of
-//! the tokens ends the session. Where the receipt is not told, a mark ends it that appeared or moved meanwhile, or that is
-//! younger than the ID token the session comes from. Both times are the store's, in milliseconds. Likewise a young session that ends leaves a mark under its own name, so that a
+//! the tokens ends the session. Where the receipt is not told, a mark ends it that appeared or moved while it was created, or that is
+//! not older than the claim of its sign-in. All times are the store's, in milliseconds: what the provider's clock says is compared
+//! with none of them. A mark the store has no room for holds no ending up: it is written later. Likewise a young session that ends leaves a mark under its own name, so that a
 //! repeated request that created it does not bring it back.
 //!
 //! Marks are records like any other, without index, and are forgotten by themselves.
-
-use chassis::secret::Secret;
 
 use super::SessionsError;
 use super::keeper::Keeper;
 use crate::session::{Handle, Session, index};
 use crate::store::{Inserted, Record, Replaced};
 
-/// How long a mark is kept: longer than a sign-in takes from the ID token to the session.
+/// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
 pub(super) const MARK_KEPT_MS: u64 = 120_000;
 
 /// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
@@ -27,9 +26,6 @@ const MARK_ATTEMPTS: usize = 5;
 
 /// Keeps marks apart from whatever else is sealed.
 pub(super) const MARK: &str = "mark";
-
-/// Resolution of a time in an ID token.
-const SECOND_MS: u64 = 1_000;
 
 /// The marks that concern a session that is being created, as they were at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,12 +62,28 @@ impl Keeper {
             .await
     }
 
-    /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated.
-    pub(crate) async fn mark_young(&self, session: &Session) -> Result<(), SessionsError> {
+    /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated. A mark that
+    /// cannot be written now is made up for, and what was brought back meanwhile ends then.
+    pub(crate) async fn mark_young(&self, session: &Session, cause: &str) {
         if self.now_ms().saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
-            return Ok(());
+            return;
         }
-        self.mark_ended_young(session.handle).await
+        if let Err(error) = self.mark_ended_young(session.handle).await {
+            tracing::warn!(session = %session.handle, error = &error as &dyn std::error::Error, "a session ends without its mark");
+            self.mark_young_later(session.handle, cause);
+        }
+    }
+
+    /// Writes the mark of a session that ended young as soon as it can be written.
+    pub(super) fn mark_young_later(&self, handle: Handle, cause: &str) {
+        let (keeper, cause) = (self.clone(), cause.to_owned());
+        self.make_up("the mark of a session that ended young", move || {
+            let (keeper, cause) = (keeper.clone(), cause.clone());
+            async move {
+                keeper.mark_ended_young(handle).await?;
+                keeper.remove(handle, &cause).await.map(|_removed| ())
+            }
+        });
     }
 
     /// Leaves a mark under the name of a session that ended young, or never began.
@@ -120,20 +132,24 @@ impl Keeper {
     }
 
     async fn read_mark(&self, name: &str) -> Result<Option<Mark>, SessionsError> {
-        let Some(record) = self.store().load(name).await? else {
-            return Ok(None);
-        };
-        self.open_mark(name, &record).map(Some)
+        let record = self.store().load(name).await?;
+        Ok(record.map(|record| self.open_mark(name, &record)))
     }
 
-    fn open_mark(&self, name: &str, record: &Record) -> Result<Mark, SessionsError> {
-        let note = self.seal().open_note(MARK, name, &record.payload)?;
-        let (time, subject) = note.split_first_chunk().ok_or(SessionsError::Internal)?;
-        Ok(Mark {
+    /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store tells when it was
+    /// written: it concerns everybody.
+    fn open_mark(&self, name: &str, record: &Record) -> Mark {
+        let note = self.seal().open_note(MARK, name, &record.payload).ok();
+        let read = note.as_deref().and_then(|note| note.split_first_chunk());
+        let (at_ms, subject) = match read {
+            Some((time, subject)) => (u64::from_be_bytes(*time), String::from_utf8_lossy(subject)),
+            None => (record.expires_at_ms.saturating_sub(MARK_KEPT_MS), "".into()),
+        };
+        Mark {
             version: record.version,
-            at_ms: u64::from_be_bytes(*time),
-            subject: String::from_utf8_lossy(subject).into_owned(),
-        })
+            at_ms,
+            subject: subject.into_owned(),
+        }
     }
 
     /// The first version of a mark.
@@ -168,7 +184,7 @@ impl Keeper {
                 continue;
             };
             // A wish that was on its way for long takes nothing from a younger one.
-            let known = self.open_mark(name, &there)?;
+            let known = self.open_mark(name, &there);
             if known.subject == subject && known.at_ms > at_ms {
                 return Ok(());
             }
@@ -197,8 +213,8 @@ impl Marks {
             .any(|mark| mark.concerns(subject) && mark.at_ms >= received_at_ms)
     }
 
-    /// Whether a session of `subject` that was being created while the marks went from `self` to `after` has to end.
-    pub(super) fn end(&self, after: &Self, subject: &str, issued_at_secs: Option<u64>) -> bool {
+    /// Whether a session of `subject` that was being created since `since_ms`, while the marks went from `self` to `after`, has to end.
+    pub(super) fn end(&self, after: &Self, subject: &str, since_ms: u64) -> bool {
         let ends = |before: &Option<Mark>, after: &Option<Mark>| {
             let Some(mark) = after.as_ref().filter(|mark| mark.concerns(subject)) else {
                 return false;
@@ -206,10 +222,7 @@ impl Marks {
             let moved = before
                 .as_ref()
                 .is_none_or(|before| before.version != mark.version || before.at_ms != mark.at_ms);
-            // The whole second the ID token was issued in lies before the mark.
-            let issued_before = issued_at_secs
-                .is_some_and(|secs| secs.saturating_add(1).saturating_mul(SECOND_MS) <= mark.at_ms);
-            moved || issued_before
+            moved || mark.at_ms >= since_ms
         };
         ends(&self.subject, &after.subject) || ends(&self.sid, &after.sid)
     }
@@ -221,11 +234,6 @@ fn mark_name(index: &str) -> String {
 
 fn young_name(handle: Handle) -> String {
     index::hashed(&[b"young", handle.as_bytes()])
-}
-
-/// When an ID token says it was issued, in seconds since the Unix epoch. The token was verified by whoever got it.
-pub(super) fn issued_at_secs(id_token: &Secret<String>) -> Option<u64> {
-    claims_of(id_token.expose())?.get("iat")?.as_u64()
 }
 
 /// The claims of an ID token that was verified before.
@@ -255,26 +263,25 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_ends_a_session_if_it_moved_meanwhile_or_is_younger_than_the_id_token() {
+    fn a_mark_ends_a_session_if_it_moved_meanwhile_or_is_not_older_than_its_sign_in() {
         let none = Marks {
             subject: None,
             sid: None,
         };
         let (first, second) = (marks("", 1, 5_000), marks("", 2, 5_000));
-        for (before, after, issued_at_secs, ends) in [
-            (&none, &none, None, false),
-            (&none, &first, None, true),
-            (&first, &second, None, true),
-            (&first, &marks("", 1, 6_000), None, true),
-            (&first, &first, None, false),
-            (&first, &first, Some(5), false),
-            (&first, &first, Some(4), true),
-            (&first, &none, Some(4), false),
+        for (before, after, since_ms, ends) in [
+            (&none, &none, 5_000, false),
+            (&none, &first, 9_000, true),
+            (&first, &second, 9_000, true),
+            (&first, &marks("", 1, 6_000), 9_000, true),
+            (&first, &first, 5_001, false),
+            (&first, &first, 5_000, true),
+            (&first, &none, 5_000, false),
         ] {
             assert_eq!(
-                before.end(after, "alice", issued_at_secs),
+                before.end(after, "alice", since_ms),
                 ends,
-                "{before:?} {after:?} {issued_at_secs:?}"
+                "{before:?} {after:?} {since_ms}"
             );
         }
     }
@@ -303,11 +310,7 @@ mod tests {
             sid: None,
         };
         for (subject, ends) in [("alice", true), ("", true), ("bob", false)] {
-            assert_eq!(
-                none.end(&marks(subject, 1, 5_000), "alice", Some(0)),
-                ends,
-                "{subject}"
-            );
+            assert_eq!(none.end(&marks(subject, 1, 5_000), "alice", 0), ends, "{subject}");
         }
     }
 }

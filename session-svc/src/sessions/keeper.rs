@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use super::SessionsError;
+use super::making_up::MakingUp;
 use super::ports::{Seal, SealError};
+pub use super::removing::Removed;
 use crate::session::change::{Change, Kind};
 use crate::session::{Handle, Lifetime, Session, index};
-use crate::store::{Cursor, Inserted, Record, Replaced, SessionStore, StoreError};
+use crate::store::{Cursor, Inserted, Record, Replaced, SessionStore};
 
 /// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
 const WRITE_ATTEMPTS: usize = 8;
@@ -21,6 +23,7 @@ pub struct Keeper {
     store: Arc<dyn SessionStore>,
     seal: Arc<dyn Seal>,
     lifetime: Lifetime,
+    making_up: MakingUp,
 }
 
 /// What an edit wants done.
@@ -39,6 +42,7 @@ impl Keeper {
             store,
             seal,
             lifetime,
+            making_up: MakingUp::default(),
         }
     }
 
@@ -60,6 +64,11 @@ impl Keeper {
     /// What seals.
     pub fn seal(&self) -> &dyn Seal {
         self.seal.as_ref()
+    }
+
+    /// What could not be written and is made up for.
+    pub(super) fn making_up(&self) -> &MakingUp {
+        &self.making_up
     }
 
     /// What seals, for whoever outlives this keeper.
@@ -127,49 +136,6 @@ impl Keeper {
         Ok(written == Replaced::Done)
     }
 
-    /// Removes the session of a handle and tells why. Gives it as it was last, or `None` if there was none to end.
-    /// A record that cannot be read is removed all the same.
-    pub async fn remove(&self, handle: Handle, cause: &str) -> Result<Removed, SessionsError> {
-        let name = handle.to_string();
-        let seen = match self.store.load(&name).await {
-            Ok(Some(record)) => self.open(&record).ok(),
-            Ok(None) => return Ok(Removed::Nothing),
-            Err(StoreError::Corrupt) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let now_ms = self.now_ms();
-        let change = Change {
-            kind: Kind::Ended,
-            handle,
-            issuer: seen
-                .as_ref()
-                .map(|session| session.issuer.clone())
-                .unwrap_or_default(),
-            subject: seen
-                .as_ref()
-                .map(|session| session.subject.clone())
-                .unwrap_or_default(),
-            at_ms: now_ms,
-            cause: cause.to_owned(),
-        };
-        let removed = match self.store.remove(&name, self.seal.seal_change(&change)?).await {
-            Ok(Some(removed)) => self.open(&removed).map_err(SessionsError::from),
-            Ok(None) => return Ok(Removed::Nothing),
-            Err(error @ StoreError::Corrupt) => Err(error.into()),
-            Err(error) => return Err(error.into()),
-        };
-        match removed {
-            Ok(session) if session.is_valid(&self.lifetime, now_ms) => {
-                Ok(Removed::Session(Box::new(session)))
-            }
-            Ok(_) => Ok(Removed::Expired),
-            Err(error) => {
-                tracing::error!(session = %handle, %error, "a record that cannot be read was removed");
-                Ok(Removed::Unreadable)
-            }
-        }
-    }
-
     /// Records of an index that hold valid sessions, and where the next page goes on; `None` after the last.
     /// Records that cannot be read are passed over and logged.
     pub async fn list(
@@ -198,7 +164,7 @@ impl Keeper {
         Ok((sessions, next))
     }
 
-    fn open(&self, record: &Record) -> Result<Session, SealError> {
+    pub(super) fn open(&self, record: &Record) -> Result<Session, SealError> {
         self.seal
             .open_session(&record.name, record.version, &record.payload)
     }
@@ -234,17 +200,4 @@ impl Keeper {
             cause: cause.to_owned(),
         })
     }
-}
-
-/// What was removed.
-#[derive(Debug)]
-pub enum Removed {
-    /// A valid session, as it was last.
-    Session(Box<Session>),
-    /// A record of a session that had expired already.
-    Expired,
-    /// A record that could not be read.
-    Unreadable,
-    /// Nothing: there was none.
-    Nothing,
 }

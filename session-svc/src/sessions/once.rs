@@ -1,100 +1,204 @@
 //! What is good for one ending of sessions, such as a logout token.
 //!
-//! Invariants: of all calls with the same one, over all replicas, one acts at a time and one succeeds; the others learn that
-//! it was used once that is certain. A call that fails uses nothing up, and one that dies holds the others up for
-//! [`TURN`] at most.
+//! Invariants: of all calls with the same one, over all replicas, one succeeds, and the others learn that it was used once its
+//! endings are done. None waits for another: they end the same sessions, those that began before the first of them arrived, so
+//! it is no matter which of two at the same moment removes them. A call that fails uses nothing up.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use super::SessionsError;
-use super::end::Once;
+use super::end::{Once, Told};
 use super::endings::{MARK, MARK_KEPT_MS};
 use super::keeper::Keeper;
 use crate::session::index;
-use crate::store::{Inserted, Lease, StoreError};
-
-/// How long a call has for its endings before another one may try.
-const TURN: Duration = Duration::from_secs(10);
-
-/// How long a call waits for those before it: longer than its caller does.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Pause between two looks at how the call before it ended.
-const PAUSE: Duration = Duration::from_millis(20);
+use crate::store::{Inserted, Record, StoreError};
 
 /// How long a use is remembered at most: a day, more than any logout token lives.
 const KEPT_MAX_MS: u64 = 86_400_000;
 
-/// Whether a call may act.
+/// How long it is tried to note a use for a caller that does not say how long it waits.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// How long what the store did not answer to is done late: longer than it stands still before it counts as gone.
+const LATE: Duration = Duration::from_secs(30);
+
+/// Looks at a store that answers, and finds no such note: what it was sent before has been done by then.
+const LOOKS: usize = 40;
+
+/// Pause between two tries and two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Keeps the times of first arrivals apart from whatever else is sealed.
+pub(super) const ARRIVAL: &str = "arrival";
+
+/// What a call may do.
 #[derive(Debug)]
-pub(super) enum Turn {
-    /// It may, until this is given back.
-    Ours(Lease),
-    /// The very call has acted before.
+pub(super) enum First {
+    /// End what began before the first call with the same one was told.
+    Told(Told),
+    /// Nothing: the very call has acted before.
     Done,
-    /// Another one has.
+    /// Nothing: another one has.
     Used,
 }
 
 impl Keeper {
-    /// Waits until the call may act, or until it is certain that it may not. `holder` is drawn for it.
-    pub(super) async fn turn(&self, issuer: &str, once: &Once, holder: &str) -> Result<Turn, SessionsError> {
+    /// Looks whether it was used, and since when it is known.
+    pub(super) async fn first_told(
+        &self,
+        issuer: &str,
+        once: &Once,
+        told: Told,
+    ) -> Result<First, SessionsError> {
         let name = name(issuer, once);
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            let Some(lease) = self.store().acquire_lease(&name, holder, TURN).await? else {
-                sleep(PAUSE).await;
-                continue;
-            };
-            // Looked at within the turn: whoever had it before has noted its use.
-            let used = match self.used(&name, once).await {
-                Ok(None) => return Ok(Turn::Ours(lease)),
-                Ok(Some(turn)) => Ok(turn),
-                Err(error) => Err(error),
-            };
-            self.give_back(&lease).await;
-            return used;
-        }
-        let source = "another call with the same once_id does not end".into();
-        Err(SessionsError::StoreUnavailable(StoreError::Unavailable(source)))
+        // Both to their end: that it arrived is remembered also where nothing else can be learnt.
+        let (used, first_ms) = tokio::join!(self.used_by(&name), self.first_arrival(&name, once, told.at_ms));
+        let (used, first_ms) = (used?, first_ms?);
+        Ok(match used {
+            Some(by) if once.is_by(&by) => First::Done,
+            Some(_) => First::Used,
+            None => First::Told(Told {
+                at_ms: first_ms.unwrap_or(told.at_ms).min(told.at_ms),
+                ends_since: told.ends_since && first_ms.is_none(),
+            }),
+        })
     }
 
-    async fn used(&self, name: &str, once: &Once) -> Result<Option<Turn>, SessionsError> {
+    /// When it arrived first; `None` if that is now, or if the store has no room to remember it. What the store does not answer to is
+    /// remembered as soon as it does, so that a token that is sent again ends nothing that began meanwhile.
+    async fn first_arrival(&self, name: &str, once: &Once, at_ms: u64) -> Result<Option<u64>, SessionsError> {
+        let sealed = self.seal().seal_note(ARRIVAL, name, &at_ms.to_be_bytes())?;
+        let kept = Duration::from_millis(self.kept_ms(once));
+        let before = match self.store().remember(name, &sealed, kept).await {
+            Err(StoreError::Full) => None,
+            Err(error) => {
+                self.remember_later(name.to_owned(), sealed, kept);
+                return Err(error.into());
+            }
+            Ok(before) => before,
+        };
+        // One that cannot be read here holds no ending up.
+        let note = before.and_then(|before| self.seal().open_note(ARRIVAL, name, &before).ok());
+        let at_ms = note.as_deref().and_then(|note| note.first_chunk());
+        Ok(at_ms.map(|at_ms| u64::from_be_bytes(*at_ms)))
+    }
+
+    fn remember_later(&self, name: String, sealed: Vec<u8>, kept: Duration) {
+        let keeper = self.clone();
+        tokio::spawn(async move {
+            let until = Instant::now() + LATE;
+            while Instant::now() < until && keeper.store().remember(&name, &sealed, kept).await.is_err() {
+                sleep(PAUSE).await;
+            }
+        });
+    }
+
+    async fn used_by(&self, name: &str) -> Result<Option<Vec<u8>>, SessionsError> {
         let Some(record) = self.store().load(name).await? else {
             return Ok(None);
         };
-        let by = self.seal().open_note(MARK, name, &record.payload)?;
-        let same_call = once.request_id.as_ref().is_some_and(|id| id.as_bytes() == by);
-        Ok(Some(if same_call { Turn::Done } else { Turn::Used }))
+        Ok(Some(self.seal().open_note(MARK, name, &record.payload)?))
     }
 
-    /// Notes that it has been used, by which call: `RequestIdReused` if another call, whose turn came when this one took too
-    /// long, did so first.
-    pub(super) async fn note_use(&self, issuer: &str, once: &Once) -> Result<(), SessionsError> {
-        let by = once.request_id.as_deref().unwrap_or_default();
+    fn kept_ms(&self, once: &Once) -> u64 {
         let left_ms = once.until_ms.saturating_sub(self.now_ms());
-        let record = self.mark(
-            &name(issuer, once),
-            by.as_bytes(),
-            left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS),
-        )?;
-        // An empty event: watchers pass it over.
-        match self.store().insert(record, Vec::new()).await? {
-            Inserted::Done => Ok(()),
-            Inserted::Taken => Err(SessionsError::RequestIdReused),
+        left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS)
+    }
+
+    /// Notes that it has been used: `RequestIdReused` if another call did so first. A store without room is told later. Whoever is
+    /// told that it could not be noted may use it again: a note that arrives after all is taken back.
+    pub(super) async fn note_use(
+        &self,
+        issuer: &str,
+        once: &Once,
+        answer_by: Option<Instant>,
+    ) -> Result<(), SessionsError> {
+        let by = once.request_id.as_deref().unwrap_or_default();
+        let record = self.mark(&name(issuer, once), by.as_bytes(), self.kept_ms(once))?;
+        let until = answer_by.unwrap_or_else(|| Instant::now() + SETTLE);
+        let noted = loop {
+            match self.note(&record, once).await {
+                Err(SessionsError::StoreUnavailable(_)) if Instant::now() < until => sleep(PAUSE).await,
+                noted => break noted,
+            }
+        };
+        match noted {
+            Ok(()) if Instant::now() < until => Ok(()),
+            Err(SessionsError::Full) => {
+                self.note_later(record, once);
+                Ok(())
+            }
+            Ok(()) => {
+                self.take_note_back(record);
+                let source = "the use was noted too late for its caller".into();
+                Err(SessionsError::StoreUnavailable(StoreError::Unavailable(source)))
+            }
+            Err(error @ SessionsError::StoreUnavailable(_)) => {
+                self.take_note_back(record);
+                Err(error)
+            }
+            Err(error) => Err(error),
         }
     }
 
-    /// Lets the next one act. A store that does not hear of it forgets the turn by itself.
-    pub(super) async fn give_back(&self, lease: &Lease) {
-        if let Err(error) = self.store().release_lease(lease).await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "a turn could not be given back"
-            );
+    async fn note(&self, record: &Record, once: &Once) -> Result<(), SessionsError> {
+        // An empty event: watchers pass it over.
+        if self.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
+            return Ok(());
         }
+        let Some(there) = self.store().load(&record.name).await? else {
+            return Err(SessionsError::RequestIdReused);
+        };
+        let by = self.seal().open_note(MARK, &record.name, &there.payload)?;
+        // Written by the try before, whose answer was lost, or by a repetition of this call.
+        if there.payload == record.payload || once.is_by(&by) {
+            return Ok(());
+        }
+        Err(SessionsError::RequestIdReused)
+    }
+
+    fn note_later(&self, record: Record, once: &Once) {
+        let (keeper, once) = (self.clone(), once.clone());
+        self.make_up("the use of what is good once", move || {
+            let (keeper, record, once) = (keeper.clone(), record.clone(), once.clone());
+            async move {
+                match keeper.note(&record, &once).await {
+                    Err(SessionsError::RequestIdReused) => Ok(()),
+                    noted => noted,
+                }
+            }
+        });
+    }
+
+    /// Takes back a note that may have been written, or may still be, although its caller was told otherwise. Sealed texts are
+    /// never the same twice, so that nobody else's is taken.
+    fn take_note_back(&self, ours: Record) {
+        let keeper = self.clone();
+        tokio::spawn(async move {
+            let until = Instant::now() + LATE;
+            let mut missed = 0;
+            while missed < LOOKS && Instant::now() < until {
+                match keeper.store().load(&ours.name).await {
+                    // An empty event: watchers pass it over.
+                    Ok(Some(there)) if there.payload == ours.payload => {
+                        if keeper.store().remove(&ours.name, Vec::new()).await.is_ok() {
+                            return;
+                        }
+                    }
+                    Ok(_) => missed += 1,
+                    Err(_) => missed = 0,
+                }
+                sleep(PAUSE).await;
+            }
+        });
+    }
+}
+
+impl Once {
+    fn is_by(&self, call: &[u8]) -> bool {
+        self.request_id.as_ref().is_some_and(|id| id.as_bytes() == call)
     }
 }
 

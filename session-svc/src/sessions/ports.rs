@@ -73,8 +73,23 @@ pub trait Renew: Send + Sync + 'static {
     /// is whose call showed that it is time.
     fn refresh_later(&self, seen: Session, caller: &str);
 
-    /// Revokes the refresh token of a session that ended at its issuer, later and without telling anybody (RFC 7009).
-    fn revoke_later(&self, issuer: &str, refresh_token: Secret<String>);
+    /// Notes in the store that the refresh token of a session that is about to end is to be revoked at its issuer (RFC 7009), so that
+    /// some replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
+    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> Owed;
+
+    /// Revokes what was noted, later and without telling anybody.
+    fn settle_later(&self, owed: Owed);
+}
+
+/// A revocation that is owed.
+#[derive(Clone, Debug)]
+pub struct Owed {
+    /// Name of its note.
+    pub name: String,
+    /// Issuer identifier of the provider.
+    pub issuer: String,
+    /// What is to be revoked.
+    pub refresh_token: Secret<String>,
 }
 
 /// Why tokens were not renewed.

@@ -3,8 +3,8 @@
 //! A purpose that is missing here is found by `check-store` as unreadable, and its notes do not survive the removal of
 //! the key they were sealed with.
 
-/// Notes kept as records: marks of endings.
-pub const IN_RECORDS: &[&str] = &[super::endings::MARK];
+/// Notes kept as records: marks of endings, and revocations that are owed.
+pub const IN_RECORDS: &[&str] = &[super::endings::MARK, crate::refresh::REVOCATION];
 
-/// Notes kept as remembered values: requests that may be repeated.
-pub const REMEMBERED: &[&str] = &[super::create::REQUEST];
+/// Notes kept as remembered values: requests that may be repeated, and when what is good once arrived first.
+pub const REMEMBERED: &[&str] = &[super::create::REQUEST, super::once::ARRIVAL];

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::create::FINGERPRINT_BYTES;
 use super::endings::REQUEST_KEPT_MS;
-use super::{Created, Sessions, SessionsError};
+use super::{Created, OfflineTokens, Sessions, SessionsError};
 use crate::session::SessionId;
 use crate::session::id::ID_BYTES;
 
@@ -29,6 +29,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a claim is remembered at most: a day, more than any sign-in is pending.
 const KEPT_MAX: Duration = Duration::from_secs(86_400);
+
+/// Why the session of a sign-in ends that was given up.
+const ABANDONED: &str = "abandoned";
 
 /// Keeps holders apart from every other hash.
 const HOLDER_CONTEXT: &[u8] = b"vestibule sign-in holder v1";
@@ -65,7 +68,7 @@ pub(super) struct Reserved {
     /// The request's fingerprint, or the hash of the holder.
     pub(super) by: [u8; FINGERPRINT_BYTES],
     /// When a sign-in was claimed, in milliseconds since the Unix epoch; `None` for a request without a claim.
-    claimed_at_ms: Option<u64>,
+    pub(super) claimed_at_ms: Option<u64>,
 }
 
 impl Reserved {
@@ -157,7 +160,8 @@ impl Sessions {
         }
     }
 
-    /// Gives a sign-in up: its session, should it still be created, ends at once. Nothing happens to one that is not the holder's.
+    /// Gives a sign-in up: its session ends, whether it was created already or still is to be. Nothing happens to one that is not the
+    /// holder's.
     pub async fn abandon_sign_in(&self, claim: &Claim) -> Result<(), SessionsError> {
         let by = holder_hash(&claim.holder);
         let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
@@ -168,6 +172,16 @@ impl Sessions {
             Some(claimed) => claimed,
             None => ours,
         };
-        self.keeper.mark_ended_young(claimed.id.handle()).await
+        let handle = claimed.id.handle();
+        let marked = self.keeper.mark_ended_young(handle).await;
+        self.end_handle(handle, ABANDONED, OfflineTokens::TakeBack)
+            .await?;
+        match marked {
+            Err(SessionsError::Full) => {
+                self.keeper.mark_young_later(handle, ABANDONED);
+                Ok(())
+            }
+            marked => marked,
+        }
     }
 }

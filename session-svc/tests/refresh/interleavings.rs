@@ -173,8 +173,8 @@ impl Scene {
 
     /// The session is gone, nothing of it is left but marks, and no refresh token works.
     async fn is_over(&self, handle: Option<Handle>) -> bool {
-        for _ in 0..8 {
-            // Tokens are taken back in tasks of their own.
+        for _ in 0..64 {
+            // Tokens are taken back, and the notes of it removed, in tasks of their own.
             tokio::task::yield_now().await;
         }
         let observer = self.observer();
@@ -231,6 +231,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
         existing_only: false,
         once: None,
         told_ago_ms: None,
+        answer_by: None,
     };
     match ending {
         Ending::One => {
@@ -381,7 +382,7 @@ async fn an_end_of_all_during_a_creation_ends_the_new_session_in_every_interleav
     // With a name for the request there are several times as many orders, and no others for the person's list.
     let request = Some(("request-1".to_owned(), [7; 32]));
     for (ending, request, received_at_ms) in [
-        (Ending::AllOfTheSid, request, None),
+        (Ending::AllOfTheSid, request, Some(START_MS)),
         (Ending::AllOfThePerson, None, Some(START_MS)),
     ] {
         let mut turns = Turns::new();

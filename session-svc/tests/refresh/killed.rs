@@ -7,7 +7,7 @@ use chassis::clock::{Clock as _, SystemClock};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 use session_proto::v1::session::State;
 use session_proto::v1::session_service_client::SessionServiceClient;
-use session_proto::v1::{ErrorReason, GetAccessTokenRequest};
+use session_proto::v1::{self, ErrorReason, GetAccessTokenRequest};
 use session_svc::sessions::Limits;
 
 use crate::redis_server::{RedisServer, free_port};
@@ -171,4 +171,29 @@ async fn a_process_killed_while_its_answer_waits_for_a_key_loses_nothing() {
     assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (1, 0));
     scene.survivor.forced(&scene.id).await.unwrap();
     assert_eq!((scene.provider.rotations(), scene.provider.reuses()), (2, 0));
+}
+
+/// What was to be revoked is noted before the session goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_process_had_still_to_revoke_is_revoked_by_another() {
+    let mut scene = scene().await;
+    let signed_in = sign_in(&scene.survivor.client, &scene.provider, 0).await;
+    let gate = scene.provider.hold(Endpoint::Revocation);
+    let by = Some(v1::end_session_request::By::SessionId(signed_in.id.clone()));
+    let request = v1::EndSessionRequest {
+        by,
+        ..Default::default()
+    };
+    let ended = scene.victims_client.end_session(request).await.unwrap();
+    assert!(ended.into_inner().ended);
+    scene.provider.wait_for_held(Endpoint::Revocation, 1).await;
+    scene.victim.kill();
+    // Its request went with it, before anything was done.
+    scene.provider.wait_for_held(Endpoint::Revocation, 0).await;
+    assert!(scene.provider.knows_refresh_token(&signed_in.refresh_token));
+    gate.release();
+    eventually("the revocation", || {
+        !scene.provider.knows_refresh_token(&signed_in.refresh_token)
+    })
+    .await;
 }

@@ -66,11 +66,45 @@ async fn a_slow_provider_is_not_drowned() {
         assert!(world.one.end(&signed_in.id).await.ended);
     }
     world.provider.wait_for_held(Endpoint::Revocation, 64).await;
-    assert_eq!(revoked(&world, "given_up"), 6);
+    assert_eq!(revoked(&world, "put_off"), 6);
     gate.release();
-    eventually("the others", || revoked(&world, "done") == 64).await;
+    eventually("those under way", || revoked(&world, "done") == 64).await;
+    world.advance_ms(NOTED_MS);
+    eventually("those that were put off", || {
+        revoked(&world, "done") + revoked_at(&world.two, "done") == 70
+    })
+    .await;
+    eventually("the notes to go", || world.store.holdings().index_entries == 0).await;
+}
+
+/// How old the note of a revocation is before other replicas than its writer act on it.
+const NOTED_MS: u64 = 10_000;
+
+#[tokio::test]
+async fn a_provider_that_is_away_is_asked_again_until_it_has_taken_the_token_back() {
+    let world = world().await;
+    let signed_in = world.sign_in().await;
+    world
+        .provider
+        .script(|script| _ = script.answers.insert(Endpoint::Revocation, Answer::status(503)));
+    assert!(world.one.end(&signed_in.id).await.ended);
+    eventually("the failure", || revoked(&world, "failed") == 1).await;
+    assert!(world.provider.knows_refresh_token(&signed_in.refresh_token));
+    world
+        .provider
+        .script(|script| _ = script.answers.remove(&Endpoint::Revocation));
+    world.advance_ms(NOTED_MS);
+    eventually("the revocation", || {
+        !world.provider.knows_refresh_token(&signed_in.refresh_token)
+    })
+    .await;
+    eventually("the note to go", || world.store.holdings().index_entries == 0).await;
 }
 
 fn revoked(world: &World, outcome: &str) -> u64 {
-    world.one.counted("session_revocations_total", outcome)
+    revoked_at(&world.one, outcome)
+}
+
+fn revoked_at(replica: &Replica, outcome: &str) -> u64 {
+    replica.counted("session_revocations_total", outcome)
 }

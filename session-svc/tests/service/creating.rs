@@ -1,6 +1,7 @@
 //! CreateSession: idempotence, what it replaces, bounds, endings that come first.
 
 use prost::Message as _;
+use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 
 use crate::support::*;
@@ -114,20 +115,17 @@ async fn a_session_larger_than_the_bound_is_refused() {
 // conformance: B-143
 #[tokio::test]
 async fn a_logout_that_came_before_its_session_still_ends_it_and_no_later_login() {
-    use base64::Engine as _;
     let mut world = world().await;
-    let issued_at = |secs: u64| {
-        let body = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!("{{\"iat\":{secs}}}"));
-        let mut request = alice();
-        request.tokens.as_mut().unwrap().id_token = format!("e30.{body}.c2ln");
-        request
+    let received_at = |ms: u64| v1::CreateSessionRequest {
+        tokens_received_at: Some(timestamp::from_ms(ms)),
+        ..alice()
     };
     world.one.end_sessions(end_all("", "sid-1")).await.unwrap();
-    let late = world.two.create_session(issued_at(START_MS / 1000 - 1)).await;
+    let late = world.two.create_session(received_at(START_MS - 1)).await;
     assert_eq!(reason(late), ErrorReason::ErrMissingSession);
-    world.create(issued_at(START_MS / 1000)).await;
+    world.create(received_at(START_MS + 1)).await;
     world.clock.advance_ms(120_000);
-    world.create(issued_at(START_MS / 1000 - 1)).await;
+    world.create(received_at(START_MS + 20_000)).await;
 }
 
 #[tokio::test]

@@ -21,6 +21,16 @@ pub(crate) enum Fails {
     Insert(u8),
 }
 
+/// Writes that are done and whose answer is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loses {
+    Nothing,
+    /// That of the next removal.
+    RemoveAnswer,
+    /// Those of all insertions after so many.
+    InsertAnswers(u8),
+}
+
 /// Reads that are held up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
@@ -34,6 +44,7 @@ struct Held {
 pub(crate) struct FailingStore {
     inner: MemoryStore,
     fails: Arc<Mutex<Fails>>,
+    loses: Arc<Mutex<Loses>>,
     held: watch::Sender<Held>,
 }
 
@@ -71,6 +82,10 @@ impl FailingStore {
         *self.fails.lock().unwrap() = fails;
     }
 
+    pub(crate) fn loses(&self, loses: Loses) {
+        *self.loses.lock().unwrap() = loses;
+    }
+
     /// Counts a call; the one it is about fails, those after it do not.
     fn step(&self, counted: impl Fn(Fails) -> Option<(u8, Fails)>) -> Result<(), StoreError> {
         let mut fails = self.fails.lock().unwrap();
@@ -99,7 +114,16 @@ impl SessionStore for FailingStore {
             Fails::Insert(left) => Some((left, Fails::Insert(left.saturating_sub(1)))),
             Fails::Load(_) | Fails::Nothing => None,
         })?;
-        self.inner.insert(record, event).await
+        let inserted = self.inner.insert(record, event).await;
+        let mut loses = self.loses.lock().unwrap();
+        match *loses {
+            Loses::InsertAnswers(0) => Err(StoreError::Unavailable("as the test wants".into())),
+            Loses::InsertAnswers(left) => {
+                *loses = Loses::InsertAnswers(left - 1);
+                inserted
+            }
+            Loses::RemoveAnswer | Loses::Nothing => inserted,
+        }
     }
 
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
@@ -121,7 +145,13 @@ impl SessionStore for FailingStore {
     }
 
     async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        self.inner.remove(name, event).await
+        let removed = self.inner.remove(name, event).await;
+        let mut loses = self.loses.lock().unwrap();
+        if *loses == Loses::RemoveAnswer {
+            *loses = Loses::Nothing;
+            return Err(StoreError::Unavailable("as the test wants".into()));
+        }
+        removed
     }
 
     async fn list(
@@ -174,6 +204,7 @@ pub(crate) async fn failing(world: &World) -> (FailingStore, Client) {
     let store = FailingStore {
         inner: world.store.clone(),
         fails: Arc::new(Mutex::new(Fails::Nothing)),
+        loses: Arc::new(Mutex::new(Loses::Nothing)),
         held: watch::Sender::default(),
     };
     let client = world.on(Arc::new(store.clone()), lifetime(), "ab").await;
@@ -228,15 +259,77 @@ async fn a_replay_that_cannot_be_looked_up_ends_nothing() {
 async fn a_use_that_cannot_be_noted_is_no_success_and_may_be_repeated() {
     let world = world().await;
     let (store, mut client) = failing(&world).await;
-    // The mark of the ending is written, the note of the use is not.
-    store.fails(Fails::Insert(1));
+    // The mark of the ending is written, the note of the use as well, but nobody hears of it while the caller waits.
+    store.loses(Loses::InsertAnswers(1));
+    let mut first = tonic::Request::new(once(CALL));
+    first.set_timeout(Duration::from_millis(300));
+    client.end_sessions(first).await.unwrap_err();
+    store.loses(Loses::Nothing);
+    let until = std::time::Instant::now() + Duration::from_secs(20);
+    while let Err(status) = client.end_sessions(once(REPLAY)).await {
+        assert!(
+            std::time::Instant::now() < until,
+            "used up by a failure: {status:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert_eq!(
         reason(client.end_sessions(once(CALL)).await),
-        ErrorReason::ErrStoreUnavailable
+        ErrorReason::ErrRequestIdReused
     );
+}
+
+#[tokio::test]
+async fn a_use_whose_note_s_answer_is_lost_once_is_a_success() {
+    let world = world().await;
+    let (store, mut client) = failing(&world).await;
+    store.fails(Fails::Insert(1));
     client.end_sessions(once(CALL)).await.unwrap();
     assert_eq!(
         reason(client.end_sessions(once(REPLAY)).await),
         ErrorReason::ErrRequestIdReused
     );
+}
+
+#[tokio::test]
+async fn what_failed_ends_when_repeated_what_began_before_it_came_first_and_nothing_later() {
+    let mut world = world().await;
+    let before = world.create(alice()).await.session_id;
+    let (store, mut client) = failing(&world).await;
+    store.fails(Fails::Insert(0));
+    assert_eq!(
+        reason(client.end_sessions(once(CALL)).await),
+        ErrorReason::ErrStoreUnavailable
+    );
+    world.clock.advance_ms(5_000);
+    let after = world.create(alice()).await.session_id;
+    world.clock.advance_ms(5_000);
+    for told_ago_ms in [None, Some(0)] {
+        let again = v1::EndSessionsRequest {
+            once_id: "jti-1".to_owned(),
+            told_ago: told_ago_ms.and_then(|ms| Duration::from_millis(ms).try_into().ok()),
+            ..once(CALL)
+        };
+        client.end_sessions(again).await.unwrap();
+        client.get_session(by_id(&after)).await.unwrap();
+        let gone = client.get_session(by_id(&before)).await;
+        assert_eq!(reason(gone), ErrorReason::ErrMissingSession);
+    }
+}
+
+#[tokio::test]
+async fn an_ending_whose_answer_is_lost_is_done_and_takes_the_token_back() {
+    for all in [false, true] {
+        let (world, id) = signed_in().await;
+        let (store, mut client) = failing(&world).await;
+        store.loses(Loses::RemoveAnswer);
+        if all {
+            let ended = client.end_sessions(end_all("alice", "")).await.unwrap();
+            assert_eq!(ended.into_inner().ended_count, 1);
+        } else {
+            let ended = client.end_session(end(&id)).await.unwrap().into_inner();
+            assert_eq!((ended.ended, ended.id_token_hint.as_str()), (true, "hint"));
+        }
+        world.provider.wait_for_revoked("refresh-0").await;
+    }
 }

@@ -93,6 +93,78 @@ async fn a_sign_in_that_is_given_up_or_forgotten_is_used_up() {
 }
 
 #[tokio::test]
+async fn giving_a_sign_in_up_ends_the_session_it_came_to() {
+    let mut world = world().await;
+    begin(&mut world.one, FIRST, false).await;
+    let created = world.create(creation(FIRST)).await;
+    let abandoned = |holder: &str| v1::AbandonSignInRequest {
+        request_id: NAME.to_owned(),
+        holder: holder.to_owned(),
+    };
+    world.two.abandon_sign_in(abandoned(SECOND)).await.unwrap();
+    world.two.get_session(by_id(&created.session_id)).await.unwrap();
+    world.two.abandon_sign_in(abandoned(FIRST)).await.unwrap();
+    let gone = world.one.get_session(by_id(&created.session_id)).await;
+    assert_eq!(reason(gone), ErrorReason::ErrMissingSession);
+    world.provider.wait_for_revoked("refresh-0").await;
+    let again = world.one.create_session(creation(FIRST)).await;
+    assert_eq!(reason(again), ErrorReason::ErrMissingSession);
+}
+
+/// An ID token whose provider's clock is that far behind ours, in seconds.
+fn id_token_behind(secs: i64) -> String {
+    use base64::Engine as _;
+    let iat = i64::try_from(START_MS / 1_000).unwrap() - secs;
+    let claims = serde_json::json!({"sub": "alice", "iat": iat}).to_string();
+    format!(
+        "e30.{}.c2ln",
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(claims)
+    )
+}
+
+#[tokio::test]
+async fn after_an_ending_of_all_a_sign_in_works_at_once_however_the_provider_s_clock_goes() {
+    for behind_secs in [60, 30, 5, 0, -30, -60] {
+        for (claimed, told) in [(false, false), (true, false), (true, true)] {
+            let mut world = world().await;
+            world.create(alice()).await;
+            let ended = world.one.end_sessions(end_all("alice", "")).await.unwrap();
+            assert_eq!(ended.into_inner().ended_count, 1);
+            world.clock.advance_ms(1);
+            if claimed {
+                begin(&mut world.two, FIRST, false).await;
+            }
+            world.clock.advance_ms(1);
+            let mut request = alice();
+            request.tokens.as_mut().unwrap().id_token = id_token_behind(behind_secs);
+            if claimed {
+                (request.request_id, request.holder) = (NAME.to_owned(), FIRST.to_owned());
+            }
+            request.tokens_received_at = told.then(|| timestamp::from_ms(START_MS + 2));
+            let created = world.two.create_session(request).await;
+            assert!(
+                created.is_ok(),
+                "{behind_secs} {claimed} {told}: {:?}",
+                created.unwrap_err()
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_logout_since_a_sign_in_was_claimed_ends_it_also_when_nobody_tells_when_its_tokens_came() {
+    let mut world = world().await;
+    begin(&mut world.one, FIRST, false).await;
+    world.clock.advance_ms(10);
+    world.two.end_sessions(end_all("alice", "")).await.unwrap();
+    world.clock.advance_ms(10);
+    let mut request = creation(FIRST);
+    request.tokens_received_at = None;
+    let created = world.one.create_session(request).await;
+    assert_eq!(reason(created), ErrorReason::ErrMissingSession);
+}
+
+#[tokio::test]
 async fn a_session_begins_when_its_tokens_were_received_and_ends_with_a_logout_since() {
     for (received_ms, told_ago_ms, ends) in [
         (START_MS, 0, true),

@@ -46,6 +46,13 @@ const READ_AT_ONCE: usize = 256;
 const PUBLISH_FOR: Duration = Duration::from_secs(30);
 const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
 
+/// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command that needs any, and none
+/// behind a write, so that an ending is told although there is no room.
+const ADD: &str = r"
+redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
+return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
+";
+
 /// What the reader tells its listeners.
 #[derive(Clone)]
 enum Heard {
@@ -155,13 +162,8 @@ impl Events {
 
 impl Shared {
     async fn add(&self, says: &Says) -> RedisResult<String> {
-        let mut command = redis::cmd("XADD");
-        command
-            .arg(&self.key)
-            .arg("MAXLEN")
-            .arg("~")
-            .arg(KEPT_EVENTS)
-            .arg("*");
+        let mut command = redis::cmd("EVAL");
+        command.arg(ADD).arg(1).arg(&self.key).arg(KEPT_EVENTS);
         match says {
             Says::Event(payload) => command.arg("e").arg(&payload[..]),
             Says::Mark => command.arg("mark").arg(""),

@@ -65,7 +65,8 @@ return 2
 
 /// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
 /// key without it. Gives the record that was there. Outside a cluster it reads from the record which indexes
-/// it leaves; of a record it cannot read the entries are left to expiry.
+/// it leaves; of a record it cannot read the entries are left to expiry. Removing comes first: a server that is out of memory refuses a
+/// script at its first command that needs any, and none behind a write, so that sessions end and are told to have ended when it is full.
 pub(super) static REMOVE: Stored = Stored::new(&[
     PUBLISH,
     r"

@@ -335,7 +335,8 @@ export type SessionEvent = Message<"session.v1.SessionEvent"> & {
 
   /**
    * Why a session ended: "logout", "other_device", "back_channel_logout", "front_channel_logout",
-   * "operator", "replaced", "session_limit", "token_mismatch", or the word the caller of EndSession gave.
+   * "operator", "replaced", "session_limit", "token_mismatch", "abandoned", or the word the caller of
+   * EndSession gave.
    *
    * @generated from field: string cause = 6;
    */

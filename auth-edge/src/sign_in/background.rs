@@ -1,0 +1,54 @@
+//! What the session service is still to be told after the browser has its answer.
+//!
+//! Invariants: bounded in number and time; what is told may be told twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use session_proto::client::SessionError;
+
+use crate::edge::Edge;
+
+/// How often the session service is told again; with the pauses below, for about a quarter of an hour.
+const RETRIES: u32 = 36;
+/// First pause between two tries, doubled up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// What waits to be told in the background at once.
+pub const MAX_BACKGROUND: usize = 1024;
+
+/// Keeps trying for a bounded time what failed because the session service or its store is away.
+pub(super) fn until_done<F, W>(edge: &Edge, what: &'static str, work: W)
+where
+    F: Future<Output = Result<(), SessionError>> + Send,
+    W: Fn() -> F + Send + 'static,
+{
+    let Ok(permit) = Arc::clone(&edge.background).try_acquire_owned() else {
+        tracing::error!(what, "too much waits in the background: given up");
+        return;
+    };
+    tokio::spawn(async move {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..RETRIES {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            match work().await {
+                Ok(()) => {
+                    tracing::info!(what, "done after all");
+                    break;
+                }
+                Err(error) if error.is_unavailable() => {}
+                Err(error) => {
+                    tracing::error!(
+                        what,
+                        error = &error as &dyn std::error::Error,
+                        "could not be done"
+                    );
+                    break;
+                }
+            }
+        }
+        drop(permit);
+    });
+}

@@ -1,0 +1,241 @@
+//! Revocations that are owed: noted in the store before their session is removed, so that they outlive the process, a lost answer
+//! of the store and a provider that is away.
+//!
+//! Invariants
+//! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the provider was
+//!   asked with success, or after [`KEPT_MS`].
+//! - A note whose session is still there is of an ending that failed: nothing is revoked for it.
+//! - Two replicas may ask for the same token: to revoke it twice does no harm (RFC 7009, section 2.2).
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use chassis::secret::Secret;
+use prost::Message as _;
+use ring::rand::SystemRandom;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::Refresher;
+use crate::session::{Handle, SessionId, index};
+use crate::sessions::SessionsError;
+use crate::sessions::ports::Owed;
+use crate::store::{Cursor, Record};
+
+/// Keeps these notes apart from whatever else is sealed.
+pub(crate) const PURPOSE: &str = "revocation";
+
+/// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
+const KEPT_MS: u64 = 86_400_000;
+
+/// How often every replica looks whether something is owed; without notes that costs one read.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How old a note is before others than its writer act on it: longer than an ending and its revocation usually take.
+const OTHERS_MS: u64 = 10_000;
+
+/// How old the note of a session that is still there is before it is dropped: longer than any call may take.
+const FAILED_MS: u64 = 120_000;
+
+/// Notes read at once.
+const PAGE: usize = 50;
+
+/// How long one replica goes through the notes alone.
+const TURN: Duration = Duration::from_secs(60);
+
+/// Pauses after a provider could not be asked: doubled from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LAST_PAUSE: Duration = Duration::from_secs(600);
+
+/// A note, before it is sealed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Note {
+    #[prost(string, tag = "1")]
+    issuer: String,
+    #[prost(string, tag = "2")]
+    refresh_token: String,
+    /// The session that was about to end; empty for a token without one.
+    #[prost(string, tag = "3")]
+    handle: String,
+}
+
+/// Providers that could not be asked: when they are asked again, and after which pause.
+type Pauses = HashMap<String, (Instant, Duration)>;
+
+impl Refresher {
+    /// Notes what is to be revoked, unless its provider is known to revoke nothing. A note that cannot be written is logged: what it
+    /// says is tried all the same.
+    pub(super) async fn owe(
+        &self,
+        issuer: &str,
+        refresh_token: Secret<String>,
+        handle: Option<Handle>,
+    ) -> Owed {
+        let owed = Owed {
+            name: index::hashed(&[
+                PURPOSE.as_bytes(),
+                issuer.as_bytes(),
+                refresh_token.expose().as_bytes(),
+            ]),
+            issuer: issuer.to_owned(),
+            refresh_token,
+        };
+        let is_useless = self
+            .without_revocation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(issuer);
+        if !is_useless && let Err(error) = self.note(&owed, handle).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "a revocation could not be noted: it is tried once");
+        }
+        owed
+    }
+
+    async fn note(&self, owed: &Owed, handle: Option<Handle>) -> Result<(), SessionsError> {
+        let note = Note {
+            issuer: owed.issuer.clone(),
+            refresh_token: owed.refresh_token.expose().clone(),
+            handle: handle.map(|handle| handle.to_string()).unwrap_or_default(),
+        };
+        let now_ms = self.keeper.now_ms();
+        let record = Record {
+            name: owed.name.clone(),
+            version: 1,
+            expires_at_ms: now_ms.saturating_add(KEPT_MS),
+            created_at_ms: now_ms,
+            indexes: vec![list()],
+            payload: self
+                .keeper
+                .seal()
+                .seal_note(PURPOSE, &owed.name, &note.encode_to_vec())?,
+        };
+        // An empty event: watchers pass it over. One that is there already says the same.
+        self.keeper.store().insert(record, Vec::new()).await?;
+        Ok(())
+    }
+
+    /// Forgets a revocation that is done.
+    pub(super) async fn paid(&self, owed: &Owed) {
+        if let Err(error) = self.keeper.store().remove(&owed.name, Vec::new()).await {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the note of a revocation stays for now"
+            );
+        }
+    }
+
+    /// Revokes what this and other replicas owe, until the service stops.
+    pub async fn settle_all(self, shutdown: CancellationToken) {
+        let mut pauses = Pauses::new();
+        let Ok(holder) = SessionId::random(&SystemRandom::new()).map(|id| id.handle().to_string()) else {
+            tracing::error!(
+                "the operating system gave no random bytes: owed revocations are left to other replicas"
+            );
+            return;
+        };
+        loop {
+            tokio::select! {
+                () = sleep(LOOK) => {}
+                () = shutdown.cancelled() => return,
+            }
+            if let Err(error) = self.take_turn(&holder, &mut pauses, &shutdown).await {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "owed revocations cannot be looked through"
+                );
+            }
+        }
+    }
+
+    async fn take_turn(
+        &self,
+        holder: &str,
+        pauses: &mut Pauses,
+        shutdown: &CancellationToken,
+    ) -> Result<(), SessionsError> {
+        let store = self.keeper.store();
+        let page = store.list(&list(), None, PAGE).await?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        // Refused where there is no room: then two replicas may ask, which does no harm.
+        let lease = match store.acquire_lease(&list(), holder, TURN).await {
+            Ok(None) => return Ok(()),
+            Ok(lease) => lease,
+            Err(_no_room) => None,
+        };
+        let settled = self.settle_noted(page, pauses, shutdown).await;
+        if let Some(lease) = lease {
+            store.release_lease(&lease).await?;
+        }
+        settled
+    }
+
+    async fn settle_noted(
+        &self,
+        mut page: Vec<Record>,
+        pauses: &mut Pauses,
+        shutdown: &CancellationToken,
+    ) -> Result<(), SessionsError> {
+        let until = Instant::now() + TURN / 2;
+        while Instant::now() < until && !shutdown.is_cancelled() {
+            for record in &page {
+                self.settle_one(record, pauses).await?;
+            }
+            let Some(last) = page.last().filter(|_| page.len() == PAGE) else {
+                break;
+            };
+            let after = Cursor {
+                created_at_ms: last.created_at_ms,
+                name: last.name.clone(),
+            };
+            page = self.keeper.store().list(&list(), Some(&after), PAGE).await?;
+        }
+        Ok(())
+    }
+
+    async fn settle_one(&self, record: &Record, pauses: &mut Pauses) -> Result<(), SessionsError> {
+        let age_ms = self.keeper.now_ms().saturating_sub(record.created_at_ms);
+        if age_ms < OTHERS_MS {
+            return Ok(());
+        }
+        // Another replica may have the key.
+        let opened = self
+            .keeper
+            .seal()
+            .open_note(PURPOSE, &record.name, &record.payload);
+        let Some(note) = opened.ok().and_then(|note| Note::decode(&note[..]).ok()) else {
+            return Ok(());
+        };
+        let owed = Owed {
+            name: record.name.clone(),
+            issuer: note.issuer,
+            refresh_token: Secret::new(note.refresh_token),
+        };
+        if !note.handle.is_empty() && self.keeper.store().load(&note.handle).await?.is_some() {
+            if age_ms >= FAILED_MS {
+                self.paid(&owed).await;
+            }
+            return Ok(());
+        }
+        let pause = pauses.get(&owed.issuer).copied();
+        if pause.is_some_and(|(until, _)| Instant::now() < until) {
+            return Ok(());
+        }
+        if self.revoke(&owed).await {
+            pauses.remove(&owed.issuer);
+            self.paid(&owed).await;
+        } else {
+            let pause = pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LAST_PAUSE));
+            pauses.insert(owed.issuer, (Instant::now() + pause, pause));
+        }
+        Ok(())
+    }
+}
+
+/// The list all notes are found by.
+fn list() -> String {
+    index::hashed(&[b"revocations"])
+}

@@ -1,0 +1,191 @@
+//! Removing sessions from the store.
+//!
+//! Invariants: removing needs no reading, so that a record that is sealed with a key that is not in the ring, was written by a newer
+//! release or is damaged ends like any other; an answer of the store that is lost is no failure.
+
+use super::SessionsError;
+use super::keeper::Keeper;
+use crate::session::change::{Change, Kind};
+use crate::session::{Handle, Session, index};
+use crate::store::{Cursor, Record, StoreError};
+
+impl Keeper {
+    /// Removes the session of a handle and tells why. Gives it as it was last, or `Nothing` if there was none to end.
+    /// A record that cannot be read is removed all the same.
+    pub async fn remove(&self, handle: Handle, cause: &str) -> Result<Removed, SessionsError> {
+        match self.find(handle).await? {
+            Found::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
+            Found::Unreadable => self.remove_seen(handle, None, cause).await,
+            Found::Nothing => Ok(Removed::Nothing),
+        }
+    }
+
+    /// What there is of a handle, valid or not, before it is removed.
+    pub(super) async fn find(&self, handle: Handle) -> Result<Found, SessionsError> {
+        match self.store().load(&handle.text()).await {
+            Ok(Some(record)) => Ok(match self.open(&record) {
+                Ok(session) => Found::Session(Box::new(session)),
+                Err(_told_when_it_is_removed) => Found::Unreadable,
+            }),
+            Ok(None) => Ok(Found::Nothing),
+            Err(StoreError::Corrupt) => Ok(Found::Unreadable),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the session of a handle that was seen before; `None` if it could not be read. An answer that is lost on its way is
+    /// no failure: whoever finds the record gone takes what was seen for what was removed.
+    pub(super) async fn remove_seen(
+        &self,
+        handle: Handle,
+        seen: Option<&Session>,
+        cause: &str,
+    ) -> Result<Removed, SessionsError> {
+        let name = handle.to_string();
+        let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
+        let change = Change {
+            kind: Kind::Ended,
+            handle,
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
+            at_ms: self.now_ms(),
+            cause: cause.to_owned(),
+        };
+        let event = self.seal().seal_change(&change)?;
+        let mut removed = self.store().remove(&name, event.clone()).await;
+        if let Err(StoreError::Unavailable(_)) = &removed {
+            removed = match (self.store().load(&name).await, seen) {
+                (Ok(None), Some(seen)) => return Ok(self.judged(seen.clone())),
+                (Ok(None), None) => return Ok(Removed::Unreadable),
+                (Ok(Some(_)) | Err(StoreError::Corrupt), _) => self.store().remove(&name, event).await,
+                (Err(_), _) => removed,
+            };
+        }
+        let opened = match removed {
+            Ok(Some(removed)) => self.open(&removed).map_err(SessionsError::from),
+            Ok(None) => return Ok(Removed::Nothing),
+            Err(error @ StoreError::Corrupt) => Err(error.into()),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match opened {
+            Ok(session) => self.judged(session),
+            Err(error) => {
+                tracing::error!(session = %handle, %error, "a record that cannot be read was removed: its refresh token, if it had one, is left to expire");
+                Removed::Unreadable
+            }
+        })
+    }
+
+    fn judged(&self, session: Session) -> Removed {
+        if session.is_valid(self.lifetime(), self.now_ms()) {
+            Removed::Session(Box::new(session))
+        } else {
+            Removed::Expired
+        }
+    }
+
+    /// What an index leads to, as [`Self::list`] does, with those that cannot be read: ending needs no reading.
+    pub(super) async fn list_to_end(
+        &self,
+        index: &str,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<(Vec<ToEnd>, Option<Cursor>), SessionsError> {
+        let records = self.store().list(index, after, limit).await?;
+        let next = records
+            .last()
+            .filter(|_| records.len() == limit)
+            .map(|record| Cursor {
+                created_at_ms: record.created_at_ms,
+                name: record.name.clone(),
+            });
+        let now_ms = self.now_ms();
+        let mut listed = Vec::with_capacity(records.len());
+        for record in records {
+            match self.open(&record) {
+                Ok(session) if session.is_valid(self.lifetime(), now_ms) => {
+                    listed.push(ToEnd::Session(Box::new(session)));
+                }
+                Ok(_) => {}
+                Err(_told_when_it_is_removed) => listed.extend(ToEnd::unreadable(record)),
+            }
+        }
+        Ok((listed, next))
+    }
+}
+
+/// What there is of a handle.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A session, which may have expired.
+    Session(Box<Session>),
+    /// A record that cannot be read.
+    Unreadable,
+    /// Nothing.
+    Nothing,
+}
+
+/// What an index leads to when its sessions are to end.
+#[derive(Debug)]
+pub(super) enum ToEnd {
+    /// A valid session.
+    Session(Box<Session>),
+    /// A record that cannot be read here: sealed with a key that is not in the ring, by a newer release, or damaged.
+    Unreadable {
+        handle: Handle,
+        created_at_ms: u64,
+        /// The lists it is found by.
+        indexes: Vec<String>,
+    },
+}
+
+impl ToEnd {
+    fn unreadable(record: Record) -> Option<Self> {
+        let handle = Handle::parse(&record.name).ok()?;
+        Some(Self::Unreadable {
+            handle,
+            created_at_ms: record.created_at_ms,
+            indexes: record.indexes,
+        })
+    }
+
+    /// Which session.
+    pub(super) fn handle(&self) -> Handle {
+        match self {
+            Self::Session(session) => session.handle,
+            Self::Unreadable { handle, .. } => *handle,
+        }
+    }
+
+    /// When it began, in milliseconds since the Unix epoch.
+    pub(super) fn created_at_ms(&self) -> u64 {
+        match self {
+            Self::Session(session) => session.created_at_ms,
+            Self::Unreadable { created_at_ms, .. } => *created_at_ms,
+        }
+    }
+
+    /// Whether it is a session of this person at this issuer. Of what cannot be read the lists it is found by tell, whose names
+    /// are hashes of issuer and person.
+    pub(super) fn is_of(&self, issuer: &str, subject: &str) -> bool {
+        match self {
+            Self::Session(session) => {
+                (session.issuer.as_str(), session.subject.as_str()) == (issuer, subject)
+            }
+            Self::Unreadable { indexes, .. } => indexes.contains(&index::by_subject(issuer, subject)),
+        }
+    }
+}
+
+/// What was removed.
+#[derive(Debug)]
+pub enum Removed {
+    /// A valid session, as it was last.
+    Session(Box<Session>),
+    /// A record of a session that had expired already.
+    Expired,
+    /// A record that could not be read.
+    Unreadable,
+    /// Nothing: there was none.
+    Nothing,
+}
