@@ -6,9 +6,11 @@
 use chassis::secret::Secret;
 
 use super::keeper::Removed;
+use super::listed::{PAGE_BYTES, Shown};
 use super::once::Turn;
 use super::{Sessions, SessionsError};
-use crate::session::{Handle, Session, index};
+use crate::session::index::Whose;
+use crate::session::{Handle, Session};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -139,14 +141,20 @@ impl Sessions {
 
     async fn end_each(&self, all: &EndAll, told_at_ms: u64) -> Result<u32, SessionsError> {
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
-        let index = match (sid, subject) {
-            (Some(sid), _) => index::by_provider_sid(&all.issuer, sid),
-            (None, Some(subject)) => index::by_subject(&all.issuer, subject),
+        let whose = match (sid, subject) {
+            (Some(sid), _) => Whose::ProviderSession(&all.issuer, sid),
+            (None, Some(subject)) => Whose::Person(&all.issuer, subject),
             (None, None) => return Ok(0),
         };
         if let (Some(_), Some(subject)) = (sid, subject) {
-            let (sessions, _) = self.keeper.list(&index, None, PAGE).await?;
-            if sessions.iter().any(|session| session.subject != subject) {
+            let (sessions, _) = self
+                .keeper
+                .list(whose, None, PAGE, &mut PAGE_BYTES.clone())
+                .await?;
+            if sessions
+                .iter()
+                .any(|listed| matches!(&listed.shown, Shown::Session(session) if session.subject != subject))
+            {
                 return Err(SessionsError::Invalid {
                     field: "provider_sid",
                     problem: "belongs to another subject",
@@ -162,17 +170,24 @@ impl Sessions {
             Some(_) => told_at_ms.saturating_add(CLOCKS_APART_MS),
             None => u64::MAX,
         };
-        let concerned = |session: &Session| {
-            Some(session.handle) != all.except
-                && session.created_at_ms <= last_begun_ms
-                && subject.is_none_or(|subject| subject == session.subject)
+        let concerned = |shown: &Shown| {
+            Some(shown.handle()) != all.except
+                && shown.created_at_ms() <= last_begun_ms
+                && match shown {
+                    Shown::Session(session) => subject.is_none_or(|subject| subject == session.subject),
+                    Shown::Unreadable { .. } => true,
+                }
         };
         let mut after = None;
         let mut count: u32 = 0;
         loop {
-            let (sessions, next) = self.keeper.list(&index, after.as_ref(), PAGE).await?;
-            for session in sessions.iter().filter(|session| concerned(session)) {
-                let ended = self.end_handle(session.handle, &all.cause, all.offline_tokens);
+            // Nothing is held from one part to the next: what began or ended meanwhile, and a call that is repeated, change nothing.
+            let (sessions, next) = self
+                .keeper
+                .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
+                .await?;
+            for listed in sessions.iter().filter(|listed| concerned(&listed.shown)) {
+                let ended = self.end_handle(listed.shown.handle(), &all.cause, all.offline_tokens);
                 if ended.await?.is_some() {
                     count = count.saturating_add(1);
                 }

@@ -311,6 +311,11 @@ pub(crate) fn index_key(index: &str) -> String {
     quoted("i", index, 4)
 }
 
+/// The key of the sorted set that orders an index by creation, for `ask`.
+pub(crate) fn order_key(index: &str) -> String {
+    quoted("o", index, 4)
+}
+
 fn quoted(letter: &str, name: &str, digits: usize) -> String {
     let pairs = name.as_bytes()[..digits].chunks(2);
     let bytes: String = pairs
