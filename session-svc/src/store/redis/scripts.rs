@@ -129,7 +129,7 @@ return value
 /// Strings are compared byte by byte: Lua's own comparison goes by the server's locale.
 pub(super) static LIST: Stored = Stored::new(&[r"
 local begins, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local score, member, looked_at = ARGV[5], ARGV[6], tonumber(ARGV[7])
+local score, member, looked_at = ARGV[5], ARGV[6], math.max(ARGV[7], 1)
 local function is_behind(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
