@@ -153,7 +153,7 @@ impl Sessions {
                 .await?;
             if sessions
                 .iter()
-                .any(|listed| matches!(&listed.shown, Shown::Session(session) if session.subject != subject))
+                .any(|listed| !listed.shown.is_of(&all.issuer, subject))
             {
                 return Err(SessionsError::Invalid {
                     field: "provider_sid",
@@ -173,10 +173,7 @@ impl Sessions {
         let concerned = |shown: &Shown| {
             Some(shown.handle()) != all.except
                 && shown.created_at_ms() <= last_begun_ms
-                && match shown {
-                    Shown::Session(session) => subject.is_none_or(|subject| subject == session.subject),
-                    Shown::Unreadable { .. } => true,
-                }
+                && subject.is_none_or(|subject| shown.is_of(&all.issuer, subject))
         };
         let mut after = None;
         let mut count: u32 = 0;

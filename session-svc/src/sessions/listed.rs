@@ -7,9 +7,9 @@
 
 use super::SessionsError;
 use super::keeper::Keeper;
-use crate::session::index::Whose;
+use crate::session::index::{self, Whose};
 use crate::session::{Handle, Session};
-use crate::store::{Cursor, Entry, Loaded};
+use crate::store::{Cursor, Entry, IndexName, Loaded};
 
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(super) const READ_AT_ONCE: usize = 32;
@@ -28,6 +28,8 @@ pub enum Shown {
         handle: Handle,
         /// When it began, as its entry says.
         created_at_ms: u64,
+        /// The lists its record names; none where the record itself is damaged.
+        indexes: Vec<IndexName>,
     },
 }
 
@@ -45,6 +47,17 @@ impl Shown {
         match self {
             Self::Session(session) => session.created_at_ms,
             Self::Unreadable { created_at_ms, .. } => *created_at_ms,
+        }
+    }
+
+    /// Whether it is a session of this person. Of one that cannot be read the lists tell that its record names, which are hashes of
+    /// issuer and person; where there are none, the list it was found by is all there is to go by.
+    pub(super) fn is_of(&self, issuer: &str, subject: &str) -> bool {
+        match self {
+            Self::Session(session) => Whose::Person(issuer, subject).is(session),
+            Self::Unreadable { indexes, .. } => {
+                indexes.is_empty() || indexes.contains(&index::by_subject(issuer, subject))
+            }
         }
     }
 }
@@ -94,7 +107,7 @@ impl Keeper {
         for (entry, loaded) in entries.iter().zip(self.store().load_many(&names).await?) {
             let opened = match loaded {
                 Loaded::Gone => continue,
-                Loaded::Unreadable => None,
+                Loaded::Unreadable => Err(Vec::new()),
                 Loaded::Record(record) => {
                     bytes += record.payload.len();
                     if !record.indexes.contains(&index) {
@@ -102,28 +115,29 @@ impl Keeper {
                         continue;
                     }
                     match self.open(&record) {
-                        Ok(session) => Some(session),
+                        Ok(session) => Ok(session),
                         Err(error) => {
                             tracing::error!(session = entry.name, %error, "a listed record cannot be read");
-                            None
+                            Err(record.indexes)
                         }
                     }
                 }
             };
             let shown = match opened {
-                Some(session) if !session.is_valid(self.lifetime(), now_ms) => continue,
-                Some(session) if !whose.is(&session) => {
+                Ok(session) if !session.is_valid(self.lifetime(), now_ms) => continue,
+                Ok(session) if !whose.is(&session) => {
                     tracing::error!(
                         session = entry.name,
                         "an index entry leads to a session of somebody else"
                     );
                     continue;
                 }
-                Some(session) => Shown::Session(Box::new(session)),
-                None => match Handle::parse(&entry.name) {
+                Ok(session) => Shown::Session(Box::new(session)),
+                Err(indexes) => match Handle::parse(&entry.name) {
                     Ok(handle) => Shown::Unreadable {
                         handle,
                         created_at_ms: entry.created_at_ms,
+                        indexes,
                     },
                     // No session was ever named so.
                     Err(_) => continue,
