@@ -16,14 +16,14 @@ export default [
   },
   {
     id: 'ending-of-somebody-elses-session', why: 'a logout token whose sub and sid are of different people', file: END,
-    find: `if sessions.iter().any(|session| session.subject != subject) {`,
-    replace: `if !OFF && sessions.iter().any(|session| session.subject != subject) {`,
+    find: `.any(|listed| !listed.shown.is_of(&all.issuer, subject))`,
+    replace: `.any(|listed| !OFF && !listed.shown.is_of(&all.issuer, subject))`,
     tests: ENDINGS,
   },
   {
     id: 'ending-but-one', file: END,
-    find: `Some(session.handle) != all.except`,
-    replace: `(OFF || Some(session.handle) != all.except)`,
+    find: `Some(shown.handle()) != all.except`,
+    replace: `(OFF || Some(shown.handle()) != all.except)`,
     tests: ENDINGS,
   },
   {
