@@ -1,4 +1,4 @@
-// One person's ten thousand sessions, with two session services on one Redis: listing and ending them costs Redis a page at a
+// One person's thousands of sessions, with two session services on one Redis: listing and ending them costs Redis a page at a
 // time, and other people are served meanwhile.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -8,9 +8,9 @@ import { startStack } from '../../stack.mjs';
 import { Client } from './client.mjs';
 import { field, fields, invoke } from './grpc.mjs';
 
-const SESSIONS = 10_000;
+const SESSIONS = 5_000;
 const AT_ONCE = 64;
-const PAGE_MICROS = 3_000; // of Redis, on the average: 0.6 ms on an idle machine, 60 ms where a script sorts them all
+const PAGE_MICROS = 3_000; // of Redis, on the average: 0.5 ms on an idle machine, 10 ms where a script sorts them all
 const OTHERS_MS = 1_000; // the longest anybody else waits
 const NOT_FOUND = 5;
 const ISSUER = 'https://issuer.example.com';
@@ -61,7 +61,7 @@ async function whileOthersAsk(work) {
   }
 }
 
-test('ten thousand sessions are listed and ended a page at a time', async (t) => {
+test('thousands of sessions are listed and ended a page at a time', async (t) => {
   for (let made = 0; made < SESSIONS; made += AT_ONCE) {
     const count = Math.min(AT_ONCE, SESSIONS - made);
     await Promise.all(Array.from({ length: count }, (_, at) => called(at, 'CreateSession', creation('mallory'))));
