@@ -32,6 +32,10 @@ const EVENTS: u8 = b'e';
 /// Bytes of an index's name that say which sorted set it is in.
 const SET_BYTES: usize = 2;
 
+/// The part of the second of them that says which set orders it: half as many sets, for they have half as many members. What
+/// is left of a name, 112 bits of a hash, tells lists in a set apart.
+const ORDER_MASK: u8 = 0xfe;
+
 /// How `codec` introduces a name of 16 packed bytes, as this service's all are.
 const PACKED_HASH: &[u8] = &[0x80, 16];
 
@@ -84,10 +88,14 @@ impl Keys {
             // Introduced by its length, so that no name is another's beginning.
             (1, written.clone())
         };
-        let key = |letters: [u8; 2]| [self.prefix(), &letters[which..=which], set].concat();
+        let key = |letters: [u8; 2], set: &[u8]| [self.prefix(), &letters[which..=which], set].concat();
+        let order = match *set {
+            [first, second] if which == 0 => key(ORDER, &[first, second & ORDER_MASK]),
+            _ => key(ORDER, set),
+        };
         Place {
-            key: key(INDEX),
-            order: key(ORDER),
+            key: key(INDEX, set),
+            order,
             begins,
         }
     }

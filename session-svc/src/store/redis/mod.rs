@@ -4,7 +4,7 @@
 //! ```text
 //! sNAME   a record as `codec` writes it, expiring at its time
 //! iXX     the indexes whose names begin with XX: sorted set of entries scored by their record's expiry, see `keys`
-//! oXX     those of them that are listed by creation, in that order
+//! oXX     those of them that are listed by creation, in that order; half as many sets
 //! lNAME   a lease: "fence:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events

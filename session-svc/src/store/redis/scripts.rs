@@ -104,9 +104,13 @@ local function leave(value)
     if not low then return end
     local length = high % 128 * 256 + low
     local head, name = string.sub(value, at, at + 1), string.sub(value, at + 2, at + 1 + length)
-    local set, letters, begins = string.sub(name, 1, 2), {'i', 'o'}, string.sub(name, 3)
-    if head ~= '\128\16' then letters, begins = {'I', 'O'}, head .. name end
-    for _, letter in ipairs(letters) do redis.call('ZREM', ARGV[3] .. letter .. set, begins .. ends) end
+    local second = string.byte(name, 2) or 0
+    local keys = {'i' .. string.sub(name, 1, 2), 'o' .. string.sub(name, 1, 1) .. string.char(second - second % 2)}
+    local begins = string.sub(name, 3)
+    if head ~= '\128\16' then
+      keys, begins = {'I' .. string.sub(name, 1, 2), 'O' .. string.sub(name, 1, 2)}, head .. name
+    end
+    for _, key in ipairs(keys) do redis.call('ZREM', ARGV[3] .. key, begins .. ends) end
     at = at + 2 + length
   end
 end
@@ -149,7 +153,11 @@ local function leading_on(entries)
   end
   return there
 end
-local found = {}
+local found, ordered = {}, nil
+local function is_ordered(entry)
+  if ordered then return ordered[entry] end
+  return #redis.call('ZRANGE', KEYS[2], '[' .. entry, '[' .. entry, 'BYLEX') == 1
+end
 local function find(entries, scores)
   for _, entry in ipairs(leading_on(entries)) do
     found[#found + 1] = string.sub(entry, #begins + 1)
@@ -161,9 +169,17 @@ if score == '' then
   local page = redis.call('ZRANGE', KEYS[2], '(' .. from, '[' .. begins, 'BYLEX', 'REV', 'LIMIT', 0, limit)
   find(page, {})
   if #page >= limit then return {'o', string.sub(page[#page], #begins + 1), '', unpack(found)} end
-  limit = limit - #page
-  local time = redis.call('TIME')
-  score = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  limit, score = limit - #page, '-inf'
+  if after == '' then
+    ordered = {}
+    for _, entry in ipairs(page) do ordered[entry] = true end
+    -- Most lists end here: of a small set all is seen at once, and nothing else is ours.
+    local all, others = redis.call('ZRANGE', KEYS[1], 0, looked_at), true
+    for i, entry in ipairs(all) do
+      if i > looked_at or string.sub(entry, 1, #begins) == begins and not ordered[entry] then others = false break end
+    end
+    if others then return {'', '', '', unpack(found)} end
+  end
 end
 local members, at, count = {}, 1, looked_at
 repeat
@@ -174,14 +190,15 @@ repeat
   count = 2 * count
 until members[at] or is_all
 local is_last = #members < count
-local from, past = '[' .. begins, '(' .. begins .. string.rep('\255', 9)
-local none_ordered = #redis.call('ZRANGE', KEYS[2], from, past, 'BYLEX', 'LIMIT', 0, 1) == 0
+if not ordered then
+  local from, past = '[' .. begins, '(' .. begins .. string.rep('\255', 9)
+  if #redis.call('ZRANGE', KEYS[2], from, past, 'BYLEX', 'LIMIT', 0, 1) == 0 then ordered = {} end
+end
 local entries, scores = {}, {}
 while members[at] and #entries < limit do
   local entry = members[at]
   score, member, at = members[at + 1], entry, at + 2
-  if string.sub(entry, 1, #begins) == begins
-    and (none_ordered or #redis.call('ZRANGE', KEYS[2], '[' .. entry, '[' .. entry, 'BYLEX') == 0) then
+  if string.sub(entry, 1, #begins) == begins and not is_ordered(entry) then
     entries[#entries + 1], scores[entry] = entry, score
   end
 end
