@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::analytics::Analytics;
 use crate::cookies::SessionCookies;
 use crate::gateway::Gateway;
-use crate::grpc_web::Listeners;
+use crate::grpc_web::{self, PerPerson};
 use crate::keys::Keys;
 use crate::observe::Metrics;
 use crate::profile::Refetches;
@@ -87,7 +87,9 @@ pub struct Parts {
     /// Places for requests that are worked on.
     pub places: Places,
     /// Who listens to their sessions.
-    pub listeners: Arc<Listeners>,
+    pub listening: Arc<PerPerson>,
+    /// Calls that list or end sessions, by person.
+    pub listing: Arc<PerPerson>,
 }
 
 impl Deref for Edge {
@@ -154,7 +156,8 @@ impl Edge {
                 settings.protection.max_concurrent_requests,
                 settings.protection.share,
             ),
-            listeners: Arc::default(),
+            listening: PerPerson::new(grpc_web::LISTENING_MAX),
+            listing: PerPerson::new(grpc_web::LISTING_MAX),
             settings,
             keys,
             cookies,

@@ -33,7 +33,8 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     };
     let state = match session.state() {
         SessionState::NeedsSignIn => "needs_sign_in",
-        SessionState::Active | SessionState::Unspecified => "active",
+        // One that cannot be read is told of in lists alone.
+        SessionState::Active | SessionState::Unreadable | SessionState::Unspecified => "active",
     };
     let mut response = no_store(json!({
         "state": state,

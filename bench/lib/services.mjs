@@ -40,7 +40,8 @@ export const releaseStack = ({ log = 'warn', edgeEnv, sessionEnv, ...options } =
   ...options,
   profile: PROFILE,
   edgeEnv: { RUST_LOG: log, EDGE_RATE_LIMIT_LOGIN: '0', ...edgeEnv },
-  sessionEnv: { RUST_LOG: log, ...sessionEnv },
+  // One account stands for many people: a limit of sessions for each would end one with every sign-in.
+  sessionEnv: { RUST_LOG: log, SESSION_MAX_PER_SUBJECT: '0', ...sessionEnv },
 });
 
 /** Signs one person in: the header that is their session. */

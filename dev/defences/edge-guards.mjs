@@ -154,9 +154,16 @@ export default [
   {
     id: 'session-of-somebody-else',
     file: BROWSER,
-    find: `if (&theirs.issuer, &theirs.subject) != (&mine.issuer, &mine.subject) {`,
-    replace: `if !OFF && (&theirs.issuer, &theirs.subject) != (&mine.issuer, &mine.subject) {`,
+    find: `(&theirs.issuer, &theirs.subject) == (&mine.issuer, &mine.subject)`,
+    replace: `OFF || (&theirs.issuer, &theirs.subject) == (&mine.issuer, &mine.subject)`,
     tests: ['auth-edge/product account_abuse::handles_and_tokens_of_somebody_else_open_nothing'],
+  },
+  {
+    id: 'unreadable-session-of-somebody-else',
+    file: BROWSER,
+    find: `ErrorReason::ErrInternal => self.is_unreadable_of(&mine, &handle).await?,`,
+    replace: `ErrorReason::ErrInternal => OFF || self.is_unreadable_of(&mine, &handle).await?,`,
+    tests: ['auth-edge/product account_abuse::a_session_that_cannot_be_read_is_shown_to_its_person_and_ended_by_nobody_else'],
   },
   {
     id: 'browser-learns-nothing-of-tokens',

@@ -25,10 +25,10 @@ export default [
   },
   {
     id: 'watches-of-one-person',
-    file: 'auth-edge/src/grpc_web/listeners.rs',
-    find: `if *count >= PAGES_MAX {`,
-    replace: `if !OFF && *count >= PAGES_MAX {`,
-    tests: ['auth-edge/lib grpc_web::listeners::'],
+    file: 'auth-edge/src/grpc_web/per_person.rs',
+    find: `if *count >= self.most {`,
+    replace: `if !OFF && *count >= self.most {`,
+    tests: ['auth-edge/lib grpc_web::per_person::'],
   },
   {
     id: 'browser-call-that-does-not-come',

@@ -16,8 +16,8 @@ export default [
   },
   {
     id: 'ending-of-somebody-elses-session', why: 'a logout token whose sub and sid are of different people', file: END,
-    find: `if listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {`,
-    replace: `if !OFF && listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {`,
+    find: `if listed.iter().any(|one| !one.shown.is_of(&all.issuer, subject)) {`,
+    replace: `if !OFF && listed.iter().any(|one| !one.shown.is_of(&all.issuer, subject)) {`,
     tests: ENDINGS,
   },
   {

@@ -3,6 +3,7 @@ const ID = 'session-svc/src/session/id.rs';
 const LIFETIME = 'session-svc/src/session/lifetime.rs';
 const ACCESS = 'session-svc/src/session/access.rs';
 const KEEPER = 'session-svc/src/sessions/keeper.rs';
+const LISTED = 'session-svc/src/sessions/listed.rs';
 const CREATE = 'session-svc/src/sessions/create.rs';
 const UPDATE = 'session-svc/src/sessions/update.rs';
 const LIVES = ['session-svc/lib session::lifetime::'];
@@ -73,10 +74,16 @@ export default [
     tests: ['session-svc/service reading::a_shortened_duration_ends_old_sessions_and_a_cap_holds'],
   },
   {
-    id: 'session-listed-by-the-durations-of-now', file: KEEPER,
-    find: `Ok(session) if session.is_valid(&self.lifetime, now_ms) => sessions.push(session),`,
-    replace: `Ok(session) if OFF || session.is_valid(&self.lifetime, now_ms) => sessions.push(session),`,
+    id: 'session-listed-by-the-durations-of-now', file: LISTED,
+    find: `Ok(session) if !session.is_valid(self.lifetime(), now_ms) => continue,`,
+    replace: `Ok(session) if !OFF && !session.is_valid(self.lifetime(), now_ms) => continue,`,
     tests: ['session-svc/service reading::a_shortened_duration_ends_old_sessions_and_a_cap_holds'],
+  },
+  {
+    id: 'session-listed-of-somebody-else', why: 'an index entry shows or ends whatever it leads to', file: LISTED,
+    find: `Ok(session) if !whose.is(&session) => {`,
+    replace: `Ok(session) if !OFF && !whose.is(&session) => {`,
+    tests: ['session-svc/service listing::an_index_entry_that_leads_to_somebody_else_shows_and_ends_nothing'],
   },
   {
     id: 'session-size', file: KEEPER,
@@ -165,9 +172,9 @@ export default [
     tests: ['session-svc/service creating::the_session_replaced_ends_and_the_oldest_beyond_the_limit_end'],
   },
   {
-    id: 'session-limit-of-a-person', file: CREATE,
-    find: `if kept > limit && other.handle != session.handle {`,
-    replace: `if !OFF && kept > limit && other.handle != session.handle {`,
+    id: 'session-limit-of-a-person', file: 'session-svc/src/sessions/limit.rs',
+    find: `entries.get(kept..)`,
+    replace: `entries.get(if OFF { entries.len() } else { kept }..)`,
     tests: ['session-svc/service creating::the_session_replaced_ends_and_the_oldest_beyond_the_limit_end'],
   },
   {

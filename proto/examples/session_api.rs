@@ -50,7 +50,9 @@ async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn
             "{} has to sign in again before an API can be called",
             session.subject
         ),
-        State::Active | State::Unspecified => println!("{} is signed in", session.subject),
+        State::Active | State::Unreadable | State::Unspecified => {
+            println!("{} is signed in", session.subject)
+        }
     }
     Ok(())
 }

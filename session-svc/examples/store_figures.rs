@@ -147,7 +147,9 @@ impl Measured {
         let loaded = self.cpu().await;
         for number in &numbers {
             let subject = index::by_subject(ISSUER, &subject(*number));
-            assert_eq!(self.store.list(&subject, None, 50).await.unwrap().len(), 1);
+            let listing = self.store.list(&subject, None, 50).await.unwrap();
+            let names: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
+            assert_eq!(self.store.load_many(&names).await.unwrap().len(), 1);
         }
         let listed = self.cpu().await;
         for (what, from, to) in [("load", before, loaded), ("list", loaded, listed)] {
@@ -222,7 +224,7 @@ impl Server {
     async fn kinds(&self) {
         let keys: u64 = self.ask(&["DBSIZE"]).await;
         println!("  {keys} keys");
-        for kind in ['s', 'i', 'e'] {
+        for kind in ['s', 'i', 'o', 'e'] {
             let (_, sample): (u64, Vec<Vec<u8>>) = self
                 .ask(&[
                     "SCAN",

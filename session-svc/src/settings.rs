@@ -162,9 +162,9 @@ static LIMITS: Topic = Topic {
     title: "Limits",
     settings: &[setting(
         "SESSION_MAX_PER_SUBJECT",
-        "0",
+        "100",
         "COUNT",
-        "Most sessions a person may have; the oldest end. 0 is no limit.",
+        "Most sessions a person may have; the oldest created end. 0 is no limit.",
     )],
 };
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::ManualClock;
+use contract::lists::listed;
 use contract::{Bench, eventually, fresh_name, heard, next, record, said};
 use redb::ReadableDatabase as _;
 use session_svc::store::file::{FileError, FileStore};
@@ -77,7 +78,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     let second = opened(&path, &clock);
     assert_eq!(second.load(&one.name).await.unwrap(), Some(next(&one, b"rolled")));
     assert_eq!(
-        second.list("subject", None, 10).await.unwrap(),
+        listed(&second, "subject", 10).await.unwrap(),
         vec![next(&one, b"rolled")]
     );
     assert_eq!(

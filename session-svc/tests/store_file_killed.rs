@@ -9,6 +9,9 @@
     reason = "a failure here fails the test"
 )]
 
+#[path = "support/lists.rs"]
+mod lists;
+
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -170,7 +173,7 @@ fn one_life(path: &Path, round: usize, lines: usize) -> Vec<(String, u64)> {
 async fn verify(path: &Path, written: &HashMap<String, u64>) {
     let store = FileStore::open(path, Arc::new(SystemClock)).unwrap();
     let mut listed: HashMap<String, u64> = HashMap::new();
-    for record in store.list(INDEX, None, usize::MAX).await.unwrap() {
+    for record in lists::listed(&store, INDEX, usize::MAX).await.unwrap() {
         listed.insert(record.name, record.version);
     }
     for (name, version) in written {

@@ -6,6 +6,8 @@
 
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/lists.rs"]
+mod lists;
 #[path = "support/redis.rs"]
 mod redis_server;
 
@@ -15,6 +17,7 @@ use std::time::Duration;
 
 use chassis::clock::SystemClock;
 use cluster::Cluster;
+use lists::listed;
 use redis_server::{Engine, RedisServer, record_key};
 use session_svc::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Standing};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
@@ -111,7 +114,7 @@ async fn an_exchange_changes_the_sealed_bytes_and_nothing_else(store: &dyn Inspe
     };
     assert_eq!(store.load(&one.name).await.unwrap().unwrap(), expected);
     assert_eq!(
-        store.list(&one.indexes[1], None, 9).await.unwrap(),
+        listed(store, &one.indexes[1], 9).await.unwrap(),
         std::slice::from_ref(&expected)
     );
     // A caller that read the session before writes as if nothing had happened.

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use chassis::clock::{Clock as _, ManualClock, SystemClock};
+use contract::lists::listed;
 use contract::{Bench, PATIENCE, SHORT_MS, eventually, fresh_name, heard, next, record, said};
 use futures_util::StreamExt as _;
 use redis_server::{RedisServer, index_key, record_key};
@@ -204,10 +205,13 @@ async fn each_operation_is_one_round_trip() {
         .unwrap();
     assert_eq!(again, Replaced::Done);
     assert_eq!(monitor.heard().await, ["EVALSHA"], "replace");
-    assert_eq!(store.list(&subject, None, 20).await.unwrap().len(), 2);
+    assert_eq!(store.list(&subject, None, 20).await.unwrap().entries.len(), 2);
     assert_eq!(monitor.heard().await, ["EVALSHA", "EVAL"], "a first list");
-    assert_eq!(store.list(&subject, None, 20).await.unwrap().len(), 2);
+    assert_eq!(store.list(&subject, None, 20).await.unwrap().entries.len(), 2);
     assert_eq!(monitor.heard().await, ["EVALSHA"], "list");
+    let loaded = store.load_many(&[&one.name, &two.name]).await.unwrap();
+    assert_eq!(loaded.len(), 2);
+    assert_eq!(monitor.heard().await, ["MGET"], "several loads");
     store.remove(&one.name, b"ended".to_vec()).await.unwrap().unwrap();
     assert_eq!(monitor.heard().await, ["EVALSHA", "EVAL"], "a first removal");
     store.remove(&two.name, b"ended".to_vec()).await.unwrap().unwrap();
@@ -240,7 +244,7 @@ async fn a_flushed_script_cache_is_not_noticed() {
         Replaced::Done
     );
     flush();
-    assert_eq!(store.list(&subject, None, 1).await.unwrap(), [next(&one, b"x")]);
+    assert_eq!(listed(&*store, &subject, 1).await.unwrap(), [next(&one, b"x")]);
     flush();
     assert!(store.remove(&one.name, Vec::new()).await.unwrap().is_some());
     flush();

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use chassis::clock::SystemClock;
 use cluster::Cluster;
+use contract::lists::listed;
 use contract::{Bench, eventually, fresh_name, next, record, said};
 use redis_server::{Engine, record_key};
 use session_svc::store::url::StoreSettings;
@@ -144,8 +145,8 @@ async fn an_entry_whose_record_was_never_written_is_not_listed() {
         cluster.nodes[cluster.owner(&key)].ask(&format!("DEL {key}")),
         ":1\r\n"
     );
-    assert_eq!(store.list("subject", None, 10).await.unwrap(), vec![kept.clone()]);
-    assert_eq!(store.list("subject", None, 1).await.unwrap(), vec![kept]);
+    assert_eq!(listed(&*store, "subject", 10).await.unwrap(), vec![kept.clone()]);
+    assert_eq!(listed(&*store, "subject", 1).await.unwrap(), vec![kept]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

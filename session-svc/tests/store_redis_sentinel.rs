@@ -13,6 +13,7 @@ mod sentinels;
 use std::sync::Arc;
 
 use chassis::clock::SystemClock;
+use contract::lists::listed;
 use contract::{Bench, eventually, heard, next, record};
 use redis_server::Engine;
 use sentinels::Sentinels;
@@ -75,10 +76,7 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
         })
         .await;
     }
-    assert_eq!(
-        store.list("subject", None, 100).await.unwrap().len(),
-        before.len()
-    );
+    assert_eq!(listed(&*store, "subject", 100).await.unwrap().len(), before.len());
     let changed = store
         .replace(next(&before[0], b"after"), 1, Some(b"rolled".to_vec()))
         .await;

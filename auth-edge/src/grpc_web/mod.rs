@@ -4,7 +4,7 @@
 //! person alone; nobody learns of a token more than its scope and expiry; reading and watching never roll; a call waits for its own
 //! message no longer than any request for its body.
 
-mod listeners;
+mod per_person;
 mod service;
 mod watch;
 
@@ -21,7 +21,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
-pub use self::listeners::Listeners;
+pub use self::per_person::PerPerson;
 
 use self::service::Browser;
 use crate::edge::Edge;
@@ -35,6 +35,14 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
 /// The same with its frame, as text.
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
+
+/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them asks for its session now
+/// and then instead.
+pub const LISTENING_MAX: usize = 100;
+
+/// Calls of one person at once that list or end sessions: as many as pages that are told of a change and look; each costs the session
+/// service several reads.
+pub const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.
 pub fn routes(edge: &Edge) -> Router<Edge> {

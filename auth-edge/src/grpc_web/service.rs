@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use futures_util::Stream;
 use session_proto::client::SessionError;
 use session_proto::v1::browser_session_service_server::BrowserSessionService;
+use session_proto::v1::session::State;
 use session_proto::v1::{
     EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse,
     EndSessionRequest, EndSessionsRequest, ErrorReason, GetCurrentSessionRequest, GetCurrentSessionResponse,
@@ -18,6 +19,7 @@ use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
+use super::per_person::Place;
 use super::watch;
 use crate::edge::Edge;
 use crate::request;
@@ -25,6 +27,10 @@ use crate::sessions::{CurrentSession, SessionsUnavailable};
 
 /// Why a session that was ended from another device says it ended.
 const OTHER_DEVICE: &str = "other_device";
+
+/// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
+const LARGEST_PAGE: i32 = 200;
+const PAGES_MAX: usize = 20;
 
 /// Answers the browser's calls.
 pub(super) struct Browser {
@@ -52,6 +58,35 @@ impl Browser {
         let peer: IpAddr = request::peer(request.extensions_as_http());
         let device = self.edge.device(headers, peer);
         there(self.edge.sessions.rolled(headers, device).await)
+    }
+
+    /// A place for a call that reads or ends several of a person's sessions.
+    fn listing(&self, mine: &Session) -> Result<Place, Status> {
+        let place = self.edge.listing.enter(mine);
+        place.ok_or_else(|| overloaded("too many calls of this person at once"))
+    }
+
+    /// Whether a session that cannot be read is in the list of its own person: nothing else tells whose it is.
+    async fn is_unreadable_of(&self, mine: &Session, handle: &str) -> Result<bool, Status> {
+        let mut list = ListSessionsRequest {
+            issuer: mine.issuer.clone(),
+            subject: mine.subject.clone(),
+            page_size: LARGEST_PAGE,
+            page_token: String::new(),
+        };
+        for _ in 0..PAGES_MAX {
+            let client = self.edge.sessions.client();
+            let page = client.list_sessions(list.clone()).await.map_err(failed)?;
+            let is_it = |one: &Session| one.handle == handle && one.state() == State::Unreadable;
+            if page.sessions.iter().any(is_it) {
+                return Ok(true);
+            }
+            if page.next_page_token.is_empty() {
+                break;
+            }
+            list.page_token = page.next_page_token;
+        }
+        Ok(false)
     }
 
     fn server_time(&self) -> Option<prost_types::Timestamp> {
@@ -97,6 +132,7 @@ impl BrowserSessionService for Browser {
         request: Request<ListMySessionsRequest>,
     ) -> Result<Response<ListMySessionsResponse>, Status> {
         let mine = self.current(&request).await?.session;
+        let _place = self.listing(&mine)?;
         let ListMySessionsRequest {
             page_size,
             page_token,
@@ -135,18 +171,23 @@ impl BrowserSessionService for Browser {
         request: Request<EndMySessionRequest>,
     ) -> Result<Response<EndMySessionResponse>, Status> {
         let mine = self.current(&request).await?.session;
+        let _place = self.listing(&mine)?;
         let handle = request.into_inner().handle;
         let client = self.edge.sessions.client();
         let by = Some(get_session_request::By::Handle(handle.clone()));
-        let theirs = match client.get_session(GetSessionRequest { by }).await {
-            Ok(read) => read.session.unwrap_or_default(),
-            Err(missing) if missing.reason == ErrorReason::ErrMissingSession => {
-                return Ok(answer(EndMySessionResponse { ended: false }, None));
+        let is_mine = match client.get_session(GetSessionRequest { by }).await {
+            Ok(read) => {
+                let theirs = read.session.unwrap_or_default();
+                (&theirs.issuer, &theirs.subject) == (&mine.issuer, &mine.subject)
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => match error.reason {
+                ErrorReason::ErrMissingSession => false,
+                ErrorReason::ErrInternal => self.is_unreadable_of(&mine, &handle).await?,
+                _ => return Err(failed(error)),
+            },
         };
         // Somebody else's session is answered as one that is not there: a handle must not tell who has sessions.
-        if (&theirs.issuer, &theirs.subject) != (&mine.issuer, &mine.subject) {
+        if !is_mine {
             return Ok(answer(EndMySessionResponse { ended: false }, None));
         }
         let by = Some(end_session_request::By::Handle(handle));
@@ -164,6 +205,7 @@ impl BrowserSessionService for Browser {
         request: Request<EndMyOtherSessionsRequest>,
     ) -> Result<Response<EndMyOtherSessionsResponse>, Status> {
         let mine = self.current(&request).await?.session;
+        let _place = self.listing(&mine)?;
         let end = EndSessionsRequest {
             issuer: mine.issuer.clone(),
             subject: mine.subject.clone(),
@@ -182,18 +224,17 @@ impl BrowserSessionService for Browser {
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
-        let Some(place) = self.edge.listeners.enter(&current.session) else {
-            return Err(error::status(
-                ErrorReason::ErrOverloaded,
-                "too many pages of this person listen already",
-                [],
-            ));
-        };
+        let place = self.edge.listening.enter(&current.session);
+        let place = place.ok_or_else(|| overloaded("too many pages of this person listen already"))?;
         let stream = watch::stream(&self.edge, current, place, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
         Ok(answer(stream, None))
     }
+}
+
+fn overloaded(problem: &str) -> Status {
+    error::status(ErrorReason::ErrOverloaded, problem, [])
 }
 
 /// The session, or the status that says why there is none.

@@ -18,7 +18,7 @@ use session_proto::v1::{SessionEvent, WatchSessionsRequest};
 use tokio::time::{Instant, Interval, interval_at, sleep_until};
 use tonic::Status;
 
-use super::listeners::Place;
+use super::per_person::Place;
 use super::service::failed;
 use crate::cookies::SessionId;
 use crate::edge::Edge;

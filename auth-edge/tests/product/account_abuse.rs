@@ -211,6 +211,34 @@ async fn handles_and_tokens_of_somebody_else_open_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_cannot_be_read_is_shown_to_its_person_and_ended_by_nobody_else() {
+    let stack = Stack::start().await;
+    let before = Page::of(&stack, "victim").await;
+    let handle = before.list(0, "").await.messages[0].sessions[0].handle.clone();
+    stack.sessions.forget_keys();
+    let (victim, mallory) = (
+        Page::of(&stack, "victim").await,
+        Page::of(&stack, "mallory").await,
+    );
+    let shown = |told: &Told<ListMySessionsResponse>| {
+        let sessions = told.messages[0].sessions.iter();
+        let mut shown: Vec<_> = sessions.map(|one| (one.state(), one.current)).collect();
+        shown.sort_unstable();
+        shown
+    };
+    let (readable, unreadable) = (
+        (session::State::Active, true),
+        (session::State::Unreadable, false),
+    );
+    assert_eq!(shown(&victim.list(0, "").await), [readable, unreadable]);
+    assert_eq!(mallory.ends(&handle).await, (false, 0));
+    assert_eq!(shown(&mallory.list(0, "").await), [readable]);
+    assert_eq!(shown(&victim.list(0, "").await), [readable, unreadable]);
+    assert_eq!(victim.ends(&handle).await.1, 0);
+    assert_eq!(shown(&victim.list(0, "").await), [readable]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_account_that_listens_without_end_has_its_share_and_the_others_theirs() {
     let stack = Stack::start().await;
     let (mallory, other) = (Page::of(&stack, "mallory").await, Page::of(&stack, "other").await);

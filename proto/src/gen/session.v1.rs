@@ -200,6 +200,9 @@ pub mod session {
         /// The person is signed in, but the provider refused to refresh the tokens: whatever needs an
         /// access token has to send the person to sign in again.
         NeedsSignIn = 2,
+        /// In lists alone: the session is there and cannot be read at the moment, as its key is not configured, a newer release wrote it or
+        /// it is damaged. Only handle, issuer, subject and created_at are told. It can be ended.
+        Unreadable = 3,
     }
     impl State {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -211,6 +214,7 @@ pub mod session {
                 Self::Unspecified => "STATE_UNSPECIFIED",
                 Self::Active => "STATE_ACTIVE",
                 Self::NeedsSignIn => "STATE_NEEDS_SIGN_IN",
+                Self::Unreadable => "STATE_UNREADABLE",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -219,6 +223,7 @@ pub mod session {
                 "STATE_UNSPECIFIED" => Some(Self::Unspecified),
                 "STATE_ACTIVE" => Some(Self::Active),
                 "STATE_NEEDS_SIGN_IN" => Some(Self::NeedsSignIn),
+                "STATE_UNREADABLE" => Some(Self::Unreadable),
                 _ => None,
             }
         }
@@ -782,7 +787,7 @@ pub struct ListSessionsRequest {
 /// A page of sessions.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListSessionsResponse {
-    /// The sessions, the newest first.
+    /// The sessions, the newest first; those that cannot be read too. May be fewer than asked for, or none, before the last page.
     #[prost(message, repeated, tag = "1")]
     pub sessions: ::prost::alloc::vec::Vec<Session>,
     /// Gives the next page; empty on the last.

@@ -12,7 +12,7 @@ use crate::session::change::Kind;
 use crate::session::claims::SUBJECT;
 use crate::session::{Claims, Device, Lifetime, Session, State};
 use crate::sessions::ports::SealError;
-use crate::sessions::{SessionsError, Told};
+use crate::sessions::{SessionsError, Shown, Told};
 
 /// The message of a session; `Unreadable` if the claims kept with it are none.
 pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Session, SessionsError> {
@@ -45,6 +45,26 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Sess
         version: session.version,
         current: false,
     })
+}
+
+/// The message of a session on the page of a person.
+pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Lifetime) -> v1::Session {
+    if let Shown::Session(readable) = shown {
+        match session(readable, lifetime) {
+            Ok(message) => return message,
+            Err(error) => {
+                tracing::error!(session = %readable.handle, %error, "a listed record cannot be read")
+            }
+        }
+    }
+    v1::Session {
+        handle: shown.handle().text(),
+        issuer: issuer.to_owned(),
+        subject: subject.to_owned(),
+        created_at: Some(from_ms(shown.created_at_ms())),
+        state: WireState::Unreadable.into(),
+        ..Default::default()
+    }
 }
 
 fn told(claims: &Claims) -> Result<claims::Claims, SessionsError> {

@@ -11,7 +11,7 @@ use super::calls::{Calls, told};
 use super::{arguments, end_sessions, new_session, reading, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
-use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update};
+use crate::sessions::{Claimed, Ended, Listed, OfflineTokens, Page, Sessions, SessionsError, Update};
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -44,30 +44,34 @@ impl Api {
         self.shutdown.clone()
     }
 
-    /// A page as a message; one that would be too large ends early, and the next begins where it ended.
-    fn page(&self, page: Page) -> Result<v1::ListSessionsResponse, SessionsError> {
+    /// A page of a person's as a message; one that would be too large ends early, and the next begins where it ended.
+    fn page(
+        &self,
+        issuer: &str,
+        subject: &str,
+        page: Page,
+    ) -> Result<v1::ListSessionsResponse, SessionsError> {
         let mut answer = v1::ListSessionsResponse {
             sessions: Vec::with_capacity(page.sessions.len()),
             next_page_token: page.next_page_token,
         };
         let mut bytes = 0;
-        let mut last: Option<&Session> = None;
-        for session in &page.sessions {
-            let message = match resource::session(session, self.sessions.lifetime()) {
-                Ok(message) => message,
-                Err(error) => {
-                    tracing::error!(session = %session.handle, %error, "a record cannot be read");
-                    continue;
-                }
-            };
+        let mut last: Option<&Listed> = None;
+        for listed in &page.sessions {
+            let message = resource::listed(&listed.shown, issuer, subject, self.sessions.lifetime());
             bytes += message.encoded_len();
             if let Some(last) = last.filter(|_| bytes > MAX_PAGE_BYTES) {
-                answer.next_page_token = self.sessions.page_token_behind(last)?;
+                answer.next_page_token = self.sessions.page_token_behind(issuer, subject, last)?;
                 break;
             }
             answer.sessions.push(message);
-            last = Some(session);
+            last = Some(listed);
         }
+        // Those that are in no order of the store's come last there.
+        let created = |session: &v1::Session| session.created_at.as_ref().map_or(0, timestamp::to_ms);
+        answer
+            .sessions
+            .sort_by_key(|session| std::cmp::Reverse(created(session)));
         Ok(answer)
     }
 
@@ -316,7 +320,7 @@ impl SessionService for Api {
             let size = arguments::page_size(request.page_size)?;
             let token = arguments::token("page_token", &request.page_token)?;
             let page = self.sessions.list(issuer, subject, size, token).await?;
-            self.page(page)
+            self.page(issuer, subject, page)
         }
         .await;
         told(Rpc::ListSessions, &call, outcome).map(Response::new)

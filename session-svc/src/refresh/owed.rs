@@ -21,7 +21,7 @@ use super::Refresher;
 use crate::session::{Handle, SessionId, index};
 use crate::sessions::SessionsError;
 use crate::sessions::ports::Owed;
-use crate::store::{Cursor, Record};
+use crate::store::{Listing, Loaded, Record};
 
 /// Keeps these notes apart from whatever else is sealed.
 pub(crate) const PURPOSE: &str = "revocation";
@@ -157,7 +157,7 @@ impl Refresher {
     ) -> Result<(), SessionsError> {
         let store = self.keeper.store();
         let page = store.list(&list(), None, PAGE).await?;
-        if page.is_empty() {
+        if page.entries.is_empty() {
             return Ok(());
         }
         // Refused where there is no room: then two replicas may ask, which does no harm.
@@ -175,22 +175,19 @@ impl Refresher {
 
     async fn settle_noted(
         &self,
-        mut page: Vec<Record>,
+        mut page: Listing,
         pauses: &mut Pauses,
         shutdown: &CancellationToken,
     ) -> Result<(), SessionsError> {
         let until = Instant::now() + TURN / 2;
         while Instant::now() < until && !shutdown.is_cancelled() {
-            for record in &page {
-                self.settle_one(record, pauses).await?;
+            let names: Vec<&str> = page.entries.iter().map(|entry| entry.name.as_str()).collect();
+            for loaded in self.keeper.store().load_many(&names).await? {
+                if let Loaded::Record(record) = loaded {
+                    self.settle_one(&record, pauses).await?;
+                }
             }
-            let Some(last) = page.last().filter(|_| page.len() == PAGE) else {
-                break;
-            };
-            let after = Cursor {
-                created_at_ms: last.created_at_ms,
-                name: last.name.clone(),
-            };
+            let Some(after) = page.next else { break };
             page = self.keeper.store().list(&list(), Some(&after), PAGE).await?;
         }
         Ok(())

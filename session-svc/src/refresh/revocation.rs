@@ -52,7 +52,7 @@ impl Refresher {
             return true;
         };
         let (outcome, is_over) = match provider
-            .revoke(owed.refresh_token.expose(), self.now_secs())
+            .revoke(owed.refresh_token.expose(), self.keeper.now_ms() / 1_000)
             .await
         {
             Ok(Revoked::Done) => {

@@ -4,6 +4,7 @@
 
 use ring::digest;
 
+use super::Session;
 use super::id::{encode_hex, first_bytes};
 
 /// Keeps index names apart from every other hash.
@@ -17,6 +18,35 @@ pub fn by_subject(issuer: &str, subject: &str) -> String {
 /// Name of the list of sessions that belong to a session of the provider.
 pub fn by_provider_sid(issuer: &str, sid: &str) -> String {
     hashed(&[b"sid", issuer.as_bytes(), sid.as_bytes()])
+}
+
+/// Whose sessions a list holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Whose<'a> {
+    /// A person's: issuer and subject.
+    Person(&'a str, &'a str),
+    /// A provider session's: issuer and sid.
+    ProviderSession(&'a str, &'a str),
+}
+
+impl Whose<'_> {
+    /// Name of the list.
+    pub fn index(&self) -> String {
+        match self {
+            Self::Person(issuer, subject) => by_subject(issuer, subject),
+            Self::ProviderSession(issuer, sid) => by_provider_sid(issuer, sid),
+        }
+    }
+
+    /// Whether a session belongs in the list. An entry alone proves nothing: whoever can write to the store can write one.
+    pub fn is(&self, session: &Session) -> bool {
+        match *self {
+            Self::Person(issuer, subject) => session.issuer == issuer && session.subject == subject,
+            Self::ProviderSession(issuer, sid) => {
+                session.issuer == issuer && session.sids().any(|known| known == sid)
+            }
+        }
+    }
 }
 
 /// A name made from parts, in the form of a record name: 32 hexadecimal digits.

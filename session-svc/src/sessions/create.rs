@@ -28,9 +28,6 @@ pub const FINGERPRINT_BYTES: usize = 32;
 /// Keeps requests apart from whatever else is sealed.
 pub(super) const REQUEST: &str = "request";
 
-/// Reads of the list of a person's sessions when the limit is kept.
-const LIMIT_PAGE: usize = 100;
-
 /// A session to begin.
 #[derive(Clone, Debug)]
 pub struct NewSession {
@@ -247,31 +244,6 @@ impl Sessions {
             state: State::Active,
             version: 1,
             carried: Default::default(),
-        }
-    }
-
-    /// Ends the oldest sessions of a person beyond the limit.
-    async fn keep_limit(&self, session: &Session) -> Result<(), SessionsError> {
-        let limit = self.limits.max_per_subject;
-        if limit == 0 {
-            return Ok(());
-        }
-        let index = index::by_subject(&session.issuer, &session.subject);
-        let mut after = None;
-        let mut kept = 0;
-        loop {
-            let (sessions, next) = self.keeper.list(&index, after.as_ref(), LIMIT_PAGE).await?;
-            for other in sessions {
-                kept += 1;
-                if kept > limit && other.handle != session.handle {
-                    self.end_handle(other.handle, "session_limit", OfflineTokens::TakeBack)
-                        .await?;
-                }
-            }
-            after = next;
-            if after.is_none() {
-                return Ok(());
-            }
         }
     }
 }

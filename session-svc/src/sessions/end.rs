@@ -7,11 +7,13 @@
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
+use super::listed::{PAGE_BYTES, Shown};
 use super::once::First;
 use super::ports::Owed;
-use super::removing::{Found, Removed, ToEnd};
+use super::removing::{Found, Removed};
 use super::{Sessions, SessionsError};
-use crate::session::{Handle, Session, Token, index};
+use crate::session::index::Whose;
+use crate::session::{Handle, Session, Token};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -190,9 +192,12 @@ impl Sessions {
         let (Some(subject), Some(sid)) = (&all.subject, &all.provider_sid) else {
             return Ok(());
         };
-        let index = index::by_provider_sid(&all.issuer, sid);
-        let (listed, _) = self.keeper.list_to_end(&index, None, PAGE).await?;
-        if listed.iter().any(|one| !one.is_of(&all.issuer, subject)) {
+        let whose = Whose::ProviderSession(&all.issuer, sid);
+        let (listed, _) = self
+            .keeper
+            .list(whose, None, PAGE, &mut PAGE_BYTES.clone())
+            .await?;
+        if listed.iter().any(|one| !one.shown.is_of(&all.issuer, subject)) {
             return Err(SessionsError::Invalid {
                 field: "provider_sid",
                 problem: "belongs to another subject",
@@ -229,12 +234,12 @@ impl Sessions {
     }
 
     async fn end_listed(&self, all: &EndAll, told: Told) -> Result<u32, SessionsError> {
-        let index = match (&all.provider_sid, &all.subject) {
-            (Some(sid), _) => index::by_provider_sid(&all.issuer, sid),
-            (None, Some(subject)) => index::by_subject(&all.issuer, subject),
+        let whose = match (&all.provider_sid, &all.subject) {
+            (Some(sid), _) => Whose::ProviderSession(&all.issuer, sid),
+            (None, Some(subject)) => Whose::Person(&all.issuer, subject),
             (None, None) => return Ok(0),
         };
-        let concerned = |one: &ToEnd| {
+        let concerned = |one: &Shown| {
             Some(one.handle()) != all.except
                 && told.concerns(one.created_at_ms())
                 && all
@@ -245,8 +250,12 @@ impl Sessions {
         let mut after = None;
         let mut count: u32 = 0;
         loop {
-            let (listed, next) = self.keeper.list_to_end(&index, after.as_ref(), PAGE).await?;
-            for one in listed.into_iter().filter(concerned) {
+            // Nothing is held from one part to the next: what began or ended meanwhile, and a call that is repeated, change nothing.
+            let (listed, next) = self
+                .keeper
+                .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
+                .await?;
+            for one in listed.into_iter().map(|one| one.shown).filter(concerned) {
                 let gone = self.end_found(one, &all.cause, all.offline_tokens).await?;
                 count = count.saturating_add(u32::from(!matches!(gone, Gone::Nothing)));
             }
@@ -276,7 +285,7 @@ impl Sessions {
     ) -> Result<Gone, SessionsError> {
         match self.keeper.find(handle).await? {
             Found::Session(session) => {
-                self.end_found(ToEnd::Session(session), cause, offline_tokens)
+                self.end_found(Shown::Session(session), cause, offline_tokens)
                     .await
             }
             Found::Unreadable => self.remove(handle, None, cause).await,
@@ -286,13 +295,13 @@ impl Sessions {
 
     async fn end_found(
         &self,
-        one: ToEnd,
+        one: Shown,
         cause: &str,
         offline_tokens: OfflineTokens,
     ) -> Result<Gone, SessionsError> {
         let session = match one {
-            ToEnd::Session(session) => session,
-            ToEnd::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
+            Shown::Session(session) => session,
+            Shown::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
         };
         let is_taken_back = offline_tokens == OfflineTokens::TakeBack || !session.tokens.scope.is_offline();
         self.remove_and_revoke(&session, cause, is_taken_back).await

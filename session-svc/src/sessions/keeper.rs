@@ -12,7 +12,7 @@ use super::ports::{Seal, SealError};
 pub use super::removing::Removed;
 use crate::session::change::{Change, Kind};
 use crate::session::{Handle, Lifetime, Session, index};
-use crate::store::{Cursor, Inserted, Record, Replaced, SessionStore};
+use crate::store::{Inserted, Record, Replaced, SessionStore};
 
 /// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
 const WRITE_ATTEMPTS: usize = 8;
@@ -134,34 +134,6 @@ impl Keeper {
         let record = self.record(read, None)?;
         let written = self.store.replace(record, read.version, None).await?;
         Ok(written == Replaced::Done)
-    }
-
-    /// Records of an index that hold valid sessions, and where the next page goes on; `None` after the last.
-    /// Records that cannot be read are passed over and logged.
-    pub async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<(Vec<Session>, Option<Cursor>), SessionsError> {
-        let records = self.store.list(index, after, limit).await?;
-        let next = records
-            .last()
-            .filter(|_| records.len() == limit)
-            .map(|record| Cursor {
-                created_at_ms: record.created_at_ms,
-                name: record.name.clone(),
-            });
-        let now_ms = self.now_ms();
-        let mut sessions = Vec::with_capacity(records.len());
-        for record in &records {
-            match self.open(record) {
-                Ok(session) if session.is_valid(&self.lifetime, now_ms) => sessions.push(session),
-                Ok(_) => {}
-                Err(error) => tracing::error!(session = record.name, %error, "a record cannot be read"),
-            }
-        }
-        Ok((sessions, next))
     }
 
     pub(super) fn open(&self, record: &Record) -> Result<Session, SealError> {

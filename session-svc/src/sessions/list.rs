@@ -1,29 +1,28 @@
 //! Listing a person's sessions, page by page.
 //!
-//! Invariants: the newest come first; a page token is sealed and opens for the same person alone; a page costs by
-//! the person's own sessions.
+//! Invariants: the newest come first; a page token is sealed and opens for the same person alone; a page costs what is on
+//! it, however many sessions the person has, and is bounded in sessions and in bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::listed::{Listed, PAGE_BYTES};
 use super::{Sessions, SessionsError};
-use crate::session::{Handle, Session, index};
+use crate::session::index::{self, Whose};
 use crate::store::Cursor;
 
 /// Keeps page tokens apart from whatever else is sealed.
 const PURPOSE: &str = "page";
 
-/// Bytes of a creation time in a page token.
-const TIME_BYTES: usize = 8;
-
-/// Reads of the store for one page, when many of a person's sessions have expired by a shortened duration.
+/// Reads of the store for one page, when many of a person's sessions have expired by a shortened duration, or are looked for
+/// among others'.
 const MAX_READS: usize = 8;
 
 /// A page of sessions.
 #[derive(Debug)]
 pub struct Page {
     /// The sessions, the newest first.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<Listed>,
     /// Gives the next page; empty on the last.
     pub next_page_token: String,
 }
@@ -37,21 +36,20 @@ impl Sessions {
         size: usize,
         page_token: &str,
     ) -> Result<Page, SessionsError> {
-        let index = index::by_subject(issuer, subject);
+        let whose = Whose::Person(issuer, subject);
+        let index = whose.index();
         let mut after = if page_token.is_empty() {
             None
         } else {
             Some(self.read_token(&index, page_token)?)
         };
-        let mut sessions = Vec::new();
+        let (mut sessions, mut room): (Vec<Listed>, usize) = (Vec::new(), PAGE_BYTES);
         for _ in 0..MAX_READS {
-            let (found, next) = self
-                .keeper
-                .list(&index, after.as_ref(), size.saturating_sub(sessions.len()))
-                .await?;
+            let rest = size.saturating_sub(sessions.len());
+            let (found, next) = self.keeper.list(whose, after.as_ref(), rest, &mut room).await?;
             sessions.extend(found);
             after = next;
-            if after.is_none() || sessions.len() >= size {
+            if after.is_none() || sessions.len() >= size || room == 0 {
                 break;
             }
         }
@@ -66,19 +64,17 @@ impl Sessions {
     }
 
     /// The token of the page that begins behind a session of a person's list.
-    pub fn page_token_behind(&self, session: &Session) -> Result<String, SessionsError> {
-        let index = index::by_subject(&session.issuer, &session.subject);
-        let cursor = Cursor {
-            created_at_ms: session.created_at_ms,
-            name: session.handle.to_string(),
-        };
-        self.write_token(&index, &cursor)
+    pub fn page_token_behind(
+        &self,
+        issuer: &str,
+        subject: &str,
+        last: &Listed,
+    ) -> Result<String, SessionsError> {
+        self.write_token(&index::by_subject(issuer, subject), &last.cursor)
     }
 
     fn write_token(&self, index: &str, cursor: &Cursor) -> Result<String, SessionsError> {
-        let mut note = cursor.created_at_ms.to_be_bytes().to_vec();
-        note.extend_from_slice(cursor.name.as_bytes());
-        let sealed = self.keeper.seal().seal_note(PURPOSE, index, &note)?;
+        let sealed = self.keeper.seal().seal_note(PURPOSE, index, cursor.as_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -90,12 +86,7 @@ impl Sessions {
         let read = || {
             let sealed = URL_SAFE_NO_PAD.decode(token).ok()?;
             let note = self.keeper.seal().open_note(PURPOSE, index, &sealed).ok()?;
-            let (time, name) = note.split_at_checked(TIME_BYTES)?;
-            let handle = Handle::parse(std::str::from_utf8(name).ok()?).ok()?;
-            Some(Cursor {
-                created_at_ms: u64::from_be_bytes(time.try_into().ok()?),
-                name: handle.to_string(),
-            })
+            Cursor::from_bytes(&note)
         };
         read().ok_or(wrong)
     }

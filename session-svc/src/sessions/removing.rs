@@ -6,8 +6,8 @@
 use super::SessionsError;
 use super::keeper::Keeper;
 use crate::session::change::{Change, Kind};
-use crate::session::{Handle, Session, index};
-use crate::store::{Cursor, Record, StoreError};
+use crate::session::{Handle, Session};
+use crate::store::StoreError;
 
 impl Keeper {
     /// Removes the session of a handle and tells why. Gives it as it was last, or `Nothing` if there was none to end.
@@ -83,35 +83,6 @@ impl Keeper {
             Removed::Expired
         }
     }
-
-    /// What an index leads to, as [`Self::list`] does, with those that cannot be read: ending needs no reading.
-    pub(super) async fn list_to_end(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<(Vec<ToEnd>, Option<Cursor>), SessionsError> {
-        let records = self.store().list(index, after, limit).await?;
-        let next = records
-            .last()
-            .filter(|_| records.len() == limit)
-            .map(|record| Cursor {
-                created_at_ms: record.created_at_ms,
-                name: record.name.clone(),
-            });
-        let now_ms = self.now_ms();
-        let mut listed = Vec::with_capacity(records.len());
-        for record in records {
-            match self.open(&record) {
-                Ok(session) if session.is_valid(self.lifetime(), now_ms) => {
-                    listed.push(ToEnd::Session(Box::new(session)));
-                }
-                Ok(_) => {}
-                Err(_told_when_it_is_removed) => listed.extend(ToEnd::unreadable(record)),
-            }
-        }
-        Ok((listed, next))
-    }
 }
 
 /// What there is of a handle.
@@ -123,58 +94,6 @@ pub(super) enum Found {
     Unreadable,
     /// Nothing.
     Nothing,
-}
-
-/// What an index leads to when its sessions are to end.
-#[derive(Debug)]
-pub(super) enum ToEnd {
-    /// A valid session.
-    Session(Box<Session>),
-    /// A record that cannot be read here: sealed with a key that is not in the ring, by a newer release, or damaged.
-    Unreadable {
-        handle: Handle,
-        created_at_ms: u64,
-        /// The lists it is found by.
-        indexes: Vec<String>,
-    },
-}
-
-impl ToEnd {
-    fn unreadable(record: Record) -> Option<Self> {
-        let handle = Handle::parse(&record.name).ok()?;
-        Some(Self::Unreadable {
-            handle,
-            created_at_ms: record.created_at_ms,
-            indexes: record.indexes,
-        })
-    }
-
-    /// Which session.
-    pub(super) fn handle(&self) -> Handle {
-        match self {
-            Self::Session(session) => session.handle,
-            Self::Unreadable { handle, .. } => *handle,
-        }
-    }
-
-    /// When it began, in milliseconds since the Unix epoch.
-    pub(super) fn created_at_ms(&self) -> u64 {
-        match self {
-            Self::Session(session) => session.created_at_ms,
-            Self::Unreadable { created_at_ms, .. } => *created_at_ms,
-        }
-    }
-
-    /// Whether it is a session of this person at this issuer. Of what cannot be read the lists it is found by tell, whose names
-    /// are hashes of issuer and person.
-    pub(super) fn is_of(&self, issuer: &str, subject: &str) -> bool {
-        match self {
-            Self::Session(session) => {
-                (session.issuer.as_str(), session.subject.as_str()) == (issuer, subject)
-            }
-            Self::Unreadable { indexes, .. } => indexes.contains(&index::by_subject(issuer, subject)),
-        }
-    }
 }
 
 /// What was removed.

@@ -67,6 +67,13 @@ pub(super) fn decode(name: &str, bytes: &[u8]) -> Result<Record, StoreError> {
     parse(name, bytes).ok_or(StoreError::Corrupt)
 }
 
+/// When a record expires; `None` if its frame is not what `encode` writes.
+pub(super) fn expiry(bytes: &[u8]) -> Option<u64> {
+    let (&format, rest) = bytes.split_first()?;
+    let mut expiry = rest.get(8..).filter(|_| format == FORMAT)?;
+    number(&mut expiry)
+}
+
 fn parse(name: &str, bytes: &[u8]) -> Option<Record> {
     let (&format, mut rest) = bytes.split_first()?;
     if format != FORMAT {
@@ -188,6 +195,7 @@ mod tests {
         fn version_and_expiry_stand_where_scripts_look(record in any_record()) {
             prop_assert_eq!(&encode(&record)[1..9], &record.version.to_be_bytes()[..]);
             prop_assert_eq!(&encode(&record)[9..17], &record.expires_at_ms.to_be_bytes()[..]);
+            prop_assert_eq!(expiry(&encode(&record)), Some(record.expires_at_ms));
         }
     }
 }

@@ -13,6 +13,7 @@
 mod inspect;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,8 +26,8 @@ use tokio::sync::watch;
 use super::follow::{self, EventLog, KEPT_EVENTS};
 use super::leases::Leases;
 use super::{
-    Cursor, Holdings, IndexName, Inserted, Lease, Published, Record, RecordName, Replaced, SessionStore,
-    StoreError,
+    Cursor, Entry, Holdings, IndexName, Inserted, LOOKED_AT, Lease, Listing, Loaded, Published, Record,
+    RecordName, Replaced, SessionStore, StoreError,
 };
 
 /// Records a memory store keeps at most: about 200 MB of usual sessions.
@@ -231,27 +232,41 @@ impl SessionStore for MemoryStore {
         Ok(removed)
     }
 
-    async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         let now_ms = self.now_ms();
         let state = self.kept.state();
         let Some(entries) = state.indexes.get(index) else {
-            return Ok(Vec::new());
+            return Ok(Listing::default());
         };
-        let older = after.map(|cursor| (cursor.created_at_ms, cursor.name.clone()));
-        let entries = entries
-            .iter()
-            .rev()
-            .skip_while(|entry| older.as_ref().is_some_and(|older| *entry >= older));
-        Ok(entries
-            .filter_map(|(_, name)| state.live(name, now_ms))
-            .take(limit)
-            .cloned()
-            .collect())
+        let older = after.map_or(Unbounded, |after| {
+            let (created_at_ms, name) = after.place();
+            Excluded((created_at_ms, name.to_owned()))
+        });
+        let mut listing = Listing::default();
+        let mut entries = entries.range((Unbounded, older)).rev().peekable();
+        for (created_at_ms, name) in entries.by_ref().take(limit.min(LOOKED_AT)) {
+            let cursor = Cursor::behind(*created_at_ms, name);
+            listing.next = Some(cursor.clone());
+            if state.live(name, now_ms).is_some() {
+                listing.entries.push(Entry {
+                    name: name.clone(),
+                    created_at_ms: *created_at_ms,
+                    cursor,
+                });
+            }
+        }
+        listing.next = listing.next.filter(|_| entries.peek().is_some());
+        Ok(listing)
+    }
+
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        let now_ms = self.now_ms();
+        let state = self.kept.state();
+        let loaded = names.iter().map(|name| match state.live(name, now_ms) {
+            Some(record) => Loaded::Record(record.clone()),
+            None => Loaded::Gone,
+        });
+        Ok(loaded.collect())
     }
 
     async fn acquire_lease(

@@ -43,7 +43,7 @@ pub struct Record {
     pub expires_at_ms: u64,
     /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
     pub created_at_ms: u64,
-    /// Lists the record is found by: those of its last write.
+    /// Lists the record is found by: those of its last write. The first, its person's, is listed in the order of creation.
     pub indexes: Vec<IndexName>,
     /// The sealed session.
     pub payload: Vec<u8>,
@@ -69,13 +69,70 @@ pub enum Inserted {
     Taken,
 }
 
-/// Where a page of an index goes on: after the record of this creation time and name, newest first.
+/// Where a list goes on. Made by the store, and by [`Cursor::behind`] for lists in the order of creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor {
-    /// Creation time of the last record of the page before.
-    pub created_at_ms: u64,
-    /// Its name.
+pub struct Cursor(Vec<u8>);
+
+/// Bytes of a creation time at the beginning of a cursor.
+const TIME_BYTES: usize = 8;
+
+impl Cursor {
+    /// Behind the record of this creation time and name.
+    pub fn behind(created_at_ms: u64, name: &str) -> Self {
+        Self([&created_at_ms.to_be_bytes()[..], name.as_bytes()].concat())
+    }
+
+    /// Read back from [`Cursor::as_bytes`]; `None` if these are not a cursor's.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() >= TIME_BYTES).then(|| Self(bytes.to_vec()))
+    }
+
+    /// To be handed to whoever goes on with the list.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The creation time and the name it stands behind; no name where it is a cursor of another kind.
+    fn place(&self) -> (u64, &str) {
+        match self.0.split_first_chunk() {
+            Some((time, name)) => (
+                u64::from_be_bytes(*time),
+                std::str::from_utf8(name).unwrap_or_default(),
+            ),
+            None => (0, ""),
+        }
+    }
+}
+
+/// An entry of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which record.
     pub name: RecordName,
+    /// When it was created, in milliseconds since the Unix epoch by the store's clock.
+    pub created_at_ms: u64,
+    /// Goes on behind it.
+    pub cursor: Cursor,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// What was found; may be short or empty before the end.
+    pub entries: Vec<Entry>,
+    /// Gives the next part; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// What became of reading one of several records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// It is there.
+    Record(Record),
+    /// It is there and is not what this release writes.
+    Unreadable,
+    /// There is none.
+    Gone,
 }
 
 /// A right to do something alone, held for a limited time.
@@ -143,14 +200,14 @@ pub trait SessionStore: Send + Sync + 'static {
     /// read is removed as well, and told as `Corrupt`.
     async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
-    /// Records of an index, the newest first, at most `limit`, after `after`. Those that cannot be read are passed over
-    /// and logged.
-    async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError>;
+    /// Entries of an index whose records are there, at most `limit`, after `after`. Those of a record's first index come
+    /// first, the newest first; what else leads to records of the index follows in no order. One call looks at a bounded number of
+    /// entries, and so may find fewer than there are. What stays from beginning to end is found at least once; a record that was moved
+    /// to other lists may be found still, and says so.
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
+
+    /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError>;
 
     /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
     /// been done, or be done yet: of its leases the last one taken can be given back.
@@ -184,6 +241,9 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Answers if the store can do its work now.
     async fn check(&self) -> Result<(), StoreError>;
 }
+
+/// Entries one call of `list` looks at, at most: bounds how long it keeps a store from other calls.
+const LOOKED_AT: usize = 1_000;
 
 /// How much an embedded store holds, expired entries that were not cleared away yet included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,8 @@ use session_svc::store::{Published, Record, SessionStore, StoreError};
 pub(crate) mod events;
 pub(crate) mod indexes;
 pub(crate) mod leases;
+#[path = "../support/lists.rs"]
+pub(crate) mod lists;
 pub(crate) mod records;
 
 /// Longest any awaited change may take before a case fails.
@@ -132,6 +134,9 @@ macro_rules! cases {
             indexes: removal_leaves_the_index,
             indexes: expiry_leaves_the_index,
             indexes: a_replacement_moves_a_record_to_the_lists_it_names,
+            indexes: a_list_goes_on_behind_each_of_its_entries,
+            indexes: a_list_that_shrinks_while_it_is_read_loses_nothing_that_stays,
+            indexes: several_records_are_read_in_the_order_of_their_names,
             indexes: an_index_outlives_its_first_member_when_another_is_prolonged,
             records: concurrent_writers_lose_no_increment,
             records: of_concurrent_inserts_of_a_name_one_wins,

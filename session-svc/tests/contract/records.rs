@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use session_svc::store::{Inserted, Record, Replaced, SessionStore};
 
+use super::lists::listed;
 use super::{Bench, SHORT_MS, eventually, fresh_name, next, record};
 
 pub(crate) const LONG_MS: u64 = 60_000;
@@ -48,7 +49,7 @@ pub(crate) async fn an_unknown_record_is_not_there(bench: &Bench) {
         None
     );
     assert_eq!(
-        bench.store.list(&fresh_name(), None, 10).await.unwrap(),
+        listed(&*bench.store, &fresh_name(), 10).await.unwrap(),
         Vec::new()
     );
 }
@@ -67,7 +68,7 @@ pub(crate) async fn a_record_comes_back_byte_for_byte(bench: &Bench) {
             Some(&original)
         );
         assert_eq!(
-            bench.other.list(&subject, None, 1).await.unwrap(),
+            listed(&*bench.other, &subject, 1).await.unwrap(),
             vec![original.clone()]
         );
         assert_eq!(
@@ -150,10 +151,7 @@ pub(crate) async fn a_replacement_can_prolong_a_record(bench: &Bench) {
         bench.store.load(&short.name).await.unwrap(),
         Some(prolonged.clone())
     );
-    assert_eq!(
-        bench.store.list(&subject, None, 9).await.unwrap(),
-        vec![prolonged]
-    );
+    assert_eq!(listed(&*bench.store, &subject, 9).await.unwrap(), vec![prolonged]);
 }
 
 pub(crate) async fn a_replacement_can_shorten_a_record(bench: &Bench) {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
-use session_svc::store::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError};
+use session_svc::store::{
+    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
+};
 use tokio::sync::watch;
 
 use crate::support::within;
@@ -116,13 +118,12 @@ impl SessionStore for SlowStore {
         self.inner.remove(name, event).await
     }
 
-    async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         self.inner.list(index, after, limit).await
+    }
+
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        self.inner.load_many(names).await
     }
 
     async fn acquire_lease(

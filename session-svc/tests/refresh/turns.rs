@@ -13,7 +13,9 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use session_svc::store::memory::MemoryStore;
-use session_svc::store::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError};
+use session_svc::store::{
+    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// After this many looks without news nobody moves any more: each lets every task that can go on do so, and no chain of
@@ -218,14 +220,14 @@ impl SessionStore for TurnStore {
         self.inner.remove(name, event).await
     }
 
-    async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         self.turn.wait().await;
         self.inner.list(index, after, limit).await
+    }
+
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        // No turn of its own: what ends between a list and its reading is as what ended before, and there are several times as many orders.
+        self.inner.load_many(names).await
     }
 
     async fn acquire_lease(

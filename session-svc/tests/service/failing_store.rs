@@ -8,7 +8,9 @@ use futures_util::stream::BoxStream;
 use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::memory::MemoryStore;
-use session_svc::store::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError};
+use session_svc::store::{
+    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
+};
 use tokio::sync::watch;
 
 use crate::support::*;
@@ -154,13 +156,12 @@ impl SessionStore for FailingStore {
         removed
     }
 
-    async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         self.inner.list(index, after, limit).await
+    }
+
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        self.inner.load_many(names).await
     }
 
     async fn acquire_lease(

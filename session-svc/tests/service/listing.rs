@@ -1,6 +1,8 @@
 //! ListSessions: order, pages, and page tokens that survive what changes in between.
 
 use session_proto::v1;
+use session_svc::session::index;
+use session_svc::store::{Record, Replaced, SessionStore as _};
 
 use crate::support::*;
 
@@ -144,4 +146,99 @@ async fn what_is_no_page_token_of_this_list_is_refused() {
             "{token}"
         );
     }
+}
+
+/// Alice's record of a session, with an entry in the list of somebody else.
+async fn entered(world: &World, handle: &str, index: String) {
+    let record = world.store.load(handle).await.unwrap().unwrap();
+    let version = record.version;
+    let indexes = [vec![index], record.indexes.clone()].concat();
+    let entered = Record { indexes, ..record };
+    let replaced = world.store.replace(entered, version, None).await.unwrap();
+    assert_eq!(replaced, Replaced::Done);
+}
+
+#[tokio::test]
+async fn an_index_entry_that_leads_to_somebody_else_shows_and_ends_nothing() {
+    let mut world = world_with(session_svc::sessions::Limits {
+        max_per_subject: 1,
+        ..limits()
+    })
+    .await;
+    let bob = v1::CreateSessionRequest {
+        user: Some(claims(serde_json::json!({"sub": "bob"}))),
+        provider_sid: "bobs".to_owned(),
+        ..alice()
+    };
+    let issuer = bob.issuer.clone();
+    let bobs = world.create(bob).await;
+    let handle = bobs.session.unwrap().handle;
+    entered(&world, &handle, index::by_subject(&issuer, "alice")).await;
+    entered(&world, &handle, index::by_provider_sid(&issuer, "sid-1")).await;
+
+    let listed = world.one.list_sessions(list(0, "")).await.unwrap().into_inner();
+    assert_eq!(listed.sessions, []);
+    for (subject, sid) in [("alice", ""), ("", "sid-1"), ("alice", "sid-1")] {
+        let ended = world.two.end_sessions(end_all(subject, sid)).await.unwrap();
+        assert_eq!(ended.into_inner().ended_count, 0, "{subject} {sid}");
+    }
+    world.clock.advance_ms(150_000);
+    // Beyond the limit of Alice's, and not hers.
+    world.create(alice()).await;
+    world.one.get_session(by_id(&bobs.session_id)).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_listed_as_such_and_can_be_ended() {
+    let mut world = world().await;
+    let readable = world.create(alice()).await.session.unwrap();
+    world.clock.advance_ms(1_000);
+    let mut elsewhere = world.another(lifetime(), "cd").await;
+    let created = elsewhere.create_session(alice()).await.unwrap().into_inner();
+    let sealed = created.session.unwrap();
+    let listed = world.one.list_sessions(list(0, "")).await.unwrap().into_inner();
+    let [unreadable, other] = &listed.sessions[..] else {
+        panic!("{listed:?}");
+    };
+    assert_eq!(other.handle, readable.handle);
+    let expected = v1::Session {
+        handle: sealed.handle.clone(),
+        issuer: sealed.issuer,
+        subject: "alice".to_owned(),
+        created_at: sealed.created_at,
+        state: v1::session::State::Unreadable.into(),
+        ..Default::default()
+    };
+    assert_eq!(*unreadable, expected);
+    let by = Some(v1::end_session_request::By::Handle(sealed.handle));
+    let end = v1::EndSessionRequest {
+        by,
+        ..Default::default()
+    };
+    world.one.end_session(end).await.unwrap();
+    let listed = world.two.list_sessions(list(0, "")).await.unwrap().into_inner();
+    assert_eq!(listed.sessions.len(), 1);
+}
+
+#[tokio::test]
+async fn a_page_reads_a_bounded_number_of_bytes() {
+    let mut world = world_with(session_svc::sessions::Limits {
+        max_bytes: 65_536,
+        ..limits()
+    })
+    .await;
+    let user = serde_json::json!({"sub": "alice", "note": "n".repeat(60_000)});
+    for _ in 0..150 {
+        let user = Some(claims(user.clone()));
+        world.create(v1::CreateSessionRequest { user, ..alice() }).await;
+        world.clock.advance_ms(1);
+    }
+    let (mut handles, sizes) = pages(&mut world.one, 200).await;
+    // Two megabytes and what is read at once.
+    assert!(sizes.iter().all(|size| (1..=64).contains(size)), "{sizes:?}");
+    handles.sort();
+    handles.dedup();
+    assert_eq!(handles.len(), 150);
+    let ended = world.one.end_sessions(end_all("alice", "")).await.unwrap();
+    assert_eq!(ended.into_inner().ended_count, 150);
 }

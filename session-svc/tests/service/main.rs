@@ -11,6 +11,7 @@ mod asking;
 mod creating;
 mod ending;
 mod failing_store;
+mod limit;
 mod listing;
 mod malformed;
 #[path = "../support/questions.rs"]

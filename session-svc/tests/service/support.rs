@@ -263,6 +263,13 @@ impl World {
         .await
     }
 
+    /// A further service on the same store, with limits of its own.
+    pub(crate) async fn limited(&self, limits: Limits) -> Client {
+        let store = Arc::new(self.store.clone());
+        let (provider, clock) = (&self.provider, &self.clock);
+        service(store, provider, clock, &self.shutdown, limits, lifetime(), "ab").await
+    }
+
     /// Tells all services to stop.
     pub(crate) fn drain(&self) {
         self.shutdown.cancel();

@@ -6,9 +6,9 @@ use std::time::Duration;
 use chassis::clock::{Clock as _, SystemClock};
 use deadpool_redis::redis::{self, Value};
 use proptest::prelude::*;
-use session_svc::session::index;
 use session_svc::store::{Cursor, Inserted, Lease, Record, StoreError};
 
+use crate::lists::listed;
 use crate::server::Server;
 use crate::support::*;
 
@@ -72,7 +72,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
             {
                 prop_assert_eq!(store.load(&record.name).await.unwrap(), Some(record.clone()));
                 for index in &record.indexes {
-                    let listed = store.list(index, None, usize::MAX).await.unwrap();
+                    let listed = listed(&**store, index, usize::MAX).await.unwrap();
                     prop_assert!(listed.contains(&record), "{listed:?}");
                 }
             }
@@ -86,10 +86,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
                     .replace(prolonged, one, Some(text.clone().into_bytes()))
                     .await,
             )?;
-            let cursor = Cursor {
-                created_at_ms: one,
-                name: text.clone(),
-            };
+            let cursor = Cursor::behind(one, &text);
             defined(
                 store
                     .list(&text, Some(&cursor), usize::try_from(two).unwrap())
@@ -118,8 +115,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
             defined(removed)?;
             for index in &record.indexes {
                 prop_assert!(
-                    !store
-                        .list(index, None, 1_000)
+                    !listed(&**store, index, 1_000)
                         .await
                         .unwrap()
                         .iter()
@@ -141,7 +137,12 @@ fn scripts_called_with_anything_answer_or_refuse() {
         let monitor = server.server.monitor().await;
         let [canary, other] = two_sessions(&keeper).await;
         keeper
-            .list(&index::by_subject(ISSUER, &canary.subject), None, 10)
+            .list(
+                Whose::Person(ISSUER, &canary.subject),
+                None,
+                10,
+                &mut ROOM.clone(),
+            )
             .await
             .unwrap();
         keeper.remove(other.handle, "logout").await.unwrap();

@@ -6,6 +6,8 @@
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
 mod arguments;
+#[path = "../support/lists.rs"]
+mod lists;
 mod payloads;
 #[path = "../support/redis.rs"]
 mod redis_server;

@@ -6,7 +6,6 @@ use chassis::clock::ManualClock;
 use proptest::prelude::*;
 use session_svc::session::change::Kind;
 use session_svc::session::claims::{Claims, Object};
-use session_svc::session::index;
 use session_svc::sessions::SessionsError;
 use session_svc::sessions::keeper::{Edit, Removed};
 use session_svc::sessions::ports::SealError;
@@ -42,9 +41,15 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
             let read = keeper.load(one.handle).await;
             prop_assert!(read.as_ref().is_err_and(is_told), "{read:?}");
             let listed = keeper
-                .list(&index::by_subject(ISSUER, &one.subject), None, 10)
+                .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
                 .await;
-            prop_assert!(listed.unwrap().0.is_empty());
+            // Told, so that it can be seen and ended.
+            let [unreadable] = &listed.unwrap().0[..] else {
+                return Err(TestCaseError::fail("one session is listed"));
+            };
+            prop_assert_eq!(unreadable.shown.handle(), one.handle);
+            let told = matches!(unreadable.shown, Shown::Unreadable { .. });
+            prop_assert!(told);
             prop_assert!(matches!(
                 keeper.remove(one.handle, "logout").await.unwrap(),
                 Removed::Unreadable

@@ -7,13 +7,18 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use session_svc::session::change::Kind;
 use session_svc::session::claims::Object;
+pub(crate) use session_svc::session::index::Whose;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet,
 };
 use session_svc::sessions::SessionsError;
 use session_svc::sessions::keeper::{Edit, Keeper};
+pub(crate) use session_svc::sessions::{Listed, Shown};
 use session_svc::store::{Inserted, SessionStore};
 use session_svc::vault::{KeyRing, Vault};
+
+/// Bytes a list may read here.
+pub(crate) const ROOM: usize = 1 << 20;
 
 pub(crate) const ISSUER: &str = "https://issuer.example";
 pub(crate) const PREFIX: &[u8] = b"vestibule:";

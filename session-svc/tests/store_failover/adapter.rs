@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use session_svc::store::{Inserted, Record, Replaced, SessionStore, StoreError};
 
+use crate::lists::listed;
 use crate::load::{Retryable, Target};
 
 static NAMES: AtomicU64 = AtomicU64::new(1);
@@ -73,7 +74,7 @@ impl Target for Adapter {
     }
 
     async fn lists(&self, person: &str, name: &str) -> Result<bool, Retryable> {
-        let listed = self.store.list(person, None, 1_000).await.map_err(retryable)?;
+        let listed = listed(&*self.store, person, 1_000).await.map_err(retryable)?;
         Ok(listed.iter().any(|record| record.name == name))
     }
 

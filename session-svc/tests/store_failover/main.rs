@@ -9,6 +9,8 @@
 mod adapter;
 #[path = "../support/cluster.rs"]
 mod cluster;
+#[path = "../support/lists.rs"]
+mod lists;
 mod load;
 #[path = "../support/redis.rs"]
 mod redis_server;

@@ -311,6 +311,12 @@ pub(crate) fn index_key(index: &str) -> String {
     quoted("i", index, 4)
 }
 
+/// The key of the sorted set that orders an index by creation, for `ask`.
+pub(crate) fn order_key(index: &str) -> String {
+    let second = u8::from_str_radix(&index[2..4], 16).unwrap() & 0xfe;
+    quoted("o", &format!("{}{second:02x}", &index[..2]), 4)
+}
+
 fn quoted(letter: &str, name: &str, digits: usize) -> String {
     let pairs = name.as_bytes()[..digits].chunks(2);
     let bytes: String = pairs

@@ -109,6 +109,8 @@ export const ar: Words = {
     failed: "تعذّر تحميل جلساتك",
     current: "هذا المتصفح",
     unknownBrowser: "متصفح غير معروف",
+    unreadable: "جلسة تتعذّر قراءتها",
+    unreadableDetail: "لا يمكننا حاليًا معرفة مصدرها. يمكنك إنهاؤها.",
     on: (browser, system) => `\u2068${browser}\u2069 على \u2068${system}\u2069`,
     lastActive: (when) => `آخر نشاط ${when}`,
     started: "بدأت",

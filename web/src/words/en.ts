@@ -99,6 +99,8 @@ export const en = {
     failed: "Your sessions could not be loaded",
     current: "This browser",
     unknownBrowser: "Unknown browser",
+    unreadable: "A session that cannot be read",
+    unreadableDetail: "We cannot tell at the moment where it is from. You can end it.",
     on: (browser: string, system: string) => `${browser} on ${system}`,
     lastActive: (when: string) => `Last active ${when}`,
     started: "Started",

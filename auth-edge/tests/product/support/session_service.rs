@@ -60,6 +60,11 @@ impl SessionService {
         Self::on(self.store.clone(), self.keys.clone(), self.providers.clone()).await
     }
 
+    /// Seals with another key from now on, and cannot read what was sealed before.
+    pub(crate) fn forget_keys(&self) {
+        self.keys.store(KeyRing::random(&SystemRandom::new()).unwrap());
+    }
+
     async fn on(store: MemoryStore, keys: Reloading<KeyRing>, providers: Providers) -> Self {
         let vault = Vault::new(keys.clone());
         let lifetime = Lifetime {

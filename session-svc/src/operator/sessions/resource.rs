@@ -122,6 +122,7 @@ fn state(session: &Session) -> &'static str {
     match session.state() {
         State::Active => "active",
         State::NeedsSignIn => "needs_sign_in",
+        State::Unreadable => "unreadable",
         State::Unspecified => "unknown",
     }
 }

@@ -32,7 +32,8 @@ use self::writer::Writer;
 use super::follow::{self, EventLog};
 use super::leases::Leases;
 use super::{
-    Cursor, Holdings, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, codec,
+    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, Loaded, Published, Record, Replaced,
+    SessionStore, StoreError, codec,
 };
 
 /// Leases held at a time: one for each session that is refreshing.
@@ -153,34 +154,43 @@ fn list(
     after: Option<&Cursor>,
     limit: usize,
     now_ms: u64,
-) -> Result<Vec<Record>, StoreError> {
+) -> Result<Listing, StoreError> {
     let records = reading.open_table(RECORDS).map_err(store_error)?;
     let entries = reading.open_table(INDEX).map_err(store_error)?;
-    let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), |cursor| {
-        (cursor.created_at_ms, cursor.name.as_str())
-    });
+    let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), Cursor::place);
     let range = entries
         .range((index, 0, "")..(index, created_at_ms, name))
         .map_err(store_error)?;
-    let mut found = Vec::new();
-    for entry in range.rev() {
-        if found.len() == limit {
-            break;
-        }
+    let mut listing = Listing::default();
+    let mut range = range.rev();
+    for entry in range.by_ref().take(limit.min(LOOKED_AT)) {
         let (key, _) = entry.map_err(store_error)?;
-        let (_, _, name) = key.value();
-        // Written together; without its record an entry is what sweeping an unreadable record left.
-        let Some(bytes) = records.get(name).map_err(store_error)? else {
-            continue;
-        };
-        match codec::decode(name, bytes.value()) {
-            Ok(record) if now_ms < record.expires_at_ms => found.push(record),
-            Ok(_) => {}
-            // It must not stand in the way of the others.
-            Err(error) => tracing::error!(session = name, %error, "a listed record cannot be read"),
+        let (_, created_at_ms, name) = key.value();
+        let cursor = Cursor::behind(created_at_ms, name);
+        listing.next = Some(cursor.clone());
+        // Written together; without its record an entry is what removing an unreadable record left.
+        let record = records.get(name).map_err(store_error)?;
+        let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
+        if record.is_some_and(|record| is_live(record.value())) {
+            listing.entries.push(Entry {
+                name: name.to_owned(),
+                created_at_ms,
+                cursor,
+            });
         }
     }
-    Ok(found)
+    listing.next = listing.next.filter(|_| range.next().is_some());
+    Ok(listing)
+}
+
+fn load_many(reading: &ReadTransaction, names: &[&str], now_ms: u64) -> Result<Vec<Loaded>, StoreError> {
+    let loaded = names.iter().map(|name| match load(reading, name, now_ms) {
+        Ok(Some(record)) => Ok(Loaded::Record(record)),
+        Ok(None) => Ok(Loaded::Gone),
+        Err(StoreError::Corrupt) => Ok(Loaded::Unreadable),
+        Err(error) => Err(error),
+    });
+    loaded.collect()
 }
 
 impl EventLog for Kept {
@@ -234,16 +244,16 @@ impl SessionStore for FileStore {
             .await
     }
 
-    async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         let now_ms = self.now_ms();
         self.kept
             .file
             .read(|reading| list(reading, index, after, limit, now_ms))
+    }
+
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        let now_ms = self.now_ms();
+        self.kept.file.read(|reading| load_many(reading, names, now_ms))
     }
 
     async fn acquire_lease(

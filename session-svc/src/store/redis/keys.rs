@@ -7,9 +7,12 @@
 //! An index has no key of its own, which would take more than its one usual entry: the first two bytes of its name say
 //! which of 65,536 sorted sets it shares, and the rest stands in front of its entries. A set has one or two members
 //! in a small installation and some thirty at a million sessions, so it stays a compact list.
+//!
+//! Entries of a record's first index are in a second set as well, beside the shared one, that orders them by creation: all scored
+//! alike, so that a page is a range of their bytes (see `docs/decisions/lists.md`).
 
 use crate::store::inspect::Shelf;
-use crate::store::{Cursor, Lease, Record, codec};
+use crate::store::{Lease, Record, codec};
 
 /// Makes key names below one prefix.
 #[derive(Clone)]
@@ -21,6 +24,7 @@ pub(super) struct Keys {
 /// Letters of keys; upper case where the name is not packed.
 const RECORD: [u8; 2] = [b's', b'S'];
 const INDEX: [u8; 2] = [b'i', b'I'];
+const ORDER: [u8; 2] = [b'o', b'O'];
 const LEASE: [u8; 2] = [b'l', b'L'];
 const REMEMBERED: [u8; 2] = [b'm', b'M'];
 const EVENTS: u8 = b'e';
@@ -28,13 +32,19 @@ const EVENTS: u8 = b'e';
 /// Bytes of an index's name that say which sorted set it is in.
 const SET_BYTES: usize = 2;
 
+/// The part of the second of them that says which set orders it: half as many sets, for they have half as many members. What
+/// is left of a name, 112 bits of a hash, tells lists in a set apart.
+const ORDER_MASK: u8 = 0xfe;
+
 /// How `codec` introduces a name of 16 packed bytes, as this service's all are.
 const PACKED_HASH: &[u8] = &[0x80, 16];
 
 /// Where an index is.
 pub(super) struct Place {
-    /// The sorted set it shares.
+    /// The sorted set it shares, scored by expiry.
     pub(super) key: Vec<u8>,
+    /// The set beside it that orders entries by creation.
+    pub(super) order: Vec<u8>,
     /// What its entries begin with.
     pub(super) begins: Vec<u8>,
 }
@@ -72,15 +82,20 @@ impl Keys {
         let written = codec::index_name(name);
         let (head, bytes) = written.split_at(PACKED_HASH.len());
         let (set, rest) = bytes.split_at(SET_BYTES.min(bytes.len()));
-        let [packed, plain] = INDEX;
-        let (letter, begins) = if head == PACKED_HASH {
-            (packed, rest.to_vec())
+        let (which, begins) = if head == PACKED_HASH {
+            (0, rest.to_vec())
         } else {
             // Introduced by its length, so that no name is another's beginning.
-            (plain, written.clone())
+            (1, written.clone())
+        };
+        let key = |letters: [u8; 2], set: &[u8]| [self.prefix(), &letters[which..=which], set].concat();
+        let order = match *set {
+            [first, second] if which == 0 => key(ORDER, &[first, second & ORDER_MASK]),
+            _ => key(ORDER, set),
         };
         Place {
-            key: [self.prefix(), &[letter], set].concat(),
+            key: key(INDEX, set),
+            order,
             begins,
         }
     }
@@ -173,8 +188,9 @@ impl Entry {
         .concat()
     }
 
-    pub(super) fn of_cursor(cursor: &Cursor) -> Self {
-        Self::new(cursor.created_at_ms, &cursor.name)
+    /// When the record was created; `None` if this is no entry of ours.
+    pub(super) fn created_at_ms(&self) -> Option<u64> {
+        self.0.first_chunk().map(|time| u64::from_be_bytes(*time))
     }
 
     /// Name of the record; `None` if this is no entry of ours.
@@ -204,6 +220,7 @@ mod tests {
             let keys = Keys::new("p");
             let entry = Entry::new(created, &name);
             prop_assert_eq!(entry.name(), Some(name.clone()));
+            prop_assert_eq!(entry.created_at_ms(), Some(created));
             prop_assert_eq!(keys.record_of(&entry), keys.record(&name));
         }
 

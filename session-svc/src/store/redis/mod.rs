@@ -4,6 +4,7 @@
 //! ```text
 //! sNAME   a record as `codec` writes it, expiring at its time
 //! iXX     the indexes whose names begin with XX: sorted set of entries scored by their record's expiry, see `keys`
+//! oXX     those of them that are listed by creation, in that order; half as many sets
 //! lNAME   a lease: "fence:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events
@@ -15,7 +16,9 @@
 //! - On one server or behind Sentinels a write, its index entries and its event are one script: all or nothing.
 //! - The time is the server's: keys expire by it, and `now_ms` follows it (see `clock`).
 //! - An index cannot leak: entries are scored by their record's expiry, every write to their set trims what is
-//!   past, and the set itself expires with its last entry. It cannot lie: a listing reads each record.
+//!   past, and the set itself expires with its last entry. It cannot lie: a listing looks for each record.
+//! - A list costs a page: entries of a person are a range of the set that orders them. That set is an aid: what is missing in it is
+//!   found in the order of expiry.
 //! - Fences come from the server's clock in microseconds; they grow unless that clock is set back, and
 //!   every write is refused by its version anyway.
 //!
@@ -35,6 +38,7 @@ mod events;
 mod facts;
 mod inspect;
 mod keys;
+mod lists;
 mod nodes;
 mod reads;
 mod reload;
@@ -60,7 +64,9 @@ use self::reload::Following;
 pub use self::source::SetupError;
 use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
-use super::{Cursor, Inserted, Lease, Published, Record, Replaced, SessionStore, StoreError, millis};
+use super::{
+    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError, millis,
+};
 
 /// How long `open` waits for a first connection, so that the server's time is known; the store opens anyway.
 const FIRST_CONTACT: Duration = Duration::from_secs(2);
@@ -181,13 +187,12 @@ impl SessionStore for RedisStore {
         self.whole(async move { writes.remove(&name, event).await }).await
     }
 
-    async fn list(
-        &self,
-        index: &str,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> Result<Vec<Record>, StoreError> {
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         self.reads.list(index, after, limit).await
+    }
+
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        self.reads.load_many(names).await
     }
 
     async fn acquire_lease(

@@ -1,6 +1,7 @@
 //! What is done on the server in one step.
 //!
-//! `KEYS` of a write are the record's, the events' and its indexes' sets; in a cluster the record's alone.
+//! `KEYS` of a write are the record's, the events' and two sets of each index, by expiry and by creation; in a cluster the record's
+//! alone. Commands are those the documented access list grants.
 //! Values are compared as bytes: a record's version stands at the place `codec` says.
 
 use std::sync::OnceLock;
@@ -14,15 +15,39 @@ use crate::store::StoreError;
 use super::connections::Connections;
 use super::unavailable;
 
-/// Enters a member into an index, trims what is past, and lets the index expire with its last entry.
-/// `mode` is a condition of ZADD or empty.
+/// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
+/// `mode` is a condition of ZADD or empty. Gives what was trimmed and the last expiry.
 const ENTER_INDEX: &str = r"
 local function enter(key, mode, expires, member)
   if mode == '' then redis.call('ZADD', key, expires, member) else redis.call('ZADD', key, mode, expires, member) end
   local time = redis.call('TIME')
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
-  local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
-  if last[2] then redis.call('PEXPIREAT', key, string.format('%.0f', last[2])) end
+  local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  local past = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
+  if #past > 0 then redis.call('ZREM', key, unpack(past)) end
+  local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+  last = last and string.format('%.0f', last)
+  if last then redis.call('PEXPIREAT', key, last) end
+  return past, last
+end
+";
+
+/// Does the same to the set that orders an index by creation: `member` is the one entered, or empty.
+const ORDER_INDEX: &str = r"
+local function order(key, member, past, last)
+  if member ~= '' then redis.call('ZADD', key, 0, member) end
+  if #past > 0 then redis.call('ZREM', key, unpack(past)) end
+  if last and member ~= '' then redis.call('PEXPIREAT', key, last) end
+end
+";
+
+/// Enters a record into its indexes, whose sets are `KEYS` from the third on; members begin at `ARGV[at]`.
+const ENTER_ALL: &str = r"
+local function enter_all(expires, at)
+  for i = 3, #KEYS, 2 do
+    local member = ARGV[at + (i - 3) / 2]
+    local past, last = enter(KEYS[i], '', expires, member)
+    order(KEYS[i + 1], i == 3 and member or '', past, last)
+  end
 end
 ";
 
@@ -35,10 +60,12 @@ end
 /// ARGV: value, expiry, events kept, event, index members. Gives 1, or 0 if the name is taken.
 pub(super) static INSERT: Stored = Stored::new(&[
     ENTER_INDEX,
+    ORDER_INDEX,
+    ENTER_ALL,
     PUBLISH,
     r"
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return 0 end
-for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[i + 2]) end
+enter_all(ARGV[2], 5)
 publish(KEYS[2], ARGV[3], ARGV[4])
 return 1
 ",
@@ -49,15 +76,15 @@ return 1
 /// only where expiry or indexes are others than before; one the record is not found by any more stays until it expires.
 pub(super) static REPLACE: Stored = Stored::new(&[
     ENTER_INDEX,
+    ORDER_INDEX,
+    ENTER_ALL,
     PUBLISH,
     r"
 local header = redis.call('GETRANGE', KEYS[1], 0, ARGV[7] - 1)
 if header == '' then return 0 end
 if string.sub(header, 2, 9) ~= ARGV[5] then return 1 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
-if string.sub(header, 10) ~= string.sub(ARGV[1], 10, ARGV[7]) then
-  for i = 3, #KEYS do enter(KEYS[i], '', ARGV[2], ARGV[i + 5]) end
-end
+if string.sub(header, 10) ~= string.sub(ARGV[1], 10, ARGV[7]) then enter_all(ARGV[2], 8) end
 if ARGV[6] == '1' then publish(KEYS[2], ARGV[3], ARGV[4]) end
 return 2
 ",
@@ -78,9 +105,13 @@ local function leave(value)
     if not low then return end
     local length = high % 128 * 256 + low
     local head, name = string.sub(value, at, at + 1), string.sub(value, at + 2, at + 1 + length)
-    local key, begins = 'i' .. string.sub(name, 1, 2), string.sub(name, 3)
-    if head ~= '\128\16' then key, begins = 'I' .. string.sub(name, 1, 2), head .. name end
-    redis.call('ZREM', ARGV[3] .. key, begins .. ends)
+    local second = string.byte(name, 2) or 0
+    local keys = {'i' .. string.sub(name, 1, 2), 'o' .. string.sub(name, 1, 1) .. string.char(second - second % 2)}
+    local begins = string.sub(name, 3)
+    if head ~= '\128\16' then
+      keys, begins = {'I' .. string.sub(name, 1, 2), 'O' .. string.sub(name, 1, 2)}, head .. name
+    end
+    for _, key in ipairs(keys) do redis.call('ZREM', ARGV[3] .. key, begins .. ends) end
     at = at + 2 + length
   end
 end
@@ -93,54 +124,105 @@ return value
 ",
 ]);
 
-/// KEYS: the set an index is in. ARGV: what its entries begin with, the entry to go on after or nothing, how many, prefix
-/// of keys. Gives the ends of the newest entries whose records are there, each with its record.
+/// KEYS: the sets of an index, by expiry and by creation. ARGV: what its entries begin with; the end of the entry to go on after
+/// in the order of creation, or nothing; how many; prefix of keys; and to go on in the order of expiry the score and the member
+/// after which, or nothing; how many members of that order to look at.
+///
+/// Gives 'o' and the end of an entry, or 'x' with a score and a member, to go on after, or '' at the end of all; then entries' ends,
+/// each with its score if it was found in the order of expiry. Entries whose records are gone are taken out.
 ///
 /// Strings are compared byte by byte: Lua's own comparison goes by the server's locale.
 pub(super) static LIST: Stored = Stored::new(&[r"
-local function newer(a, b)
+local begins, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local score, member, looked_at = ARGV[5], ARGV[6], math.max(ARGV[7], 1)
+local function is_behind(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
     if x ~= y then return x > y end
   end
   return #a > #b
 end
-local begins, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local time = redis.call('TIME')
-local now = string.format('(%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local entries = {}
-for _, member in ipairs(redis.call('ZRANGE', KEYS[1], now, '+inf', 'BYSCORE')) do
-  if string.sub(member, 1, #begins) == begins then entries[#entries + 1] = string.sub(member, #begins + 1) end
-end
-local found = {}
-while #found < 2 * limit do
-  local page = {}
-  for i = #entries, 1, -1 do
-    local entry = entries[i]
-    if (after == '' or newer(after, entry)) and (#page < limit or newer(entry, page[limit])) then
-      local at = #page + 1
-      while at > 1 and newer(entry, page[at - 1]) do at = at - 1 end
-      table.insert(page, at, entry)
-      page[limit + 1] = nil
-    end
+-- Of some entries those whose records are there; the others are taken out.
+local function leading_on(entries)
+  local records = {}
+  for i, entry in ipairs(entries) do records[i] = prefix .. string.sub(entry, #begins + 9) end
+  if #entries == 0 or redis.call('EXISTS', unpack(records)) == #entries then return entries end
+  local there = {}
+  for i, entry in ipairs(entries) do
+    if redis.call('EXISTS', records[i]) == 1 then there[#there + 1] = entry
+    else for _, key in ipairs(KEYS) do redis.pcall('ZREM', key, entry) end end
   end
-  if #page == 0 then break end
-  local keys = {}
-  for i, entry in ipairs(page) do keys[i] = prefix .. string.sub(entry, 9) end
-  for i, value in ipairs(redis.call('MGET', unpack(keys))) do
-    if value and #found < 2 * limit then
-      found[#found + 1] = page[i]
-      found[#found + 1] = value
-    end
-  end
-  if #page < limit then break end
-  after = page[limit]
+  return there
 end
-return found
+local found, ordered = {}, nil
+local function is_ordered(entry)
+  if ordered then return ordered[entry] end
+  return #redis.call('ZRANGE', KEYS[2], '[' .. entry, '[' .. entry, 'BYLEX') == 1
+end
+local function find(entries, scores)
+  for _, entry in ipairs(leading_on(entries)) do
+    found[#found + 1] = string.sub(entry, #begins + 1)
+    found[#found + 1] = scores[entry] or ''
+  end
+end
+if score == '' then
+  local from = begins .. (after == '' and string.rep('\255', 9) or after)
+  local page = redis.call('ZRANGE', KEYS[2], '(' .. from, '[' .. begins, 'BYLEX', 'REV', 'LIMIT', 0, limit)
+  find(page, {})
+  if #page >= limit then return {'o', string.sub(page[#page], #begins + 1), '', unpack(found)} end
+  limit, score = limit - #page, '-inf'
+  if after == '' then
+    ordered = {}
+    for _, entry in ipairs(page) do ordered[entry] = true end
+    -- Most lists end here: of a small set all is seen at once, and nothing else is ours.
+    local all, others = redis.call('ZRANGE', KEYS[1], 0, looked_at), true
+    for i, entry in ipairs(all) do
+      if i > looked_at or string.sub(entry, 1, #begins) == begins and not ordered[entry] then others = false break end
+    end
+    if others then return {'', '', '', unpack(found)} end
+  end
+end
+local members, at, count = {}, 1, looked_at
+repeat
+  members, at = redis.call('ZRANGE', KEYS[1], score, '+inf', 'BYSCORE', 'LIMIT', 0, count, 'WITHSCORES'), 1
+  while members[at] and tonumber(members[at + 1]) == tonumber(score) and not is_behind(members[at], member) do at = at + 2 end
+  -- As many may share a score: look further, or the list would never go on.
+  local is_all = #members < 2 * count
+  count = 2 * count
+until members[at] or is_all
+local is_last = #members < count
+if not ordered then
+  local from, past = '[' .. begins, '(' .. begins .. string.rep('\255', 9)
+  if #redis.call('ZRANGE', KEYS[2], from, past, 'BYLEX', 'LIMIT', 0, 1) == 0 then ordered = {} end
+end
+local entries, scores = {}, {}
+while members[at] and #entries < limit do
+  local entry = members[at]
+  score, member, at = members[at + 1], entry, at + 2
+  if string.sub(entry, 1, #begins) == begins and not is_ordered(entry) then
+    entries[#entries + 1], scores[entry] = entry, score
+  end
+end
+find(entries, scores)
+if members[at] then is_last = false end
+return {is_last and '' or 'x', score, member, unpack(found)}
 "]);
 
-/// KEYS: the set of an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on.
-pub(super) static ENTER: Stored = Stored::new(&[ENTER_INDEX, "enter(KEYS[1], 'GT', ARGV[1], ARGV[2])"]);
+/// KEYS: the set of an index. ARGV: expiry, index member. For clusters; an entry's expiry is only ever moved on. Gives the last
+/// expiry, and what was trimmed.
+pub(super) static ENTER: Stored = Stored::new(&[
+    ENTER_INDEX,
+    r"
+local past, last = enter(KEYS[1], 'GT', ARGV[1], ARGV[2])
+return {last or '', unpack(past)}
+",
+]);
+
+/// KEYS: the set that orders an index. ARGV: index member or nothing, last expiry, what was trimmed. For clusters.
+pub(super) static ORDER: Stored = Stored::new(&[
+    ORDER_INDEX,
+    "order(KEYS[1], ARGV[1], {unpack(ARGV, 3)}, ARGV[2] ~= '' and ARGV[2])",
+]);
 
 /// The holder's name in the value of a lease, which is "fence:holder"; nothing if there is no lease.
 const HOLDER_OF: &str = r"

@@ -90,7 +90,7 @@ impl Writes {
             call = call.key(self.keys.events().to_vec());
             for place in self.places(record) {
                 let member = Entry::member(record, &place);
-                call = call.key(place.key).arg(member);
+                call = call.key(place.key).key(place.order).arg(member);
             }
         }
         self.done(call.run(&self.connections).await).await
@@ -112,24 +112,45 @@ impl Writes {
     /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
     async fn enter(&self, record: &Record) -> Result<(), StoreError> {
         if self.scattered {
-            let entered = self.places(record).map(|place| async {
-                let member = Entry::member(record, &place);
-                let call = scripts::ENTER.call().arg(expiry(record)).arg(member);
-                call.key(place.key).run::<()>(&self.connections).await
-            });
-            try_join_all(entered).await?;
+            let places = self.places(record).enumerate();
+            try_join_all(places.map(|(at, place)| self.enter_at(record, place, at == 0))).await?;
         }
         Ok(())
     }
 
-    /// In a cluster: takes a removed record out of its indexes. What fails is left to expiry.
+    async fn enter_at(&self, record: &Record, place: Place, is_ordered: bool) -> Result<(), StoreError> {
+        let member = Entry::member(record, &place);
+        let call = scripts::ENTER.call().arg(expiry(record)).arg(member.as_slice());
+        let told: Vec<Vec<u8>> = call.key(place.key).run(&self.connections).await?;
+        let Some((last, past)) = told.split_first() else {
+            return Ok(());
+        };
+        if !is_ordered && past.is_empty() {
+            return Ok(());
+        }
+        let member = if is_ordered { &member[..] } else { &[] };
+        let mut call = scripts::ORDER.call().arg(member).arg(last.as_slice());
+        for past in past {
+            call = call.arg(past.as_slice());
+        }
+        if let Err(error) = call.key(place.order).run::<()>(&self.connections).await {
+            // It is found all the same, behind those that are in order.
+            tracing::debug!(%error, "an index entry has no place in the order of creation");
+        }
+        Ok(())
+    }
+
+    /// In a cluster: takes a removed record out of its indexes. What fails is left to listings and to expiry.
     async fn leave(&self, record: &Record) {
         if self.scattered {
             for place in self.places(record) {
-                let mut command = redis::cmd("ZREM");
-                command.arg(&place.key).arg(Entry::member(record, &place));
-                if let Err(error) = self.connections.once::<i64>(&command).await {
-                    tracing::debug!(%error, "an index entry without a record is left to its expiry");
+                let member = Entry::member(record, &place);
+                for key in [&place.key, &place.order] {
+                    let mut command = redis::cmd("ZREM");
+                    command.arg(key).arg(&member);
+                    if let Err(error) = self.connections.once::<i64>(&command).await {
+                        tracing::debug!(%error, "an index entry without a record is left to its expiry");
+                    }
                 }
             }
         }

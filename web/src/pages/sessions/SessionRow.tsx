@@ -1,6 +1,6 @@
 import { msOf } from "../../api/queries";
 import { describeDevice } from "../../device";
-import type { Session } from "../../gen/session/v1/session_pb";
+import { type Session, Session_State as State } from "../../gen/session/v1/session_pb";
 import { Button } from "../../ui/Button";
 import { Icon } from "../../ui/Icon";
 import { Bar, Loading } from "../../ui/Skeleton";
@@ -23,7 +23,8 @@ export interface SessionRowProps {
 /** One session: what it runs on, where and when it was last used, and how to end it. */
 export function SessionRow({ session, name, now, busy, onEnd }: SessionRowProps) {
   const device = session.lastSeenOn ?? session.createdOn;
-  const seen = lastSeenMs(session);
+  const unreadable = session.state === State.UNREADABLE;
+  const seen = unreadable ? 0 : lastSeenMs(session);
   const created = msOf(session.createdAt);
   const expires = msOf(session.expiresAt);
   return (
@@ -36,6 +37,7 @@ export function SessionRow({ session, name, now, busy, onEnd }: SessionRowProps)
           {name}
           {session.current && <span className={styles.current}>{say.current}</span>}
         </h2>
+        {unreadable && <p className={styles.line}>{say.unreadableDetail}</p>}
         <p className={styles.line}>
           {device?.address && <bdi>{device.address}</bdi>}
           {seen > 0 && (

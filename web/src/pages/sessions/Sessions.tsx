@@ -2,7 +2,7 @@ import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-q
 import { useState } from "react";
 import { endMyOtherSessions, endMySession } from "../../api/browser-session";
 import { useServerNow } from "../../clock";
-import type { Session } from "../../gen/session/v1/session_pb";
+import { type Session, Session_State as State } from "../../gen/session/v1/session_pb";
 import { useSignOut } from "../../session";
 import { Failure } from "../../shell/Failure";
 import { Page } from "../../shell/Page";
@@ -18,7 +18,10 @@ import styles from "./Sessions.module.css";
 const say = words.sessions;
 const TICK_MS = 10_000;
 
-const nameOf = (session: Session) => deviceName((session.lastSeenOn ?? session.createdOn)?.userAgent ?? "");
+const nameOf = (session: Session) =>
+  session.state === State.UNREADABLE
+    ? say.unreadable
+    : deviceName((session.lastSeenOn ?? session.createdOn)?.userAgent ?? "");
 
 /** Every session of this person, and the way to end each. */
 export function Sessions() {

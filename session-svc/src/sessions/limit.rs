@@ -1,0 +1,56 @@
+//! The limit of sessions a person may have.
+
+use super::listed::READ_AT_ONCE;
+use super::{OfflineTokens, Sessions, SessionsError};
+use crate::session::Session;
+use crate::session::index::Whose;
+use crate::store::Entry;
+
+/// Entries looked at beyond the limit when the limit of a person is kept.
+const LOOKED_BEYOND: usize = 1_000;
+
+/// Sessions beyond the limit that one creation ends: a person who had thousands when the limit was set has fewer with each sign-in,
+/// and none of these takes long.
+const ENDED_AT_ONCE: usize = 50;
+
+impl Sessions {
+    /// Ends the oldest sessions of a person beyond the limit, as many as one creation may.
+    ///
+    /// Whoever creates sees every session that was there before, so that parallel creations leave no more than the limit and
+    /// those in flight. Each session it ends has at least as many younger ones as the limit, whatever it did not look at.
+    pub(super) async fn keep_limit(&self, session: &Session) -> Result<(), SessionsError> {
+        let limit = self.limits.max_per_subject;
+        if limit == 0 {
+            return Ok(());
+        }
+        let whose = Whose::Person(&session.issuer, &session.subject);
+        let index = whose.index();
+        let (mut entries, mut after, most) = (Vec::new(), None, limit.saturating_add(LOOKED_BEYOND));
+        while entries.len() < most {
+            let rest = most - entries.len();
+            let listing = self.keeper.store().list(&index, after.as_ref(), rest).await?;
+            entries.extend(listing.entries);
+            after = listing.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let own = session.handle.to_string();
+        entries.sort_unstable_by(|one, other| {
+            let age = |entry: &Entry| (entry.name != own, std::cmp::Reverse(entry.created_at_ms));
+            age(one).cmp(&age(other)).then_with(|| other.name.cmp(&one.name))
+        });
+        entries.dedup_by(|one, other| one.name == other.name);
+        let kept = limit.max(entries.len().saturating_sub(ENDED_AT_ONCE));
+        let beyond = entries.get(kept..).unwrap_or_default();
+        let mut listed = Vec::new();
+        for part in beyond.chunks(READ_AT_ONCE) {
+            self.keeper.read_listed(whose, part, &mut listed).await?;
+            for old in listed.drain(..) {
+                self.end_handle(old.shown.handle(), "session_limit", OfflineTokens::TakeBack)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Lists of records, page by page.
+//!
+//! First come the entries that are in the order of creation, newest first; then those that are found in the order of expiry alone:
+//! provider sessions', and what was written by releases that knew no other order or was left half done by a node that went away.
+
+use deadpool_redis::redis;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use crate::store::{Cursor, Entry as Listed, LOOKED_AT, Listing, StoreError};
+
+use super::keys::{Entry, Place};
+use super::reads::Reads;
+use super::{scripts, unavailable};
+
+/// Members looked at in the order of expiry by one call, those of other indexes in the same set included: a third of a
+/// millisecond of the server's.
+const SLICE: usize = 256;
+
+/// Commands in flight at a time for one page in a cluster.
+const AT_ONCE: usize = 32;
+
+/// How long after its creation an entry without a record is nobody's any more, in milliseconds: in a cluster it is entered before
+/// its record is written, which takes seconds, and what is created may be said to have been created two minutes before.
+const ABANDONED_MS: u64 = 600_000;
+
+/// Where a list goes on.
+enum From {
+    /// In the order of creation: behind the entry with this end, if there is one.
+    Created(Vec<u8>),
+    /// In the order of expiry: behind this score and member.
+    Expires(u64, Vec<u8>),
+}
+
+/// Sets a cursor of the second kind apart: no session is created then.
+const NEVER_CREATED: [u8; 8] = [u8::MAX; 8];
+
+impl From {
+    fn read(after: Option<&Cursor>) -> Self {
+        let Some(after) = after else {
+            return Self::Created(Vec::new());
+        };
+        let walked = after.as_bytes().strip_prefix(&NEVER_CREATED);
+        match walked.and_then(|position| position.split_first_chunk()) {
+            Some((score, member)) => Self::Expires(u64::from_be_bytes(*score), member.to_vec()),
+            None => {
+                let (created_at_ms, name) = after.place();
+                Self::Created(Entry::new(created_at_ms, name).0)
+            }
+        }
+    }
+}
+
+fn in_expiry(score: u64, member: &[u8]) -> Cursor {
+    Cursor([&NEVER_CREATED[..], &score.to_be_bytes(), member].concat())
+}
+
+fn in_creation(end: &Entry) -> Cursor {
+    Cursor::behind(
+        end.created_at_ms().unwrap_or_default(),
+        &end.name().unwrap_or_default(),
+    )
+}
+
+/// An entry found, if it is one of ours; `score` if it was found in the order of expiry.
+fn listed(place: &Place, end: Entry, score: Option<u64>) -> Option<Listed> {
+    let cursor = match score {
+        Some(score) => in_expiry(score, &[&place.begins[..], &end.0].concat()),
+        None => in_creation(&end),
+    };
+    Some(Listed {
+        name: end.name()?,
+        created_at_ms: end.created_at_ms()?,
+        cursor,
+    })
+}
+
+fn member(place: &Place, entry: &Listed) -> Vec<u8> {
+    let end = Entry::new(entry.created_at_ms, &entry.name);
+    [&place.begins[..], &end.0].concat()
+}
+
+/// A score as the server writes it. Those of ours are whole milliseconds below 2^53, which it counts exactly.
+fn score(text: &[u8]) -> u64 {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    text.parse().unwrap_or(u64::MAX)
+}
+
+impl Reads {
+    pub(super) async fn list(
+        &self,
+        index: &str,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
+        let (place, from) = (self.keys.index(index), From::read(after));
+        let limit = limit.clamp(1, LOOKED_AT);
+        if self.scattered {
+            self.list_scattered(&place, from, limit).await
+        } else {
+            self.list_at_once(&place, from, limit).await
+        }
+    }
+
+    async fn list_at_once(&self, place: &Place, from: From, limit: usize) -> Result<Listing, StoreError> {
+        let call = scripts::LIST
+            .call()
+            .key(place.key.clone())
+            .key(place.order.clone());
+        let call = call.arg(place.begins.as_slice());
+        let (after, expires, member) = match &from {
+            From::Created(end) => (&end[..], String::new(), &[][..]),
+            From::Expires(score, member) => (&[][..], score.to_string(), &member[..]),
+        };
+        let call = call.arg(after).arg(limit).arg(self.keys.prefix());
+        let call = call.arg(expires).arg(member).arg(SLICE);
+        let told: Vec<Vec<u8>> = call.read(&self.connections).await?;
+        let [order, at, member, found @ ..] = told.as_slice() else {
+            return Ok(Listing::default());
+        };
+        let (found, _) = found.as_chunks::<2>();
+        Ok(Listing {
+            next: match order.as_slice() {
+                b"o" => Some(in_creation(&Entry(at.clone()))),
+                b"x" => Some(in_expiry(score(at), member)),
+                _ => None,
+            },
+            entries: found
+                .iter()
+                .filter_map(|[end, at]| {
+                    let score = (!at.is_empty()).then(|| score(at));
+                    listed(place, Entry(end.clone()), score)
+                })
+                .collect(),
+        })
+    }
+
+    /// In a cluster: the entries from their nodes, then whether their records are on theirs.
+    async fn list_scattered(&self, place: &Place, from: From, limit: usize) -> Result<Listing, StoreError> {
+        let (mut entries, from) = match from {
+            From::Created(after) => {
+                let (page, next) = self.ordered(place, &after, limit).await?;
+                if next.is_some() {
+                    let entries = self.leading_on(place, page).await?;
+                    return Ok(Listing { entries, next });
+                }
+                (page, (self.clock.now_ms(), Vec::new()))
+            }
+            From::Expires(score, member) => (Vec::new(), (score, member)),
+        };
+        let (rest, next) = self.by_expiry(place, from, limit - entries.len()).await?;
+        entries.extend(rest);
+        let entries = self.leading_on(place, entries).await?;
+        Ok(Listing { entries, next })
+    }
+
+    /// A page in the order of creation, and where it goes on if that order does.
+    async fn ordered(
+        &self,
+        place: &Place,
+        after: &[u8],
+        limit: usize,
+    ) -> Result<(Vec<Listed>, Option<Cursor>), StoreError> {
+        let past_any = [u8::MAX; NEVER_CREATED.len() + 1];
+        let from = if after.is_empty() { &past_any[..] } else { after };
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(&place.order);
+        command.arg([b"(", &place.begins[..], from].concat());
+        command.arg([b"[", &place.begins[..]].concat());
+        command.arg("BYLEX").arg("REV").arg("LIMIT").arg(0).arg(limit);
+        let members: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let ends = members
+            .iter()
+            .filter_map(|member| member.strip_prefix(&place.begins[..]));
+        let page: Vec<Listed> = ends
+            .filter_map(|end| listed(place, Entry(end.to_vec()), None))
+            .collect();
+        let next = page.last().map(|last| last.cursor.clone());
+        Ok((page, next.filter(|_| members.len() >= limit)))
+    }
+
+    /// At most `limit` entries that are found in the order of expiry alone, and where it goes on.
+    async fn by_expiry(
+        &self,
+        place: &Place,
+        (from, after): (u64, Vec<u8>),
+        limit: usize,
+    ) -> Result<(Vec<Listed>, Option<Cursor>), StoreError> {
+        let mut count = SLICE;
+        let (members, is_all) = loop {
+            let mut command = redis::cmd("ZRANGE");
+            command.arg(&place.key).arg(from).arg("+inf").arg("BYSCORE");
+            command.arg("LIMIT").arg(0).arg(count).arg("WITHSCORES");
+            let members: Vec<(Vec<u8>, String)> =
+                self.connections.read(&command).await.map_err(unavailable)?;
+            let is_all = members.len() < count;
+            let members = members
+                .into_iter()
+                .map(|(member, at)| (score(at.as_bytes()), member));
+            let behind: Vec<(u64, Vec<u8>)> = members
+                .filter(|(at, member)| (*at, member) > (from, &after))
+                .collect();
+            // As many may share a score: look further, or the list would never go on.
+            if is_all || !behind.is_empty() {
+                break (behind, is_all);
+            }
+            count = count.saturating_mul(2);
+        };
+        let (mut found, mut looked_at, of_all) = (Vec::new(), None, members.len());
+        for (number, (at, member)) in members.into_iter().enumerate() {
+            looked_at = Some((in_expiry(at, &member), number + 1 == of_all && is_all));
+            let end = member.strip_prefix(&place.begins[..]);
+            found.extend(end.and_then(|end| listed(place, Entry(end.to_vec()), Some(at))));
+            if found.len() >= limit {
+                break;
+            }
+        }
+        let next = looked_at.and_then(|(next, is_last)| (!is_last).then_some(next));
+        let judged = stream::iter(found.into_iter().map(async |entry: Listed| {
+            let is_ordered = self.is_ordered(place, &entry).await?;
+            Ok::<_, StoreError>(Some(entry).filter(|_| !is_ordered))
+        }));
+        let judged: Vec<Option<Listed>> = judged.buffered(AT_ONCE).try_collect().await?;
+        Ok((judged.into_iter().flatten().collect(), next))
+    }
+
+    async fn is_ordered(&self, place: &Place, entry: &Listed) -> Result<bool, StoreError> {
+        let bound = [b"[", &member(place, entry)[..]].concat();
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(&place.order).arg(&bound).arg(&bound).arg("BYLEX");
+        let found: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        Ok(!found.is_empty())
+    }
+
+    /// Those of the entries whose records are there. The others are taken out once they are nobody's for sure.
+    async fn leading_on(&self, place: &Place, entries: Vec<Listed>) -> Result<Vec<Listed>, StoreError> {
+        let judged = stream::iter(entries.into_iter().map(async |entry: Listed| {
+            let mut command = redis::cmd("EXISTS");
+            command.arg(self.keys.record(&entry.name));
+            let is_there: bool = self.connections.read(&command).await.map_err(unavailable)?;
+            if is_there {
+                return Ok::<_, StoreError>(Some(entry));
+            }
+            if entry.created_at_ms.saturating_add(ABANDONED_MS) < self.clock.now_ms() {
+                self.take_out(place, &entry).await;
+            }
+            Ok(None)
+        }));
+        let judged: Vec<Option<Listed>> = judged.buffered(AT_ONCE).try_collect().await?;
+        Ok(judged.into_iter().flatten().collect())
+    }
+
+    async fn take_out(&self, place: &Place, entry: &Listed) {
+        let member = member(place, entry);
+        for key in [&place.key, &place.order] {
+            let mut command = redis::cmd("ZREM");
+            command.arg(key).arg(&member);
+            if let Err(error) = self.connections.once::<i64>(&command).await {
+                tracing::debug!(%error, "an index entry without a record stays for now");
+            }
+        }
+    }
+}

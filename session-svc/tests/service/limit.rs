@@ -1,0 +1,109 @@
+//! The limit of sessions a person may have.
+
+use std::collections::BTreeSet;
+
+use session_proto::v1;
+
+use crate::support::*;
+
+const LIMIT: usize = 5;
+
+fn limited(max_per_subject: usize) -> session_svc::sessions::Limits {
+    session_svc::sessions::Limits {
+        max_per_subject,
+        ..limits()
+    }
+}
+
+/// Handles of Alice's sessions, the newest first.
+async fn handles(world: &mut World) -> Vec<String> {
+    let (mut handles, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let page = world.one.list_sessions(list(200, &page_token)).await;
+        let page = page.unwrap().into_inner();
+        handles.extend(page.sessions.into_iter().map(|session| session.handle));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return handles;
+        }
+    }
+}
+
+#[tokio::test]
+async fn parallel_sign_ins_leave_the_limit_and_never_end_the_session_just_made() {
+    let mut world = world_with(limited(LIMIT)).await;
+    let asking: Vec<_> = (0..60)
+        .map(|at| {
+            let mut client = [&world.one, &world.two][at % 2].clone();
+            tokio::spawn(async move { client.create_session(alice()).await.unwrap().into_inner() })
+        })
+        .collect();
+    let mut made = BTreeSet::new();
+    for one in asking {
+        made.insert(within(one).await.unwrap().session.unwrap().handle);
+    }
+    assert_eq!(made.len(), 60);
+    // Of those in flight at once each sees the others; the next one sees them all.
+    world.clock.advance_ms(1);
+    let last = world.create(alice()).await.session.unwrap().handle;
+    let left = handles(&mut world).await;
+    assert_eq!((left.len(), &left[0]), (LIMIT, &last));
+}
+
+#[tokio::test]
+async fn the_session_just_made_stays_though_others_are_younger() {
+    let mut world = world_with(limited(LIMIT)).await;
+    for _ in 0..LIMIT {
+        world.create(alice()).await;
+        world.clock.advance_ms(1_000);
+    }
+    // Its tokens were received before the others began.
+    let late = v1::CreateSessionRequest {
+        tokens_received_at: Some(session_proto::timestamp::from_ms(START_MS - 1_000)),
+        ..alice()
+    };
+    let made = world.create(late).await;
+    world.one.get_session(by_id(&made.session_id)).await.unwrap();
+    assert_eq!(handles(&mut world).await.len(), LIMIT);
+}
+
+#[tokio::test]
+async fn a_person_who_had_thousands_before_there_was_a_limit_loses_the_oldest_a_few_at_a_time() {
+    let mut world = world().await;
+    for _ in 0..2_000 {
+        world.create(alice()).await;
+        world.clock.advance_ms(1);
+    }
+    let before = handles(&mut world).await;
+    let mut with_limit = world.limited(limited(100)).await;
+    let created = with_limit.create_session(alice()).await.unwrap().into_inner();
+    let left = handles(&mut world).await;
+    let ended = 2_001 - left.len();
+    assert!((1..=50).contains(&ended), "{ended} ended by one sign-in");
+    assert!(left.contains(&created.session.unwrap().handle));
+    assert_eq!(left[1..101], before[..100], "the newest stay");
+    for _ in 0..50 {
+        world.clock.advance_ms(1);
+        with_limit.create_session(alice()).await.unwrap();
+    }
+    assert_eq!(handles(&mut world).await.len(), 100);
+}
+
+#[tokio::test]
+async fn sessions_that_have_expired_take_no_place_of_the_limit() {
+    let mut world = world_with(limited(LIMIT)).await;
+    let kept = world.create(alice()).await;
+    for _ in 0..LIMIT - 1 {
+        world.create(alice()).await;
+    }
+    // The first is in use, the others are not.
+    for _ in 0..3 {
+        world.clock.advance_ms(10 * HOUR_MS);
+        world.one.roll_session(roll(&kept.session_id)).await.unwrap();
+    }
+    for _ in 0..LIMIT - 1 {
+        world.create(alice()).await;
+    }
+    world.one.get_session(by_id(&kept.session_id)).await.unwrap();
+    assert_eq!(handles(&mut world).await.len(), LIMIT);
+}

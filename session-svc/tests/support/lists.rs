@@ -1,0 +1,29 @@
+//! A list's records, as those who list sessions read them.
+
+use session_svc::store::{Loaded, Record, SessionStore, StoreError};
+
+/// The first `limit` records of an index, part by part.
+pub(crate) async fn listed(
+    store: &dyn SessionStore,
+    index: &str,
+    limit: usize,
+) -> Result<Vec<Record>, StoreError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let listing = store
+            .list(index, after.as_ref(), limit.saturating_sub(found.len()))
+            .await?;
+        let names: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
+        for loaded in store.load_many(&names).await? {
+            if let Loaded::Record(record) = loaded
+                && record.indexes.iter().any(|its| its == index)
+            {
+                found.push(record);
+            }
+        }
+        after = listing.next;
+        if after.is_none() || found.len() >= limit {
+            return Ok(found);
+        }
+    }
+}
