@@ -9,9 +9,13 @@
 mod adapter;
 #[path = "../support/cluster.rs"]
 mod cluster;
+mod isolation;
 mod load;
+#[path = "../support/proxy.rs"]
+mod proxy;
 #[path = "../support/redis.rs"]
 mod redis_server;
+mod replaced;
 #[path = "../support/sentinels.rs"]
 mod sentinels;
 mod service;

@@ -28,6 +28,7 @@
 //!
 //! Deliberately absent: reads from replicas, which could show a session that was ended.
 
+mod answers;
 mod clock;
 mod connections;
 mod entries;
@@ -35,10 +36,14 @@ mod events;
 mod facts;
 mod inspect;
 mod keys;
+mod lanes;
+mod master;
 mod nodes;
+mod quorum;
 mod reads;
 mod reload;
 mod scripts;
+mod sentinels;
 mod source;
 mod writes;
 
