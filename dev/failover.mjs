@@ -1,7 +1,7 @@
 // `make failover`: masters of Redis replaced by an operator and by an accident, under load on two session services and three
 // edges, again and again. Ends by itself, with a table of what it cost.
 //
-//   node dev/failover.mjs [--rounds 10] [--topology sentinel,cluster] [--kind planned,unplanned] [--profile debug|release]
+//   node dev/failover.mjs [--rounds 10] [--topology sentinel,cluster] [--kind planned,killed,frozen] [--profile debug|release]
 import http from 'node:http';
 import http2 from 'node:http2';
 import { parseArgs } from 'node:util';
@@ -17,7 +17,7 @@ const CALLS_PER_S = 100; // of the session services: creations, reads, endings
 const PEOPLE = 24; // signed in for a round; half of them are signed out while the master is replaced
 const BEFORE_MS = 2_000; // of load before the failover
 const AFTER_MS = 9_000; // and after
-const DOWN_MS = 6_000; // a server that was killed is started again after this
+const DOWN_MS = 6_000; // a server that went down is back after this
 const LOOK_MS = 40; // between two looks whether somebody who was signed out still is let in
 const LOOKED_MS = 2_500; // for so long after the ending
 const HONOURED_MAX_MS = 1_000; // behaviour that is promised: an ending is seen everywhere within a second
@@ -109,7 +109,7 @@ async function round({ stack, callers, topology, kind }) {
   const people = [];
   for (let number = 0; number < PEOPLE; number += 1) people.push(await signedIn(stack, number));
   const staying = people.slice(0, PEOPLE / 2);
-  const seen = { refusedReads: [], refusedCalls: [], odd: [], signedOut: 0, honoured: 0 };
+  const seen = { refusedReads: [], refusedCalls: [], refusedOf: {}, odd: [], signedOut: 0, honoured: 0 };
   const created = new Map(); // id → 'there', 'ended', or 'unknown' once an ending was not answered
 
   const reading = repeat(READS_PER_S, async (number) => {
@@ -125,6 +125,7 @@ async function round({ stack, callers, topology, kind }) {
     const there = [...created].filter(([, state]) => state === 'there');
     const turn = there.length < 20 ? 0 : number % 10;
     let status;
+    const method = ['CreateSession', 'GetSession', 'EndSession'][(turn >= 5) + (turn >= 8)];
     if (turn < 5) {
       const answer = await caller.call('CreateSession', creation(stack.issuer, `person ${number % 50}`));
       status = answer.status;
@@ -140,8 +141,11 @@ async function round({ stack, callers, topology, kind }) {
       status = (await caller.call('EndSession', field(1, id))).status;
       if (status === OK) created.set(id, 'ended');
     }
-    if (status === UNAVAILABLE) seen.refusedCalls.push(began);
-    else if (status !== OK) seen.odd.push(`gRPC ${status}`);
+    if (status === UNAVAILABLE) {
+      seen.refusedCalls.push(began);
+      const of = `${method} ${number % callers.length + 1}`;
+      seen.refusedOf[of] = (seen.refusedOf[of] ?? 0) + 1;
+    } else if (status !== OK) seen.odd.push(`gRPC ${status}`);
   });
 
   await pause(BEFORE_MS);
@@ -165,9 +169,9 @@ async function round({ stack, callers, topology, kind }) {
     }
     await pause(AFTER_MS / leaving.length / 2);
   }
-  if (kind === 'unplanned') {
+  if (kind !== 'planned') {
     await pause(Math.max(0, DOWN_MS - AFTER_MS / 2));
-    await old.start();
+    await old.comeBack();
   }
   await pause(AFTER_MS / 2);
   const requests = (await reading()) + (await calling());
@@ -191,7 +195,7 @@ async function round({ stack, callers, topology, kind }) {
   for (const person of staying) if (!(await found(person.id))) seen.signedOut += 1;
   return {
     requests, written: created.size, ended: ended.length + [...created.values()].filter((state) => state === 'ended').length,
-    reads: refusedSeconds(seen.refusedReads), calls: refusedSeconds(seen.refusedCalls), lost, undone, honoured: seen.honoured, signedOut: seen.signedOut, odd: seen.odd,
+    reads: refusedSeconds(seen.refusedReads), calls: refusedSeconds(seen.refusedCalls), lost, undone, honoured: seen.honoured, signedOut: seen.signedOut, refusedOf: seen.refusedOf, odd: seen.odd,
   };
 }
 
@@ -224,7 +228,7 @@ export const complaints = (results) => results.flatMap(({ lost, undone, signedOu
 
 if (import.meta.filename === process.argv[1]) {
   const { values } = parseArgs({ options: {
-    rounds: { type: 'string', default: '10' }, topology: { type: 'string', default: 'sentinel,cluster' }, kind: { type: 'string', default: 'planned,unplanned' }, profile: { type: 'string' },
+    rounds: { type: 'string', default: '10' }, topology: { type: 'string', default: 'sentinel,cluster' }, kind: { type: 'string', default: 'planned,killed,frozen' }, profile: { type: 'string' },
   } });
   const say = (line) => process.stdout.write(`${line}\n`);
   const sum = (results, name) => results.reduce((total, result) => total + result[name], 0);

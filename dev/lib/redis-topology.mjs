@@ -41,8 +41,20 @@ class Server {
     await until(AGREEMENT_MS, () => ask(this.port, 'PING'), () => `${this.name} does not start: ${this.child.tail()}`);
   }
 
-  stop(signal = 'SIGKILL') {
-    return this.child?.stop(signal);
+  stop() {
+    return this.child?.stop('SIGKILL');
+  }
+
+  /** Takes it away, as an accident would: killed, or frozen as it is. */
+  async goDown(kind) {
+    this.frozen = kind === 'frozen';
+    if (this.frozen) this.child.signal('SIGSTOP');
+    else await this.stop();
+  }
+
+  async comeBack() {
+    if (this.frozen) this.child.signal('SIGCONT');
+    else await this.start();
   }
 }
 
@@ -83,7 +95,7 @@ async function sentinel(folder) {
     async fail(kind) {
       const old = await master();
       if (kind === 'planned') await ask(sentinels[0].port, `SENTINEL FAILOVER ${MASTER}`);
-      else await old.stop('SIGKILL');
+      else await old.goDown(kind);
       return old;
     },
   };
@@ -124,7 +136,7 @@ async function cluster(folder) {
       if (kind === 'planned') {
         const [, port] = /slave0:ip=[^,]*,port=(\d+),state=online/.exec(await ask(old.port, 'INFO replication'));
         await ask(Number(port), 'CLUSTER FAILOVER');
-      } else await old.stop('SIGKILL');
+      } else await old.goDown(kind);
       return old;
     },
   };

@@ -30,8 +30,8 @@ use session_svc::store::{OpenError, SessionStore, StoreError, open as open_store
 const RIGHTS: &str = "~vestibule:* +get +mget +set +del +exists +getrange +pexpire +pexpireat +zadd +zrem +zrange \
                       +zremrangebyscore +xadd +xread +xrange +xrevrange +eval +evalsha +time +ping +unwatch";
 
-/// Further rights behind Sentinels, where a server is asked whether it is the master.
-const BEHIND_SENTINELS: &str = "+role";
+/// Further rights behind Sentinels, where a server is asked whether it is the master, and its replicas by way of it.
+const BEHIND_SENTINELS: [&str; 2] = ["+role", "+wait"];
 
 /// Further rights in a cluster, whose nodes are asked who has what.
 const IN_A_CLUSTER: &str = "+cluster|slots";
@@ -137,7 +137,7 @@ async fn the_contract_holds_over_tls_for_a_user_with_only_the_rights_needed() {
 async fn the_contract_holds_over_tls_behind_sentinels_and_after_a_failover() {
     let certificates = Certificates::make();
     let (tls, user) = beside_plain(&certificates);
-    let user = [texts(&user), vec![BEHIND_SENTINELS]].concat();
+    let user = [texts(&user), BEHIND_SENTINELS.to_vec()].concat();
     let mut servers = Sentinels::start_with(Engine::Redis, &texts(&tls), &user);
     let url = servers.tls_url(&format!("sessions:{ENCODED}"), &certificates.text("ca.pem"));
     let bench = &bench(&url).await;

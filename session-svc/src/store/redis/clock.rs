@@ -77,6 +77,7 @@ async fn keep_measuring(clock: Weak<ServerClock>, connections: Arc<Connections>)
         if let Err(error) = clock.synchronise(&connections).await {
             tracing::debug!(%error, "the store's time could not be asked");
         }
+        connections.verify_all().await;
     }
 }
 

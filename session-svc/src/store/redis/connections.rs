@@ -5,19 +5,22 @@
 //! - Each scheduler has a connection of its own, so that neither request nor answer wakes another thread.
 //! - Every wait is bounded. A connection that failed is replaced by a new one; while the server is away, one call at a
 //!   time tries and the others are told at once.
+//! - A cluster's connection, which leads to all its nodes, stays in use until another took its place: one node that is silent
+//!   does not take the sessions of the others with it.
 //! - No connection to a server that says it is a replica is used, and all are let go when one of them says so.
 //! - Only reads are repeated, once, and only when their connection broke.
 //! - Changed settings are used by new connections. One in use stays until one of the new kind takes its place, so
 //!   that settings that do not work yet break nothing that does.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use chassis::secret::Reloading;
 use deadpool_redis::redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use deadpool_redis::redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Role, Value};
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use tokio::sync::watch;
 
 use crate::store::url::RedisSettings;
@@ -25,10 +28,13 @@ use crate::store::url::RedisSettings;
 use super::answers::{Consequence, consequence};
 use super::lanes::{Held, Lane, Lanes};
 use super::nodes::Node;
-use super::source::{SetupError, Source, Wire, not_the_master};
+use super::source::{SetupError, Source, Unsaid, Wire, not_the_master, verify};
 
 /// Longest wait for everything one call does, connecting again included.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
+
+/// Longest a connection may take that nobody waits for: that of a cluster takes two rounds of connecting.
+const REPLACE_TIMEOUT: Duration = Duration::from_millis(6_000);
 
 /// After a failed attempt to connect nobody tries again for this long.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
@@ -43,18 +49,22 @@ pub(super) struct Connections {
     generation: AtomicUsize,
     lanes: Arc<Lanes>,
     made: AtomicUsize,
+    /// For work that goes on when its caller does not wait.
+    this: Weak<Self>,
 }
 
 impl Connections {
     /// Prepares them; connects when first used.
-    pub(super) fn new(settings: &RedisSettings) -> Result<Self, SetupError> {
+    pub(super) fn new(settings: &RedisSettings) -> Result<Arc<Self>, SetupError> {
         let lanes = Arc::new(Lanes::new());
-        Ok(Self {
-            source: Reloading::new(Source::new(settings, &lanes)?),
+        let source = Reloading::new(Source::new(settings, &lanes)?);
+        Ok(Arc::new_cyclic(|this| Self {
+            source,
             generation: AtomicUsize::new(0),
             lanes,
             made: AtomicUsize::new(0),
-        })
+            this: Weak::clone(this),
+        }))
     }
 
     /// Connects as `settings` say from now on.
@@ -118,6 +128,7 @@ impl Connections {
             match consequence(error) {
                 Consequence::Keep => {}
                 Consequence::Look => self.source.load().look(),
+                Consequence::LetGo if matches!(wire, Wire::Cluster(_)) => self.replace_later(lane, number),
                 Consequence::LetGo => {
                     lane.let_go(number);
                     self.source.load().look();
@@ -134,24 +145,19 @@ impl Connections {
         if source.is_cluster() {
             return self.read(command).await;
         }
-        let times = self.lanes.times();
         let mut question = Pipeline::new();
         question.add_command(command.clone()).cmd("ROLE").ignore_errors();
         let ask = || {
             bounded(self.on_lane(async |wire| {
-                let asked = Instant::now();
                 let (answer, role): (Value, Value) = question.query_async(wire).await?;
-                Ok((answer.extract_error()?, role, asked))
+                Ok((answer.extract_error()?, role))
             }))
         };
-        let (answer, role, asked) = match ask().await {
+        let (answer, role) = match ask().await {
             Err(error) if consequence(&error) == Consequence::LetGo && !error.is_timeout() => ask().await?,
             answer => answer?,
         };
         match Role::from_redis_value(role) {
-            Ok(Role::Primary { replicas, .. }) if times == self.lanes.times() => {
-                source.had(replicas.len(), asked)
-            }
             // One that may not be asked is believed: what it refuses to write will tell.
             Ok(Role::Primary { .. }) | Err(_) => {}
             Ok(_) => {
@@ -162,6 +168,21 @@ impl Connections {
             }
         }
         Ok(T::from_redis_value(answer)?)
+    }
+
+    /// Asks on every connection whether its server is a replica by now: where one address leads to several servers in turn, not
+    /// all may lead to the same.
+    pub(super) async fn verify_all(&self) {
+        let verified = self.lanes.all().into_iter().map(|lane| async move {
+            let Some(found) = lane.wire() else { return };
+            if let (Wire::Server(connection), number) = found.shared()
+                && let Err(error) = bounded(verify(connection, Unsaid::Believed)).await
+                && !error.is_timeout()
+            {
+                lane.let_go(number);
+            }
+        });
+        join_all(verified).await;
     }
 
     async fn connect(&self, lane: &Lane) -> RedisResult<(Wire, usize)> {
@@ -194,6 +215,27 @@ impl Connections {
         }
     }
 
+    /// Makes another connection in place of `number`, which is used until then.
+    fn replace_later(&self, lane: Arc<Lane>, number: usize) {
+        let Some(this) = self.this.upgrade() else { return };
+        tokio::spawn(async move {
+            let Ok(mut failed) = lane.connecting.try_lock() else {
+                return;
+            };
+            let is_replaced = lane.wire().is_none_or(|found| found.number != number);
+            if is_replaced
+                || failed
+                    .as_ref()
+                    .is_some_and(|(at, _)| at.elapsed() < CONNECT_PAUSE)
+            {
+                return;
+            }
+            if let Err(error) = this.make(&lane, &mut failed).await {
+                tracing::debug!(%error, "the connection in use cannot be replaced yet");
+            }
+        });
+    }
+
     async fn make(
         &self,
         lane: &Lane,
@@ -204,7 +246,7 @@ impl Connections {
         let times = self.lanes.times();
         let source = self.source.load();
         // Boxed: the client's futures nest deep, and connecting is rare.
-        match bounded(source.pooled().boxed()).await {
+        match within(REPLACE_TIMEOUT, source.pooled().boxed()).await {
             Ok((wire, from_pool)) => {
                 *failed = None;
                 let number = self.made.fetch_add(1, Ordering::Relaxed);
@@ -212,6 +254,7 @@ impl Connections {
                     wire: wire.clone(),
                     number,
                     generation,
+                    _source: Arc::clone(&source),
                     from_pool,
                 });
                 if times != self.lanes.times() {
@@ -240,7 +283,11 @@ impl Connections {
 }
 
 async fn bounded<T>(work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    match tokio::time::timeout(CALL_TIMEOUT, work).await {
+    within(CALL_TIMEOUT, work).await
+}
+
+async fn within<T>(bound: Duration, work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    match tokio::time::timeout(bound, work).await {
         Ok(answer) => answer,
         Err(_) => Err((ErrorKind::Io, "no answer in time").into()),
     }

@@ -137,23 +137,31 @@ impl Events {
         Ok(newest.to_string())
     }
 
-    /// Publishes by itself what a write could not publish in its script; retried in the background if the
-    /// server is away.
+    /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
+    /// and nobody waits longer than until listeners know that they hear nothing.
     pub(super) async fn publish(&self, says: Says) {
-        if let Err(error) = self.shared.add(&says).await {
-            tracing::warn!(%error, "an event could not be published yet and is retried");
-            let shared = Arc::clone(&self.shared);
-            tokio::spawn(async move {
-                let since = Instant::now();
-                while since.elapsed() < PUBLISH_FOR {
-                    tokio::time::sleep(PUBLISH_PAUSE).await;
-                    if shared.add(&says).await.is_ok() {
-                        return;
-                    }
-                }
-                tracing::error!("an event could not be published in time and is lost");
-            });
+        if !matches!(
+            tokio::time::timeout(HEAR_TIMEOUT, self.shared.add(&says)).await,
+            Ok(Ok(_))
+        ) {
+            self.publish_later(says);
         }
+    }
+
+    /// Publishes in the background.
+    pub(super) fn publish_later(&self, says: Says) {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let since = Instant::now();
+            while let Err(error) = shared.add(&says).await {
+                if since.elapsed() > PUBLISH_FOR {
+                    tracing::error!(%error, "an event could not be published in time and is lost");
+                    return;
+                }
+                tracing::warn!(%error, "an event could not be published yet and is retried");
+                tokio::time::sleep(PUBLISH_PAUSE).await;
+            }
+        });
     }
 }
 

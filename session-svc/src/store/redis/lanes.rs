@@ -7,7 +7,7 @@ use chassis::runtime::PerScheduler;
 use deadpool_redis::redis::RedisError;
 use tokio::sync::{Mutex, watch};
 
-use super::source::Wire;
+use super::source::{Source, Wire};
 
 /// A connection in use, and the pool's hold on it.
 pub(super) struct Held {
@@ -15,6 +15,8 @@ pub(super) struct Held {
     pub(super) number: usize,
     /// Which settings it was made with.
     pub(super) generation: usize,
+    /// What made it: who follows its master does so as long as it is in use.
+    pub(super) _source: Arc<Source>,
     pub(super) from_pool: Option<deadpool_redis::Connection>,
 }
 
@@ -94,10 +96,15 @@ impl Lanes {
         self.each.here()
     }
 
+    /// Those of all schedulers.
+    pub(super) fn all(&self) -> Vec<Arc<Lane>> {
+        self.each.all()
+    }
+
     /// Lets every connection go, those of listeners included. One that is being made meanwhile is not used either.
     pub(super) fn let_go_all(&self) {
         self.let_go.send_modify(|count| *count += 1);
-        for lane in self.each.all() {
+        for lane in self.all() {
             lane.let_go_if(|_| true);
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! Invariants
 //! - A server is used only while it was vouched for within `FRESH`: by a majority of the Sentinels, or, where too few of them
-//!   answer, by all the replicas it had when they last did. A replica that was promoted acknowledges nothing to its old
-//!   master, so one that does cannot have taken its place.
+//!   answer, by all the replicas they knew of. A replica that was promoted acknowledges nothing to its old master, so one
+//!   that does cannot have taken its place.
 //! - When another server is the master, or the one in use is not vouched for any more, every connection is let go at once.
 //! - A master that is about to be replaced is not used: what it acknowledged then would be undone.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deadpool_redis::redis::aio::MultiplexedConnection;
@@ -48,16 +48,19 @@ enum Standing {
     /// Nobody has said anything yet.
     Unknown,
     /// This one.
-    Used(Client),
+    Used(Arc<Client>),
     /// None, and why.
     None(&'static str),
 }
 
-/// Replicas a server had when it was asked.
-#[derive(Clone, Copy)]
-struct Sample {
-    asked: Instant,
-    replicas: usize,
+impl Standing {
+    /// Why there is none.
+    fn why(&self) -> Option<&'static str> {
+        match self {
+            Self::None(why) => Some(why),
+            Self::Unknown | Self::Used(_) => None,
+        }
+    }
 }
 
 /// Makes the client of an address.
@@ -66,7 +69,6 @@ pub(super) type MakeClient = Box<dyn Fn(&Address) -> RedisResult<Client> + Send 
 /// Follows the master until dropped.
 pub(super) struct Master {
     standing: watch::Receiver<Standing>,
-    sample: Arc<Mutex<Option<Sample>>>,
     look: Arc<Notify>,
     _tasks: JoinSet<()>,
 }
@@ -89,11 +91,9 @@ impl Master {
             tasks.spawn(asking);
         }
         let (sender, standing) = watch::channel(Standing::Unknown);
-        let sample = Arc::<Mutex<Option<Sample>>>::default();
         let follower = Follower {
             heard,
             standing: sender,
-            sample: Arc::clone(&sample),
             lanes,
             make,
             probe,
@@ -105,7 +105,6 @@ impl Master {
         tasks.spawn(follower.follow());
         Self {
             standing,
-            sample,
             look,
             _tasks: tasks,
         }
@@ -117,7 +116,7 @@ impl Master {
         let known = standing.wait_for(|standing| !matches!(standing, Standing::Unknown));
         let known = tokio::time::timeout(FIRST_VERDICT, known).await;
         match known.ok().and_then(Result::ok).as_deref() {
-            Some(Standing::Used(client)) => Ok(client.clone()),
+            Some(Standing::Used(client)) => Ok(Client::clone(client)),
             Some(Standing::None(why)) => Err((ErrorKind::Io, *why).into()),
             _ => Err((ErrorKind::Io, "no Sentinel names a master").into()),
         }
@@ -127,32 +126,24 @@ impl Master {
     pub(super) fn look(&self) {
         self.look.notify_waiters();
     }
-
-    /// Tells how many replicas the server in use had when it was asked.
-    pub(super) fn had(&self, replicas: usize, asked: Instant) {
-        let mut sample = self.sample.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that waits for the Sentinels' word stays: the next one follows soon enough.
-        sample.get_or_insert(Sample { asked, replicas });
-    }
 }
 
 /// The master as it is known.
 struct Followed {
     epoch: u64,
     address: Address,
-    client: Client,
+    client: Arc<Client>,
     /// When it was vouched for last.
     vouched: Option<Instant>,
     /// When a majority of the Sentinels named it last.
     majority: Option<Instant>,
-    /// Replicas it had then; as the Sentinels say until it said so itself.
+    /// Replicas the Sentinels knew of then, those that are away included: they might be back, and be promoted.
     replicas: usize,
 }
 
 struct Follower {
     heard: watch::Receiver<Vec<Option<Answer>>>,
     standing: watch::Sender<Standing>,
-    sample: Arc<Mutex<Option<Sample>>>,
     lanes: Arc<Lanes>,
     make: MakeClient,
     probe: String,
@@ -191,21 +182,27 @@ impl Follower {
                 replicas,
                 majority_at,
             } => {
-                if let Err(error) = self.found(epoch, address, replicas) {
+                if let Err(error) = self.found(epoch, address) {
                     tracing::error!(%error, "the address of the master cannot be used");
                     return Standing::None("the Sentinels name an address that cannot be used");
                 }
-                if let (Some(at), Some(followed)) = (majority_at, &mut self.followed) {
-                    followed.majority = followed.majority.max(Some(at));
-                    followed.vouched = followed.vouched.max(Some(at));
-                    self.learn();
+                if let Some(followed) = &mut self.followed {
+                    followed.majority = followed.majority.max(majority_at);
+                    followed.vouched = followed.vouched.max(majority_at);
+                    // Too few Sentinels may add to what a majority knew, and take nothing away.
+                    let known = if majority_at.is_some() {
+                        0
+                    } else {
+                        followed.replicas
+                    };
+                    followed.replicas = replicas.max(known);
                 }
             }
         }
         self.prove().await;
         match &self.followed {
             Some(followed) if followed.vouched.is_some_and(|at| at.elapsed() < FRESH) => {
-                Standing::Used(followed.client.clone())
+                Standing::Used(Arc::clone(&followed.client))
             }
             _ if self.began.elapsed() < FIRST_VERDICT => Standing::Unknown,
             None => Standing::None("no Sentinel names a master"),
@@ -214,11 +211,11 @@ impl Follower {
     }
 
     /// Takes over what the Sentinels say.
-    fn found(&mut self, epoch: u64, address: Address, replicas: usize) -> RedisResult<()> {
+    fn found(&mut self, epoch: u64, address: Address) -> RedisResult<()> {
         match &mut self.followed {
             Some(followed) if followed.address == address => followed.epoch = epoch,
             _ => {
-                let client = (self.make)(&address)?;
+                let client = Arc::new((self.make)(&address)?);
                 tracing::info!(
                     server.address = address.host,
                     server.port = address.port,
@@ -230,28 +227,13 @@ impl Follower {
                     client,
                     vouched: None,
                     majority: None,
-                    replicas,
+                    replicas: 0,
                 });
                 self.moved = true;
                 self.prover = None;
-                *self.sample.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
         }
         Ok(())
-    }
-
-    /// Believes how many replicas there are if a majority vouched for their master since: one that was just cut off from them
-    /// all is not to be taken for one that needs none.
-    fn learn(&mut self) {
-        let Some(followed) = &mut self.followed else {
-            return;
-        };
-        let mut sample = self.sample.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Sample { replicas, .. }) =
-            sample.take_if(|sample| Some(sample.asked) <= followed.majority)
-        {
-            followed.replicas = replicas;
-        }
     }
 
     /// Without a majority of the Sentinels: asks the replicas by way of their master. Something is written, and all of them
@@ -269,8 +251,13 @@ impl Follower {
             return;
         }
         let began = Instant::now();
+        // While the server is still used, no longer than it may be.
+        let left = followed.vouched.map(|at| FRESH.saturating_sub(at.elapsed()));
+        let bound = left
+            .filter(|left| !left.is_zero())
+            .map_or(PROOF_TIMEOUT, |left| left.min(PROOF_TIMEOUT));
         let proof = acknowledged(&followed.client, &mut self.prover, &self.probe, followed.replicas);
-        match tokio::time::timeout(PROOF_TIMEOUT, proof).await {
+        match tokio::time::timeout(bound, proof).await {
             Ok(Ok(replicas)) if replicas >= followed.replicas => followed.vouched = Some(began),
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
@@ -283,15 +270,15 @@ impl Follower {
 
     fn tell(&mut self, standing: Standing) {
         let is_used = matches!(standing, Standing::Used(_));
-        let why = match standing {
-            Standing::None(why) => why,
-            _ => "",
-        };
-        let was_used = matches!(self.standing.send_replace(standing), Standing::Used(_));
-        match (was_used, is_used) {
-            (true, false) => tracing::warn!(reason = why, "the store's master is not used any more"),
-            (false, true) => tracing::info!("the store's master is used"),
-            _ => {}
+        let why = standing.why();
+        let was = self.standing.send_replace(standing);
+        let was_used = matches!(was, Standing::Used(_));
+        if let Some(reason) = why
+            && was.why() != why
+        {
+            tracing::warn!(reason, "no master of the store is used");
+        } else if is_used && !was_used {
+            tracing::info!("the master of the store is used");
         }
         // After the change is known: who connects from now on gets no connection of before.
         if was_used && (!is_used || self.moved) {

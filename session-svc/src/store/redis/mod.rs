@@ -88,7 +88,7 @@ impl RedisStore {
         came_from: Option<&Path>,
         fallback: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        let connections = Arc::new(Connections::new(settings)?);
+        let connections = Connections::new(settings)?;
         let following = reload::follow(&connections, settings, came_from);
         let clock = ServerClock::start(Arc::clone(&connections), &*fallback);
         let first_contact = async {

@@ -4,6 +4,7 @@
 //! (Redis Sentinel, "Configuration epochs"): of the answers of a majority the one of the greatest epoch counts, and
 //! a single Sentinel is believed when it knows a newer epoch, never when it knows an older one.
 
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use crate::store::url::Address;
@@ -40,7 +41,7 @@ pub(super) enum Verdict {
         epoch: u64,
         /// Where it is.
         address: Address,
-        /// Replicas the Sentinels know of.
+        /// Replicas one of them knows of.
         replicas: usize,
         /// Until when at least that is certain, if a majority was heard.
         majority_at: Option<Instant>,
@@ -52,7 +53,7 @@ pub(super) fn judge(answers: &[Option<Answer>], now: Instant, followed: Option<(
     let fresh = answers.iter().flatten();
     let fresh = fresh.filter(|answer| now.saturating_duration_since(answer.asked) < FRESH);
     let mut fresh: Vec<&Answer> = fresh.collect();
-    fresh.sort_unstable_by(|one, other| other.asked.cmp(&one.asked));
+    fresh.sort_unstable_by_key(|answer| Reverse(answer.asked));
     // The majority was heard when the slowest of its quickest members was asked.
     let majority_at = fresh.get(answers.len() / 2).map(|answer| answer.asked);
     let Some(epoch) = fresh.iter().map(|answer| answer.epoch).max() else {
@@ -70,11 +71,14 @@ pub(super) fn judge(answers: &[Option<Answer>], now: Instant, followed: Option<(
     let best = fresh
         .iter()
         .max_by_key(|answer| (named(&answer.master), is_followed(&answer.master)));
-    best.map_or(Verdict::Silent, |best| Verdict::Master {
-        epoch,
-        address: best.master.clone(),
-        replicas: best.replicas,
-        majority_at,
+    best.map_or(Verdict::Silent, |best| {
+        let same = fresh.iter().filter(|answer| answer.master == best.master);
+        Verdict::Master {
+            epoch,
+            address: best.master.clone(),
+            replicas: same.map(|answer| answer.replicas).max().unwrap_or(0),
+            majority_at,
+        }
     })
 }
 

@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chassis::runtime::SCHEDULERS_MAX;
 use deadpool_redis::redis::aio::{ConnectionLike, MultiplexedConnection};
@@ -158,24 +158,17 @@ impl Source {
             master.look();
         }
     }
-
-    /// Tells how many replicas the server in use had when it was asked.
-    pub(super) fn had(&self, replicas: usize, asked: Instant) {
-        if let Self::Sentinel(master) = self {
-            master.had(replicas, asked);
-        }
-    }
 }
 
 /// What to think of a server that may not be asked for its role.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unsaid {
+pub(super) enum Unsaid {
     Believed,
     Refused,
 }
 
 /// Refuses a server that is no master.
-async fn verify(mut connection: MultiplexedConnection, unsaid: Unsaid) -> RedisResult<()> {
+pub(super) async fn verify(mut connection: MultiplexedConnection, unsaid: Unsaid) -> RedisResult<()> {
     match redis::cmd("ROLE").query_async(&mut connection).await {
         Ok(Role::Primary { .. }) => Ok(()),
         Ok(_) => Err(not_the_master()),
