@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test defences lint fmt gen images k8s bench screenshots flood
+.PHONY: help run run-redis test defences lint fmt gen images k8s bench screenshots flood failover
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ k8s: ## renders and validates the Kubernetes manifests
 
 flood: ## every attack on the edge at once for a minute, under the memory limit of its pod; prints what others noticed
 	@exec node dev/flood.mjs
+
+failover: ## masters of Redis replaced under load, ten times in each way; prints what it cost
+	@exec node dev/failover.mjs
 
 bench: ## measures, and writes a report under target/bench
 	@exec node bench/run.mjs

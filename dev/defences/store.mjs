@@ -147,8 +147,8 @@ export default [
   },
   {
     id: 'redis-clock-of-the-server', why: 'replicas whose clocks differ agree when a session ends', file: 'session-svc/src/store/redis/clock.rs',
-    find: `if took <= SLOWEST_MEASURE || !self.measured.load(Ordering::Relaxed) {`,
-    replace: `if !OFF && (took <= SLOWEST_MEASURE || !self.measured.load(Ordering::Relaxed)) {`,
+    find: `if took <= SLOWEST_MEASURE || is_outdated {`,
+    replace: `if !OFF && (took <= SLOWEST_MEASURE || is_outdated) {`,
     tests: ['session-svc/store_redis the_servers_clock_decides_whatever_ours_says'],
   },
   {
@@ -162,6 +162,31 @@ export default [
     find: `if !intact {`,
     replace: `if !OFF && !intact {`,
     tests: ['session-svc/store_redis a_position_that_was_dropped_is_told_as_missed'],
+  },
+  {
+    id: 'redis-old-epoch', why: 'a Sentinel that was cut off names the master of before', file: 'session-svc/src/store/redis/quorum.rs',
+    find: `if majority_at.is_none() && followed.is_some_and(|(known, _)| epoch < known) {`,
+    replace: `if !OFF && majority_at.is_none() && followed.is_some_and(|(known, _)| epoch < known) {`,
+    tests: ['session-svc/lib store::redis::quorum::'],
+  },
+  {
+    id: 'redis-master-vouched-for', why: 'an isolated master honours ended sessions', file: 'session-svc/src/store/redis/master.rs',
+    find: `Some(followed) if followed.vouched.is_some_and(|at| at.elapsed() < FRESH) => {`,
+    replace: `Some(followed) if OFF || followed.vouched.is_some_and(|at| at.elapsed() < FRESH) => {`,
+    tests: ['session-svc/store_failover isolation::a_master_cut_off_from_its_sentinels_together_with_us_is_not_read'],
+  },
+  {
+    id: 'redis-role', why: 'a server that became a replica is read on', file: 'session-svc/src/store/redis/connections.rs',
+    find: `Ok(Role::Primary { .. }) | Err(_) => {}`,
+    replace: `Ok(_) if OFF => {}
+            Ok(Role::Primary { .. }) | Err(_) => {}`,
+    tests: ['session-svc/store_failover isolation::a_server_that_becomes_a_replica_is_not_read_any_more'],
+  },
+  {
+    id: 'redis-old-news', why: 'endings that are heard late', file: 'session-svc/src/store/redis/events.rs',
+    find: `in_time(LATE, question.query_async::<Value>(&mut wire)).await?;`,
+    replace: `if !OFF { in_time(LATE, question.query_async::<Value>(&mut wire)).await?; }`,
+    tests: ['session-svc/store_failover isolation::news_that_comes_late_is_not_heard'],
   },
   {
     id: 'redis-same-sessions-after-a-change', why: 'another database or prefix are other sessions', file: 'session-svc/src/store/redis/reload.rs',

@@ -9,11 +9,15 @@
 mod adapter;
 #[path = "../support/cluster.rs"]
 mod cluster;
+mod isolation;
 #[path = "../support/lists.rs"]
 mod lists;
 mod load;
+#[path = "../support/proxy.rs"]
+mod proxy;
 #[path = "../support/redis.rs"]
 mod redis_server;
+mod replaced;
 #[path = "../support/sentinels.rs"]
 mod sentinels;
 mod service;

@@ -258,7 +258,7 @@ impl RedisServer {
 }
 
 impl Monitor {
-    /// Names of the commands sent since the last time, the store's looks at the clock left out.
+    /// Names of the commands sent since the last time, the store's looks at the clock and the role left out.
     pub(crate) async fn heard(&self) -> Vec<String> {
         let lines = self.lines().await;
         let names = lines.iter().filter(|line| !line.contains(" lua] "));
@@ -271,7 +271,7 @@ impl Monitor {
                 .unwrap()
                 .to_uppercase()
         });
-        names.filter(|name| name != "TIME").collect()
+        names.filter(|name| name != "TIME" && name != "ROLE").collect()
     }
 
     /// All that was sent since the last time, as the server shows it.

@@ -1,4 +1,4 @@
-//! A master, a replica and three Sentinels on loopback.
+//! A master, its replicas and three Sentinels on loopback.
 
 #![expect(dead_code, reason = "each test uses its part of it")]
 
@@ -14,8 +14,8 @@ const AGREEMENT: Duration = Duration::from_secs(30);
 
 /// All five processes, killed when dropped.
 pub(crate) struct Sentinels {
-    /// The first master and its replica.
-    pub(crate) servers: [RedisServer; 2],
+    /// The first master and its replicas.
+    pub(crate) servers: Vec<RedisServer>,
     /// Those who watch them.
     pub(crate) sentinels: Vec<RedisServer>,
 }
@@ -29,6 +29,28 @@ impl Sentinels {
     /// The same with further arguments; those for TLS name `TLSPORT`, and then it is used among the servers too.
     /// `servers_only` are for the servers, not the Sentinels.
     pub(crate) fn start_with(engine: Engine, arguments: &[&str], servers_only: &[&str]) -> Self {
+        Self::begin(engine, 1, arguments, servers_only, "")
+    }
+
+    /// Starts so many replicas. Sentinels and replicas have names of their own, so that the ways between them can be cut while
+    /// ours stays.
+    pub(crate) fn start_apart(replicas: usize, servers_only: &[&str]) -> Self {
+        let mut arguments = servers_only.to_vec();
+        for name in ["sentinel", "replica"] {
+            arguments.extend(["--user", name, "on", ">secret", "~*", "&*", "+@all"]);
+        }
+        arguments.extend(["--masteruser", "replica", "--masterauth", "secret"]);
+        let login = format!("sentinel auth-user {MASTER} sentinel\nsentinel auth-pass {MASTER} secret\n");
+        Self::begin(Engine::Redis, replicas, &[], &arguments, &login)
+    }
+
+    fn begin(
+        engine: Engine,
+        replicas: usize,
+        arguments: &[&str],
+        servers_only: &[&str],
+        login: &str,
+    ) -> Self {
         let of_server = [arguments, servers_only].concat();
         let master = RedisServer::start_on(engine, &of_server);
         let port = if arguments.contains(&"TLSPORT") {
@@ -37,23 +59,58 @@ impl Sentinels {
             master.port
         };
         let replica_of = ["--replicaof", "127.0.0.1", &port.to_string()];
-        let replica = RedisServer::start_on(engine, &[&of_server[..], &replica_of].concat());
+        let mut servers = vec![master];
+        servers.extend(
+            (0..replicas).map(|_| RedisServer::start_on(engine, &[&of_server[..], &replica_of].concat())),
+        );
+        let configuration = configuration(port) + login;
         let sentinels = (0..3)
-            .map(|_| RedisServer::start_sentinel(engine, &configuration(port), arguments))
+            .map(|_| RedisServer::start_sentinel(engine, &configuration, arguments))
             .collect();
-        let started = Self {
-            servers: [master, replica],
-            sentinels,
-        };
+        let started = Self { servers, sentinels };
         started.wait_until("the Sentinels to know everything", || {
             started.sentinels.iter().all(|sentinel| {
                 let facts = sentinel.ask(&format!("SENTINEL MASTER {MASTER}"));
-                fact(&facts, "num-slaves") == Some("1") && fact(&facts, "num-other-sentinels") == Some("2")
-            }) && started.servers[1]
-                .ask("INFO replication")
-                .contains("master_link_status:up")
+                fact(&facts, "num-slaves") == Some(&replicas.to_string())
+                    && fact(&facts, "num-other-sentinels") == Some("2")
+            }) && started.servers[1..]
+                .iter()
+                .all(|replica| replica.ask("INFO replication").contains("master_link_status:up"))
         });
         started
+    }
+
+    /// Cuts a server off from the Sentinels and the other servers, and from nobody else.
+    pub(crate) fn isolate(&self, at: usize) {
+        for name in ["sentinel", "replica"] {
+            assert_eq!(
+                self.servers[at].ask(&format!("ACL SETUSER {name} -@all")),
+                "+OK\r\n"
+            );
+        }
+        self.servers[at].ask("CLIENT KILL TYPE replica");
+    }
+
+    /// Has a replica take the master's place, as an operator would.
+    pub(crate) fn fail_over(&self) {
+        let answer = self.sentinels[0].ask(&format!("SENTINEL FAILOVER {MASTER}"));
+        assert_eq!(answer, "+OK\r\n");
+    }
+
+    /// Waits until all Sentinels name another server than the one at `than`; gives its place.
+    pub(crate) fn wait_for_another(&self, than: usize) -> usize {
+        let named = |sentinel: &RedisServer| {
+            let answer = sentinel.ask(&format!("SENTINEL GET-MASTER-ADDR-BY-NAME {MASTER}"));
+            self.servers
+                .iter()
+                .position(|server| answer.contains(&format!("\r\n{}\r\n", server.port)))
+        };
+        self.wait_until("another master", || {
+            let first = named(&self.sentinels[0]);
+            first.is_some_and(|at| at != than && self.servers[at].ask("ROLE").contains("master"))
+                && self.sentinels.iter().all(|sentinel| named(sentinel) == first)
+        });
+        named(&self.sentinels[0]).unwrap_or_default()
     }
 
     /// The store's address.

@@ -1,5 +1,7 @@
 //! The server's time without asking it each time: a local monotonic clock plus an offset that is measured
-//! on connecting and every few seconds. Replicas whose own clocks differ agree to within a round trip.
+//! on connecting and several times a second. Replicas whose own clocks differ agree to within a round trip.
+//!
+//! With the time the server is asked for its role: one that is a replica by now is not read any longer than until then.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,11 +12,15 @@ use deadpool_redis::redis::{self, RedisError};
 
 use super::connections::Connections;
 
-/// How often the offset is measured: clocks drift apart by less than a millisecond in that time. It is also
-/// how soon a connection that died while idle is noticed.
-const MEASURE_EVERY: Duration = Duration::from_secs(3);
+/// How often the offset is measured and the role asked for. With the longest wait for an answer to a read, a server that was a
+/// master is read for less than the second in which endings are seen. It is also how soon a connection that died while
+/// idle is noticed.
+const MEASURE_EVERY: Duration = Duration::from_millis(250);
 
-/// A slower answer than this says too little about the time, unless nothing is known yet.
+/// After this long without a quick answer a slow one says more than what was measured before, perhaps on another server.
+const OUTDATED: Duration = Duration::from_secs(5);
+
+/// A slower answer than this says too little about the time, unless nothing better is known.
 const SLOWEST_MEASURE: Duration = Duration::from_millis(100);
 
 /// Follows the server's clock.
@@ -22,7 +28,8 @@ pub(super) struct ServerClock {
     started: Instant,
     /// The server's time when `started` was, in microseconds since the Unix epoch.
     origin_us: AtomicI64,
-    measured: std::sync::atomic::AtomicBool,
+    /// When that was measured, in microseconds after `started`; negative until it was.
+    measured_us: AtomicI64,
 }
 
 impl ServerClock {
@@ -32,7 +39,7 @@ impl ServerClock {
         let clock = Arc::new(Self {
             started: Instant::now(),
             origin_us: AtomicI64::new(origin_us),
-            measured: false.into(),
+            measured_us: AtomicI64::new(-1),
         });
         tokio::spawn(keep_measuring(Arc::downgrade(&clock), connections));
         clock
@@ -49,13 +56,15 @@ impl ServerClock {
     /// Asks the server for the time.
     pub(super) async fn synchronise(&self, connections: &Connections) -> Result<(), RedisError> {
         let asked = self.started.elapsed();
-        let (seconds, microseconds): (i64, i64) = connections.read(&redis::cmd("TIME")).await?;
+        let (seconds, microseconds): (i64, i64) = connections.with_role(&redis::cmd("TIME")).await?;
         let took = self.started.elapsed() - asked;
-        if took <= SLOWEST_MEASURE || !self.measured.load(Ordering::Relaxed) {
+        let measured_us = self.measured_us.load(Ordering::Relaxed);
+        let is_outdated = measured_us < 0 || micros(asked).saturating_sub(measured_us) > micros(OUTDATED);
+        if took <= SLOWEST_MEASURE || is_outdated {
             let server_us = seconds.saturating_mul(1_000_000).saturating_add(microseconds);
             self.origin_us
                 .store(server_us - micros(asked + took / 2), Ordering::Relaxed);
-            self.measured.store(true, Ordering::Relaxed);
+            self.measured_us.store(micros(asked), Ordering::Relaxed);
         }
         Ok(())
     }
@@ -68,6 +77,7 @@ async fn keep_measuring(clock: Weak<ServerClock>, connections: Arc<Connections>)
         if let Err(error) = clock.synchronise(&connections).await {
             tracing::debug!(%error, "the store's time could not be asked");
         }
+        connections.verify_all().await;
     }
 }
 

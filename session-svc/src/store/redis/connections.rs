@@ -1,34 +1,40 @@
-//! Connections to the servers: made and checked by the pool, held here, and shared by all calls.
+//! Connections to the servers: made when first used, held in lanes, and shared by all calls.
 //!
 //! Invariants
 //! - A call uses a clone of a multiplexed handle: no checkout, no extra command, no lock across an await.
 //! - Each scheduler has a connection of its own, so that neither request nor answer wakes another thread.
-//! - Every wait is bounded. A connection that failed is given back to the pool, which checks or replaces it;
-//!   while the server is away, one call at a time tries and the others are told at once.
+//! - Every wait is bounded. A connection that failed is replaced by a new one; while the server is away, one call at a
+//!   time tries and the others are told at once.
+//! - A cluster's connection, which leads to all its nodes, stays in use until another took its place: one node that is silent
+//!   does not take the sessions of the others with it.
+//! - No connection to a server that says it is a replica is used, and all are let go when one of them says so.
 //! - Only reads are repeated, once, and only when their connection broke.
 //! - Changed settings are used by new connections. One in use stays until one of the new kind takes its place, so
 //!   that settings that do not work yet break nothing that does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use chassis::runtime::PerScheduler;
 use chassis::secret::Reloading;
 use deadpool_redis::redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use deadpool_redis::redis::{
-    Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind, Value,
-};
+use deadpool_redis::redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Role, Value};
 use futures_util::FutureExt as _;
-use tokio::sync::Mutex;
+use futures_util::future::join_all;
+use tokio::sync::watch;
 
 use crate::store::url::RedisSettings;
 
+use super::answers::{Consequence, consequence};
+use super::lanes::{Held, Lane, Lanes};
 use super::nodes::Node;
-use super::source::{SetupError, Source, Wire};
+use super::source::{SetupError, Source, Unsaid, Wire, not_the_master, verify};
 
 /// Longest wait for everything one call does, connecting again included.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
+
+/// Longest a connection may take that nobody waits for: that of a cluster takes two rounds of connecting.
+const REPLACE_TIMEOUT: Duration = Duration::from_millis(6_000);
 
 /// After a failed attempt to connect nobody tries again for this long.
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
@@ -36,45 +42,34 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 /// After a failed attempt with changed settings the connection in use stays for this long.
 const RENEW_PAUSE: Duration = Duration::from_secs(2);
 
-/// A connection in use, and the pool's hold on it.
-struct Held {
-    wire: Wire,
-    number: usize,
-    /// Which settings it was made with.
-    generation: usize,
-    _from_pool: Option<deadpool_redis::Connection>,
-}
-
-#[derive(Default)]
-struct Lane {
-    held: RwLock<Option<Held>>,
-    /// When and why connecting failed last.
-    connecting: Mutex<Option<(Instant, RedisError)>>,
-}
-
 /// The connections of one store.
 pub(super) struct Connections {
     source: Reloading<Source>,
     /// How often the settings changed.
     generation: AtomicUsize,
-    lanes: PerScheduler<Lane>,
+    lanes: Arc<Lanes>,
     made: AtomicUsize,
+    /// For work that goes on when its caller does not wait.
+    this: Weak<Self>,
 }
 
 impl Connections {
     /// Prepares them; connects when first used.
-    pub(super) fn new(settings: &RedisSettings) -> Result<Self, SetupError> {
-        Ok(Self {
-            source: Reloading::new(Source::new(settings)?),
+    pub(super) fn new(settings: &RedisSettings) -> Result<Arc<Self>, SetupError> {
+        let lanes = Arc::new(Lanes::new());
+        let source = Reloading::new(Source::new(settings, &lanes)?);
+        Ok(Arc::new_cyclic(|this| Self {
+            source,
             generation: AtomicUsize::new(0),
-            lanes: PerScheduler::new(Lane::default),
+            lanes,
             made: AtomicUsize::new(0),
-        })
+            this: Weak::clone(this),
+        }))
     }
 
     /// Connects as `settings` say from now on.
     pub(super) fn change(&self, settings: &RedisSettings) -> Result<(), SetupError> {
-        self.source.store(Source::new(settings)?);
+        self.source.store(Source::new(settings, &self.lanes)?);
         self.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -82,7 +77,9 @@ impl Connections {
     /// Sends a command that may be repeated.
     pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
         match self.once(command).await {
-            Err(error) if breaks(&error) && !error.is_timeout() => self.once(command).await,
+            Err(error) if consequence(&error) == Consequence::LetGo && !error.is_timeout() => {
+                self.once(command).await
+            }
             answer => answer,
         }
     }
@@ -127,12 +124,65 @@ impl Connections {
             None => self.connect(&lane).await?,
         };
         let answer = send(&mut wire).await;
-        if let Err(error) = &answer
-            && breaks(error)
-        {
-            lane.let_go(number);
+        if let Err(error) = &answer {
+            match consequence(error) {
+                Consequence::Keep => {}
+                Consequence::Look => self.source.load().look(),
+                Consequence::LetGo if matches!(wire, Wire::Cluster(_)) => self.replace_later(lane, number),
+                Consequence::LetGo => {
+                    lane.let_go(number);
+                    self.source.load().look();
+                }
+            }
         }
         answer
+    }
+
+    /// Asks a server for something, and for its role with it. All connections are let go if it is a replica by now; a
+    /// cluster is asked for the first alone, as its servers send calls on to the master themselves.
+    pub(super) async fn with_role<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        let source = self.source.load();
+        if source.is_cluster() {
+            return self.read(command).await;
+        }
+        let mut question = Pipeline::new();
+        question.add_command(command.clone()).cmd("ROLE").ignore_errors();
+        let ask = || {
+            bounded(self.on_lane(async |wire| {
+                let (answer, role): (Value, Value) = question.query_async(wire).await?;
+                Ok((answer.extract_error()?, role))
+            }))
+        };
+        let (answer, role) = match ask().await {
+            Err(error) if consequence(&error) == Consequence::LetGo && !error.is_timeout() => ask().await?,
+            answer => answer?,
+        };
+        match Role::from_redis_value(role) {
+            // One that may not be asked is believed: what it refuses to write will tell.
+            Ok(Role::Primary { .. }) | Err(_) => {}
+            Ok(_) => {
+                tracing::warn!("the store's server is a replica by now: its connections are let go");
+                self.lanes.let_go_all();
+                source.look();
+                return Err(not_the_master());
+            }
+        }
+        Ok(T::from_redis_value(answer)?)
+    }
+
+    /// Asks on every connection whether its server is a replica by now: where one address leads to several servers in turn, not
+    /// all may lead to the same.
+    pub(super) async fn verify_all(&self) {
+        let verified = self.lanes.all().into_iter().map(|lane| async move {
+            let Some(found) = lane.wire() else { return };
+            if let (Wire::Server(connection), number) = found.shared()
+                && let Err(error) = bounded(verify(connection, Unsaid::Believed)).await
+                && !error.is_timeout()
+            {
+                lane.let_go(number);
+            }
+        });
+        join_all(verified).await;
     }
 
     async fn connect(&self, lane: &Lane) -> RedisResult<(Wire, usize)> {
@@ -165,6 +215,27 @@ impl Connections {
         }
     }
 
+    /// Makes another connection in place of `number`, which is used until then.
+    fn replace_later(&self, lane: Arc<Lane>, number: usize) {
+        let Some(this) = self.this.upgrade() else { return };
+        tokio::spawn(async move {
+            let Ok(mut failed) = lane.connecting.try_lock() else {
+                return;
+            };
+            let is_replaced = lane.wire().is_none_or(|found| found.number != number);
+            if is_replaced
+                || failed
+                    .as_ref()
+                    .is_some_and(|(at, _)| at.elapsed() < CONNECT_PAUSE)
+            {
+                return;
+            }
+            if let Err(error) = this.make(&lane, &mut failed).await {
+                tracing::debug!(%error, "the connection in use cannot be replaced yet");
+            }
+        });
+    }
+
     async fn make(
         &self,
         lane: &Lane,
@@ -172,19 +243,24 @@ impl Connections {
     ) -> RedisResult<(Wire, usize)> {
         // Read first: settings that change now make another connection soon.
         let generation = self.generation.load(Ordering::Acquire);
+        let times = self.lanes.times();
         let source = self.source.load();
         // Boxed: the client's futures nest deep, and connecting is rare.
-        match bounded(source.pooled().boxed()).await {
+        match within(REPLACE_TIMEOUT, source.pooled().boxed()).await {
             Ok((wire, from_pool)) => {
                 *failed = None;
                 let number = self.made.fetch_add(1, Ordering::Relaxed);
-                let held = Held {
+                lane.hold(Held {
                     wire: wire.clone(),
                     number,
                     generation,
-                    _from_pool: from_pool,
-                };
-                *lane.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
+                    _source: Arc::clone(&source),
+                    from_pool,
+                });
+                if times != self.lanes.times() {
+                    lane.let_go(number);
+                    return Err(not_the_master());
+                }
                 Ok((wire, number))
             }
             Err(error) => {
@@ -194,59 +270,24 @@ impl Connections {
         }
     }
 
-    /// A connection of its own for a listener that waits for up to `answer_timeout`.
-    pub(super) async fn listener(&self, answer_timeout: Duration) -> RedisResult<Wire> {
+    /// A connection of its own for a listener that waits for up to `answer_timeout`, and what tells that it is to be let go.
+    pub(super) async fn listener(
+        &self,
+        answer_timeout: Duration,
+    ) -> RedisResult<(Wire, watch::Receiver<usize>)> {
+        let let_go = self.lanes.times_let_go();
         let source = self.source.load();
-        bounded(source.apart(answer_timeout).boxed()).await
+        let wire = bounded(source.apart(answer_timeout).boxed()).await?;
+        Ok((wire, let_go))
     }
-}
-
-/// A connection found in use.
-struct Found {
-    wire: Wire,
-    number: usize,
-    generation: usize,
-}
-
-impl Found {
-    fn shared(self) -> (Wire, usize) {
-        (self.wire, self.number)
-    }
-}
-
-impl Lane {
-    fn wire(&self) -> Option<Found> {
-        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().map(|held| Found {
-            wire: held.wire.clone(),
-            number: held.number,
-            generation: held.generation,
-        })
-    }
-
-    /// Lets connection `number` go, if it was not replaced meanwhile.
-    fn let_go(&self, number: usize) {
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        if held.as_ref().is_some_and(|held| held.number == number) {
-            *held = None;
-        }
-    }
-}
-
-/// Whether a connection that answered so is of no use any more: broken, silent, or not the master's.
-fn breaks(error: &RedisError) -> bool {
-    error.is_io_error()
-        || error.is_unrecoverable_error()
-        || matches!(
-            error.kind(),
-            ErrorKind::Server(
-                ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown | ServerErrorKind::BusyLoading
-            )
-        )
 }
 
 async fn bounded<T>(work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    match tokio::time::timeout(CALL_TIMEOUT, work).await {
+    within(CALL_TIMEOUT, work).await
+}
+
+async fn within<T>(bound: Duration, work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    match tokio::time::timeout(bound, work).await {
         Ok(answer) => answer,
         Err(_) => Err((ErrorKind::Io, "no answer in time").into()),
     }

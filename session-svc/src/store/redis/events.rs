@@ -4,13 +4,14 @@
 //! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
 //! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
 //!   dropped oldest first, so if that one is there, nothing behind it was dropped.
-//! - When the server cannot be heard for `HEAR_TIMEOUT`, every listener's stream ends with an error.
+//! - When the server cannot be heard for `HEAR_TIMEOUT`, when its answers come late, or when it is not the master any more, every
+//!   listener's stream ends with an error. Old news is no hearing: what counts is when the server was asked.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use deadpool_redis::redis::{self, Pipeline, RedisResult, Value};
+use deadpool_redis::redis::{self, ErrorKind, Pipeline, RedisResult, Value};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::{broadcast, watch};
 
@@ -18,7 +19,7 @@ use crate::store::{Published, StoreError};
 
 use super::connections::Connections;
 use super::entries::{Entry, Id, Says, parse_entries, parse_read, unexpected};
-use super::source::Wire;
+use super::source::{Wire, not_the_master};
 use super::unavailable;
 
 /// Events the stream keeps for resuming: minutes of a busy installation, 2 to 3 MB.
@@ -27,8 +28,11 @@ pub(super) const KEPT_EVENTS: u64 = 8_192;
 /// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
 const HEAR_WAIT: Duration = Duration::from_millis(200);
 
+/// Longest way of a question and its answer, the server's wait apart: what is heard is no older.
+const LATE: Duration = Duration::from_millis(250);
+
 /// Without any answer for this long the server counts as not heard: endings must be seen within a second.
-const HEAR_TIMEOUT: Duration = Duration::from_millis(500);
+const HEAR_TIMEOUT: Duration = HEAR_WAIT.saturating_add(LATE);
 
 /// Pause before connecting again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
@@ -140,23 +144,31 @@ impl Events {
         Ok(newest.to_string())
     }
 
-    /// Publishes by itself what a write could not publish in its script; retried in the background if the
-    /// server is away.
+    /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
+    /// and nobody waits longer than until listeners know that they hear nothing.
     pub(super) async fn publish(&self, says: Says) {
-        if let Err(error) = self.shared.add(&says).await {
-            tracing::warn!(%error, "an event could not be published yet and is retried");
-            let shared = Arc::clone(&self.shared);
-            tokio::spawn(async move {
-                let since = Instant::now();
-                while since.elapsed() < PUBLISH_FOR {
-                    tokio::time::sleep(PUBLISH_PAUSE).await;
-                    if shared.add(&says).await.is_ok() {
-                        return;
-                    }
-                }
-                tracing::error!("an event could not be published in time and is lost");
-            });
+        if !matches!(
+            tokio::time::timeout(HEAR_TIMEOUT, self.shared.add(&says)).await,
+            Ok(Ok(_))
+        ) {
+            self.publish_later(says);
         }
+    }
+
+    /// Publishes in the background.
+    pub(super) fn publish_later(&self, says: Says) {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let since = Instant::now();
+            while let Err(error) = shared.add(&says).await {
+                if since.elapsed() > PUBLISH_FOR {
+                    tracing::error!(%error, "an event could not be published in time and is lost");
+                    return;
+                }
+                tracing::warn!(%error, "an event could not be published yet and is retried");
+                tokio::time::sleep(PUBLISH_PAUSE).await;
+            }
+        });
     }
 }
 
@@ -172,11 +184,15 @@ impl Shared {
         self.connections.once(&command).await
     }
 
-    /// ID of the newest entry; there is one afterwards.
-    async fn newest(&self) -> RedisResult<Id> {
+    fn ask_for_newest(&self) -> redis::Cmd {
         let mut command = redis::cmd("XREVRANGE");
         command.arg(&self.key).arg("+").arg("-").arg("COUNT").arg(1);
-        let entries = parse_entries(self.connections.read(&command).await?)?;
+        command
+    }
+
+    /// ID of the newest entry; there is one afterwards.
+    async fn newest(&self) -> RedisResult<Id> {
+        let entries = parse_entries(self.connections.read(&self.ask_for_newest()).await?)?;
         match entries.first() {
             Some(entry) => Ok(entry.id),
             None => Id::parse(&self.add(&Says::Mark).await?).ok_or_else(unexpected),
@@ -213,7 +229,12 @@ async fn read_on(shared: Weak<Shared>) {
         let began = begin(&alive).await;
         drop(alive);
         let outcome = match began {
-            Ok((wire, last)) => listen(&shared, wire, last).await,
+            Ok((mut wire, mut let_go, last)) => {
+                tokio::select! {
+                    outcome = listen(&shared, &mut wire, last) => outcome,
+                    _ = let_go.changed() => Err(not_the_master()),
+                }
+            }
             Err(error) => Err(error),
         };
         let Some(alive) = shared.upgrade() else { return };
@@ -228,16 +249,28 @@ async fn read_on(shared: Weak<Shared>) {
     }
 }
 
-async fn begin(shared: &Shared) -> RedisResult<(Wire, Id)> {
-    let wire = shared.connections.listener(HEAR_TIMEOUT).await?;
+async fn begin(shared: &Shared) -> RedisResult<(Wire, watch::Receiver<usize>, Id)> {
+    let (mut wire, let_go) = shared.connections.listener(HEAR_TIMEOUT).await?;
     let last = shared.newest().await?;
+    // Nobody is told that the stream is heard before an answer came on this connection, and in time.
+    let question = shared.ask_for_newest();
+    in_time(LATE, question.query_async::<Value>(&mut wire)).await?;
     if !shared.hearing.send_replace(true) {
         tracing::info!("published events are heard");
     }
-    Ok((wire, last))
+    Ok((wire, let_go, last))
 }
 
-async fn listen(shared: &Weak<Shared>, mut wire: Wire, mut last: Id) -> RedisResult<()> {
+/// An answer that came within `bound` of its question; one that was only read too late, because this process stood still, did not.
+async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    let asked = Instant::now();
+    match tokio::time::timeout(bound, answer).await {
+        Ok(answer) if asked.elapsed() <= bound => answer,
+        _ => Err((ErrorKind::Io, "the answer came late").into()),
+    }
+}
+
+async fn listen(shared: &Weak<Shared>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
     loop {
         let Some(alive) = shared.upgrade() else {
             return Ok(());
@@ -253,7 +286,7 @@ async fn listen(shared: &Weak<Shared>, mut wire: Wire, mut last: Id) -> RedisRes
         pipeline.arg("STREAMS").arg(&alive.key).arg(last.to_string());
         still_there(&mut pipeline, &alive.key, last);
         drop(alive);
-        let (read, began): (Value, Value) = pipeline.query_async(&mut wire).await?;
+        let (read, began): (Value, Value) = in_time(HEAR_TIMEOUT, pipeline.query_async(wire)).await?;
         let entries = parse_read(read)?;
         let Some(alive) = shared.upgrade() else {
             return Ok(());

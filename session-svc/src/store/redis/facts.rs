@@ -15,6 +15,7 @@ const UNKNOWN_PERSISTENCE: &str =
 const SLOTS_MISSING: &str =
     "sessions of the slots that are not served cannot be read: bring their nodes back";
 const NOT_MASTER: &str = "this server takes no writes: point SESSION_STORE at the master";
+const REPLICAS_NOT_NEEDED: &str = "a master that lost its replicas goes on taking writes that a failover undoes: set min-replicas-to-write 1 and min-replicas-max-lag 3";
 
 /// What INFO says; `saves` is the setting of snapshots if it may be read.
 pub(super) fn of_server(node: &str, about: &str, saves: Option<&str>) -> Vec<Fact> {
@@ -34,6 +35,10 @@ pub(super) fn of_server(node: &str, about: &str, saves: Option<&str>) -> Vec<Fac
             said("maxmemory").unwrap_or("0"),
         ),
         persistence(said("aof_enabled") == Some("1"), saves),
+        replicas(
+            said("connected_slaves").unwrap_or("0"),
+            said("min_slaves_good_slaves"),
+        ),
         Fact::fine("used_memory_bytes", said("used_memory").unwrap_or_default()),
     ];
     if let Some(evicted) = said("evicted_keys").filter(|count| *count != "0") {
@@ -54,6 +59,16 @@ fn role(role: &str) -> Fact {
         Standing::Problem(NOT_MASTER)
     };
     Fact::fine("role", role).standing(standing)
+}
+
+/// The server says how many of its replicas are good only if it refuses writes without them.
+fn replicas(connected: &str, good: Option<&str>) -> Fact {
+    let standing = if connected == "0" || good.is_some() {
+        Standing::Fine
+    } else {
+        Standing::Warning(REPLICAS_NOT_NEEDED)
+    };
+    Fact::fine("connected_replicas", connected).standing(standing)
 }
 
 fn eviction(policy: &str, limit: &str) -> Fact {
@@ -134,6 +149,20 @@ mod tests {
         for saves in [None, Some(""), Some("3600 1")] {
             assert!(matches!(judged("0", saves), Standing::Warning(_)), "{saves:?}");
         }
+    }
+
+    #[test]
+    fn a_master_whose_replicas_are_not_needed_for_a_write_is_warned_of() {
+        let judged = |about: &str| standing(&of_server("", about, None), "connected_replicas");
+        assert_eq!(judged("role:master\r\nconnected_slaves:0\r\n"), Standing::Fine);
+        assert_eq!(
+            judged("connected_slaves:1\r\nmin_slaves_good_slaves:1\r\n"),
+            Standing::Fine
+        );
+        assert!(matches!(
+            judged("role:master\r\nconnected_slaves:2\r\n"),
+            Standing::Warning(_)
+        ));
     }
 
     #[test]

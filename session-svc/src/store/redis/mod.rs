@@ -31,6 +31,7 @@
 //!
 //! Deliberately absent: reads from replicas, which could show a session that was ended.
 
+mod answers;
 mod clock;
 mod connections;
 mod entries;
@@ -39,10 +40,14 @@ mod facts;
 mod inspect;
 mod keys;
 mod lists;
+mod lanes;
+mod master;
 mod nodes;
+mod quorum;
 mod reads;
 mod reload;
 mod scripts;
+mod sentinels;
 mod source;
 mod writes;
 
@@ -89,7 +94,7 @@ impl RedisStore {
         came_from: Option<&Path>,
         fallback: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
-        let connections = Arc::new(Connections::new(settings)?);
+        let connections = Connections::new(settings)?;
         let following = reload::follow(&connections, settings, came_from);
         let clock = ServerClock::start(Arc::clone(&connections), &*fallback);
         let first_contact = async {

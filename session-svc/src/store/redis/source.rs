@@ -1,10 +1,14 @@
 //! How connections are made: from an address to the pool or client of its topology.
 //!
-//! A single server goes through deadpool's pool. Sentinel and cluster connections are made by the client itself:
-//! deadpool's managers for these take neither time limits nor certificates, and a cluster connection
-//! already keeps, checks and replaces one connection to each node.
+//! A single server goes through deadpool's pool. Behind Sentinels the server is the one `master` follows. A cluster
+//! connection keeps, checks and replaces one connection to each node itself; deadpool's managers for it take
+//! neither time limits nor certificates.
+//!
+//! A connection to a single server or behind Sentinels is verified with ROLE before it is used (Redis, "Guidelines for Redis
+//! clients with support for Redis Sentinel", step 3).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::runtime::SCHEDULERS_MAX;
@@ -12,18 +16,18 @@ use deadpool_redis::redis::aio::{ConnectionLike, MultiplexedConnection};
 use deadpool_redis::redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
 use deadpool_redis::redis::cluster_async::ClusterConnection;
 use deadpool_redis::redis::io::tcp::TcpSettings;
-use deadpool_redis::redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use deadpool_redis::redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
-    IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisFuture, RedisResult, TlsCertificates,
-    TlsMode, Value,
+    self, AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
+    IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisFuture, RedisResult, Role,
+    ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
 use deadpool_redis::{Manager, Pool, PoolError, Runtime, Timeouts};
-use tokio::sync::Mutex;
 
 use crate::store::url::{Address, Login, RedisSettings, TlsSettings, Topology};
 
 use super::connections::CALL_TIMEOUT;
+use super::lanes::Lanes;
+use super::master::Master;
 
 /// Longest wait for a connection, TLS and authentication included.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
@@ -94,63 +98,106 @@ impl ConnectionLike for Wire {
 /// How connections are made.
 pub(super) enum Source {
     Single { pool: Pool, client: Client },
-    Sentinel(Box<Mutex<SentinelClient>>),
+    Sentinel(Master),
     Cluster(ClusterClient),
 }
 
 impl Source {
-    /// Prepares them; nothing connects yet.
-    pub(super) fn new(settings: &RedisSettings) -> Result<Self, SetupError> {
-        make(settings)
+    /// Prepares them. Behind Sentinels the master is followed from now on, and `lanes` are let go with it.
+    pub(super) fn new(settings: &RedisSettings, lanes: &Arc<Lanes>) -> Result<Self, SetupError> {
+        make(settings, lanes)
     }
 
     /// A connection for the calls of all, and the pool's hold on it.
     pub(super) async fn pooled(&self) -> RedisResult<(Wire, Option<deadpool_redis::Connection>)> {
-        match self {
-            Self::Single { pool, .. } => {
-                let connection = pool.get().await.map_err(|error| match error {
-                    PoolError::Backend(error) => error,
-                    _ => (ErrorKind::Io, "no connection in time").into(),
-                })?;
-                Ok((Wire::Server((*connection).clone()), Some(connection)))
-            }
-            Self::Sentinel(_) | Self::Cluster(_) => Ok((self.apart(ANSWER_TIMEOUT).await?, None)),
+        let Self::Single { pool, .. } = self else {
+            return Ok((self.apart(ANSWER_TIMEOUT).await?, None));
+        };
+        let pooled = pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => error,
+            _ => (ErrorKind::Io, "no connection in time").into(),
+        })?;
+        let connection = (*pooled).clone();
+        if let Err(error) = verify(connection.clone(), Unsaid::Believed).await {
+            drop(deadpool_redis::Connection::take(pooled));
+            return Err(error);
         }
+        Ok((Wire::Server(connection), Some(pooled)))
     }
 
     /// A connection of its own.
     pub(super) async fn apart(&self, answer_timeout: Duration) -> RedisResult<Wire> {
-        let config = connection_config(answer_timeout);
-        Ok(match self {
-            Self::Single { client, .. } => Wire::Server(
-                client
-                    .get_multiplexed_async_connection_with_config(&config)
-                    .await?,
-            ),
-            Self::Sentinel(client) => Wire::Server(
-                client
-                    .lock()
-                    .await
-                    .get_async_connection_with_config(&config)
-                    .await?,
-            ),
+        let (client, unsaid) = match self {
+            Self::Single { client, .. } => (client.clone(), Unsaid::Believed),
+            Self::Sentinel(master) => (master.client().await?, Unsaid::Refused),
             Self::Cluster(client) => {
                 let config = ClusterConfig::new()
                     .set_connection_timeout(CONNECT_TIMEOUT)
                     .set_response_timeout(answer_timeout);
-                Wire::Cluster(client.get_async_connection_with_config(config).await?)
+                return Ok(Wire::Cluster(
+                    client.get_async_connection_with_config(config).await?,
+                ));
             }
-        })
+        };
+        let config = connection_config(answer_timeout);
+        let connection = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        verify(connection.clone(), unsaid).await?;
+        Ok(Wire::Server(connection))
+    }
+
+    /// Whether several servers share the keys.
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
+    /// Asks who is the master, where somebody can be asked.
+    pub(super) fn look(&self) {
+        if let Self::Sentinel(master) = self {
+            master.look();
+        }
     }
 }
 
-fn connection_config(answer_timeout: Duration) -> AsyncConnectionConfig {
+/// What to think of a server that may not be asked for its role.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsaid {
+    Believed,
+    Refused,
+}
+
+/// Refuses a server that is no master.
+pub(super) async fn verify(mut connection: MultiplexedConnection, unsaid: Unsaid) -> RedisResult<()> {
+    match redis::cmd("ROLE").query_async(&mut connection).await {
+        Ok(Role::Primary { .. }) => Ok(()),
+        Ok(_) => Err(not_the_master()),
+        Err(error) if unsaid == Unsaid::Believed && is_refused(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the question was refused, for want of a right or because the server does not know it.
+fn is_refused(error: &RedisError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::ResponseError)
+    )
+}
+
+/// What calls are told of a server that turned out to be a replica.
+pub(super) fn not_the_master() -> RedisError {
+    (ErrorKind::Io, "the server is not the master").into()
+}
+
+/// Bounds of a connection whose answers take at most so long.
+pub(super) fn connection_config(answer_timeout: Duration) -> AsyncConnectionConfig {
     AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(answer_timeout))
 }
 
-fn make(settings: &RedisSettings) -> Result<Source, SetupError> {
+fn make(settings: &RedisSettings, lanes: &Arc<Lanes>) -> Result<Source, SetupError> {
     let certificates = settings.tls.as_ref().map(certificates).transpose()?;
     Ok(match &settings.topology {
         Topology::Single(server) => single(settings, server, certificates)?,
@@ -159,33 +206,24 @@ fn make(settings: &RedisSettings) -> Result<Source, SetupError> {
             master,
             login,
         } => {
-            let servers = sentinels.iter().map(|server| address(server, settings));
-            let mut builder = SentinelClientBuilder::new(servers, master, SentinelServerType::Master)?
-                .set_client_to_redis_db(settings.database)
-                .set_client_to_redis_tcp_settings(undelayed());
-            if let Some(user) = &settings.login.user {
-                builder = builder.set_client_to_redis_username(user);
-            }
-            if let Some(password) = &settings.login.password {
-                builder = builder.set_client_to_redis_password(password.expose());
-            }
-            if let Some(user) = &login.user {
-                builder = builder.set_client_to_sentinel_username(user);
-            }
-            if let Some(password) = &login.password {
-                builder = builder.set_client_to_sentinel_password(password.expose());
-            }
-            if let Some(certificates) = certificates {
-                builder = builder
-                    .set_client_to_redis_tls_mode(TlsMode::Secure)
-                    .set_client_to_sentinel_tls_mode(TlsMode::Secure)
-                    .set_client_to_redis_certificates(certificates.clone())
-                    .set_client_to_sentinel_certificates(certificates);
-            }
-            Source::Sentinel(Box::new(Mutex::new(builder.build()?)))
+            let sentinels = sentinels.iter().map(|server| {
+                let info = connection_info(server, settings, login, 0)?;
+                client(info, certificates.clone())
+            });
+            let sentinels = sentinels.collect::<RedisResult<Vec<_>>>()?;
+            let probe = format!("{}:w", settings.prefix);
+            let settings = settings.clone();
+            let make = move |server: &Address| {
+                let info = connection_info(server, &settings, &settings.login, settings.database)?;
+                client(info, certificates.clone())
+            };
+            let lanes = Arc::clone(lanes);
+            Source::Sentinel(Master::follow(sentinels, master, Box::new(make), probe, lanes))
         }
         Topology::Cluster(nodes) => {
-            let nodes = nodes.iter().map(|node| connection_info(node, settings));
+            let nodes = nodes
+                .iter()
+                .map(|node| connection_info(node, settings, &settings.login, settings.database));
             let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
             let mut builder = ClusterClientBuilder::new(nodes).connection_timeout(CONNECT_TIMEOUT);
             builder = builder.response_timeout(ANSWER_TIMEOUT);
@@ -202,11 +240,8 @@ fn single(
     server: &Address,
     certificates: Option<TlsCertificates>,
 ) -> Result<Source, SetupError> {
-    let info = connection_info(server, settings)?;
-    let client = match certificates {
-        Some(certificates) => Client::build_with_tls(info, certificates)?,
-        None => Client::open(info)?,
-    };
+    let info = connection_info(server, settings, &settings.login, settings.database)?;
+    let client = client(info, certificates)?;
     let info = client.get_connection_info().clone();
     let manager = Manager::new_with_config(info, connection_config(ANSWER_TIMEOUT))?;
     let timeouts = Timeouts {
@@ -222,6 +257,13 @@ fn single(
     Ok(Source::Single { pool, client })
 }
 
+fn client(info: ConnectionInfo, certificates: Option<TlsCertificates>) -> RedisResult<Client> {
+    match certificates {
+        Some(certificates) => Client::build_with_tls(info, certificates),
+        None => Client::open(info),
+    }
+}
+
 fn address(server: &Address, settings: &RedisSettings) -> ConnectionAddr {
     let (host, port) = (server.host.clone(), server.port);
     match settings.tls {
@@ -235,9 +277,14 @@ fn address(server: &Address, settings: &RedisSettings) -> ConnectionAddr {
     }
 }
 
-fn connection_info(server: &Address, settings: &RedisSettings) -> RedisResult<ConnectionInfo> {
-    let Login { user, password } = &settings.login;
-    let mut login = RedisConnectionInfo::default().set_db(settings.database);
+fn connection_info(
+    server: &Address,
+    settings: &RedisSettings,
+    login: &Login,
+    database: i64,
+) -> RedisResult<ConnectionInfo> {
+    let Login { user, password } = login;
+    let mut login = RedisConnectionInfo::default().set_db(database);
     if let Some(user) = user {
         login = login.set_username(user);
     }

@@ -104,7 +104,7 @@ impl Writes {
     async fn done<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.scattered) {
             // It may have been done all the same.
-            self.events.publish(Says::Gap).await;
+            self.events.publish_later(Says::Gap);
         }
         answer
     }

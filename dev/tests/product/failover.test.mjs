@@ -1,0 +1,12 @@
+// A master of Redis that an operator replaces, under load on two session services and three edges: one round of `make failover`.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { complaints, failovers } from '../../failover.mjs';
+
+for (const [topology, what] of [['sentinel', 'behind Sentinels'], ['cluster', 'of a cluster']]) {
+  test(`a planned failover ${what} loses nothing, undoes nothing and signs nobody out`, async () => {
+    const results = await failovers({ topology, kind: 'planned' });
+    assert.deepEqual(complaints(results), [], JSON.stringify(results));
+  });
+}

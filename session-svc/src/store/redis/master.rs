@@ -1,0 +1,312 @@
+//! Which server is used behind Sentinels: followed as they replace it, and no longer used than it is proven to be the master.
+//!
+//! Invariants
+//! - A server is used only while it was vouched for within `FRESH`: by a majority of the Sentinels, or, where too few of them
+//!   answer, by all the replicas they knew of. A replica that was promoted acknowledges nothing to its old master, so one
+//!   that does cannot have taken its place.
+//! - When another server is the master, or the one in use is not vouched for any more, every connection is let go at once.
+//! - A master that is about to be replaced is not used: what it acknowledged then would be undone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deadpool_redis::redis::aio::MultiplexedConnection;
+use deadpool_redis::redis::{self, Client, ErrorKind, RedisResult};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use super::lanes::Lanes;
+use super::quorum::{Answer, FRESH, Verdict, judge};
+use super::sentinels;
+use super::source::connection_config;
+use crate::store::url::Address;
+
+/// How often the verdict is looked at although nothing new was said: answers grow old.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Without a majority for this long the replicas are asked; what is left of `FRESH` is enough for their answers.
+const PROVE_AFTER: Duration = Duration::from_millis(400);
+
+/// How often they are asked then.
+const PROVE_EVERY: Duration = Duration::from_millis(200);
+
+/// Longest a proof may take, connecting included.
+const PROOF_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Longest the replicas may take to acknowledge.
+const ACKNOWLEDGE_MS: u64 = 200;
+
+/// What is written for a proof is gone after this.
+const PROBE_MS: u64 = 1_000;
+
+/// Longest the first verdict may take: until then callers wait.
+const FIRST_VERDICT: Duration = Duration::from_millis(1_500);
+
+/// The server in use.
+#[derive(Clone)]
+enum Standing {
+    /// Nobody has said anything yet.
+    Unknown,
+    /// This one.
+    Used(Arc<Client>),
+    /// None, and why.
+    None(&'static str),
+}
+
+impl Standing {
+    /// Why there is none.
+    fn why(&self) -> Option<&'static str> {
+        match self {
+            Self::None(why) => Some(why),
+            Self::Unknown | Self::Used(_) => None,
+        }
+    }
+}
+
+/// Makes the client of an address.
+pub(super) type MakeClient = Box<dyn Fn(&Address) -> RedisResult<Client> + Send + Sync>;
+
+/// Follows the master until dropped.
+pub(super) struct Master {
+    standing: watch::Receiver<Standing>,
+    look: Arc<Notify>,
+    _tasks: JoinSet<()>,
+}
+
+impl Master {
+    /// Follows what `sentinels` call `name`. `probe` is the key that proofs write.
+    pub(super) fn follow(
+        sentinels: Vec<Client>,
+        name: &str,
+        make: MakeClient,
+        probe: String,
+        lanes: Arc<Lanes>,
+    ) -> Self {
+        let answers = watch::Sender::new(vec![None; sentinels.len()]);
+        let look = Arc::new(Notify::new());
+        let mut tasks = JoinSet::new();
+        let heard = answers.subscribe();
+        for (at, client) in sentinels.into_iter().enumerate() {
+            let asking = sentinels::ask_on(client, name.to_owned(), at, answers.clone(), Arc::clone(&look));
+            tasks.spawn(asking);
+        }
+        let (sender, standing) = watch::channel(Standing::Unknown);
+        let follower = Follower {
+            heard,
+            standing: sender,
+            lanes,
+            make,
+            probe,
+            followed: None,
+            moved: false,
+            prover: None,
+            began: Instant::now(),
+        };
+        tasks.spawn(follower.follow());
+        Self {
+            standing,
+            look,
+            _tasks: tasks,
+        }
+    }
+
+    /// The client of the server in use.
+    pub(super) async fn client(&self) -> RedisResult<Client> {
+        let mut standing = self.standing.clone();
+        let known = standing.wait_for(|standing| !matches!(standing, Standing::Unknown));
+        let known = tokio::time::timeout(FIRST_VERDICT, known).await;
+        match known.ok().and_then(Result::ok).as_deref() {
+            Some(Standing::Used(client)) => Ok(Client::clone(client)),
+            Some(Standing::None(why)) => Err((ErrorKind::Io, *why).into()),
+            _ => Err((ErrorKind::Io, "no Sentinel names a master").into()),
+        }
+    }
+
+    /// Asks all Sentinels at once.
+    pub(super) fn look(&self) {
+        self.look.notify_waiters();
+    }
+}
+
+/// The master as it is known.
+struct Followed {
+    epoch: u64,
+    address: Address,
+    client: Arc<Client>,
+    /// When it was vouched for last.
+    vouched: Option<Instant>,
+    /// When a majority of the Sentinels named it last.
+    majority: Option<Instant>,
+    /// Replicas the Sentinels knew of then, those that are away included: they might be back, and be promoted.
+    replicas: usize,
+}
+
+struct Follower {
+    heard: watch::Receiver<Vec<Option<Answer>>>,
+    standing: watch::Sender<Standing>,
+    lanes: Arc<Lanes>,
+    make: MakeClient,
+    probe: String,
+    followed: Option<Followed>,
+    /// Whether it is another than the one told last.
+    moved: bool,
+    prover: Option<MultiplexedConnection>,
+    began: Instant,
+}
+
+impl Follower {
+    async fn follow(mut self) {
+        loop {
+            let standing = self.stands().await;
+            self.tell(standing);
+            tokio::select! {
+                changed = self.heard.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    async fn stands(&mut self) -> Standing {
+        let now = Instant::now();
+        let followed = self
+            .followed
+            .as_ref()
+            .map(|followed| (followed.epoch, &followed.address));
+        let verdict = judge(&self.heard.borrow_and_update(), now, followed);
+        match verdict {
+            Verdict::Replacing => return Standing::None("the Sentinels are replacing the master"),
+            Verdict::Silent => {}
+            Verdict::Master {
+                epoch,
+                address,
+                replicas,
+                majority_at,
+            } => {
+                if let Err(error) = self.found(epoch, address) {
+                    tracing::error!(%error, "the address of the master cannot be used");
+                    return Standing::None("the Sentinels name an address that cannot be used");
+                }
+                if let Some(followed) = &mut self.followed {
+                    followed.majority = followed.majority.max(majority_at);
+                    followed.vouched = followed.vouched.max(majority_at);
+                    // Too few Sentinels may add to what a majority knew, and take nothing away.
+                    let known = if majority_at.is_some() {
+                        0
+                    } else {
+                        followed.replicas
+                    };
+                    followed.replicas = replicas.max(known);
+                }
+            }
+        }
+        self.prove().await;
+        match &self.followed {
+            Some(followed) if followed.vouched.is_some_and(|at| at.elapsed() < FRESH) => {
+                Standing::Used(Arc::clone(&followed.client))
+            }
+            _ if self.began.elapsed() < FIRST_VERDICT => Standing::Unknown,
+            None => Standing::None("no Sentinel names a master"),
+            Some(_) => Standing::None("neither the Sentinels nor all replicas vouch for the master"),
+        }
+    }
+
+    /// Takes over what the Sentinels say.
+    fn found(&mut self, epoch: u64, address: Address) -> RedisResult<()> {
+        match &mut self.followed {
+            Some(followed) if followed.address == address => followed.epoch = epoch,
+            _ => {
+                let client = Arc::new((self.make)(&address)?);
+                tracing::info!(
+                    server.address = address.host,
+                    server.port = address.port,
+                    "the master of the store"
+                );
+                self.followed = Some(Followed {
+                    epoch,
+                    address,
+                    client,
+                    vouched: None,
+                    majority: None,
+                    replicas: 0,
+                });
+                self.moved = true;
+                self.prover = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Without a majority of the Sentinels: asks the replicas by way of their master. Something is written, and all of them
+    /// acknowledge it.
+    async fn prove(&mut self) {
+        let Some(followed) = &mut self.followed else {
+            return;
+        };
+        let older = |at: Option<Instant>, than| at.is_none_or(|at| at.elapsed() > than);
+        if !older(followed.majority, PROVE_AFTER) {
+            self.prover = None;
+            return;
+        }
+        if !older(followed.vouched, PROVE_EVERY) {
+            return;
+        }
+        let began = Instant::now();
+        // While the server is still used, no longer than it may be.
+        let left = followed.vouched.map(|at| FRESH.saturating_sub(at.elapsed()));
+        let bound = left
+            .filter(|left| !left.is_zero())
+            .map_or(PROOF_TIMEOUT, |left| left.min(PROOF_TIMEOUT));
+        let proof = acknowledged(&followed.client, &mut self.prover, &self.probe, followed.replicas);
+        match tokio::time::timeout(bound, proof).await {
+            Ok(Ok(replicas)) if replicas >= followed.replicas => followed.vouched = Some(began),
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the replicas cannot be asked by way of the master");
+                self.prover = None;
+            }
+            Err(_) => self.prover = None,
+        }
+    }
+
+    fn tell(&mut self, standing: Standing) {
+        let is_used = matches!(standing, Standing::Used(_));
+        let why = standing.why();
+        let was = self.standing.send_replace(standing);
+        let was_used = matches!(was, Standing::Used(_));
+        if let Some(reason) = why
+            && was.why() != why
+        {
+            tracing::warn!(reason, "no master of the store is used");
+        } else if is_used && !was_used {
+            tracing::info!("the master of the store is used");
+        }
+        // After the change is known: who connects from now on gets no connection of before.
+        if was_used && (!is_used || self.moved) {
+            self.lanes.let_go_all();
+        }
+        self.moved = false;
+    }
+}
+
+/// How many replicas acknowledge something that is written now.
+async fn acknowledged(
+    client: &Client,
+    prover: &mut Option<MultiplexedConnection>,
+    key: &str,
+    replicas: usize,
+) -> RedisResult<usize> {
+    let config = connection_config(PROOF_TIMEOUT);
+    let connection = match prover {
+        Some(connection) => connection,
+        None => prover.insert(
+            client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await?,
+        ),
+    };
+    let mut proof = redis::pipe();
+    proof.cmd("SET").arg(key).arg("").arg("PX").arg(PROBE_MS).ignore();
+    proof.cmd("WAIT").arg(replicas).arg(ACKNOWLEDGE_MS);
+    let (count,): (usize,) = proof.query_async(connection).await?;
+    Ok(count)
+}
