@@ -13,4 +13,5 @@ pub mod sessions;
 pub mod settings;
 pub mod start;
 pub mod store;
+mod store_condition;
 pub mod vault;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::memory;
-use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, Stopping};
@@ -27,13 +26,8 @@ use crate::sessions::keeper::Keeper;
 use crate::sessions::{Limits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, OpenError, SessionStore};
+use crate::store_condition::StoreCondition;
 use crate::vault::{KeyRing, MalformedKey, Vault};
-
-/// How often the store is asked whether it is there.
-const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How long the store may take to say so.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a write or a refresh may go on after the service was told to stop, also when its caller has gone: below what the
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
@@ -169,7 +163,7 @@ pub async fn serve_behind<P: Into<Providers>>(
     listener: TcpListener,
     runtime: Runtime,
 ) -> Result<(), StartError> {
-    let condition = runtime.readiness.condition("store", Weight::Required);
+    let condition = StoreCondition::new(&runtime)?;
     let health = Health::new().await;
     let keeper = Keeper::new(
         Arc::clone(&parts.store),
@@ -189,7 +183,7 @@ pub async fn serve_behind<P: Into<Providers>>(
     // Who is sent away sooner comes back to a listener that is closing.
     let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
     let settling = tokio::spawn(refresher.clone().settle_all(runtime.shutdown.clone()));
-    let probing = tokio::spawn(probe(parts.store, condition, runtime.shutdown.clone()));
+    let probing = tokio::spawn(condition.follow(parts.store, runtime.shutdown.clone()));
     let telling = tokio::spawn(tell(
         runtime.readiness.subscribe(),
         health,
@@ -250,20 +244,6 @@ fn keys(settings: &Settings) -> Result<Reloading<KeyRing>, StartError> {
         });
     }
     Ok(keys)
-}
-
-/// Asks whether the store answers, until the service stops.
-async fn probe(store: Arc<dyn SessionStore>, condition: Condition, shutdown: CancellationToken) {
-    loop {
-        match tokio::time::timeout(PROBE_TIMEOUT, store.check()).await {
-            Ok(Ok(())) => condition.met(),
-            Ok(Err(_)) | Err(_) => condition.unmet("the session store does not answer"),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PROBE_INTERVAL) => {}
-            () = shutdown.cancelled() => return,
-        }
-    }
 }
 
 /// Tells gRPC's health service what readiness is, each change once: a drain at once, before connections are refused.

@@ -203,8 +203,8 @@ async fn verify(path: &Path, written: &HashMap<String, u64>) {
     }
 }
 
-/// Size the file may have at first, in blocks of 512 bytes (1 MiB is where the engine begins).
-const BLOCKS: &str = "6144";
+/// Size the file may have at first, in blocks of 512 bytes: 12 MiB. A new one needs nine, two of them for the reserve.
+const BLOCKS: &str = "24576";
 
 fn fill_the_disk() {
     let directory = tempfile::tempdir().unwrap();

@@ -55,6 +55,7 @@ async fn walked(store: &dyn InspectedStore, shelf: Shelf) -> BTreeMap<String, Fo
             let name = match &found {
                 Found::Sealed(sealed) => sealed.name().to_owned(),
                 Found::Unreadable { name } | Found::Index { name, .. } => name.clone(),
+                Found::Foreign => panic!("nobody else writes here"),
             };
             all.insert(name, found);
         }

@@ -343,6 +343,11 @@ async fn a_full_server_says_so() {
     server.ask("CONFIG SET maxmemory 1");
     let full = store.insert(record(&*store, 60_000, &[]), Vec::new()).await;
     assert!(matches!(full, Err(StoreError::Full)), "{full:?}");
+    let checked = store.check().await;
+    assert!(matches!(checked, Err(StoreError::Full)), "{checked:?}");
+    server.ask("CONFIG SET maxmemory 0");
+    store.check().await.unwrap();
+    assert!(!server.ask("KEYS *").contains("nobody"), "nothing is written");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::logs::{self, LogSettings, Queue};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, Schedulers, Workers};
 use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, given, markdown};
-use crate::tool::Tool;
+use crate::tool::{self, Tool};
 use crate::traces::Traces;
 use crate::{admin, metrics, serve};
 
@@ -72,6 +72,10 @@ where
         Ok(given) => given,
         Err(told) => {
             let _ = told.print();
+            if told.use_stderr() && tool::seem_to_want_json(std::env::args_os(), tools) {
+                let message = told.render().to_string();
+                print!("{}", tool::failure_document("usage", message.trim_end()));
+            }
             return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2));
         }
     };
@@ -137,14 +141,25 @@ where
 fn use_tool(service: &Service, tool: &dyn Tool, given: &ArgMatches, reader: Reader<'_>) -> ExitCode {
     let (work, warnings) = match tool.prepare(given, reader) {
         Ok(prepared) => prepared,
-        Err(wrong) => return told_wrong(service, &wrong),
+        Err(wrong) => {
+            if tool::wants_json(given) {
+                let message = wrong.to_string();
+                print!("{}", tool::failure_document("settings", message.trim_end()));
+            }
+            return told_wrong(service, &wrong);
+        }
     };
     warnings
         .iter()
         .for_each(|warning| eprintln!("warning: {warning}"));
     match runtime::alone() {
         Ok(runtime) => runtime.block_on(work),
-        Err(error) => failed(service, &error),
+        Err(error) => {
+            if tool::wants_json(given) {
+                print!("{}", tool::failure_document("runtime", &error.to_string()));
+            }
+            failed(service, &error)
+        }
     }
 }
 

@@ -4,18 +4,49 @@
 //! - Without a command the program serves; a command never opens the service's listeners.
 //! - Every setting of the service is a flag of every command too, so that `--store` means the same everywhere; the
 //!   flag behind the command wins over the one before it.
+//! - A command that takes [`JSON`] writes one JSON document to standard output, whatever comes in its way.
 //! - A command judges the settings it reads and no others: whoever lists sessions need not know the client secret.
 
+use std::ffi::OsString;
 use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
+use serde_json::json;
 
 use crate::settings::{Reader, Warning, Wrong};
 
 /// What is left to do once the settings are read.
 pub type Work = Pin<Box<dyn Future<Output = ExitCode>>>;
+
+/// The flag that asks for a JSON document.
+pub const JSON: &str = "json";
+
+/// What a command with [`JSON`] writes when it failed: `reason` for programs, `message` for people.
+pub fn failure_document(reason: &str, message: &str) -> String {
+    format!(
+        "{:#}\n",
+        json!({ "error": { "reason": reason, "message": message } })
+    )
+}
+
+/// Whether a command was asked for JSON.
+pub(crate) fn wants_json(given: &ArgMatches) -> bool {
+    let below = given.subcommand().is_some_and(|(_, below)| wants_json(below));
+    below || matches!(given.try_get_one::<bool>(JSON), Ok(Some(true)))
+}
+
+/// Whether arguments that were not understood ask a command for JSON.
+pub(crate) fn seem_to_want_json(arguments: impl IntoIterator<Item = OsString>, tools: &[&dyn Tool]) -> bool {
+    let arguments: Vec<OsString> = arguments
+        .into_iter()
+        .skip(1)
+        .take_while(|one| one != "--")
+        .collect();
+    let names_a_command = |one: &OsString| tools.iter().any(|tool| one == tool.command().get_name());
+    arguments.iter().any(names_a_command) && arguments.iter().any(|one| one == "--json")
+}
 
 /// A command of a program.
 pub trait Tool: Sync {

@@ -3,8 +3,10 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use chassis::tool;
 use clap::{Arg, ArgAction, ArgMatches};
-use serde_json::{Value, json};
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,17 +84,34 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
+/// What comes of `work`, or a failure if the command is told to stop before.
+pub(super) async fn unless_stopped<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+        return work.await;
+    };
+    tokio::select! {
+        outcome = work => outcome,
+        _ = terminate.recv() => Err(stopped()),
+        _ = interrupt.recv() => Err(stopped()),
+    }
+}
+
+fn stopped() -> Failure {
+    Failure::new("stopped", Exit::Failed, "stopped before it was done")
+}
+
 /// The flag that asks for JSON.
 pub(super) fn json_flag() -> Arg {
-    Arg::new("json")
-        .long("json")
+    Arg::new(tool::JSON)
+        .long(tool::JSON)
         .action(ArgAction::SetTrue)
         .help("Answer with one JSON document")
 }
 
 /// Whether JSON is asked for.
 pub(super) fn wants_json(given: &ArgMatches) -> bool {
-    given.get_flag("json")
+    given.get_flag(tool::JSON)
 }
 
 /// Says how it went. A reader that hung up is no failure of ours.
@@ -102,9 +121,8 @@ pub(super) fn conclude(json: bool, outcome: Result<Answer, Failure>) -> ExitCode
         Ok(answer) => (answer.text, answer.exit),
         Err(failure) => {
             let _ = writeln!(std::io::stderr(), "session-svc: {}", failure.text);
-            let told = json!({ "error": { "reason": failure.reason, "message": failure.text } });
             let told = if json {
-                format!("{told:#}\n")
+                tool::failure_document(&failure.reason, &failure.text)
             } else {
                 String::new()
             };

@@ -27,6 +27,8 @@ pub(super) struct Census {
     pub(super) newer_format: u64,
     /// Texts or frames that were changed, cut or never ours.
     pub(super) corrupt: u64,
+    /// Entries of another program.
+    pub(super) foreign: u64,
     /// Lists sessions are found by.
     pub(super) indexes: u64,
     /// Their entries.
@@ -52,6 +54,7 @@ impl Census {
         match found {
             Found::Sealed(sealed) => self.count_sealed(vault, sealed),
             Found::Unreadable { .. } => self.corrupt += 1,
+            Found::Foreign => self.foreign += 1,
             Found::Index {
                 entries,
                 without_record,

@@ -42,7 +42,8 @@ impl Tool for CheckStoreTool {
         let limit = given.get_one::<u64>("limit").copied().unwrap_or_default();
         let access = StoreAccess::read(&mut reader);
         let (access, warnings) = reader.finish(access)?;
-        let work = async move { answer::conclude(json, checked(&access, limit).await) };
+        let work =
+            async move { answer::conclude(json, answer::unless_stopped(checked(&access, limit)).await) };
         Ok((Box::pin(work), warnings))
     }
 }
@@ -164,6 +165,16 @@ fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
             ),
         ),
         Check::new(
+            "foreign",
+            census.foreign.to_string(),
+            judged(
+                census.foreign,
+                Standing::Problem(
+                    "another program writes where sessions are kept: give it, or SESSION_STORE, a prefix of its own",
+                ),
+            ),
+        ),
+        Check::new(
             "index_entries_without_record",
             census.without_record.to_string(),
             judged(
@@ -261,6 +272,7 @@ fn answered(kind: &str, checks: &[Check], census: &Census, opened: &Opened) -> A
                     "newer_format": census.newer_format,
                     "corrupt": census.corrupt,
                 },
+                "foreign": census.foreign,
             },
             "indexes": {
                 "lists": census.indexes,

@@ -9,10 +9,10 @@ use chassis::settings::Reader;
 
 use super::answer::{Exit, Failure, chain};
 use crate::settings;
-use crate::store::file::FileError;
+use crate::store::file::{FileError, FileStore};
 use crate::store::inspect::InspectedStore;
 use crate::store::url::{StoreSettings, Topology};
-use crate::store::{OpenError, open_inspected};
+use crate::store::{OpenError, StoreError, open_inspected};
 use crate::vault::{KeyRing, Vault};
 
 /// The settings a store is opened by.
@@ -60,13 +60,19 @@ impl StoreAccess {
         {
             return Err(missing(path.clone()));
         }
+        if let StoreSettings::File(path) = &self.store {
+            FileStore::check_file(path).map_err(|error| refused(&OpenError::File(error)))?;
+        }
         let keys = KeyRing::parse(&self.keys)
             .map_err(|error| Failure::new("keys", Exit::Failed, error.to_string()))?;
         let store = Box::pin(open_inspected(&self.store, Arc::new(SystemClock)))
             .await
             .map_err(|error| refused(&error))?;
-        let reached = store.check().await;
-        reached.map_err(|error| Failure::new("store_unavailable", Exit::Failed, chain(&error)))?;
+        match store.check().await {
+            // What is in it can be read.
+            Ok(()) | Err(StoreError::Full) => {}
+            Err(error) => return Err(Failure::new("store_unavailable", Exit::Failed, chain(&error))),
+        }
         Ok(Opened {
             store,
             vault: Arc::new(Vault::new(Reloading::new(keys))),
@@ -96,6 +102,9 @@ fn refused(error: &OpenError) -> Failure {
                 path.display()
             ),
         ),
+        OpenError::File(FileError::Damaged { .. } | FileError::Empty { .. }) => {
+            Failure::new("store_damaged", Exit::Failed, chain(error))
+        }
         other => Failure::new("store_refused", Exit::Failed, chain(other)),
     }
 }

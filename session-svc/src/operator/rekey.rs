@@ -80,6 +80,7 @@ struct Walk {
     changed: u64,
     gone: u64,
     unreadable: u64,
+    foreign: u64,
 }
 
 enum Done {
@@ -88,6 +89,7 @@ enum Done {
     Changed,
     Gone,
     Unreadable,
+    Foreign,
 }
 
 impl Walk {
@@ -99,6 +101,7 @@ impl Walk {
             Done::Changed => self.changed += 1,
             Done::Gone => self.gone += 1,
             Done::Unreadable => self.unreadable += 1,
+            Done::Foreign => self.foreign += 1,
         }
     }
 
@@ -109,7 +112,7 @@ impl Walk {
 }
 
 async fn rekeyed(access: &StoreAccess, rate: u64, dry_run: bool) -> Result<Answer, Failure> {
-    let opened = access.open().await?;
+    let opened = answer::unless_stopped(access.open()).await?;
     let ids = opened.vault.key_ids();
     if ids.iter().enumerate().any(|(at, id)| ids[..at].contains(id)) {
         return Err(Failure::new(
@@ -166,8 +169,10 @@ async fn walked(
 }
 
 async fn resealed(opened: &Opened, found: Found, dry_run: bool) -> Result<Done, StoreError> {
-    let Found::Sealed(was) = found else {
-        return Ok(Done::Unreadable);
+    let was = match found {
+        Found::Sealed(was) => was,
+        Found::Foreign => return Ok(Done::Foreign),
+        Found::Unreadable { .. } | Found::Index { .. } => return Ok(Done::Unreadable),
     };
     if sealed::is_bare(&was) || is_current(&opened.vault, &was) {
         return Ok(Done::Current);
@@ -196,7 +201,7 @@ fn summed(walks: &[Walk], dry_run: bool, stopped: bool, opened: &Opened) -> Answ
     let rewritten: u64 = walks.iter().map(|walk| walk.rewritten).sum();
     let gone: u64 = walks.iter().map(|walk| walk.gone).sum();
     let settled = last.found_nothing_to_do();
-    let complete = !stopped && (dry_run || settled) && last.unreadable == 0;
+    let complete = !stopped && (dry_run || settled) && last.unreadable + last.foreign == 0;
     let sealing = opened.vault.key_ids().first().map(ToString::to_string);
     let sealing = sealing.unwrap_or_default();
     let advice = match (stopped, dry_run, settled) {
@@ -205,8 +210,8 @@ fn summed(walks: &[Walk], dry_run: bool, stopped: bool, opened: &Opened) -> Answ
         (false, false, false) => {
             "sessions are still being sealed with an older key: give every service the new ring, then run it again"
         }
-        _ if last.unreadable > 0 => {
-            "some cannot be read and were left alone: `session-svc check-store` says why"
+        _ if last.unreadable + last.foreign > 0 => {
+            "some cannot be read or belong to another program, and were left alone: `session-svc check-store` says why"
         }
         _ => "everything is sealed with the first key: the others can be removed",
     };
@@ -217,6 +222,7 @@ fn summed(walks: &[Walk], dry_run: bool, stopped: bool, opened: &Opened) -> Answ
         ("already current", first.current.to_string()),
         ("gone meanwhile", gone.to_string()),
         ("unreadable", last.unreadable.to_string()),
+        ("foreign", last.foreign.to_string()),
         ("sealing key", sealing.clone()),
     ]);
     Answer {
@@ -230,6 +236,7 @@ fn summed(walks: &[Walk], dry_run: bool, stopped: bool, opened: &Opened) -> Answ
             "already_current": first.current,
             "gone_meanwhile": gone,
             "unreadable": last.unreadable,
+            "foreign": last.foreign,
             "walks": walks.len(),
             "sealing_key": sealing,
             "advice": advice,

@@ -65,6 +65,8 @@ pub enum Found {
         /// Its name.
         name: String,
     },
+    /// Something at a name of ours that is nothing of ours, such as another program's.
+    Foreign,
     /// An index.
     Index {
         /// Its name.

@@ -10,6 +10,8 @@ mod certificates;
 mod check_store;
 #[path = "../support/cluster.rs"]
 mod cluster;
+mod documents;
+mod foreign;
 #[path = "../support/redis.rs"]
 mod redis_server;
 mod rekey;

@@ -47,7 +47,7 @@ impl Tool for SessionsTool {
             _ => Wish::Show(show::Show::read(given)),
         };
         let ((address, wish), warnings) = reader.finish((address, wish))?;
-        let work = async move { concluded(json, granted(&address, wish).await) };
+        let work = async move { concluded(json, answer::unless_stopped(granted(&address, wish)).await) };
         Ok((Box::pin(work), warnings))
     }
 }

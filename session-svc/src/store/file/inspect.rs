@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use redb::{ReadTransaction, ReadableTableMetadata as _};
 
 use super::tables::{INDEX, PAST_ANY_NAME, RECORDS, REMEMBERED};
+use super::writer::Needs;
 use super::{FileStore, store_error};
 use crate::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Walked, resealed};
 use crate::store::{Replaced, SessionStore as _, StoreError, codec};
@@ -22,8 +23,8 @@ impl InspectedStore for FileStore {
     async fn exchange(&self, was: &Sealed, bytes: Vec<u8>) -> Result<Replaced, StoreError> {
         let was = was.clone();
         self.writer
-            .write(move |tables| match &was {
-                Sealed::Record(record) => tables.exchange(record, &resealed(record, bytes)),
+            .write(Needs::Change, move |tables| match &was {
+                Sealed::Record(record) => tables.exchange(record, &resealed(record, bytes.clone())),
                 Sealed::Remembered { name, value } => tables.exchange_remembered(name, value, &bytes),
             })
             .await

@@ -4,16 +4,21 @@
 //! - A write is acknowledged after the commit that holds it is on the disk; writes that arrive while a commit
 //!   runs share the next one, so that many writers cost few disk flushes.
 //! - Records, indexes, expiry and events change in one transaction: a crash leaves all or nothing.
-//! - After a failed commit the file is opened again, so that a disk that was full needs no restart.
+//! - Without room no session begins, and everything else goes on from a reserve (`reserve`). After a failed commit the file
+//!   is opened again. Neither needs a restart.
 //! - The file belongs to one process at a time and is readable by its owner only.
 //!
 //! Reads are done on the caller's thread: they come from the engine's cache or the system's page cache and
 //! take microseconds, less than handing them to another thread. Deliberately absent: leases on disk, see
 //! `leases`.
 
+mod check;
+mod disk;
 mod inspect;
 mod opened;
+mod reserve;
 mod tables;
+mod worker;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -27,8 +32,8 @@ use redb::ReadTransaction;
 use tokio::sync::watch;
 
 use self::opened::Opened;
-use self::tables::{EVENTS, INDEX, RECORDS};
-use self::writer::Writer;
+use self::tables::{EVENTS, INDEX, RECORDS, StartError};
+use self::writer::{Needs, Writer};
 use super::follow::{self, EventLog};
 use super::leases::Leases;
 use super::{
@@ -59,9 +64,29 @@ pub enum FileError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The file holds something else, or is damaged beyond repair.
-    #[error("{} is not a session store of this version, or is damaged: move it away to start with an empty one", path.display())]
+    /// There is no room on its disk, and none left in the file.
+    #[error("there is no room for {}: make room on its disk", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has no bytes at all. Whoever emptied it may have lost sessions: it is no new store.
+    #[error("{} is empty, and no store is: put a backup in its place, or delete it to begin with a new store", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file holds something else.
+    #[error("{} is not a session store of this version: check SESSION_STORE, or move it away to begin with a new store", path.display())]
     Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What the engine says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Part of the file was lost or changed, on its disk or on its way there.
+    #[error("{} is damaged, and nothing in it was changed: put the newest backup that `session-svc check-store` finds healthy in its place, or move it away to begin with a new store, which signs everybody out", path.display())]
+    Damaged {
         /// The file.
         path: PathBuf,
         /// What the engine says.
@@ -88,10 +113,9 @@ impl FileStore {
     /// Opens or makes the file at `path`; recovers it if the last process was killed.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
         let file = Arc::new(Opened::open(path)?);
-        let start = file.write(tables::start).map_err(|error| FileError::Foreign {
-            path: path.to_owned(),
-            source: Box::new(error),
-        })?;
+        let start = file
+            .write(|transaction, _| tables::start(transaction))
+            .map_err(|error: StartError| error.about(path))?;
         let kept = Arc::new(Kept {
             file: Arc::clone(&file),
             latest: watch::Sender::new(start.latest_event),
@@ -114,7 +138,8 @@ impl FileStore {
 
     /// What is held now, what expired but was not cleared away included.
     pub async fn holdings(&self) -> Result<Holdings, StoreError> {
-        let [records, index_entries, remembered] = self.writer.write(|tables| tables.count()).await?;
+        let [records, index_entries, remembered] =
+            self.writer.write(Needs::Reserve, |tables| tables.count()).await?;
         let held = |count| usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Holdings {
             records: held(records),
@@ -216,8 +241,14 @@ impl SessionStore for FileStore {
     }
 
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        // A mark is in no list.
+        let needs = if record.indexes.is_empty() {
+            Needs::Reserve
+        } else {
+            Needs::Room
+        };
         self.writer
-            .write(move |tables| tables.insert(&record, &event))
+            .write(needs, move |tables| tables.insert(&record, &event))
             .await
     }
 
@@ -233,14 +264,16 @@ impl SessionStore for FileStore {
         event: Option<Vec<u8>>,
     ) -> Result<Replaced, StoreError> {
         self.writer
-            .write(move |tables| tables.replace(&record, expected, event.as_deref()))
+            .write(Needs::Change, move |tables| {
+                tables.replace(&record, expected, event.as_deref())
+            })
             .await
     }
 
     async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         let name = name.to_owned();
         self.writer
-            .write(move |tables| tables.remove(&name, &event))
+            .write(Needs::Reserve, move |tables| tables.remove(&name, &event))
             .await
     }
 
@@ -262,6 +295,8 @@ impl SessionStore for FileStore {
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
+        // What is done under a lease, such as a refresh, has an outcome that must be kept.
+        self.writer.check_changes()?;
         self.leases.acquire(name, holder, ttl, self.now_ms())
     }
 
@@ -277,7 +312,7 @@ impl SessionStore for FileStore {
     async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         let (name, value) = (name.to_owned(), value.to_vec());
         self.writer
-            .write(move |tables| tables.remember(&name, &value, ttl))
+            .write(Needs::Room, move |tables| tables.remember(&name, &value, ttl))
             .await
     }
 

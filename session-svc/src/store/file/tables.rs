@@ -1,5 +1,6 @@
 //! The tables of the file, and the verbs that change them inside a transaction.
 
+use std::path::Path;
 use std::time::Duration;
 
 use redb::{ReadableTable as _, StorageError, Table, TableDefinition, WriteTransaction};
@@ -8,7 +9,7 @@ use ring::rand::SecureRandom as _;
 use crate::store::follow::KEPT_EVENTS;
 use crate::store::{Inserted, Record, Replaced, StoreError, codec, millis};
 
-use super::store_error;
+use super::{FileError, store_error};
 
 /// Records by name, as `codec` writes them.
 pub(super) const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
@@ -38,8 +39,41 @@ pub(super) struct Start {
     pub(super) latest_event: u64,
 }
 
+/// Why a file cannot be used once it is open.
+pub(super) enum StartError {
+    /// Its tables are those of another release.
+    Layout,
+    /// It could not be read or written.
+    Store(StoreError),
+}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl StartError {
+    /// As told of the file at `path`.
+    pub(super) fn about(self, path: &Path) -> FileError {
+        let path = path.to_owned();
+        match self {
+            Self::Layout => FileError::Foreign {
+                path,
+                source: "its tables are those of another release".into(),
+            },
+            Self::Store(StoreError::Full) => FileError::Full { path },
+            Self::Store(error @ StoreError::Corrupt) => FileError::Damaged {
+                path,
+                source: Box::new(error),
+            },
+            Self::Store(StoreError::Unavailable(source)) => FileError::Foreign { path, source },
+        }
+    }
+}
+
 /// Makes the tables if they are not there, and counts this opening.
-pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StoreError> {
+pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StartError> {
     let start = {
         let tables = Tables::open(&transaction, 0)?;
         let mut facts = transaction.open_table(FACTS).map_err(store_error)?;
@@ -50,7 +84,7 @@ pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StoreError> 
                 .map(|value| value.value().to_vec()))
         };
         if known("layout")?.is_some_and(|layout| layout != LAYOUT) {
-            return Err(StoreError::Corrupt);
+            return Err(StartError::Layout);
         }
         let origin = match known("origin")? {
             Some(origin) => String::from_utf8(origin).map_err(|_| StoreError::Corrupt)?,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use deadpool_redis::redis::{self, Cmd, FromRedisValue, Value};
+use deadpool_redis::redis::{self, Cmd, FromRedisValue, RedisError, RedisResult, Value};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::facts;
@@ -50,7 +50,11 @@ impl InspectedStore for RedisStore {
             Sealed::Remembered { name, value } => (self.keys.remembered(name), value.clone(), bytes),
         };
         let call = scripts::EXCHANGE.call().key(key);
-        let outcome: u8 = call.arg(was).arg(now).run(&self.connections).await?;
+        let outcome = call.arg(was).arg(now).run(&self.connections).await;
+        if matches!(&outcome, Err(StoreError::Unavailable(error)) if is_foreign_to(&**error)) {
+            return Ok(Replaced::Missing);
+        }
+        let outcome: u8 = outcome?;
         Ok(match outcome {
             0 => Replaced::Missing,
             1 => Replaced::Stale,
@@ -101,12 +105,15 @@ impl RedisStore {
             return self.look_into(key).await;
         }
         let Some(name) = self.keys.name_in(shelf, &key) else {
-            return Ok(Vec::new());
+            return Ok(vec![Found::Foreign]);
         };
         let mut command = redis::cmd("GET");
         command.arg(key);
-        let value: Option<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
-        let Some(value) = value else {
+        let value: RedisResult<Option<Vec<u8>>> = self.connections.read(&command).await;
+        if matches!(&value, Err(error) if is_foreign(error)) {
+            return Ok(vec![Found::Foreign]);
+        }
+        let Some(value) = value.map_err(unavailable)? else {
             return Ok(Vec::new());
         };
         Ok(vec![match shelf {
@@ -123,7 +130,11 @@ impl RedisStore {
         let mut command = redis::cmd("ZRANGE");
         command.arg(&set).arg(format!("({}", self.now_ms()));
         command.arg("+inf").arg("BYSCORE");
-        let members: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let members: RedisResult<Vec<Vec<u8>>> = self.connections.read(&command).await;
+        if matches!(&members, Err(error) if is_foreign(error)) {
+            return Ok(vec![Found::Foreign]);
+        }
+        let members = members.map_err(unavailable)?;
         let asked = members.into_iter().map(|member| self.judged(&set, member));
         let judged: Vec<(IndexName, bool)> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
         let mut indexes: BTreeMap<IndexName, (usize, usize)> = BTreeMap::new();
@@ -155,9 +166,24 @@ impl RedisStore {
         // The session may have ended between the two questions, and its entry with it.
         let mut command = redis::cmd("ZSCORE");
         command.arg(set).arg(member);
-        let score: Option<String> = self.connections.read(&command).await.map_err(unavailable)?;
-        Ok((index, score.is_some()))
+        let score: RedisResult<Option<String>> = self.connections.read(&command).await;
+        match score {
+            Err(error) if is_foreign(&error) => Ok((index, false)),
+            score => Ok((index, score.map_err(unavailable)?.is_some())),
+        }
     }
+}
+
+/// Whether what is kept under a name is of a type this service never writes there.
+fn is_foreign(error: &RedisError) -> bool {
+    error.code() == Some("WRONGTYPE")
+}
+
+fn is_foreign_to(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    error.downcast_ref::<RedisError>().is_some_and(|error| {
+        // A script tells it within its own message.
+        is_foreign(error) || error.to_string().contains("WRONGTYPE")
+    })
 }
 
 /// The node and the cursor a walk goes on with.

@@ -57,7 +57,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::clock::Clock;
-use deadpool_redis::redis::RedisError;
+use deadpool_redis::redis::{self, RedisError};
 use futures_util::stream::BoxStream;
 
 use self::clock::ServerClock;
@@ -259,6 +259,19 @@ impl SessionStore for RedisStore {
         self.clock
             .synchronise(&self.connections)
             .await
+            .map_err(unavailable)?;
+        // Writes nothing, and is refused for want of memory where a write would be.
+        let mut command = redis::cmd("SET");
+        command.arg(self.keys.lease("nobody's")).arg("").arg("XX");
+        match self
+            .connections
+            .once::<redis::Value>(&command)
+            .await
             .map_err(unavailable)
+        {
+            Err(StoreError::Full) => Err(StoreError::Full),
+            // What else keeps it from writing is told by the writes.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 }

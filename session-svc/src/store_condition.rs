@@ -1,0 +1,75 @@
+//! How the store is: asked once a second, told by readiness, a metric and the log.
+//!
+//! A store that does not answer takes the replica out. A full one does not: sessions are read, refreshed and ended, and none
+//! of the other replicas on the same store could do more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::readiness::{Condition, Weight};
+use chassis::runtime::Runtime;
+use prometheus::IntGauge;
+use tokio_util::sync::CancellationToken;
+
+use crate::store::{SessionStore, StoreError};
+
+/// How often the store is asked.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long the store may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What is told of the store.
+pub(crate) struct StoreCondition {
+    answers: Condition,
+    has_room: Condition,
+    full: IntGauge,
+}
+
+impl StoreCondition {
+    /// Nothing is known yet.
+    pub(crate) fn new(runtime: &Runtime) -> Result<Self, prometheus::Error> {
+        let full = IntGauge::new(
+            "session_store_full",
+            "Whether the store has no room for new sessions (1) or has (0)",
+        )?;
+        runtime.metrics.register(Box::new(full.clone()))?;
+        Ok(Self {
+            answers: runtime.readiness.condition("store", Weight::Required),
+            has_room: runtime.readiness.condition("store_room", Weight::Informative),
+            full,
+        })
+    }
+
+    /// Asks until the service stops.
+    pub(crate) async fn follow(self, store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
+        loop {
+            self.tell(tokio::time::timeout(TIMEOUT, store.check()).await.ok());
+            tokio::select! {
+                () = tokio::time::sleep(INTERVAL) => {}
+                () = shutdown.cancelled() => return,
+            }
+        }
+    }
+
+    /// `None` is no answer in time.
+    fn tell(&self, answer: Option<Result<(), StoreError>>) {
+        match answer {
+            Some(Ok(())) => {
+                self.answers.met();
+                self.has_room.met();
+                self.full.set(0);
+            }
+            Some(Err(StoreError::Full)) => {
+                self.answers.met();
+                self.has_room
+                    .unmet("the session store is full: no session can begin");
+                if self.full.get() == 0 {
+                    tracing::error!("the session store is full: no session can begin until it has room");
+                }
+                self.full.set(1);
+            }
+            Some(Err(_)) | None => self.answers.unmet("the session store does not answer"),
+        }
+    }
+}
