@@ -4,7 +4,6 @@ use super::listed::READ_AT_ONCE;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::session::Session;
 use crate::session::index::Whose;
-use crate::store::Entry;
 
 /// Entries looked at beyond the limit when the limit of a person is kept.
 const LOOKED_BEYOND: usize = 1_000;
@@ -17,7 +16,8 @@ impl Sessions {
     /// Ends the oldest sessions of a person beyond the limit, as many as one creation may.
     ///
     /// Whoever creates sees every session that was there before, so that parallel creations leave no more than the limit and
-    /// those in flight. Each session it ends has at least as many younger ones as the limit, whatever it did not look at.
+    /// those in flight. Each session it ends has at least as many younger ones as the limit, whatever it did not look at: so the
+    /// youngest stay, and two creations never end each other's.
     pub(super) async fn keep_limit(&self, session: &Session) -> Result<(), SessionsError> {
         let limit = self.limits.max_per_subject;
         if limit == 0 {
@@ -35,10 +35,8 @@ impl Sessions {
                 break;
             }
         }
-        let own = session.handle.to_string();
         entries.sort_unstable_by(|one, other| {
-            let age = |entry: &Entry| (entry.name != own, std::cmp::Reverse(entry.created_at_ms));
-            age(one).cmp(&age(other)).then_with(|| other.name.cmp(&one.name))
+            (other.created_at_ms, &other.name).cmp(&(one.created_at_ms, &one.name))
         });
         entries.dedup_by(|one, other| one.name == other.name);
         let kept = limit.max(entries.len().saturating_sub(ENDED_AT_ONCE));
@@ -46,7 +44,10 @@ impl Sessions {
         let mut listed = Vec::new();
         for part in beyond.chunks(READ_AT_ONCE) {
             self.keeper.read_listed(whose, part, &mut listed).await?;
-            for old in listed.drain(..) {
+            for old in listed
+                .drain(..)
+                .filter(|old| old.shown.handle() != session.handle)
+            {
                 self.end_handle(old.shown.handle(), "session_limit", OfflineTokens::TakeBack)
                     .await?;
             }

@@ -43,7 +43,8 @@ async fn parallel_sign_ins_leave_the_limit_and_never_end_the_session_just_made()
         made.insert(within(one).await.unwrap().session.unwrap().handle);
     }
     assert_eq!(made.len(), 60);
-    // Of those in flight at once each sees the others; the next one sees them all.
+    // None of them ended what is within the limit; the next one sees them all.
+    assert!(handles(&mut world).await.len() >= LIMIT);
     world.clock.advance_ms(1);
     let last = world.create(alice()).await.session.unwrap().handle;
     let left = handles(&mut world).await;
@@ -64,7 +65,27 @@ async fn the_session_just_made_stays_though_others_are_younger() {
     };
     let made = world.create(late).await;
     world.one.get_session(by_id(&made.session_id)).await.unwrap();
+    // It ends no younger one, or two that sign in at once would end each other's; the next sign-in ends it.
+    assert_eq!(handles(&mut world).await.len(), LIMIT + 1);
+    world.create(alice()).await;
     assert_eq!(handles(&mut world).await.len(), LIMIT);
+}
+
+#[tokio::test]
+async fn parallel_sign_ins_with_room_for_one_leave_one() {
+    for _ in 0..20 {
+        let mut world = world_with(limited(1)).await;
+        let (mut one, mut two) = (world.one.clone(), world.two.clone());
+        let both = tokio::join!(one.create_session(alice()), two.create_session(alice()));
+        let made = [both.0.unwrap().into_inner(), both.1.unwrap().into_inner()];
+        let left = handles(&mut world).await;
+        assert!(!left.is_empty(), "each ended the other");
+        let newest = made
+            .map(|created| created.session.unwrap().handle)
+            .into_iter()
+            .max();
+        assert!(left.contains(&newest.unwrap()));
+    }
 }
 
 #[tokio::test]
