@@ -28,7 +28,7 @@ use session_svc::store::{OpenError, SessionStore, StoreError, open as open_store
 
 /// The rights docs ask an operator to give: its own keys, and the commands the store uses.
 const RIGHTS: &str = "~vestibule:* +get +mget +set +del +exists +getrange +pexpire +pexpireat +zadd +zrem +zrange \
-                      +zremrangebyscore +xadd +xread +xrange +xrevrange +eval +evalsha +time +ping +unwatch";
+                      +xadd +xtrim +xread +xrange +xrevrange +eval +evalsha +time +ping +unwatch";
 
 /// Further rights behind Sentinels, where a server is asked whether it is the master, and its replicas by way of it.
 const BEHIND_SENTINELS: [&str; 2] = ["+role", "+wait"];
