@@ -17,11 +17,11 @@ use super::connections::Connections;
 /// idle is noticed.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
 
-/// After this long without a quick answer a slow one says more than what was measured before, perhaps on another server.
+/// After this long any answer says more than what was measured before, perhaps on another server.
 const OUTDATED: Duration = Duration::from_secs(5);
 
-/// A slower answer than this says too little about the time, unless nothing better is known.
-const SLOWEST_MEASURE: Duration = Duration::from_millis(100);
+/// Two clocks run apart by less than one part in so many: 500 in a million is the most by which operating systems correct one.
+const APART_ONE_IN: i64 = 2_000;
 
 /// Follows the server's clock.
 pub(super) struct ServerClock {
@@ -30,6 +30,8 @@ pub(super) struct ServerClock {
     origin_us: AtomicI64,
     /// When that was measured, in microseconds after `started`; negative until it was.
     measured_us: AtomicI64,
+    /// By how much it may have been wrong then, in microseconds: half of the round trip.
+    error_us: AtomicI64,
 }
 
 impl ServerClock {
@@ -40,6 +42,7 @@ impl ServerClock {
             started: Instant::now(),
             origin_us: AtomicI64::new(origin_us),
             measured_us: AtomicI64::new(-1),
+            error_us: AtomicI64::new(0),
         });
         tokio::spawn(keep_measuring(Arc::downgrade(&clock), connections));
         clock
@@ -53,18 +56,22 @@ impl ServerClock {
         u64::try_from(now_us / 1_000).unwrap_or(0)
     }
 
-    /// Asks the server for the time.
+    /// Asks the server for the time. Believed is the answer that says it best: one with a longer round trip than that of an earlier
+    /// one tells less than was known, and would make the time jump.
     pub(super) async fn synchronise(&self, connections: &Connections) -> Result<(), RedisError> {
         let asked = self.started.elapsed();
         let (seconds, microseconds): (i64, i64) = connections.with_role(&redis::cmd("TIME")).await?;
         let took = self.started.elapsed() - asked;
+        let (asked_us, error_us) = (micros(asked), micros(took / 2));
         let measured_us = self.measured_us.load(Ordering::Relaxed);
-        let is_outdated = measured_us < 0 || micros(asked).saturating_sub(measured_us) > micros(OUTDATED);
-        if took <= SLOWEST_MEASURE || is_outdated {
+        let age_us = asked_us.saturating_sub(measured_us);
+        let known_to_us = self.error_us.load(Ordering::Relaxed) + age_us / APART_ONE_IN;
+        if error_us <= known_to_us || measured_us < 0 || age_us > micros(OUTDATED) {
             let server_us = seconds.saturating_mul(1_000_000).saturating_add(microseconds);
             self.origin_us
-                .store(server_us - micros(asked + took / 2), Ordering::Relaxed);
-            self.measured_us.store(micros(asked), Ordering::Relaxed);
+                .store(server_us - asked_us - error_us, Ordering::Relaxed);
+            self.error_us.store(error_us, Ordering::Relaxed);
+            self.measured_us.store(asked_us, Ordering::Relaxed);
         }
         Ok(())
     }
