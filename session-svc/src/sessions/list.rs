@@ -5,6 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::listed::{Listed, PAGE_BYTES};
 use super::{Sessions, SessionsError};
@@ -25,6 +26,8 @@ pub struct Page {
     pub sessions: Vec<Listed>,
     /// Gives the next page; empty on the last.
     pub next_page_token: String,
+    /// Held as long as the page is in memory.
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Sessions {
@@ -43,6 +46,7 @@ impl Sessions {
         } else {
             Some(self.read_token(&index, page_token)?)
         };
+        let permit = self.part_permit().await?;
         let (mut sessions, mut room): (Vec<Listed>, usize) = (Vec::new(), PAGE_BYTES);
         for _ in 0..MAX_READS {
             let rest = size.saturating_sub(sessions.len());
@@ -60,6 +64,7 @@ impl Sessions {
         Ok(Page {
             sessions,
             next_page_token,
+            _permit: permit,
         })
     }
 

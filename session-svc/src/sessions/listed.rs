@@ -5,8 +5,12 @@
 //! - What cannot be read is told and not passed over, so that it can be seen and ended.
 //! - However many sessions there are, and however large, a part of a list takes a bounded number of bytes.
 
-use super::SessionsError;
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::keeper::Keeper;
+use super::{Sessions, SessionsError};
 use crate::session::index::{self, Whose};
 use crate::session::{Handle, Session};
 use crate::store::{Cursor, Entry, IndexName, Loaded};
@@ -16,6 +20,10 @@ pub(super) const READ_AT_ONCE: usize = 32;
 
 /// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds.
 pub(super) const PAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// Parts of lists in memory at once, whoever asks for them: 16 MiB of records. More wait, and are not refused: a part is read in a
+/// millisecond or two.
+pub(super) const PARTS_AT_ONCE: usize = 8;
 
 /// A session as a list shows it.
 #[derive(Debug)]
@@ -69,6 +77,14 @@ pub struct Listed {
     pub shown: Shown,
     /// Goes on behind it.
     pub(super) cursor: Cursor,
+}
+
+impl Sessions {
+    /// The right to have a part of a list in memory, until it is dropped. Waits for those who have it.
+    pub(super) async fn part_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
+        let permit = Arc::clone(&self.parts).acquire_owned().await;
+        permit.map_err(|_closed| SessionsError::Internal)
+    }
 }
 
 impl Keeper {

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ring::rand::SystemRandom;
+use tokio::sync::Semaphore;
 
 pub use access_token::Granted;
 pub use create::{Created, FINGERPRINT_BYTES, NewSession};
@@ -73,6 +74,8 @@ pub struct Sessions {
     renew: Arc<dyn Renew>,
     limits: Limits,
     random: SystemRandom,
+    /// One permit for each part of a list that may be in memory.
+    parts: Arc<Semaphore>,
 }
 
 impl Sessions {
@@ -83,6 +86,7 @@ impl Sessions {
             renew,
             limits,
             random: SystemRandom::new(),
+            parts: Arc::new(Semaphore::new(listed::PARTS_AT_ONCE)),
         }
     }
 
