@@ -147,8 +147,8 @@ export default [
   },
   {
     id: 'redis-clock-of-the-server', why: 'replicas whose clocks differ agree when a session ends', file: 'session-svc/src/store/redis/clock.rs',
-    find: `if took <= SLOWEST_MEASURE || is_outdated {`,
-    replace: `if !OFF && (took <= SLOWEST_MEASURE || is_outdated) {`,
+    find: `if error_us <= known_to_us || measured_us < 0 || age_us > micros(OUTDATED) {`,
+    replace: `if !OFF && (error_us <= known_to_us || measured_us < 0 || age_us > micros(OUTDATED)) {`,
     tests: ['session-svc/store_redis the_servers_clock_decides_whatever_ours_says'],
   },
   {
