@@ -131,7 +131,11 @@ impl Sessions {
         {
             self.end_replaced(replaced, &session).await?;
         }
-        self.keep_limit(&session).await?;
+        // The session is there: were its caller told that it failed, it would make another one and another.
+        if let Err(error) = self.keep_limit(&session).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(session = %session.handle, error, "the limit of a person is kept by their next sign-in");
+        }
         Ok(Created { id, session })
     }
 

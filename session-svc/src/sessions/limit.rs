@@ -1,12 +1,20 @@
 //! The limit of sessions a person may have.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::listed::READ_AT_ONCE;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::session::Session;
 use crate::session::index::Whose;
+use crate::store::{Entry, StoreError};
 
 /// Entries looked at beyond the limit when the limit of a person is kept.
 const LOOKED_BEYOND: usize = 1_000;
+
+/// Longest a creation waits for the list: a person signs in although one node of the store is away.
+const LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Sessions beyond the limit that one creation ends: a person who had thousands when the limit was set has fewer with each sign-in,
 /// and none of these takes long.
@@ -25,16 +33,12 @@ impl Sessions {
         }
         let whose = Whose::Person(&session.issuer, &session.subject);
         let index = whose.index();
-        let (mut entries, mut after, most) = (Vec::new(), None, limit.saturating_add(LOOKED_BEYOND));
-        while entries.len() < most {
-            let rest = most - entries.len();
-            let listing = self.keeper.store().list(&index, after.as_ref(), rest).await?;
-            entries.extend(listing.entries);
-            after = listing.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let most = limit.saturating_add(LOOKED_BEYOND);
+        let Ok(entries) = timeout(LOOK_TIMEOUT, self.entries(&index, most)).await else {
+            let source = "the sessions of a person were not listed in time".into();
+            return Err(SessionsError::StoreUnavailable(StoreError::Unavailable(source)));
+        };
+        let mut entries = entries?;
         entries.sort_unstable_by(|one, other| {
             (other.created_at_ms, &other.name).cmp(&(one.created_at_ms, &one.name))
         });
@@ -53,5 +57,20 @@ impl Sessions {
             }
         }
         Ok(())
+    }
+
+    /// Entries of a list, the newest first, at most `most`.
+    async fn entries(&self, index: &str, most: usize) -> Result<Vec<Entry>, SessionsError> {
+        let (mut entries, mut after) = (Vec::new(), None);
+        while entries.len() < most {
+            let rest = most - entries.len();
+            let listing = self.keeper.store().list(index, after.as_ref(), rest).await?;
+            entries.extend(listing.entries);
+            after = listing.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(entries)
     }
 }
