@@ -21,6 +21,8 @@ pub(crate) enum Fails {
     Nothing,
     Load(u8),
     Insert(u8),
+    /// Every list.
+    Lists,
 }
 
 /// Writes that are done and whose answer is lost.
@@ -51,6 +53,16 @@ pub(crate) struct FailingStore {
 }
 
 impl FailingStore {
+    /// That of `world`, which fails where it is told to.
+    pub(crate) fn over(world: &World) -> Self {
+        Self {
+            inner: world.store.clone(),
+            fails: Arc::new(Mutex::new(Fails::Nothing)),
+            loses: Arc::new(Mutex::new(Loses::Nothing)),
+            held: watch::Sender::default(),
+        }
+    }
+
     /// Holds the next reads up.
     pub(crate) fn holds(&self, next: usize) {
         self.held.send_modify(|held| held.next = next);
@@ -114,7 +126,7 @@ impl SessionStore for FailingStore {
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
         self.step(|fails| match fails {
             Fails::Insert(left) => Some((left, Fails::Insert(left.saturating_sub(1)))),
-            Fails::Load(_) | Fails::Nothing => None,
+            Fails::Load(_) | Fails::Lists | Fails::Nothing => None,
         })?;
         let inserted = self.inner.insert(record, event).await;
         let mut loses = self.loses.lock().unwrap();
@@ -131,7 +143,7 @@ impl SessionStore for FailingStore {
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
         self.step(|fails| match fails {
             Fails::Load(left) => Some((left, Fails::Load(left.saturating_sub(1)))),
-            Fails::Insert(_) | Fails::Nothing => None,
+            Fails::Insert(_) | Fails::Lists | Fails::Nothing => None,
         })?;
         self.hold().await;
         self.inner.load(name).await
@@ -157,6 +169,9 @@ impl SessionStore for FailingStore {
     }
 
     async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        if *self.fails.lock().unwrap() == Fails::Lists {
+            return Err(StoreError::Unavailable("as the test wants".into()));
+        }
         self.inner.list(index, after, limit).await
     }
 
@@ -202,12 +217,7 @@ impl SessionStore for FailingStore {
 }
 
 pub(crate) async fn failing(world: &World) -> (FailingStore, Client) {
-    let store = FailingStore {
-        inner: world.store.clone(),
-        fails: Arc::new(Mutex::new(Fails::Nothing)),
-        loses: Arc::new(Mutex::new(Loses::Nothing)),
-        held: watch::Sender::default(),
-    };
+    let store = FailingStore::over(world);
     let client = world.on(Arc::new(store.clone()), lifetime(), "ab").await;
     (store, client)
 }

@@ -1,9 +1,11 @@
 //! The limit of sessions a person may have.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use session_proto::v1;
 
+use crate::failing_store::{FailingStore, Fails};
 use crate::support::*;
 
 const LIMIT: usize = 5;
@@ -126,5 +128,22 @@ async fn sessions_that_have_expired_take_no_place_of_the_limit() {
         world.create(alice()).await;
     }
     world.one.get_session(by_id(&kept.session_id)).await.unwrap();
+    assert_eq!(handles(&mut world).await.len(), LIMIT);
+}
+
+#[tokio::test]
+async fn a_sign_in_succeeds_although_the_limit_cannot_be_kept_and_the_next_one_keeps_it() {
+    let mut world = world_with(limited(LIMIT)).await;
+    let store = FailingStore::over(&world);
+    let mut client = world.limited_on(Arc::new(store.clone()), limited(LIMIT)).await;
+    store.fails(Fails::Lists);
+    for _ in 0..LIMIT + 3 {
+        // Answered with an error it would be made again, and nobody would have it.
+        client.create_session(alice()).await.unwrap();
+        world.clock.advance_ms(1_000);
+    }
+    store.fails(Fails::Nothing);
+    assert_eq!(handles(&mut world).await.len(), LIMIT + 3);
+    client.create_session(alice()).await.unwrap();
     assert_eq!(handles(&mut world).await.len(), LIMIT);
 }

@@ -265,7 +265,11 @@ impl World {
 
     /// A further service on the same store, with limits of its own.
     pub(crate) async fn limited(&self, limits: Limits) -> Client {
-        let store = Arc::new(self.store.clone());
+        self.limited_on(Arc::new(self.store.clone()), limits).await
+    }
+
+    /// A further service with limits of its own.
+    pub(crate) async fn limited_on(&self, store: Arc<dyn SessionStore>, limits: Limits) -> Client {
         let (provider, clock) = (&self.provider, &self.clock);
         service(store, provider, clock, &self.shutdown, limits, lifetime(), "ab").await
     }
