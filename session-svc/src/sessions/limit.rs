@@ -34,11 +34,17 @@ impl Sessions {
         let whose = Whose::Person(&session.issuer, &session.subject);
         let index = whose.index();
         let most = limit.saturating_add(LOOKED_BEYOND);
-        let Ok(entries) = timeout(LOOK_TIMEOUT, self.entries(&index, most)).await else {
+        let looking = async {
+            if !self.keeper.store().may_have_more_than(&index, limit).await? {
+                return Ok(Vec::new());
+            }
+            self.entries(&index, most).await
+        };
+        let Ok(entries) = timeout(LOOK_TIMEOUT, looking).await else {
             let source = "the sessions of a person were not listed in time".into();
             return Err(SessionsError::StoreUnavailable(StoreError::Unavailable(source)));
         };
-        let mut entries = entries?;
+        let mut entries: Vec<Entry> = entries?;
         entries.sort_unstable_by(|one, other| {
             (other.created_at_ms, &other.name).cmp(&(one.created_at_ms, &one.name))
         });

@@ -209,6 +209,13 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
     async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError>;
 
+    /// Whether a list may have more than `count` entries. True where counting costs as much as listing does; entries that are in no
+    /// order of creation do not count.
+    async fn may_have_more_than(&self, index: &str, count: usize) -> Result<bool, StoreError> {
+        let _costs_as_much = (index, count);
+        Ok(true)
+    }
+
     /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
     /// been done, or be done yet: of its leases the last one taken can be given back.
     async fn acquire_lease(

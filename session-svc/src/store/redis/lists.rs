@@ -101,6 +101,19 @@ impl Reads {
         }
     }
 
+    /// Whether more than `count` entries are in the order of creation.
+    pub(super) async fn has_more_than(&self, index: &str, count: usize) -> Result<bool, StoreError> {
+        let place = self.keys.index(index);
+        let past_any = [u8::MAX; NEVER_CREATED.len() + 1];
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(&place.order);
+        command.arg([b"(", &place.begins[..], &past_any[..]].concat());
+        command.arg([b"[", &place.begins[..]].concat());
+        command.arg("BYLEX").arg("REV").arg("LIMIT").arg(count).arg(1);
+        let beyond: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        Ok(!beyond.is_empty())
+    }
+
     async fn list_at_once(&self, place: &Place, from: From, limit: usize) -> Result<Listing, StoreError> {
         let call = scripts::LIST
             .call()

@@ -200,6 +200,10 @@ impl SessionStore for RedisStore {
         self.reads.load_many(names).await
     }
 
+    async fn may_have_more_than(&self, index: &str, count: usize) -> Result<bool, StoreError> {
+        self.reads.has_more_than(index, count).await
+    }
+
     async fn acquire_lease(
         &self,
         name: &str,
