@@ -153,6 +153,19 @@ pub(crate) async fn a_list_goes_on_behind_each_of_its_entries(bench: &Bench) {
     }
 }
 
+pub(crate) async fn a_list_with_more_entries_than_asked_about_says_so(bench: &Bench) {
+    let subject = fresh_name();
+    for _ in 0..3 {
+        kept(&bench.store, &record(&*bench.store, LONG_MS, &[&subject])).await;
+    }
+    for count in 0..3 {
+        assert!(
+            bench.other.may_have_more_than(&subject, count).await.unwrap(),
+            "{count}"
+        );
+    }
+}
+
 pub(crate) async fn a_list_that_shrinks_while_it_is_read_loses_nothing_that_stays(bench: &Bench) {
     for first in [true, false] {
         let (person, sid) = (fresh_name(), fresh_name());
