@@ -19,6 +19,18 @@ fn opened(disk: &Disk) -> FileStore {
     FileStore::open(&disk.store(), Arc::new(ManualClock::new(SOME_TIME_MS))).unwrap()
 }
 
+/// Waits until there is room again, and begins a session.
+async fn sessions_begin_again(store: &FileStore) {
+    eventually("the store to have room again", || async {
+        store.check().await.is_ok()
+    })
+    .await;
+    assert_eq!(
+        store.insert(session(store, 0), Vec::new()).await.unwrap(),
+        Inserted::Done
+    );
+}
+
 fn session(store: &FileStore, number: usize) -> Record {
     Record {
         payload: vec![b'x'; 6_000 + number % 7 * 1_000],
@@ -159,14 +171,7 @@ async fn a_store_opens_on_a_full_disk_and_writes_again_as_soon_as_there_is_room(
         assert!(store.remove(&session.name, vec![2; 200]).await.unwrap().is_some());
     }
     disk.empty();
-    eventually("the store to have room again", || async {
-        store.check().await.is_ok()
-    })
-    .await;
-    assert_eq!(
-        store.insert(session(&store, 0), Vec::new()).await.unwrap(),
-        Inserted::Done
-    );
+    sessions_begin_again(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -177,12 +182,5 @@ async fn ending_sessions_makes_room_for_new_ones_on_a_disk_that_stays_full() {
     for session in &kept {
         assert!(store.remove(&session.name, vec![2; 200]).await.unwrap().is_some());
     }
-    eventually("the store to have room again", || async {
-        store.check().await.is_ok()
-    })
-    .await;
-    assert_eq!(
-        store.insert(session(&store, 0), Vec::new()).await.unwrap(),
-        Inserted::Done
-    );
+    sessions_begin_again(&store).await;
 }
