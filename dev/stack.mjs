@@ -185,17 +185,15 @@ export async function startStack(options = {}) {
   async function start(name) {
     const { command, args, env, ready } = plan.get(name);
     onStep(`starting ${name}`);
-    const child = new Child(name, command, args, {
+    await groups.get(name)?.remove();
+    if (options.limits?.[name]) groups.set(name, limitMemory(options.limits[name]));
+    const child = new Child(name, ...(groups.get(name)?.within(command, args) ?? [command, args]), {
       env: { ...baseEnv, ...env },
       cwd: ROOT,
       logFile: join(stateDir, 'logs', `${name}.log`),
       onLine: options.onLine && ((line) => options.onLine(name, line)),
     });
     running.set(name, child);
-    if (options.limits?.[name]) {
-      await groups.get(name)?.remove();
-      groups.set(name, limitMemory(child.pid, options.limits[name]));
-    }
     expected.delete(name);
     child.exited.then((ended) => {
       if (!expected.has(name) && running.get(name) === child && child.wasReady) options.onExit?.(name, ended, child.tail());

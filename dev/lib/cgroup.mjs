@@ -19,12 +19,14 @@ function layout() {
   return { base, limit: 'memory.limit_in_bytes', own: /^total_rss (\d+)$/m, prepare: () => {} };
 }
 
+let groups = 0;
+
 /**
- * Puts a process under a limit of memory; when it needs more, the kernel kills it, as it kills a container.
+ * A group with a limit of memory; a process that is started `within` it and needs more is killed by the kernel, as a container is.
  * @throws {Error} where no group can be made: a test that needs one fails and does not pass without it
  */
-export function limitMemory(pid, bytes) {
-  const folder = `vestibule-${pid}`;
+export function limitMemory(bytes) {
+  const folder = `vestibule-${process.pid}-${groups += 1}`;
   try {
     const { base, limit, own, prepare } = layout();
     const group = join(base, folder);
@@ -32,13 +34,14 @@ export function limitMemory(pid, bytes) {
     mkdirSync(group);
     try {
       writeFileSync(join(group, limit), String(bytes));
-      writeFileSync(join(group, 'cgroup.procs'), String(pid));
     } catch (error) {
       rmdirSync(group);
       throw error;
     }
     const processes = () => readFileSync(join(group, 'cgroup.procs'), 'utf8').trim();
     return {
+      /** What to start instead of a program, so that its first instruction is under the limit: programs read it when they start. */
+      within: (command, args) => ['/bin/sh', ['-c', 'echo $$ > "$0" && exec "$@"', join(group, 'cgroup.procs'), command, ...args]],
       /** The memory it has now, in bytes, but for files that the kernel keeps and can let go. */
       used: () => Number(own.exec(readFileSync(join(group, 'memory.stat'), 'utf8'))[1]),
       /** Removes the group, once its processes have ended. */
