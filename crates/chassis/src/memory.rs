@@ -1,4 +1,4 @@
-//! How much memory this process may have.
+//! How much memory this process may have, and in what pages.
 
 use std::fs;
 use std::path::Path;
@@ -16,6 +16,13 @@ const UNLIMITED: u64 = 1 << 60;
 pub fn limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     limit_of(&groups, Path::new(ROOT))
+}
+
+/// Keeps the kernel from giving this process huge pages: of 2 MiB each, few are used whole, and the memory of a service doubles
+/// (docs/decisions/allocator.md). Does nothing where the system has none, or forbids it.
+pub(crate) fn refuse_huge_pages() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 fn limit_of(groups: &str, root: &Path) -> Option<u64> {

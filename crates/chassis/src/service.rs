@@ -17,7 +17,7 @@ use crate::runtime::{self, Runtime, Schedulers, Workers};
 use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, given, markdown};
 use crate::tool::{self, Tool};
 use crate::traces::Traces;
-use crate::{admin, metrics, serve};
+use crate::{admin, memory, metrics, serve};
 
 /// Wrong settings (`EX_CONFIG` of sysexits.h).
 const EXIT_CONFIG: u8 = 78;
@@ -67,6 +67,7 @@ where
     E: std::error::Error + 'static,
     F: Future<Output = Result<(), E>>,
 {
+    memory::refuse_huge_pages();
     let commands = tools.iter().map(|tool| tool.command());
     let given = match given(service, commands, std::env::args_os()) {
         Ok(given) => given,

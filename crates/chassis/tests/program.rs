@@ -255,6 +255,14 @@ fn check_config_validates_warns_of_mistyped_variables_and_exits() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_service_takes_no_huge_pages() {
+    let running = Running::start(&[]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.child.id())).unwrap();
+    assert!(status.contains("THP_enabled:\t0\n"), "{status}");
+}
+
+#[test]
 fn a_taken_port_is_named_with_its_setting() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
