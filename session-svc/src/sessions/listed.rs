@@ -21,9 +21,12 @@ pub(super) const READ_AT_ONCE: usize = 32;
 /// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds.
 pub(super) const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// Parts of lists in memory at once, whoever asks for them: 16 MiB of records. More wait, and are not refused: a part is read in a
+/// Parts of lists in memory at once, whoever asks for them: 8 MiB of records. More wait, and are not refused: a part is read in a
 /// millisecond or two.
-pub(super) const PARTS_AT_ONCE: usize = 8;
+pub(super) const PARTS_AT_ONCE: usize = 4;
+
+/// Opening a record that is larger takes as long as a hundred of the usual size: whoever else waits for the core goes in between.
+const LARGE_RECORD: usize = 16 * 1024;
 
 /// A session as a list shows it.
 #[derive(Debug)]
@@ -126,6 +129,9 @@ impl Keeper {
                 Loaded::Unreadable => Err(Vec::new()),
                 Loaded::Record(record) => {
                     bytes += record.payload.len();
+                    if record.payload.len() > LARGE_RECORD {
+                        tokio::task::yield_now().await;
+                    }
                     if !record.indexes.contains(&index) {
                         // It is found by other lists by now.
                         continue;
