@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
+import { until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client, NAVIGATION, request } from './client.mjs';
+import { measured } from './measured.mjs';
 
 const HTTP_TIMEOUT_MS = 2_000;
 let stack;
@@ -46,11 +48,16 @@ test('an edge that is killed while it redeems a code leaves the browser an answe
   const person = new Client();
   const callback = await person.authorize(stack);
   const cookie = cookiesOf(person);
+  // The other edge knows the provider too, or it could not be asked for what it does while the provider stands still.
+  const neighbour = new Client();
+  assert.equal((await callbackAt(1, await neighbour.authorize(stack), cookiesOf(neighbour))).status, 302);
+  const claims = () => measured(stack, 'rpc_server_call_duration_seconds_count{rpc_method="session.v1.SessionService/BeginSignIn"');
+  const before = await claims();
   process.kill(stack.pid('idp'), 'SIGSTOP');
   let first;
   try {
     first = callbackAt(0, callback, cookie).catch((error) => error);
-    await new Promise((resolve) => { setImmediate(resolve); });
+    await until(HTTP_TIMEOUT_MS, async () => await claims() > before, () => 'the first edge did not claim the sign-in');
     const waiting = callbackAt(1, callback, cookie);
     await stack.kill('edge', 'SIGKILL');
     assert.ok((await first) instanceof Error, 'the first edge is gone before it could answer');

@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { probe, until } from '../../lib/net.mjs';
+import { until } from '../../lib/net.mjs';
 import { startStack } from '../../stack.mjs';
 import { Client } from './client.mjs';
+import { measured } from './measured.mjs';
 
 const PARALLEL = 60;
 const LIFETIME = 65; // seconds; a token counts as expired with 60 left, so each is used for five
@@ -23,13 +24,6 @@ before(async () => {
 after(() => stack?.stop());
 
 const ask = () => person.fetch(`${stack.edgeUrl}/api/auth/access-token`, { headers: HEADERS });
-
-/** The sum over both session services of the samples whose name and labels begin like this. */
-async function measured(beginning) {
-  const pages = await Promise.all(['session', 'session-2'].map((name) => probe(`${stack.adminUrls[name]}/metrics`)));
-  const samples = pages.flatMap(({ body }) => body.split('\n')).filter((line) => line.startsWith(beginning));
-  return samples.reduce((sum, line) => sum + Number(line.split(' ').pop()), 0);
-}
 
 /** All at once; gives the one token everybody got. */
 async function askAllAtOnce() {
@@ -50,10 +44,10 @@ test('each expiry costs one grant, however many ask, and the next refresh works 
     await until(20_000, expired, () => 'the token never counts as expired');
     const fresh = await askAllAtOnce();
     assert.notEqual(fresh.access_token, token.access_token);
-    assert.equal(await measured('session_refresh_provider_duration_seconds_count'), expiry, 'grants asked for');
-    assert.equal(await measured('session_refreshes_total{outcome="refreshed"}'), expiry);
+    assert.equal(await measured(stack, 'session_refresh_provider_duration_seconds_count'), expiry, 'grants asked for');
+    assert.equal(await measured(stack, 'session_refreshes_total{outcome="refreshed"}'), expiry);
     token = fresh;
   }
-  assert.equal(await measured('session_refreshes_total{outcome="refused"}'), 0);
+  assert.equal(await measured(stack, 'session_refreshes_total{outcome="refused"}'), 0);
   assert.equal((await person.me(stack)).status, 200);
 });
