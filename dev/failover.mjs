@@ -23,7 +23,7 @@ const LOOKED_MS = 2_500; // for so long after the ending
 const HONOURED_MAX_MS = 1_000; // behaviour that is promised: an ending is seen everywhere within a second
 const PLANNED_MAX_S = 2; // the longest a planned failover may refuse
 const SLICE_MS = 100; // a slice of time with a refusal in it counts as refused
-const [OK, NOT_FOUND, UNAVAILABLE] = [0, 5, 14];
+const [OK, DEADLINE_EXCEEDED, NOT_FOUND, UNAVAILABLE] = [0, 4, 5, 14];
 const CALL_MS = 8_000;
 
 /** A connection to a session service that is made again when it breaks. */
@@ -141,7 +141,7 @@ async function round({ stack, callers, topology, kind }) {
       status = (await caller.call('EndSession', field(1, id))).status;
       if (status === OK) created.set(id, 'ended');
     }
-    if (status === UNAVAILABLE) {
+    if ([UNAVAILABLE, DEADLINE_EXCEEDED].includes(status)) { // a call that waited for the master in vain is refused too
       seen.refusedCalls.push(began);
       const of = `${method} ${number % callers.length + 1}`;
       seen.refusedOf[of] = (seen.refusedOf[of] ?? 0) + 1;

@@ -11,7 +11,8 @@ use super::calls::{Calls, told};
 use super::{arguments, end_sessions, new_session, reading, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
-use crate::sessions::{Claimed, Ended, Listed, OfflineTokens, Page, Sessions, SessionsError, Update};
+use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update};
+use crate::store::Cursor;
 
 /// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
@@ -56,16 +57,17 @@ impl Api {
             next_page_token: page.next_page_token,
         };
         let mut bytes = 0;
-        let mut last: Option<&Listed> = None;
-        for listed in &page.sessions {
+        let mut last: Option<Cursor> = None;
+        // One by one, so that a session and what is shown of it are not both in memory for the whole page.
+        for listed in page.sessions {
             let message = resource::listed(&listed.shown, issuer, subject, self.sessions.lifetime());
             bytes += message.encoded_len();
-            if let Some(last) = last.filter(|_| bytes > MAX_PAGE_BYTES) {
+            if let Some(last) = last.as_ref().filter(|_| bytes > MAX_PAGE_BYTES) {
                 answer.next_page_token = self.sessions.page_token_behind(issuer, subject, last)?;
                 break;
             }
             answer.sessions.push(message);
-            last = Some(listed);
+            last = Some(listed.cursor);
         }
         // Those that are in no order of the store's come last there.
         let created = |session: &v1::Session| session.created_at.as_ref().map_or(0, timestamp::to_ms);

@@ -68,14 +68,14 @@ impl Sessions {
         })
     }
 
-    /// The token of the page that begins behind a session of a person's list.
+    /// The token of the page that begins behind an entry of a person's list.
     pub fn page_token_behind(
         &self,
         issuer: &str,
         subject: &str,
-        last: &Listed,
+        last: &Cursor,
     ) -> Result<String, SessionsError> {
-        self.write_token(&index::by_subject(issuer, subject), &last.cursor)
+        self.write_token(&index::by_subject(issuer, subject), last)
     }
 
     fn write_token(&self, index: &str, cursor: &Cursor) -> Result<String, SessionsError> {

@@ -21,9 +21,9 @@ pub(super) const READ_AT_ONCE: usize = 32;
 /// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds.
 pub(super) const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// Parts of lists in memory at once, whoever asks for them: 8 MiB of records. More wait, and are not refused: a part is read in a
-/// millisecond or two.
-pub(super) const PARTS_AT_ONCE: usize = 4;
+/// Parts of lists in memory at once, whoever asks for them: a large one takes 12 MiB with what is made of it. More wait, and are not
+/// refused: a part is read in a millisecond or two.
+pub(super) const PARTS_AT_ONCE: usize = 2;
 
 /// Opening a record that is larger takes as long as a hundred of the usual size: whoever else waits for the core goes in between.
 const LARGE_RECORD: usize = 16 * 1024;
@@ -79,7 +79,7 @@ pub struct Listed {
     /// The session.
     pub shown: Shown,
     /// Goes on behind it.
-    pub(super) cursor: Cursor,
+    pub cursor: Cursor,
 }
 
 impl Sessions {
