@@ -1,4 +1,4 @@
-// `make gen`: writes generated code, the README's table of settings and the page of conformance again.  `--check` fails when anything was out of date.
+// `make gen`: writes generated code, the tables of settings and the page of conformance again. `--check` fails when anything was out of date.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
 const END = '<!-- /settings -->';
-const GENERATED = ['proto/src/gen', 'auth-edge/src/ext_authz/gen', 'web/src/gen', 'README.md', 'docs/conformance.md'];
+const GENERATED = ['proto/src/gen', 'auth-edge/src/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md'];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 
@@ -24,14 +24,14 @@ function snapshot() {
 }
 
 function settingsTables() {
-  const file = join(ROOT, 'README.md');
+  const file = join(ROOT, 'docs/settings.md');
   const text = readFileSync(file, 'utf8');
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);
-  if (begin < 0 || end < begin) throw new Problem(`README.md needs the lines ${BEGIN} and ${END}`);
+  if (begin < 0 || end < begin) throw new Problem(`docs/settings.md needs the lines ${BEGIN} and ${END}`);
   const tables = ['auth-edge', 'session-svc'].map((name) => {
-    const table = execFileSync(binary(name), ['--settings-table'], { encoding: 'utf8', env: {} }).trim().replace(/^### /gm, '#### ');
-    return `### ${name}\n\n${table}\n`;
+    const table = execFileSync(binary(name), ['--settings-table'], { encoding: 'utf8', env: {} }).trim();
+    return `## ${name}\n\n${table}\n`;
   });
   writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables.join('\n')}\n${text.slice(end)}`);
 }
@@ -51,7 +51,7 @@ try {
   await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });
   say('docs: conformance');
   writeConformancePage();
-  say('README: settings');
+  say('docs: settings');
   await buildServices(say);
   settingsTables();
   say('docs: examples of the session API');

@@ -1,4 +1,4 @@
-//! The settings as a Markdown table, from which the README's is generated.
+//! The settings as a Markdown table, from which docs/settings.md is generated.
 
 use super::Service;
 
