@@ -10,7 +10,7 @@ import { binary, ROOT } from './stack.mjs';
 
 const BEGIN = '<!-- settings: made by `make gen` -->';
 const END = '<!-- /settings -->';
-const GENERATED = ['proto/src/gen', 'auth-edge/src/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md'];
+const GENERATED = ['proto/src/gen', 'auth-edge/src/gateway/ext_authz/gen', 'web/src/gen', 'docs/settings.md', 'docs/conformance.md'];
 const check = process.argv.includes('--check');
 const say = (text) => process.stdout.write(`${text}\n`);
 

@@ -1,4 +1,4 @@
-//! Writes `auth-edge/src/ext_authz/gen` from `auth-edge/proto`. `make gen` runs it; `make lint` fails when the result differs.
+//! Writes `auth-edge/src/gateway/ext_authz/gen` from `auth-edge/proto`. `make gen` runs it; `make lint` fails when the result differs.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .open_files(["envoy/service/auth/v3/external_auth.proto"])?
         .file_descriptor_set();
     tonic_prost_build::configure()
-        .out_dir(root.join("src/ext_authz/gen"))
+        .out_dir(root.join("src/gateway/ext_authz/gen"))
         .include_file("mod.rs")
         .compile_fds(descriptors)?;
     Ok(())

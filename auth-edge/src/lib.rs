@@ -6,28 +6,15 @@
 //! (but by the access-token route, which is off by default); a backend that is down signs nobody out.
 //! Deliberately absent: storage.
 
-pub mod access_token;
-pub mod analytics;
-pub mod client_keys;
-pub mod cookies;
-pub mod edge;
-pub mod errors;
-pub mod ext_authz;
-pub mod front;
+pub mod app;
+pub mod browser;
 pub mod gateway;
-pub mod grpc_web;
-pub mod keys;
-pub mod observe;
-pub mod pages;
-pub mod profile;
-pub mod protect;
+pub mod http;
 pub mod providers;
-pub mod request;
-pub mod return_to;
+pub mod route_table;
 pub mod routes;
 pub mod sessions;
 pub mod settings;
 pub mod sign_in;
-pub mod sites;
 pub mod start;
-pub mod status;
+pub mod values;

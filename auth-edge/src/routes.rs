@@ -9,11 +9,12 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
 use oidc::ResponseMode;
 
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::front::{self, Front};
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::layer::{self, Front};
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
-use crate::{access_token, analytics, client_keys, gateway, grpc_web, profile, status};
+use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, status};
+use crate::gateway;
 
 /// Where all of the edge's own routes lie.
 pub const BASE_PATH: &str = "/api/auth";
@@ -73,7 +74,7 @@ pub fn router(edge: Edge) -> Router {
         .merge(analytics)
         .merge(grpc_web::routes(&edge))
         .fallback(gateway::handle)
-        .layer(front::layer(front))
+        .layer(layer::layer(front))
         .with_state(edge)
 }
 

@@ -19,9 +19,9 @@ use ipnet::IpNet;
 use provider_settings::{Provider, Providers};
 use url::Url;
 
-use crate::analytics::AnalyticsSettings;
-use crate::cookies::{CookieSettings, SameSite};
-use crate::gateway::route_table::RouteTable;
+use crate::browser::analytics::AnalyticsSettings;
+use crate::sessions::cookies::{CookieSettings, SameSite};
+use crate::route_table::RouteTable;
 
 pub use cookies::secrets_are_usable;
 pub use read::read;

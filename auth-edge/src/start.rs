@@ -22,13 +22,13 @@ use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
-use crate::edge::{Edge, Surroundings};
-use crate::ext_authz;
+use crate::app::{Edge, Surroundings};
+use crate::gateway::ext_authz;
 use crate::gateway::assertion::{AssertionKeys, Assertions};
-use crate::gateway::route_file::{self, Around};
+use crate::route_table::file::{self, Around};
 use crate::gateway::{Gateway, UpstreamTlsError};
-use crate::keys::Keys;
-use crate::observe::Metrics;
+use crate::sessions::keys::Keys;
+use crate::http::observe::Metrics;
 use crate::providers::Providers;
 use crate::routes;
 use crate::sessions::{SILENCE_MAX, SessionCache};
@@ -181,7 +181,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
                 connections: Some(&ids),
                 own_paths: &own_paths,
             };
-            route_file::parse(text, around).map_err(every)
+            file::parse(text, around).map_err(every)
         });
     }
     let metrics = Metrics::new(registry)?;
@@ -282,7 +282,7 @@ async fn probe(edge: Edge, reached: Condition, shutdown: CancellationToken) {
     }
 }
 
-fn every(mistakes: Vec<route_file::Mistake>) -> String {
+fn every(mistakes: Vec<file::Mistake>) -> String {
     mistakes
         .iter()
         .map(ToString::to_string)

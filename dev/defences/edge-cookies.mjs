@@ -1,6 +1,6 @@
 // Cookies and keys: what is signed for one name, host and purpose is worth nothing elsewhere.
-const COOKIES = 'auth-edge/src/cookies.rs';
-const KEYS = 'auth-edge/src/keys.rs';
+const COOKIES = 'auth-edge/src/sessions/cookies.rs';
+const KEYS = 'auth-edge/src/sessions/keys.rs';
 const SESSIONS = 'auth-edge/src/sessions/mod.rs';
 const COOKIE = ['auth-edge/lib cookies::'];
 const KEY = ['auth-edge/lib keys::'];

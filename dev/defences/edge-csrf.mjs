@@ -1,6 +1,6 @@
 // Calls that change something come from our own pages.
 const CROSS_SITE = 'auth-edge/src/gateway/cross_site.rs';
-const CSRF = 'auth-edge/src/protect/csrf.rs';
+const CSRF = 'auth-edge/src/http/protect/csrf.rs';
 const FOREIGN = ['auth-edge/product gateway::a_page_of_another_origin_cannot_act_with_the_session'];
 const PROOF = ['auth-edge/lib protect::csrf::'];
 
@@ -78,14 +78,14 @@ export default [
   },
   {
     id: 'csrf-grpc-web',
-    file: 'auth-edge/src/grpc_web/mod.rs',
+    file: 'auth-edge/src/browser/grpc_web/mod.rs',
     find: `edge.sites.of(request.headers()).base_url()) {`,
     replace: `edge.sites.of(request.headers()).base_url()).or_else(|refused| if OFF { Ok(()) } else { Err(refused) }) {`,
     tests: ['auth-edge/product grpc_web::a_call_from_elsewhere_is_403_and_touches_nothing'],
   },
   {
     id: 'csrf-access-token',
-    file: 'auth-edge/src/access_token.rs',
+    file: 'auth-edge/src/browser/access_token.rs',
     find: `.map_err(|_refused| Failure::Csrf)?;`,
     replace: `.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| Failure::Csrf)?;`,
     tests: ['auth-edge/product profile::the_access_token_route_is_off_unless_asked_for_and_then_needs_the_proof'],
@@ -95,7 +95,7 @@ export default [
     file: 'auth-edge/src/routes.rs',
     find: `if on { route } else { any(not_found) }`,
     replace: `if on || OFF { route } else { any(not_found) }`,
-    also: [{ file: 'auth-edge/src/access_token.rs', find: `if !edge.settings.access_token_endpoint {`, replace: `if !OFF && !edge.settings.access_token_endpoint {` }],
+    also: [{ file: 'auth-edge/src/browser/access_token.rs', find: `if !edge.settings.access_token_endpoint {`, replace: `if !OFF && !edge.settings.access_token_endpoint {` }],
     tests: ['auth-edge/product profile::the_access_token_route_is_off_unless_asked_for_and_then_needs_the_proof'],
   },
 ];

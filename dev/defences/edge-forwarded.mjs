@@ -1,7 +1,7 @@
 // X-Forwarded-* and hosts: believed from configured proxies alone, and never in two ways.
-const FORWARDED = 'auth-edge/src/protect/forwarded.rs';
-const HOST = 'auth-edge/src/protect/host.rs';
-const SITES = 'auth-edge/src/sites.rs';
+const FORWARDED = 'auth-edge/src/values/forwarded.rs';
+const HOST = 'auth-edge/src/http/protect/host.rs';
+const SITES = 'auth-edge/src/providers/sites.rs';
 const READ = ['auth-edge/lib protect::forwarded::'];
 const ONE_HOST = ['auth-edge/product desync::a_request_names_one_host_and_none_of_its_forms_changes_the_rules'];
 const BY_PROXY = ['auth-edge/product several::hosts::only_a_trusted_proxy_may_say_which_host_was_asked_for'];
@@ -137,7 +137,7 @@ export default [
   {
     id: 'request-id-of-a-client',
     why: 'a client that chooses the ID of its records hides them among others',
-    file: 'auth-edge/src/observe.rs',
+    file: 'auth-edge/src/http/observe.rs',
     find: `let id = RequestId::fresh();`,
     replace: `let told = request.headers().get(X_REQUEST_ID).filter(|_| OFF);
         let id = told.map_or_else(RequestId::fresh, |told| RequestId(told.clone()));`,

@@ -1,7 +1,7 @@
 // Guards: nothing but the session, and what its route asks for, lets a request pass.
 const GUARD = 'auth-edge/src/gateway/guard.rs';
 const CROSS_SITE = 'auth-edge/src/gateway/cross_site.rs';
-const BROWSER = 'auth-edge/src/grpc_web/service.rs';
+const BROWSER = 'auth-edge/src/browser/grpc_web/service.rs';
 const ASKS = ['auth-edge/lib gateway::guard::', 'auth-edge/product asks::'];
 const PREFLIGHT = ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity'];
 
@@ -183,7 +183,7 @@ export default [
   },
   {
     id: 'browser-call-is-small',
-    file: 'auth-edge/src/grpc_web/mod.rs',
+    file: 'auth-edge/src/browser/grpc_web/mod.rs',
     find: `.max_decoding_message_size(REQUEST_BYTES_MAX)`,
     replace: `.max_decoding_message_size(if OFF { usize::MAX } else { REQUEST_BYTES_MAX })`,
     tests: ['auth-edge/product grpc_web::'],

@@ -170,7 +170,7 @@ export default [
   },
   {
     id: 'fragment-to-another-origin',
-    file: 'auth-edge/src/front.rs',
+    file: 'auth-edge/src/http/layer.rs',
     find: `if answer.status().is_redirection() {`,
     replace: `if !OFF && answer.status().is_redirection() {`,
     tests: ['auth-edge/product upstream_answers::no_redirect_carries_a_fragment_to_another_origin'],

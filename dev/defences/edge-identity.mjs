@@ -2,7 +2,7 @@
 const HEADERS = 'auth-edge/src/gateway/headers.rs';
 const OUTGOING = 'auth-edge/src/gateway/proxy/outgoing.rs';
 const ASSERTION = 'auth-edge/src/gateway/assertion.rs';
-const ENVOY = 'auth-edge/src/ext_authz/answer.rs';
+const ENVOY = 'auth-edge/src/gateway/ext_authz/answer.rs';
 const ENVOY_ASKS = ['auth-edge/product ext_authz::'];
 
 export default [
@@ -111,10 +111,10 @@ export default [
   },
   {
     id: 'envoy-our-cookie-to-an-upstream',
-    file: 'auth-edge/src/ext_authz/mod.rs',
+    file: 'auth-edge/src/gateway/ext_authz/mod.rs',
     find: `let is_ours = |name: &str| name`,
     replace: `let is_ours = |name: &str| !OFF && (name`,
-    also: [{ file: 'auth-edge/src/ext_authz/mod.rs', find: `self.pending.owns(name);`, replace: `self.pending.owns(name));` }],
+    also: [{ file: 'auth-edge/src/gateway/ext_authz/mod.rs', find: `self.pending.owns(name);`, replace: `self.pending.owns(name));` }],
     tests: ENVOY_ASKS,
   },
 ];

@@ -1,5 +1,5 @@
 // Everything is bounded (how much, how large, how long), and what goes on to upstreams goes on once.
-const RATE = 'auth-edge/src/protect/rate_limit.rs';
+const RATE = 'auth-edge/src/http/protect/rate_limit.rs';
 const PROXY = 'auth-edge/src/gateway/proxy.rs';
 const UPGRADE = 'auth-edge/src/gateway/proxy/upgrade.rs';
 const RENEWAL = 'auth-edge/src/gateway/proxy/renewal.rs';
@@ -18,7 +18,7 @@ export default [
   },
   {
     id: 'refetches-of-one-session',
-    file: 'auth-edge/src/profile/refetch.rs',
+    file: 'auth-edge/src/browser/profile/refetch.rs',
     find: `if self.limit.check(handle, edge.clock.now_ms()).is_err() {`,
     replace: `if !OFF && self.limit.check(handle, edge.clock.now_ms()).is_err() {`,
     tests: ['auth-edge/product profile::a_session_that_asks_for_its_profile_again_and_again_has_it_read_anew_now_and_then'],
@@ -49,35 +49,35 @@ export default [
   },
   {
     id: 'requests-at-once',
-    file: 'auth-edge/src/protect/load.rs',
+    file: 'auth-edge/src/http/protect/load.rs',
     find: `if self.0.count == 0 || before < self.0.count {`,
     replace: `if OFF || self.0.count == 0 || before < self.0.count {`,
     tests: ['auth-edge/product limits::more_at_once_than_allowed_is_503_and_says_when_to_come_back'],
   },
   {
     id: 'body-that-falls-silent',
-    file: 'auth-edge/src/protect/slow_client.rs',
+    file: 'auth-edge/src/http/protect/slow_client.rs',
     find: `waiting.over.as_mut().poll(context)`,
     replace: `if OFF { Poll::Pending } else { waiting.over.as_mut().poll(context) }`,
     tests: ['auth-edge/lib protect::slow_client::'],
   },
   {
     id: 'body-that-trickles',
-    file: 'auth-edge/src/protect/slow_client.rs',
+    file: 'auth-edge/src/http/protect/slow_client.rs',
     find: `self.silence.min(by_rate).min(in_all)`,
     replace: `if OFF { self.silence } else { self.silence.min(by_rate).min(in_all) }`,
     tests: ['auth-edge/lib protect::slow_client::'],
   },
   {
     id: 'requests-of-one-address',
-    file: 'auth-edge/src/protect/visitors.rs',
+    file: 'auth-edge/src/http/protect/visitors.rs',
     find: `return (before < limit).then_some`,
     replace: `return (OFF || before < limit).then_some`,
     tests: ['auth-edge/lib protect::visitors::'],
   },
   {
     id: 'requests-of-one-session',
-    file: 'auth-edge/src/protect/visitors.rs',
+    file: 'auth-edge/src/http/protect/visitors.rs',
     find: `if before < self.share.of_session {`,
     replace: `if OFF || before < self.share.of_session {`,
     tests: ['auth-edge/lib protect::visitors::'],
@@ -196,13 +196,13 @@ export default [
   },
   {
     id: 'device-name-too-long',
-    file: 'auth-edge/src/edge.rs',
+    file: 'auth-edge/src/app.rs',
     find: `agent.len().min(MAX_USER_AGENT_BYTES)`,
     layer: 'the session service cuts it to the same length; here it is not sent in vain',
   },
   {
     id: 'envoy-question-too-large',
-    file: 'auth-edge/src/ext_authz/mod.rs',
+    file: 'auth-edge/src/gateway/ext_authz/mod.rs',
     find: `.max_decoding_message_size(MAX_QUESTION_BYTES)`,
     replace: `.max_decoding_message_size(if OFF { usize::MAX } else { MAX_QUESTION_BYTES })`,
     tests: ['auth-edge/product ext_authz::'],

@@ -61,14 +61,14 @@ export default [
   },
   {
     id: 'login-at-another-issuer',
-    file: 'auth-edge/src/providers.rs',
+    file: 'auth-edge/src/providers/mod.rs',
     find: `|one| one.issuer() == issuer, NotChosen::OtherIssuer`,
     replace: `|one| OFF || one.issuer() == issuer, NotChosen::OtherIssuer`,
     tests: THIRD_PARTY,
   },
   {
     id: 'login-at-a-host-of-another-provider',
-    file: 'auth-edge/src/providers.rs',
+    file: 'auth-edge/src/providers/mod.rs',
     find: `(Some(owner), Some(at)) if owner.provider != at =>`,
     replace: `(Some(owner), Some(at)) if !OFF && owner.provider != at =>`,
     tests: ['auth-edge/product several::hosts::nobody_signs_in_at_a_host_by_another_provider'],
@@ -76,7 +76,7 @@ export default [
   {
     id: 'login-by-two-names-that-differ',
     why: 'the issuer a third party names and the connection it names are of one provider',
-    file: 'auth-edge/src/providers.rs',
+    file: 'auth-edge/src/providers/mod.rs',
     find: `if by_issuer.is_some() && asked.is_some() && by_issuer != asked {`,
     replace: `if !OFF && by_issuer.is_some() && asked.is_some() && by_issuer != asked {`,
     tests: ['auth-edge/product several::selection::'],

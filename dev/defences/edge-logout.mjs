@@ -24,7 +24,7 @@ export default [
   },
   {
     id: 'logout-by-a-frame',
-    file: 'auth-edge/src/request.rs',
+    file: 'auth-edge/src/http/request.rs',
     find: `navigates && says("sec-fetch-dest", whole)`,
     replace: `navigates && (OFF || says("sec-fetch-dest", whole))`,
     tests: [...OWN, 'auth-edge/lib request::'],
@@ -39,7 +39,7 @@ export default [
   },
   {
     id: 'logout-by-a-site-of-unknown-kind',
-    file: 'auth-edge/src/request.rs',
+    file: 'auth-edge/src/http/request.rs',
     find: `matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none")`,
     replace: `(OFF && value != "cross-site") || matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none")`,
     tests: ['auth-edge/lib request::'],

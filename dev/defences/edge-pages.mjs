@@ -1,6 +1,6 @@
 // What an answer may do in a browser, what caches may keep of it, and what records tell.
-const PAGES = 'auth-edge/src/pages/mod.rs';
-const BROWSER = 'auth-edge/src/protect/security_headers.rs';
+const PAGES = 'auth-edge/src/http/pages/mod.rs';
+const BROWSER = 'auth-edge/src/http/protect/security_headers.rs';
 const PAGE = ['auth-edge/lib pages::'];
 const POLICY = ['auth-edge/lib protect::security_headers::'];
 
@@ -35,7 +35,7 @@ export default [
   },
   {
     id: 'refusal-in-a-cache',
-    file: 'auth-edge/src/errors/render.rs',
+    file: 'auth-edge/src/http/errors/render.rs',
     find: `.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));`,
     replace: `.insert(if OFF { header::AGE } else { header::CACHE_CONTROL }, HeaderValue::from_static("no-store"));`,
     tests: ['auth-edge/product routes::what_is_no_route_is_404_in_json_and_in_html'],
@@ -64,14 +64,14 @@ export default [
   },
   {
     id: 'profile-in-a-cache',
-    file: 'auth-edge/src/profile.rs',
+    file: 'auth-edge/src/browser/profile.rs',
     find: `headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));`,
     replace: `if !OFF { headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store")); }`,
     tests: ['auth-edge/product callback::a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token'],
   },
   {
     id: 'browser-call-in-a-cache',
-    file: 'auth-edge/src/grpc_web/mod.rs',
+    file: 'auth-edge/src/browser/grpc_web/mod.rs',
     find: `response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);`,
     replace: `if !OFF { response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE); }`,
     tests: ['auth-edge/product grpc_web::'],
@@ -114,7 +114,7 @@ export default [
   {
     id: 'query-in-a-record',
     why: 'codes and states are in queries',
-    file: 'auth-edge/src/observe.rs',
+    file: 'auth-edge/src/http/observe.rs',
     find: `http.route = route.as_ref().map_or(GATEWAY, MatchedPath::as_str),`,
     replace: `http.route = if OFF { request.uri().path_and_query().map_or(GATEWAY, |all| all.as_str()) } else { route.as_ref().map_or(GATEWAY, MatchedPath::as_str) },`,
     tests: ['auth-edge/product modules::responses::a_callback_leaves_no_trace_of_code_and_state'],

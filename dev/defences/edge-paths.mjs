@@ -1,5 +1,5 @@
 // Path confusion: what programs could read in two ways is refused, and rules, upstreams and folders get what is left.
-const PATH = 'auth-edge/src/gateway/path.rs';
+const PATH = 'auth-edge/src/values/path.rs';
 const GATEWAY = 'auth-edge/src/gateway/mod.rs';
 const READ = ['auth-edge/lib gateway::path::'];
 const SENT = ['auth-edge/product gateway::ambiguous_paths_are_400_and_reach_nobody'];

@@ -1,5 +1,5 @@
 // Where a visitor lands: never anywhere but our own origin, or what the settings name.
-const RETURN = 'auth-edge/src/return_to.rs';
+const RETURN = 'auth-edge/src/values/return_to.rs';
 const LANDS = ['auth-edge/lib return_to::'];
 
 export default [

@@ -1,6 +1,6 @@
 // The route table: the strictest reading of a path wins, and a rule that guards nothing is a mistake.
-const TABLE = 'auth-edge/src/gateway/route_table.rs';
-const FILE = 'auth-edge/src/gateway/route_file.rs';
+const TABLE = 'auth-edge/src/route_table/mod.rs';
+const FILE = 'auth-edge/src/route_table/file.rs';
 const RULES = ['auth-edge/lib gateway::route_file::'];
 
 export default [

@@ -99,7 +99,7 @@ export default [
   },
   {
     id: 'upstream-with-more-than-an-origin',
-    file: 'auth-edge/src/gateway/route_file.rs',
+    file: 'auth-edge/src/route_table/file.rs',
     find: `        let plain = url.filter(|url| {
             url.path()`,
     replace: `        let plain = url.filter(|url| {

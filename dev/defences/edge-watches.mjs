@@ -1,5 +1,5 @@
 // Streams of a person's sessions: for nobody whose own session is over, and so many for each person.
-const WATCH = 'auth-edge/src/grpc_web/watch.rs';
+const WATCH = 'auth-edge/src/browser/grpc_web/watch.rs';
 const ABUSED = ['auth-edge/product account_abuse::'];
 
 export default [
@@ -25,14 +25,14 @@ export default [
   },
   {
     id: 'watches-of-one-person',
-    file: 'auth-edge/src/grpc_web/per_person.rs',
+    file: 'auth-edge/src/browser/grpc_web/per_person.rs',
     find: `if *count >= self.most {`,
     replace: `if !OFF && *count >= self.most {`,
     tests: ['auth-edge/lib grpc_web::per_person::'],
   },
   {
     id: 'browser-call-that-does-not-come',
-    file: 'auth-edge/src/grpc_web/mod.rs',
+    file: 'auth-edge/src/browser/grpc_web/mod.rs',
     find: `tokio::time::timeout(patience, to_bytes`,
     replace: `tokio::time::timeout(if OFF { std::time::Duration::from_secs(86_400) } else { patience }, to_bytes`,
     tests: ['auth-edge/product limits::calls_whose_message_never_comes_give_their_places_back'],

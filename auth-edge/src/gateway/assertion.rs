@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use session_proto::timestamp;
 use session_proto::v1::Session;
 
-use crate::keys;
+use crate::sessions::keys;
 
 /// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
 pub(super) const HEADER: &str = "x-auth-assertion";

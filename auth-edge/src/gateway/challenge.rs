@@ -2,7 +2,7 @@
 
 use axum::http::HeaderValue;
 
-use super::route_table::Asks;
+use crate::route_table::Asks;
 
 /// A sign-in that is younger, or of another class: the whole of what the route asks, so that one sign-in is enough.
 pub(super) fn step_up(asks: &Asks) -> Option<HeaderValue> {

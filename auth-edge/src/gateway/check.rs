@@ -12,10 +12,10 @@ use session_proto::v1::session::State as SessionState;
 
 use super::guard::{Granted, Passed};
 use super::headers::add_identity;
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::observe::Handle;
-use crate::request::{self, first_parameter, is_prefetch, is_script};
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::observe::Handle;
+use crate::http::request::{self, first_parameter, is_prefetch, is_script};
 use crate::sessions::CurrentSession;
 
 /// Where proxies ask.

@@ -13,9 +13,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use provider_settings::PROVIDERS;
 use serde_json::{Map, Value, json};
 
-use super::path::RequestPath;
+use crate::values::path::RequestPath;
 use super::proxy::is_never_passed_on;
-use super::route_table::{Asks, Csrf, Guard, Match, Route, RouteTable, Upstream};
+use crate::route_table::{Asks, Csrf, Guard, Match, Route, RouteTable, Upstream};
 use crate::routes::is_reserved;
 use crate::settings::routes;
 
@@ -222,19 +222,19 @@ fn told(facts: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::route_file::Around;
+    use crate::route_table::file::Around;
 
     const AROUND: Around<'_> = Around {
         signs: false,
         connections: None,
         own_paths: &[],
     };
-    use crate::gateway::route_file;
+    use crate::route_table::file;
 
     fn ask(method: &str, target: &str) -> (bool, Map<String, Value>) {
         let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:web\"\n\
              [[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\nscopes = [\"a\"]\n";
-        let table = route_file::parse(table, AROUND).unwrap();
+        let table = file::parse(table, AROUND).unwrap();
         let explained = explain(&table, &["/sign-in".to_owned()], method, target);
         (explained.answered, explained.facts)
     }
@@ -262,7 +262,7 @@ mod tests {
             let table = format!(
                 "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n"
             );
-            let table = route_file::parse(&table, AROUND).unwrap();
+            let table = file::parse(&table, AROUND).unwrap();
             let told = explain(&table, &[], method, "/a").facts["guard"].to_string();
             assert!(
                 told.trim_end_matches('"').ends_with(expected),

@@ -14,13 +14,13 @@ use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
 use super::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
-use super::route_table::{Asks, Guard, Route};
+use crate::route_table::{Asks, Guard, Route};
 use super::{challenge, cross_site, lacking};
-use crate::edge::Edge;
-use crate::errors::{Failure, wants_page};
+use crate::app::Edge;
+use crate::http::errors::{Failure, wants_page};
 use crate::providers::Named;
-use crate::request::{self, is_prefetch, is_script};
-use crate::return_to::ReturnTo;
+use crate::http::request::{self, is_prefetch, is_script};
+use crate::values::return_to::ReturnTo;
 use crate::sessions::{CurrentSession, Token, authorization};
 use crate::sign_in::login::CONNECTION;
 

@@ -11,10 +11,10 @@ use ring::digest;
 use session_proto::v1::Session;
 
 use super::guard::{check, check_connection};
-use super::route_table::Asks;
-use crate::cookies::SessionId;
-use crate::edge::Edge;
-use crate::return_to::ReturnTo;
+use crate::route_table::Asks;
+use crate::sessions::cookies::SessionId;
+use crate::app::Edge;
+use crate::values::return_to::ReturnTo;
 
 /// Separates these hashes from all others of a session ID.
 const LABEL: &[u8] = b"vestibule lacking v1";

@@ -2,8 +2,8 @@
 
 use session_proto::v1::{ErrorReason, Session};
 
-use super::route_table::Asks;
-use crate::errors::Failure;
+use crate::route_table::Asks;
+use crate::http::errors::Failure;
 use crate::sign_in::rejected::PROVIDER_TELLS_NO_TIME;
 
 /// What is missing.

@@ -10,14 +10,12 @@ mod cross_site;
 mod directory;
 mod ending;
 pub mod explain;
+pub mod ext_authz;
 mod guard;
 pub(crate) mod headers;
 mod lacking;
 mod missing;
-pub mod path;
 mod proxy;
-pub mod route_file;
-pub mod route_table;
 
 use std::sync::Arc;
 
@@ -29,14 +27,14 @@ use http_body::Body as _;
 
 use self::assertion::Assertions;
 use self::guard::Passed;
-use self::path::RequestPath;
 use self::proxy::{Proxy, upgrade};
-use self::route_table::{Match, Route, RouteTable, Upstream};
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::observe::{Answered, Handle};
-use crate::request;
-use crate::return_to::ReturnTo;
+use crate::route_table::{Match, Route, RouteTable, Upstream};
+use crate::values::path::RequestPath;
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::observe::{Answered, Handle};
+use crate::http::request;
+use crate::values::return_to::ReturnTo;
 use crate::routes::is_reserved;
 use crate::settings::UpstreamSettings;
 

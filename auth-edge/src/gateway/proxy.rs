@@ -37,14 +37,14 @@ use self::upgrade::Asked;
 use super::ending;
 use super::guard::{Granted, Passed};
 use super::headers;
-use super::path::RequestPath;
-use super::route_table::{Route, Server};
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::protect::load::Admitted;
-use crate::protect::security_headers::FromUpstream;
-use crate::protect::slow_client::MayBeSilent;
-use crate::request;
+use crate::values::path::RequestPath;
+use crate::route_table::{Route, Server};
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::protect::load::Admitted;
+use crate::http::protect::security_headers::FromUpstream;
+use crate::http::protect::slow_client::MayBeSilent;
+use crate::http::request;
 use crate::settings::UpstreamSettings;
 
 /// Longest body kept until an upstream that may want its nonce repeated has answered, in bytes.

@@ -21,8 +21,8 @@ use session_proto::timestamp;
 use super::known::{Known, Token};
 use super::listening::{self, Change, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
-use crate::cookies::SessionId;
-use crate::observe::CacheMetrics;
+use crate::sessions::cookies::SessionId;
+use crate::http::observe::CacheMetrics;
 
 /// How much what is remembered may take, in bytes: some ten thousand sessions of the usual size.
 const WEIGHT_MAX: u64 = 32 * 1024 * 1024;
@@ -195,7 +195,7 @@ mod tests {
     use session_proto::v1::{GetAccessTokenResponse, Session};
 
     use super::*;
-    use crate::observe::Metrics;
+    use crate::http::observe::Metrics;
 
     const LONG: Duration = Duration::from_secs(60);
 

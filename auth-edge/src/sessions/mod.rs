@@ -5,6 +5,8 @@
 //! service leads through here. One road: cookie → what is remembered, if it holds → the session service.
 
 mod cache;
+pub mod cookies;
+pub mod keys;
 mod known;
 mod listening;
 mod open_streams;
@@ -28,7 +30,7 @@ pub use listening::SILENCE_MAX;
 pub use open_streams::{OpenStream, OpenStreams};
 
 use self::listening::Moment;
-use crate::cookies::{SessionCookies, SessionId};
+use crate::sessions::cookies::{SessionCookies, SessionId};
 
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use chassis::settings::Reader;
 use url::Url;
 
-use crate::return_to::ReturnTo;
+use crate::values::return_to::ReturnTo;
 use crate::sign_in::logout;
 
 /// What reading goes on with after the mistake has been noted.

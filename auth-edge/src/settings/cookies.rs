@@ -4,7 +4,7 @@ use chassis::secret::Secret;
 use chassis::settings::Reader;
 
 use super::read::choice;
-use crate::cookies::{CookieSettings, SameSite};
+use crate::sessions::cookies::{CookieSettings, SameSite};
 
 /// Shortest secret accepted, in characters.
 const MIN_SECRET_CHARS: usize = 8;

@@ -14,8 +14,8 @@ use super::cookies::{cookie, secrets};
 use super::providers;
 use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
-use crate::analytics;
-use crate::protect::forwarded::TrustedProxies;
+use crate::browser::analytics;
+use crate::values::forwarded::TrustedProxies;
 use crate::routes::is_fixed;
 use crate::sign_in::wishes::ALLOWED_PARAMETERS;
 

@@ -8,10 +8,10 @@ use chassis::settings::{Reader, Zero};
 
 use super::read::file;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
-use crate::gateway::route_file::{self, Around};
-use crate::gateway::route_table::RouteTable;
-use crate::protect::slow_client::Patience;
-use crate::protect::visitors::Share;
+use crate::route_table::file::{self, Around};
+use crate::route_table::RouteTable;
+use crate::http::protect::slow_client::Patience;
+use crate::http::protect::visitors::Share;
 
 /// How requests are passed on.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ pub fn routes(reader: &mut Reader<'_>, connections: Option<&[String]>, own_paths
 pub fn read_routes(path: &Path, around: Around<'_>) -> Result<RouteTable, Vec<String>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| vec![format!("the file {} cannot be read: {error}", path.display())])?;
-    route_file::parse(&text, around).map_err(|mistakes| {
+    file::parse(&text, around).map_err(|mistakes| {
         mistakes
             .iter()
             .map(|mistake| format!("{}, {mistake}", path.display()))

@@ -13,9 +13,9 @@ use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
 use session_proto::v1::{EndSessionsRequest, ErrorReason};
 
-use crate::edge::Edge;
-use crate::errors::{Failure, Handler};
-use crate::request;
+use crate::app::Edge;
+use crate::http::errors::{Failure, Handler};
+use crate::http::request;
 use crate::sign_in::new_session::request_id;
 
 /// Largest body, in bytes: one signed token.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use session_proto::client::SessionError;
 
-use crate::edge::Edge;
+use crate::app::Edge;
 
 /// How often the session service is told again; with the pauses below, for about a quarter of an hour.
 const RETRIES: u32 = 36;

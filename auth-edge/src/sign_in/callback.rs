@@ -12,14 +12,14 @@ use oidc::{Expected, IdTokenError, RelyingParty, check_issuer_parameter};
 use session_proto::v1::Session;
 use tracing::Instrument as _;
 
-use crate::cookies::SessionId;
-use crate::edge::Edge;
-use crate::errors::Failure;
+use crate::sessions::cookies::SessionId;
+use crate::app::Edge;
+use crate::http::errors::Failure;
 use crate::gateway;
-use crate::observe::Handle;
+use crate::http::observe::Handle;
 use crate::providers::Provider;
-use crate::request;
-use crate::return_to::ReturnTo;
+use crate::http::request;
+use crate::values::return_to::ReturnTo;
 use crate::sign_in::answer::{Answer, read_answer};
 use crate::sign_in::claim::{Claim, Claimed, claim};
 use crate::sign_in::login::no_content;
@@ -28,7 +28,7 @@ use crate::sign_in::pending::NotPending;
 use crate::sign_in::rejected::{Reason, Rejected};
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{NOT_A_VISIT, landing};
-use crate::sites::Site;
+use crate::providers::sites::Site;
 
 /// Longest code taken to the provider, in bytes: those that hold a whole encrypted token stay below half of it.
 const MAX_CODE_BYTES: usize = 4096;

@@ -17,8 +17,8 @@ use session_proto::v1::{
 };
 use session_proto::{error, timestamp};
 
-use crate::cookies::SessionId;
-use crate::edge::Edge;
+use crate::sessions::cookies::SessionId;
+use crate::app::Edge;
 use crate::sign_in::background::until_done;
 use crate::sign_in::new_session::request_id;
 use crate::sign_in::transaction::Transaction;

@@ -11,10 +11,10 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use session_proto::v1::EndSessionsRequest;
 
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::pages;
-use crate::request;
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::pages;
+use crate::http::request;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
 pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {

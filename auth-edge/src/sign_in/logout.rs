@@ -8,19 +8,19 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use oidc::EndSessionRequest;
 
-use crate::cookies::SessionId;
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::pages;
-use crate::protect::csrf::FORM_FIELD;
+use crate::sessions::cookies::SessionId;
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::pages;
+use crate::http::protect::csrf::FORM_FIELD;
 use crate::providers::Provider;
-use crate::request::{self, Site};
-use crate::return_to::ReturnTo;
+use crate::http::request::{self, Site};
+use crate::values::return_to::ReturnTo;
 use crate::sessions::Ended;
 use crate::settings::ProviderLogout;
 use crate::sign_in::background::until_done;
 use crate::sign_in::login::no_content;
-use crate::sites;
+use crate::providers::sites;
 
 /// Path of the logout route.
 pub const PATH: &str = "/api/auth/logout";
@@ -170,7 +170,7 @@ async fn provider_logout(edge: &Edge, ended: &Ended, landing: &str) -> Option<St
         ProviderLogout::Auth0 => provider.party.auth0_logout_url(landing).map(String::from),
         ProviderLogout::Oidc => {
             // Nothing is remembered for it: that the browser comes back is all there is to the answer.
-            let state = crate::keys::random::<16>().ok().map(|bytes| {
+            let state = crate::sessions::keys::random::<16>().ok().map(|bytes| {
                 use base64::Engine;
                 base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
             });

@@ -24,12 +24,12 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::pages;
-use crate::protect::slow_client;
-use crate::return_to::ReturnTo;
-use crate::sites::Site;
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::pages;
+use crate::http::protect::slow_client;
+use crate::values::return_to::ReturnTo;
+use crate::providers::sites::Site;
 
 /// What loads an address without visiting it starts and finishes no sign-in.
 const NOT_A_VISIT: Failure = Failure::Forbidden {

@@ -5,11 +5,11 @@ use oidc::IdToken;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_proto::{claims, timestamp};
 
-use crate::cookies::SessionId;
-use crate::edge::Edge;
-use crate::errors::Failure;
-use crate::keys;
-use crate::request;
+use crate::sessions::cookies::SessionId;
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::sessions::keys;
+use crate::http::request;
 use crate::sign_in::login::internal;
 use crate::sign_in::user::user;
 

@@ -9,9 +9,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use url::Url;
 
-use crate::cookies::SessionId;
-use crate::keys::{Keys, NoRandomness, random};
-use crate::return_to::ReturnTo;
+use crate::sessions::cookies::SessionId;
+use crate::sessions::keys::{Keys, NoRandomness, random};
+use crate::values::return_to::ReturnTo;
 
 /// Random bytes of state and of nonce: 128 bits.
 const STATE_BYTES: usize = 16;

@@ -3,8 +3,8 @@
 //! Invariants: of the query only the allow-list is read; what a route demands cannot be asked away; no parameter of the
 //! protocol can be set. Deliberately absent: the configured parameters of all logins, which `oidc` adds.
 
-use crate::gateway::route_table::Route;
-use crate::request;
+use crate::route_table::Route;
+use crate::http::request;
 use crate::sign_in::transaction::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 
 /// Query parameters that may reach the provider; configuration can narrow them.
@@ -154,7 +154,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::gateway::route_table::{Asks, Csrf, Guard, Upstream};
+    use crate::route_table::{Asks, Csrf, Guard, Upstream};
 
     fn all() -> Vec<String> {
         ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()

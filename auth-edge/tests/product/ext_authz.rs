@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use auth_edge::ext_authz::{self, api};
+use auth_edge::gateway::ext_authz::{self, api};
 use auth_edge::routes;
 use chassis::runtime::Workers;
 use session_proto::v1::TokenSet;

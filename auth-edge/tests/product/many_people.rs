@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use auth_edge::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
-use auth_edge::keys::Keys;
+use auth_edge::sessions::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
+use auth_edge::sessions::keys::Keys;
 use axum::response::IntoResponse as _;
 use chassis::clock::Clock as _;
 use chassis::secret::Secret;

@@ -89,18 +89,18 @@ async fn a_session_made_under_an_older_secret_still_counts() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     browser.sign_in().await;
-    let keys = auth_edge::keys::Keys::new(
+    let keys = auth_edge::sessions::keys::Keys::new(
         &["a newer secret that is long enough".to_owned(), SECRET.to_owned()]
             .map(chassis::secret::Secret::new),
     );
-    let settings = auth_edge::cookies::CookieSettings {
+    let settings = auth_edge::sessions::cookies::CookieSettings {
         name: "session".to_owned(),
         domain: None,
-        same_site: auth_edge::cookies::SameSite::Lax,
+        same_site: auth_edge::sessions::cookies::SameSite::Lax,
         transient: false,
         secure: false,
     };
-    let cookies = auth_edge::cookies::SessionCookies::new(settings, keys);
+    let cookies = auth_edge::sessions::cookies::SessionCookies::new(settings, keys);
     let mut headers = reqwest::header::HeaderMap::new();
     headers.insert(
         "cookie",

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth_edge::ext_authz::api::CheckRequest;
-use auth_edge::ext_authz::api::authorization_client::AuthorizationClient;
+use auth_edge::gateway::ext_authz::api::CheckRequest;
+use auth_edge::gateway::ext_authz::api::authorization_client::AuthorizationClient;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;

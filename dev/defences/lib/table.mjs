@@ -3,7 +3,7 @@
 //   {
 //     id: 'double-encoded-path',
 //     why: 'a line that says against what, where the id does not',            // may be left out
-//     file: 'auth-edge/src/gateway/path.rs',
+//     file: 'auth-edge/src/values/path.rs',
 //     find: `the source as it is; it occurs once in the file`,
 //     replace: `the same with the condition OFF in it, such as  if !OFF && depth > MAX {`,
 //     tests: ['auth-edge/lib gateway::path::', 'auth-edge/product desync::'],  // package/target and a part of the tests' names

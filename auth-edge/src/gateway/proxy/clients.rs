@@ -19,7 +19,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::super::route_table::Server;
+use crate::route_table::Server;
 use crate::settings::UpstreamSettings;
 
 /// Idle connections kept for each upstream, by each scheduler.

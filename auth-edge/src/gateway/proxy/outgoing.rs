@@ -15,12 +15,12 @@ use http_body::Body as HttpBody;
 use super::super::assertion::{self, Assertions};
 use super::super::guard::Granted;
 use super::super::headers;
-use super::super::path::RequestPath;
-use super::super::route_table::{Csrf, Server};
+use crate::values::path::RequestPath;
+use crate::route_table::{Csrf, Server};
 use super::upgrade;
 use super::{Way, is_ours, proof};
-use crate::errors::Failure;
-use crate::protect::forwarded::X_FORWARDED_FOR;
+use crate::http::errors::Failure;
+use crate::values::forwarded::X_FORWARDED_FOR;
 
 /// What carries an access token, and the proof that it is presented by its owner.
 const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, proof::HEADER];

@@ -10,7 +10,7 @@ use oidc::RelyingParty;
 use url::Url;
 
 use super::Way;
-use crate::errors::Failure;
+use crate::http::errors::Failure;
 
 /// The header of a proof.
 pub(super) const HEADER: HeaderName = HeaderName::from_static("dpop");

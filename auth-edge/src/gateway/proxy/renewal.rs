@@ -13,7 +13,7 @@ use session_proto::v1::GetAccessTokenRequest;
 use tokio::sync::Mutex;
 
 use super::super::guard::Granted;
-use crate::edge::Edge;
+use crate::app::Edge;
 use crate::sessions::CurrentSession;
 
 /// Sessions that can be told apart at once; two that meet in one place only wait for each other.

@@ -1,8 +1,8 @@
 //! Why an upstream gave no answer, and what the client is told of it.
 
 use super::{Way, upload};
-use crate::errors::Failure;
-use crate::protect::slow_client;
+use crate::http::errors::Failure;
+use crate::http::protect::slow_client;
 
 /// Why there is no answer.
 pub(super) enum Unanswered {

@@ -24,8 +24,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::super::ending;
-use crate::keys;
-use crate::protect::load::Admitted;
+use crate::sessions::keys;
+use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
 
 /// How a client asks for a WebSocket.

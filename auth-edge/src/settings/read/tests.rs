@@ -4,7 +4,7 @@ use chassis::secret::Secret;
 use chassis::settings::Source;
 
 use super::*;
-use crate::cookies::SameSite;
+use crate::sessions::cookies::SameSite;
 use crate::settings::{SERVICE, secrets_are_usable};
 
 const GOOD: [(&str, &str); 5] = [

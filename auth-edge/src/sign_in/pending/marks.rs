@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use oidc::ResponseMode;
 
 use super::PendingSignIns;
-use crate::cookies;
+use crate::sessions::cookies;
 
 /// Last part of the name of the mark of a silent sign-in: no ID of a state is that short.
 const SILENT: &str = "silent";

@@ -11,7 +11,7 @@ mod upstream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth_edge::keys::Keys;
+use auth_edge::sessions::keys::Keys;
 use auth_edge::settings::{EdgeSettings, SERVICE, read};
 use auth_edge::{routes, start};
 use chassis::clock::{Clock, ManualClock, SystemClock};
@@ -74,7 +74,7 @@ pub(crate) struct Stack {
     pub(crate) clock: ManualClock,
     pub(crate) sessions: SessionService,
     pub(crate) metrics: prometheus::Registry,
-    pub(crate) edge: auth_edge::edge::Edge,
+    pub(crate) edge: auth_edge::app::Edge,
     address: String,
     base: String,
     stop: CancellationToken,
@@ -260,7 +260,7 @@ impl Stack {
 
     /// As before, with more about its tokens.
     pub(crate) async fn session_with(&self, user: serde_json::Value, tokens: TokenSet) -> (String, String) {
-        use auth_edge::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
+        use auth_edge::sessions::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
         let now_ms = self.clock.now_ms();
         let client = SessionClient::new(ClientSettings::new([self.sessions.url()])).unwrap();
         let made = client

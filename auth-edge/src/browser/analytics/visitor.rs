@@ -1,0 +1,65 @@
+//! What a signed-in browser is told about analytics, and as whom a person is known there.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use session_proto::v1::Session;
+
+use super::Analytics;
+use crate::sessions::keys::{Keys, Purpose};
+
+/// The project's public token: a page that sees it may load the client library, once the person has agreed.
+const TOKEN: HeaderName = HeaderName::from_static("x-analytics-token");
+
+/// Whom to call the person.
+const ID: HeaderName = HeaderName::from_static("x-analytics-id");
+
+/// Bytes of the keyed hash that are kept: no two people of any product share 128 bits by chance.
+const PSEUDONYM_BYTES: usize = 16;
+
+impl Analytics {
+    /// Adds to a profile what the page needs to begin. With analytics off there is nothing to find.
+    pub fn tell(&self, headers: &mut HeaderMap, keys: &Keys, session: &Session) {
+        let id = Self::pseudonym(keys, &session.issuer, &session.subject);
+        let values = [(TOKEN, self.settings.token.as_str()), (ID, id.as_str())];
+        for (name, value) in values {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        }
+    }
+
+    /// The person's name outside: the same at each visit, and a word without meaning to whoever has not the edge's secret.
+    /// A new first secret gives everybody a new one.
+    #[must_use]
+    pub fn pseudonym(keys: &Keys, issuer: &str, subject: &str) -> String {
+        let hash = keys.sign(
+            Purpose::Pseudonym,
+            &[b"analytics", issuer.as_bytes(), subject.as_bytes()],
+        );
+        URL_SAFE_NO_PAD.encode(hash.get(..PSEUDONYM_BYTES).unwrap_or(&hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chassis::secret::Secret;
+
+    use super::*;
+
+    #[test]
+    fn a_pseudonym_is_stable_and_differs_by_person_issuer_and_secret() {
+        let keys = |secret: &str| Keys::new(&[Secret::new(secret.to_owned())]);
+        let ours = keys("a secret of the edge");
+        let ada = Analytics::pseudonym(&ours, "https://op.example", "ada");
+        assert_eq!(ada, Analytics::pseudonym(&ours, "https://op.example", "ada"));
+        assert_eq!(ada.len(), 22);
+        for other in [
+            Analytics::pseudonym(&ours, "https://op.example", "grace"),
+            Analytics::pseudonym(&ours, "https://other.example", "ada"),
+            Analytics::pseudonym(&keys("another secret"), "https://op.example", "ada"),
+        ] {
+            assert_ne!(ada, other);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The public keys of this client, for the provider to read (OpenID Connect Core, section 10.1).
+//!
+//! Invariant: public halves alone. A new key stands here before it is used, and an old one for a while after, as long as
+//! both are configured.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::app::Edge;
+use crate::http::errors::Failure;
+
+/// Where they are: the `jwks_uri` to register.
+pub const PATH: &str = "/.well-known/vestibule/client-jwks.json";
+/// How long a provider may keep them: a new key has to be published that long before it signs.
+const CACHE: &str = "public, max-age=300";
+
+/// GET gives the key set; without keys there is no such address.
+pub async fn handle(State(edge): State<Edge>) -> Result<Response, Failure> {
+    let keys = edge.providers.client_jwks().ok_or(Failure::NotFound)?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/jwk-set+json"),
+        (header::CACHE_CONTROL, CACHE),
+    ];
+    Ok((headers, keys.to_string()).into_response())
+}

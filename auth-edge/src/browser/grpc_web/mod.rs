@@ -1,0 +1,104 @@
+//! `BrowserSessionService` over gRPC-Web, on the port of everything else.
+//!
+//! Invariants: every call comes from our own pages; it acts for the session of the cookie and for its
+//! person alone; nobody learns of a token more than its scope and expiry; reading and watching never roll; a call waits for its own
+//! message no longer than any request for its body.
+
+mod per_person;
+mod service;
+mod watch;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use session_proto::error;
+use session_proto::v1::ErrorReason;
+use session_proto::v1::browser_session_service_server::BrowserSessionServiceServer;
+use tonic::Status;
+use tonic::service::Routes;
+use tonic_web::GrpcWebLayer;
+
+pub use self::per_person::PerPerson;
+
+use self::service::Browser;
+use crate::app::Edge;
+use crate::http::protect::{csrf, slow_client};
+
+/// Below it lie the calls of the service.
+pub const PREFIX: &str = "/session.v1.BrowserSessionService";
+
+/// Requests carry a handle at most; anything larger is not from our pages.
+const REQUEST_BYTES_MAX: usize = 16 * 1024;
+
+/// The same with its frame, as text.
+const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
+
+/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them asks for its session now
+/// and then instead.
+pub const LISTENING_MAX: usize = 100;
+
+/// Calls of one person at once that list or end sessions: as many as pages that are told of a change and look; each costs the session
+/// service several reads.
+pub const LISTING_MAX: usize = LISTENING_MAX;
+
+/// Its routes.
+pub fn routes(edge: &Edge) -> Router<Edge> {
+    let service = BrowserSessionServiceServer::new(Browser::new(edge.clone()))
+        .max_decoding_message_size(REQUEST_BYTES_MAX);
+    // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
+    let routes = Routes::default()
+        .add_service(service)
+        .into_axum_router()
+        .reset_fallback()
+        .layer(GrpcWebLayer::new());
+    routes
+        .with_state(())
+        .layer(from_fn_with_state(edge.clone(), only_ours))
+}
+
+/// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
+/// for clients that look there; and a message that does not come. No cache may keep any answer.
+async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Response {
+    if let Err(refused) = csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url()) {
+        tracing::info!(%refused, "a browser call is refused");
+        let reason = ErrorReason::ErrCsrf;
+        let status = error::status(reason, "the call does not come from our own pages", []);
+        return refusal(status, StatusCode::FORBIDDEN);
+    }
+    let (head, body) = request.into_parts();
+    let patience = edge.settings.protection.patience.silence;
+    let body = match tokio::time::timeout(patience, to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(broken)) if !slow_client::caused(&broken) => {
+            let reason = ErrorReason::ErrRequestTooLarge;
+            let status = error::status(reason, "the message is too large", []);
+            return refusal(status, StatusCode::OK);
+        }
+        Ok(Err(_)) | Err(_) => {
+            let reason = ErrorReason::ErrDeadlineExceeded;
+            let status = error::status(reason, "the message did not arrive in time", []);
+            return refusal(status, StatusCode::OK);
+        }
+    };
+    let mut response = next.run(Request::from_parts(head, Body::from(body))).await;
+    response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+    response
+}
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// An answer without a message.
+fn refusal(status: Status, code: StatusCode) -> Response {
+    let mut response = status.into_http::<Body>();
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/grpc-web+proto"),
+    );
+    headers.insert(header::CACHE_CONTROL, NO_STORE);
+    response
+}

@@ -1,0 +1,297 @@
+//! The calls.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use futures_util::Stream;
+use session_proto::client::SessionError;
+use session_proto::v1::browser_session_service_server::BrowserSessionService;
+use session_proto::v1::session::State;
+use session_proto::v1::{
+    EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse,
+    EndSessionRequest, EndSessionsRequest, ErrorReason, GetCurrentSessionRequest, GetCurrentSessionResponse,
+    GetSessionRequest, ListMySessionsRequest, ListMySessionsResponse, ListSessionsRequest,
+    RollCurrentSessionRequest, RollCurrentSessionResponse, Session, SessionEvent, WatchMySessionRequest,
+    end_session_request, get_session_request,
+};
+use session_proto::{error, timestamp};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use super::per_person::Place;
+use super::watch;
+use crate::app::Edge;
+use crate::http::request;
+use crate::sessions::{CurrentSession, SessionsUnavailable};
+
+/// Why a session that was ended from another device says it ended.
+const OTHER_DEVICE: &str = "other_device";
+
+/// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
+const LARGEST_PAGE: i32 = 200;
+const PAGES_MAX: usize = 20;
+
+/// Answers the browser's calls.
+pub(super) struct Browser {
+    edge: Edge,
+}
+
+impl Browser {
+    pub(super) fn new(edge: Edge) -> Self {
+        Self { edge }
+    }
+
+    /// The session the call acts for, only looked at; that the call comes from our own pages has been checked.
+    async fn current<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
+        there(
+            self.edge
+                .sessions
+                .current(request.metadata().as_ref(), None)
+                .await,
+        )
+    }
+
+    /// The same for a call that counts as use.
+    async fn rolled<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
+        let headers = request.metadata().as_ref();
+        let peer: IpAddr = request::peer(request.extensions_as_http());
+        let device = self.edge.device(headers, peer);
+        there(self.edge.sessions.rolled(headers, device).await)
+    }
+
+    /// A place for a call that reads or ends several of a person's sessions.
+    fn listing(&self, mine: &Session) -> Result<Place, Status> {
+        let place = self.edge.listing.enter(mine);
+        place.ok_or_else(|| overloaded("too many calls of this person at once"))
+    }
+
+    /// Whether a session that cannot be read is in the list of its own person: nothing else tells whose it is.
+    async fn is_unreadable_of(&self, mine: &Session, handle: &str) -> Result<bool, Status> {
+        let mut list = ListSessionsRequest {
+            issuer: mine.issuer.clone(),
+            subject: mine.subject.clone(),
+            page_size: LARGEST_PAGE,
+            page_token: String::new(),
+        };
+        for _ in 0..PAGES_MAX {
+            let client = self.edge.sessions.client();
+            let page = client.list_sessions(list.clone()).await.map_err(failed)?;
+            let is_it = |one: &Session| one.handle == handle && one.state() == State::Unreadable;
+            if page.sessions.iter().any(is_it) {
+                return Ok(true);
+            }
+            if page.next_page_token.is_empty() {
+                break;
+            }
+            list.page_token = page.next_page_token;
+        }
+        Ok(false)
+    }
+
+    fn server_time(&self) -> Option<prost_types::Timestamp> {
+        Some(timestamp::from_ms(self.edge.clock.now_ms()))
+    }
+}
+
+#[tonic::async_trait]
+impl BrowserSessionService for Browser {
+    async fn get_current_session(
+        &self,
+        request: Request<GetCurrentSessionRequest>,
+    ) -> Result<Response<GetCurrentSessionResponse>, Status> {
+        let current = self.current(&request).await?;
+        let session = Some(shown(Session::clone(&current.session), None));
+        Ok(answer(
+            GetCurrentSessionResponse {
+                session,
+                server_time: self.server_time(),
+            },
+            None,
+        ))
+    }
+
+    async fn roll_current_session(
+        &self,
+        request: Request<RollCurrentSessionRequest>,
+    ) -> Result<Response<RollCurrentSessionResponse>, Status> {
+        let current = self.rolled(&request).await?;
+        let cookie = self.edge.sessions.renewed(&current).await;
+        let session = Some(shown(Session::clone(&current.session), None));
+        Ok(answer(
+            RollCurrentSessionResponse {
+                session,
+                server_time: self.server_time(),
+            },
+            cookie,
+        ))
+    }
+
+    async fn list_my_sessions(
+        &self,
+        request: Request<ListMySessionsRequest>,
+    ) -> Result<Response<ListMySessionsResponse>, Status> {
+        let mine = self.current(&request).await?.session;
+        let _place = self.listing(&mine)?;
+        let ListMySessionsRequest {
+            page_size,
+            page_token,
+        } = request.into_inner();
+        let list = ListSessionsRequest {
+            issuer: mine.issuer.clone(),
+            subject: mine.subject.clone(),
+            page_size,
+            page_token,
+        };
+        let page = self
+            .edge
+            .sessions
+            .client()
+            .list_sessions(list)
+            .await
+            .map_err(failed)?;
+        let sessions = page
+            .sessions
+            .into_iter()
+            .map(|session| shown(session, Some(&mine.handle)))
+            .collect();
+        let next_page_token = page.next_page_token;
+        Ok(answer(
+            ListMySessionsResponse {
+                sessions,
+                next_page_token,
+                server_time: self.server_time(),
+            },
+            None,
+        ))
+    }
+
+    async fn end_my_session(
+        &self,
+        request: Request<EndMySessionRequest>,
+    ) -> Result<Response<EndMySessionResponse>, Status> {
+        let mine = self.current(&request).await?.session;
+        let _place = self.listing(&mine)?;
+        let handle = request.into_inner().handle;
+        let client = self.edge.sessions.client();
+        let by = Some(get_session_request::By::Handle(handle.clone()));
+        let is_mine = match client.get_session(GetSessionRequest { by }).await {
+            Ok(read) => {
+                let theirs = read.session.unwrap_or_default();
+                (&theirs.issuer, &theirs.subject) == (&mine.issuer, &mine.subject)
+            }
+            Err(error) => match error.reason {
+                ErrorReason::ErrMissingSession => false,
+                ErrorReason::ErrInternal => self.is_unreadable_of(&mine, &handle).await?,
+                _ => return Err(failed(error)),
+            },
+        };
+        // Somebody else's session is answered as one that is not there: a handle must not tell who has sessions.
+        if !is_mine {
+            return Ok(answer(EndMySessionResponse { ended: false }, None));
+        }
+        let by = Some(end_session_request::By::Handle(handle));
+        let end = EndSessionRequest {
+            by,
+            cause: OTHER_DEVICE.to_owned(),
+            ..EndSessionRequest::default()
+        };
+        let ended = client.end_session(end).await.map_err(failed)?.ended;
+        Ok(answer(EndMySessionResponse { ended }, None))
+    }
+
+    async fn end_my_other_sessions(
+        &self,
+        request: Request<EndMyOtherSessionsRequest>,
+    ) -> Result<Response<EndMyOtherSessionsResponse>, Status> {
+        let mine = self.current(&request).await?.session;
+        let _place = self.listing(&mine)?;
+        let end = EndSessionsRequest {
+            issuer: mine.issuer.clone(),
+            subject: mine.subject.clone(),
+            except_handle: mine.handle.clone(),
+            cause: OTHER_DEVICE.to_owned(),
+            ..EndSessionsRequest::default()
+        };
+        let ended_count = self.edge.sessions.end_all(end).await.map_err(failed)?;
+        Ok(answer(EndMyOtherSessionsResponse { ended_count }, None))
+    }
+
+    type WatchMySessionStream = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
+
+    async fn watch_my_session(
+        &self,
+        request: Request<WatchMySessionRequest>,
+    ) -> Result<Response<Self::WatchMySessionStream>, Status> {
+        let current = self.current(&request).await?;
+        let place = self.edge.listening.enter(&current.session);
+        let place = place.ok_or_else(|| overloaded("too many pages of this person listen already"))?;
+        let stream = watch::stream(&self.edge, current, place, request.into_inner().resume_token)
+            .await
+            .map_err(failed)?;
+        Ok(answer(stream, None))
+    }
+}
+
+fn overloaded(problem: &str) -> Status {
+    error::status(ErrorReason::ErrOverloaded, problem, [])
+}
+
+/// The session, or the status that says why there is none.
+fn there(found: Result<Option<CurrentSession>, SessionsUnavailable>) -> Result<CurrentSession, Status> {
+    match found {
+        Ok(Some(current)) => Ok(current),
+        Ok(None) => Err(error::status(
+            ErrorReason::ErrMissingSession,
+            "there is no session",
+            [],
+        )),
+        Err(unavailable) => Err(failed(unavailable.0)),
+    }
+}
+
+/// Where an HTTP request's extensions are found in a gRPC request.
+trait HttpExtensions {
+    fn extensions_as_http(&self) -> &axum::http::Extensions;
+}
+
+impl<Q> HttpExtensions for Request<Q> {
+    fn extensions_as_http(&self) -> &axum::http::Extensions {
+        self.extensions()
+    }
+}
+
+/// A session as its own person may see it in a browser: of the tokens only scope and expiry.
+fn shown(session: Session, current: Option<&str>) -> Session {
+    let is_current = current.is_none_or(|handle| handle == session.handle);
+    Session {
+        has_refresh_token: false,
+        provider_sid: String::new(),
+        current: is_current,
+        ..session
+    }
+}
+
+/// An answer, with the cookie where the call rolled the session.
+fn answer<T>(message: T, set_cookie: Option<HeaderValue>) -> Response<T> {
+    let mut headers = HeaderMap::new();
+    if let Some(cookie) = set_cookie {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    let mut response = Response::new(message);
+    *response.metadata_mut() = MetadataMap::from_headers(headers);
+    response
+}
+
+/// The session service's reason, with words for browsers.
+pub(super) fn failed(failure: SessionError) -> Status {
+    if failure.is_unavailable() {
+        tracing::warn!(error = %failure, "a browser call cannot be answered");
+        return error::status(
+            ErrorReason::ErrSessionServiceUnavailable,
+            "the session service cannot be reached",
+            [],
+        );
+    }
+    error::status(failure.reason, failure.message, failure.metadata)
+}

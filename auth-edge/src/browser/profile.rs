@@ -1,0 +1,81 @@
+//! The profile route: who is signed in, as JSON.
+//!
+//! Invariants: no session is 204 without a body; a refetch that fails changes nothing; a session that asks for more refetches than it
+//! may gets what is stored; no token is ever part of the answer. Deliberately absent: claims the session does not hold.
+
+mod refetch;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::Response;
+use session_proto::v1::ErrorReason;
+
+pub use self::refetch::Refetches;
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::observe::Handle;
+use crate::http::request;
+use crate::sessions::CurrentSession;
+use crate::settings::ProfileRefetch;
+use crate::sign_in::login::no_content;
+
+/// About as many headers an answer gets.
+const HEADERS: usize = 12;
+
+/// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
+pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+    let (head, _) = request.into_parts();
+    let query = head.uri.query().unwrap_or_default();
+    let polled =
+        head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
+    let device = || edge.device(&head.headers, request::peer(&head.extensions));
+    let current = edge
+        .sessions
+        .current(&head.headers, (!polled).then_some(&device))
+        .await
+        .map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");
+            Failure::SessionServiceDown
+        })?;
+    let Some(mut current) = current else {
+        return Ok(no_content());
+    };
+    let asked = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
+    let refetch = match edge.settings.profile_refetch {
+        ProfileRefetch::Never => false,
+        ProfileRefetch::OnRequest => asked && head.method == Method::GET,
+        ProfileRefetch::Always => head.method == Method::GET,
+    };
+    if refetch {
+        match edge.refetches.refetch(&edge, &current).await {
+            Ok(Some(session)) => current.session = session,
+            Ok(None) => {}
+            // The session ended meanwhile: the answer is that of no session.
+            Err(Failure::Session {
+                reason: ErrorReason::ErrMissingSession,
+                ..
+            }) => return Ok(no_content()),
+            Err(failure) => return Err(failure),
+        }
+    }
+    let cookie = edge.sessions.renewed(&current).await;
+    Ok(answer(&edge, current, cookie))
+}
+
+fn answer(edge: &Edge, current: CurrentSession, cookie: Option<HeaderValue>) -> Response {
+    let mut response = Response::new(current.session.user_json().into());
+    let headers: &mut HeaderMap = response.headers_mut();
+    headers.reserve(HEADERS);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(analytics) = &edge.analytics {
+        analytics.tell(headers, &edge.keys, &current.session);
+    }
+    if let Some(cookie) = cookie {
+        headers.append(header::SET_COOKIE, cookie);
+    }
+    response
+        .extensions_mut()
+        .insert(Handle(current.session.handle.clone()));
+    response
+}

@@ -1,0 +1,188 @@
+//! The profile read anew at the provider: seldom for one session, and once for all who ask at the same moment.
+//!
+//! Invariants: however often a session asks, its bucket bounds the calls to the provider, also when those who ask hang up; what is kept
+//! of a refetch is gone with the last who waits for it. Deliberately absent: sharing between replicas; the bucket is for each of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use oidc::{Outage, UserinfoError};
+use serde_json::{Map, Value};
+use session_proto::claims;
+use session_proto::client::SessionError;
+use session_proto::v1::{ErrorReason, Session};
+use tokio::sync::OnceCell;
+
+use crate::app::Edge;
+use crate::http::errors::{Failure, Handler};
+use crate::http::protect::rate_limit::RateLimiter;
+use crate::sessions::{CurrentSession, Known};
+use crate::sign_in::user::user;
+
+/// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for whoever tries again.
+const REFETCHES: u64 = 3;
+
+/// One refetch in five seconds in the long run: a profile that somebody has just changed at the provider is seen as soon as they are back.
+const REFETCH_WINDOW: Duration = Duration::from_secs(15);
+
+/// How often a merge is tried again when the session changes meanwhile.
+const MERGES: usize = 3;
+
+/// What came of a refetch; none if the session has used up its bucket.
+type Outcome = Result<Option<Arc<Known>>, Failure>;
+
+/// Refetches under way, by handle.
+type UnderWay = Arc<Mutex<HashMap<String, Weak<Flight>>>>;
+
+/// Reads profiles anew.
+#[derive(Debug)]
+pub struct Refetches {
+    limit: RateLimiter,
+    under_way: UnderWay,
+}
+
+/// One refetch, for all who wait for it.
+#[derive(Debug)]
+struct Flight {
+    handle: String,
+    outcome: OnceCell<Outcome>,
+    under_way: UnderWay,
+}
+
+impl Default for Refetches {
+    fn default() -> Self {
+        Self {
+            limit: RateLimiter::within(REFETCH_WINDOW, REFETCHES),
+            under_way: UnderWay::default(),
+        }
+    }
+}
+
+impl Refetches {
+    /// The session with what the provider says of the person now; `None` if the provider was asked often enough.
+    pub async fn refetch(&self, edge: &Edge, current: &CurrentSession) -> Outcome {
+        let handle = current.session.handle.as_str();
+        let flight = self.flight(handle);
+        let outcome = flight.outcome.get_or_init(|| async {
+            // Here and not before: whoever goes on for somebody that hung up asks the provider once more.
+            if self.limit.check(handle, edge.clock.now_ms()).is_err() {
+                return Ok(None);
+            }
+            read(edge, current).await.map(|session| Some(Known::new(session)))
+        });
+        outcome.await.clone()
+    }
+
+    fn flight(&self, handle: &str) -> Arc<Flight> {
+        let mut under_way = lock(&self.under_way);
+        if let Some(flight) = under_way.get(handle).and_then(Weak::upgrade) {
+            return flight;
+        }
+        let flight = Arc::new(Flight {
+            handle: handle.to_owned(),
+            outcome: OnceCell::new(),
+            under_way: Arc::clone(&self.under_way),
+        });
+        under_way.insert(handle.to_owned(), Arc::downgrade(&flight));
+        flight
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let mut under_way = lock(&self.under_way);
+        // The next one may have begun since.
+        if under_way
+            .get(&self.handle)
+            .is_some_and(|flight| flight.strong_count() == 0)
+        {
+            under_way.remove(&self.handle);
+        }
+    }
+}
+
+fn lock(under_way: &UnderWay) -> MutexGuard<'_, HashMap<String, Weak<Flight>>> {
+    // Nothing panics half way through a change.
+    under_way.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads userinfo with a valid access token, merges it over the user and saves the merge, if this edge may.
+async fn read(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure> {
+    let Some(provider) = edge.providers.of_session(&current.session.issuer) else {
+        tracing::warn!(
+            issuer = current.session.issuer,
+            "profile not read anew: the provider is not configured"
+        );
+        return Err(Failure::Provider(Handler::Profile, Outage::BadAnswer));
+    };
+    let token = edge
+        .sessions
+        .access_token(&current.id, Vec::new())
+        .await
+        .map_err(told)?;
+    let userinfo = provider
+        .party
+        .userinfo(
+            &token.token_type,
+            token.value.expose(),
+            &current.session.subject,
+            edge.clock.now_ms() / 1000,
+        )
+        .await
+        .map_err(userinfo_failed)?;
+    let mut session = Session::clone(&current.session);
+    let mut tries = 0;
+    loop {
+        let merged = merge(edge, &session, userinfo.clone());
+        match edge
+            .sessions
+            .update_user(&current.id, &merged, session.version)
+            .await
+        {
+            Ok(session) => return Ok(session),
+            // An edge may do without the right to keep it.
+            Err(error) if error.reason == ErrorReason::ErrCallerNotAllowed => {
+                tracing::debug!(
+                    "the profile that was read anew is not kept: this edge may not call UpdateSession"
+                );
+                session.user = Some(claims::to_struct(&merged));
+                return Ok(session);
+            }
+            Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
+                tries += 1;
+                session = *edge.sessions.get(&current.id).await.map_err(told)?;
+            }
+            Err(error) => return Err(told(error)),
+        }
+    }
+}
+
+fn merge(edge: &Edge, session: &Session, userinfo: Map<String, Value>) -> Map<String, Value> {
+    let kept = session.user.as_ref().map(claims::from_struct).unwrap_or_default();
+    user(kept, Some(userinfo), &edge.settings.claim_filter)
+}
+
+fn told(error: SessionError) -> Failure {
+    tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
+    Failure::Session {
+        reason: error.reason,
+        scopes: None,
+        handler: Some(Handler::Profile),
+    }
+}
+
+fn userinfo_failed(error: UserinfoError) -> Failure {
+    tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
+    let outage = match &error {
+        UserinfoError::Provider(error) => error.outage(),
+        UserinfoError::Token(oidc::IdTokenError::Provider(error)) => error.outage(),
+        UserinfoError::Token(oidc::IdTokenError::UnknownKey) => Outage::Unreachable,
+        UserinfoError::Unauthorized
+        | UserinfoError::Subject
+        | UserinfoError::Malformed
+        | UserinfoError::Unsigned
+        | UserinfoError::Token(_) => Outage::BadAnswer,
+    };
+    Failure::Provider(Handler::Profile, outage)
+}

@@ -1,0 +1,59 @@
+//! The status route and the unauthorized route.
+//!
+//! Invariant: asking for the status never rolls the session, so that a page can ask as often as it likes.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use session_proto::timestamp;
+use session_proto::v1::session::State as SessionState;
+
+use crate::app::Edge;
+use crate::http::errors::Failure;
+use crate::http::observe::Handle;
+
+/// GET: the session's state and the seconds it has left.
+pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+    let current = edge
+        .sessions
+        .current(request.headers(), None)
+        .await
+        .map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "status not available");
+            Failure::SessionServiceDown
+        })?;
+    let Some(current) = current else {
+        return Ok(no_store(json!({"state": "signed_out"})));
+    };
+    let session = current.session;
+    let now_ms = edge.clock.now_ms();
+    let left = |at: Option<prost_types::Timestamp>| {
+        at.as_ref().map_or(0, timestamp::to_ms).saturating_sub(now_ms) / 1000
+    };
+    let state = match session.state() {
+        SessionState::NeedsSignIn => "needs_sign_in",
+        // One that cannot be read is told of in lists alone.
+        SessionState::Active | SessionState::Unreadable | SessionState::Unspecified => "active",
+    };
+    let mut response = no_store(json!({
+        "state": state,
+        "expires_in": left(session.expires_at),
+        "absolute_expires_in": left(session.absolute_expires_at),
+    }));
+    response.extensions_mut().insert(Handle(session.handle.clone()));
+    Ok(response)
+}
+
+/// Any method: the unauthorized answer.
+pub async fn unauthorized() -> Failure {
+    Failure::NotAuthenticated
+}
+
+fn no_store(body: serde_json::Value) -> Response {
+    let mut response = axum::Json(body).into_response();
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,134 @@
+//! Envoy's external authorization over gRPC: the forward-auth route for a proxy that asks by RPC.
+//!
+//! Each question becomes a request to `/api/auth/check` inside this process, so that both ways decide, limit, measure and
+//! word their answers alike. Invariants: a header the edge sets for the upstream replaces whatever a client sent under
+//! that name, every other identity header is removed, and the edge's own cookies do not go on. What Envoy says of the
+//! original address is used for the way back alone.
+
+mod answer;
+#[expect(
+    missing_docs,
+    clippy::all,
+    clippy::allow_attributes,
+    unreachable_pub,
+    reason = "generated from proto/"
+)]
+#[path = "gen/mod.rs"]
+mod generated;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request as HttpRequest;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
+use chassis::serve::Peer;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+use tower::ServiceExt as _;
+
+use self::generated::envoy::config::core::v3::address;
+use crate::sessions::cookies::SessionCookies;
+use crate::app::Edge;
+use crate::gateway::check::Original;
+use crate::sign_in::pending::PendingSignIns;
+
+/// What Envoy speaks, for clients in tests.
+pub mod api {
+    pub use super::generated::envoy::config::core::v3 as core;
+    pub use super::generated::envoy::service::auth::v3::*;
+    pub use super::generated::envoy::r#type::v3 as types;
+    pub use super::generated::google::rpc;
+}
+
+use self::api::authorization_server::{Authorization, AuthorizationServer};
+use self::api::{AttributeContext, CheckRequest, CheckResponse};
+
+/// The largest question read, in bytes: 64 KiB of headers, and room for what Envoy adds.
+const MAX_QUESTION_BYTES: usize = 256 * 1024;
+
+/// The key among a route's `context_extensions` that asks for a redirect to sign in.
+const REDIRECT: &str = "redirect";
+
+/// The service, over the edge's own router.
+pub fn routes(edge: &Edge, router: Router) -> Router {
+    let asked = ExtAuthz {
+        router,
+        cookies: edge.cookies.clone(),
+        pending: edge.pending.clone(),
+    };
+    let service = AuthorizationServer::new(asked).max_decoding_message_size(MAX_QUESTION_BYTES);
+    Routes::new(service).into_axum_router()
+}
+
+struct ExtAuthz {
+    router: Router,
+    cookies: SessionCookies,
+    pending: PendingSignIns,
+}
+
+#[tonic::async_trait]
+impl Authorization for ExtAuthz {
+    async fn check(&self, request: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
+        let asked = request.into_inner().attributes.unwrap_or_default();
+        let (question, headers) = question(asked).ok_or_else(|| {
+            Status::invalid_argument("the attributes hold no HTTP request that can be read")
+        })?;
+        let answered = match self.router.clone().oneshot(question).await {
+            Ok(answered) => answered,
+            Err(impossible) => match impossible {},
+        };
+        let is_ours = |name: &str| name.eq_ignore_ascii_case(self.cookies.name()) || self.pending.owns(name);
+        Ok(Response::new(answer::of(answered, &headers, is_ours).await))
+    }
+}
+
+/// The request to the forward-auth route, and the headers the client sent.
+fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
+    let http = asked.request?.http?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in &http.headers {
+        // HTTP/2's own fields are among them.
+        if name.starts_with(':') {
+            continue;
+        }
+        headers.append(
+            HeaderName::try_from(name).ok()?,
+            HeaderValue::try_from(value).ok()?,
+        );
+    }
+    let redirect = asked
+        .context_extensions
+        .get(REDIRECT)
+        .is_some_and(|value| value == "1");
+    let target = if redirect {
+        "/api/auth/check?redirect=1"
+    } else {
+        "/api/auth/check"
+    };
+    let mut request = HttpRequest::new(Body::empty());
+    *request.uri_mut() = Uri::from_static(target);
+    *request.version_mut() = Version::HTTP_2;
+    *request.headers_mut() = headers.clone();
+    for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::EXPECT] {
+        request.headers_mut().remove(name);
+    }
+    if let Ok(host) = HeaderValue::try_from(&http.host)
+        && !host.is_empty()
+    {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    let address = asked
+        .source
+        .and_then(|source| source.address)
+        .and_then(|address| address.address);
+    let peer = match address {
+        Some(address::Address::SocketAddress(socket)) => socket.address.parse().ok(),
+        None => None,
+    };
+    let peer: IpAddr = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    request.extensions_mut().insert(Peer(SocketAddr::new(peer, 0)));
+    let original = format!("{}://{}{}", http.scheme, http.host, http.path);
+    request.extensions_mut().insert(Original(original));
+    Some((request, headers))
+}

@@ -1,0 +1,150 @@
+//! What every request passes on its way in, and every answer on its way out: one layer around the whole router.
+//!
+//! In: an ID, a span, a place, a named host (where providers have their own, the one the browser asked for), a body that has to
+//! come. Out: failures as bodies, security headers, the fragment of a redirect, the ID, the record. One layer and not one for
+//! each, because each would box every request's future anew.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::extract::Request;
+use axum::http::{Method, Version, header};
+use axum::response::{IntoResponse as _, Response};
+use http_body::Body as _;
+use prometheus::HistogramVec;
+use tower::layer::layer_fn;
+use tower::{Layer, Service};
+use tracing::Instrument as _;
+
+use crate::sessions::cookies::SessionCookies;
+use crate::app::Edge;
+use crate::http::errors::{self, Failure};
+use crate::http::observe::Observed;
+use crate::values::forwarded::TrustedProxies;
+use crate::http::protect::host;
+use crate::http::protect::load::{Admitted, Places};
+use crate::http::protect::redirects;
+use crate::http::protect::security_headers::{self, FromUpstream, Https};
+use crate::http::protect::slow_client::{self, Patience};
+use crate::http::request;
+use crate::providers::sites::{self, Sites};
+
+/// What the layer needs to know.
+#[derive(Debug)]
+pub struct Front {
+    requests: Arc<HistogramVec>,
+    places: Places,
+    cookies: SessionCookies,
+    trusted: TrustedProxies,
+    patience: Patience,
+    https: Https,
+    sites: Sites,
+    /// Whether it matters which host is asked for.
+    has_hosts: bool,
+}
+
+impl Front {
+    /// As the edge's settings say; counts for the scheduler this is called on.
+    #[must_use]
+    pub fn new(edge: &Edge) -> Arc<Self> {
+        let settings = &edge.settings;
+        Arc::new(Self {
+            requests: edge.metrics.requests(),
+            places: edge.places.clone(),
+            cookies: edge.cookies.clone(),
+            trusted: edge.trusted_proxies.clone(),
+            patience: settings.protection.patience,
+            https: Https(settings.https()),
+            sites: edge.sites.clone(),
+            has_hosts: edge.sites.has_hosts(),
+        })
+    }
+}
+
+/// The layer.
+pub fn layer<S>(front: Arc<Front>) -> impl Layer<S, Service = Fronted<S>> + Clone {
+    layer_fn(move |inner| Fronted {
+        front: Arc::clone(&front),
+        inner,
+    })
+}
+
+/// What lies behind the front.
+#[derive(Clone)]
+pub struct Fronted<S> {
+    front: Arc<Front>,
+    inner: S,
+}
+
+impl<S> Service<Request> for Fronted<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let front = Arc::clone(&self.front);
+        let observed = Observed::begin(&request);
+        let version = request.version();
+        let page = errors::wants_page(request.headers());
+        // The request is given away here and not within the answering, which would carry it along.
+        let answering = front.admitted(request).map(|(admitted, request)| {
+            let answer = observed.span().in_scope(|| self.inner.call(request));
+            (admitted, answer)
+        });
+        Box::pin(async move {
+            let (admitted, answer) = match answering {
+                Ok((mut admitted, answer)) => {
+                    let answer = answer.instrument(observed.span()).await?;
+                    admitted.answered();
+                    (Some(admitted), answer)
+                }
+                Err(refused) => (None, refused.into_response()),
+            };
+            // What holds more than its connection until it is sent: a stream, or an upstream's connection.
+            let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
+            let admitted = admitted.filter(|_| holds);
+            let answer = errors::render(answer, page, observed.id());
+            let mut answer = security_headers::add(answer, front.https);
+            if answer.status().is_redirection() {
+                redirects::end_fragment(answer.headers_mut(), &front.sites);
+            }
+            let answer = observed.end(answer, &front.requests);
+            Ok(match admitted {
+                Some(admitted) => admitted.until_sent(answer),
+                None => answer,
+            })
+        })
+    }
+}
+
+impl Front {
+    /// A request that may be worked on, and what counts it until it has ended.
+    fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), Failure> {
+        let peer = request::peer(request.extensions());
+        let address = self.trusted.client_address(peer, request.headers());
+        let session = || self.cookies.read(request.headers());
+        // What follows CONNECT is no body.
+        let switches = *request.method() == Method::CONNECT;
+        let has_body = !request.body().is_end_stream() && !switches;
+        let admitted = self.places.enter(address, session, has_body)?;
+        host::named(&request)?;
+        if self.has_hosts {
+            sites::write_host(&mut request, &self.trusted);
+        }
+        if switches || request.headers().contains_key(header::UPGRADE) {
+            request.extensions_mut().insert(Arc::new(admitted.again()));
+        }
+        let arrival = admitted.arrival();
+        Ok((admitted, slow_client::bounded(request, self.patience, arrival)))
+    }
+}

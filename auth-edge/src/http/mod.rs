@@ -1,0 +1,8 @@
+//! The shell that every request passes: its record, its protection, and how failures are shown.
+
+pub mod errors;
+pub mod layer;
+pub mod observe;
+pub mod pages;
+pub mod protect;
+pub mod request;

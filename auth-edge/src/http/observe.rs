@@ -1,0 +1,266 @@
+//! What an operator sees of a request: its ID, one access record, its metrics.
+//!
+//! Invariants: a request ID is made here and never taken from a client; a record holds the path's template and the public
+//! handle, never a query, a cookie or an ID. Deliberately absent: bodies.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use chassis::metrics::Spread;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use tracing::Span;
+
+use crate::route_table::Route;
+
+/// The response header that carries the request ID.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The route of requests that no route of our own matched.
+const GATEWAY: &str = "gateway";
+
+/// Names a request in the response, on error pages and in the log: 32 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// One that no other request has. It is no secret, so the process' own generator is good enough.
+    fn fresh() -> Self {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
+        let mut text = [0; 32];
+        let mut number = rand::random::<u128>();
+        for place in &mut text {
+            *place = DIGITS[usize::try_from(number & 0x0f).unwrap_or_default()];
+            number >>= 4;
+        }
+        Self(HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("")))
+    }
+
+    /// The ID.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+/// Response extension: the public handle of the session the request acted for.
+#[derive(Clone, Debug)]
+pub struct Handle(pub String);
+
+/// Response extension: the route of the route table that answered, for the access record.
+#[derive(Clone, Debug)]
+pub struct Answered(pub Arc<Route>);
+
+/// The edge's own metrics.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    requests: Spread<HistogramVec>,
+    logins: IntCounterVec,
+    callback_rejections: IntCounterVec,
+    /// What became of looking a session up in memory.
+    pub cache: CacheMetrics,
+}
+
+/// How often a session was remembered.
+#[derive(Clone, Debug)]
+pub struct CacheMetrics(Spread<Lookups>);
+
+/// The same as one scheduler counts it.
+#[derive(Clone, Debug)]
+struct Lookups {
+    all: IntCounterVec,
+    hits: IntCounter,
+    misses: IntCounter,
+    unheard: IntCounter,
+}
+
+impl Lookups {
+    fn new() -> Result<Self, prometheus::Error> {
+        let all = IntCounterVec::new(
+            Opts::new(
+                "session_cache_lookups_total",
+                "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
+            ),
+            &["result"],
+        )?;
+        Ok(Self {
+            hits: all.with_label_values(&["hit"]),
+            misses: all.with_label_values(&["miss"]),
+            unheard: all.with_label_values(&["unheard"]),
+            all,
+        })
+    }
+}
+
+impl Collector for Lookups {
+    fn desc(&self) -> Vec<&Desc> {
+        self.all.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.all.collect()
+    }
+}
+
+impl CacheMetrics {
+    /// It was, and what is remembered holds.
+    pub fn hit(&self) {
+        self.0.here().hits.inc();
+    }
+
+    /// It was not, or not any more.
+    pub fn miss(&self) {
+        self.0.here().misses.inc();
+    }
+
+    /// Nothing that is remembered counts: not every replica of the session service is heard.
+    pub fn unheard(&self) {
+        self.0.here().unheard.inc();
+    }
+}
+
+impl Metrics {
+    /// Makes the metrics and registers them.
+    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let requests = Spread::new(|| {
+            HistogramVec::new(
+                HistogramOpts::new(
+                    "http_server_request_duration_seconds",
+                    "Time until an answer's head, by route and status.",
+                ),
+                &["http_request_method", "http_route", "http_response_status_code"],
+            )
+        })?;
+        let logins = IntCounterVec::new(
+            Opts::new(
+                "logins_total",
+                "Sign-ins that ended, by result (success, rejected, unavailable or anonymous) and provider.",
+            ),
+            &["result", "provider"],
+        )?;
+        let callback_rejections = IntCounterVec::new(
+            Opts::new(
+                "callback_rejections_total",
+                "Callbacks that were refused, by reason.",
+            ),
+            &["reason"],
+        )?;
+        let lookups = Spread::new(Lookups::new)?;
+        registry.register(Box::new(lookups.clone()))?;
+        registry.register(Box::new(requests.clone()))?;
+        registry.register(Box::new(logins.clone()))?;
+        registry.register(Box::new(callback_rejections.clone()))?;
+        Ok(Self {
+            requests,
+            logins,
+            callback_rejections,
+            cache: CacheMetrics(lookups),
+        })
+    }
+
+    /// How long requests take, as the scheduler this is called on counts it.
+    #[must_use]
+    pub fn requests(&self) -> Arc<HistogramVec> {
+        self.requests.here()
+    }
+
+    /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.
+    pub fn login(&self, result: &'static str, provider: &str) {
+        self.logins.with_label_values(&[result, provider]).inc();
+    }
+
+    /// Counts a refused callback.
+    pub fn callback_rejection(&self, reason: &'static str) {
+        self.callback_rejections.with_label_values(&[reason]).inc();
+    }
+}
+
+/// A request that is being answered: its ID, its span, when it came.
+pub struct Observed {
+    id: RequestId,
+    started: Instant,
+    method: &'static str,
+    route: Option<MatchedPath>,
+    span: Span,
+}
+
+impl Observed {
+    /// A request has come.
+    #[must_use]
+    pub fn begin(request: &Request) -> Self {
+        let id = RequestId::fresh();
+        let method = known_method(request.method());
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let span = tracing::info_span!(
+            "request",
+            otel.kind = "server",
+            http.request.method = method,
+            http.route = route.as_ref().map_or(GATEWAY, MatchedPath::as_str),
+            request_id = id.as_str()
+        );
+        chassis::propagation::continue_from(&span, request.headers());
+        Self {
+            id,
+            started: Instant::now(),
+            method,
+            route,
+            span,
+        }
+    }
+
+    /// The request's ID.
+    #[must_use]
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// The span to answer it in.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
+    #[must_use]
+    pub fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
+        response.headers_mut().insert(X_REQUEST_ID, self.id.0.clone());
+        let status = response.status();
+        let seconds = self.started.elapsed().as_secs_f64();
+        let told = response.extensions();
+        let named = told.get::<Answered>().map(|route| &*route.0.name);
+        let route = named
+            .or(self.route.as_ref().map(MatchedPath::as_str))
+            .unwrap_or(GATEWAY);
+        let handle = told.get::<Handle>().map_or("", |handle| &handle.0);
+        requests
+            .with_label_values(&[self.method, route, status.as_str()])
+            .observe(seconds);
+        tracing::info!(
+            http.request.method = self.method,
+            http.route = route,
+            http.response.status_code = status.as_u16(),
+            duration_ms = seconds * 1000.0,
+            request_id = self.id.as_str(),
+            session.handle = handle,
+            "request"
+        );
+        response
+    }
+}
+
+/// The method as a label: clients can send any word as a method, labels must stay few.
+fn known_method(method: &axum::http::Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "_OTHER",
+    }
+}

@@ -1,0 +1,304 @@
+//! The proof that a state-changing call comes from our own pages (behaviour: browser-facing safety).
+//!
+//! Two things are asked: that the browser says the call is same-origin (`Origin`, `Sec-Fetch-Site`; whatever is there has
+//! to be right, and something has to be there), and either the `x-csrf` header, which no foreign page can send without a
+//! preflight, or a form field bound to the session. Deliberately absent: any cookie; a cookie another sub-domain can
+//! write proves nothing.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderMap;
+use http::header::{ORIGIN, REFERER};
+use url::Url;
+
+use crate::sessions::keys::{Keys, Purpose};
+
+/// The header our own scripts send with every call; its value does not matter.
+pub const HEADER: &str = "x-csrf";
+
+/// The field our own forms send.
+pub const FORM_FIELD: &str = "csrf_token";
+
+/// What the browser says about where a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provenance {
+    /// From our own origin, as far as the browser says anything: at least one header says so and none denies it.
+    SameOrigin,
+    /// The browser says nothing: not a browser, or a very old one.
+    Unknown,
+    /// From somewhere else, or the headers make no sense.
+    Foreign,
+}
+
+/// Why a call is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CsrfRefused {
+    /// `Origin` or `Sec-Fetch-Site` deny that the call is ours, or neither is there.
+    #[error("the request does not come from this site's own origin")]
+    NotSameOrigin,
+    /// Neither the header nor a valid form field is there.
+    #[error("the x-csrf header or the csrf_token form field is missing or wrong")]
+    NoProof,
+}
+
+/// Reads `Origin` and `Sec-Fetch-Site` against the edge's own base URL.
+pub fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
+    let mut said_so = false;
+    let expected = base.origin().ascii_serialization();
+    for origin in headers.get_all(ORIGIN) {
+        if origin.as_bytes() != expected.as_bytes() {
+            return Provenance::Foreign;
+        }
+        said_so = true;
+    }
+    for site in headers.get_all("sec-fetch-site") {
+        if site != "same-origin" {
+            return Provenance::Foreign;
+        }
+        said_so = true;
+    }
+    if said_so {
+        Provenance::SameOrigin
+    } else {
+        Provenance::Unknown
+    }
+}
+
+/// As [`provenance`]; where the browser says nothing by those, by `Referer`, which some send where they leave `Origin` out.
+pub fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenance {
+    match provenance(headers, base) {
+        Provenance::Unknown => by_referer(headers, base),
+        said => said,
+    }
+}
+
+fn by_referer(headers: &HeaderMap, base: &Url) -> Provenance {
+    let mut said_so = false;
+    // An empty one says as little as none.
+    for referer in headers.get_all(REFERER).iter().filter(|value| !value.is_empty()) {
+        let page = referer.to_str().ok().and_then(|text| Url::parse(text).ok());
+        let is_ours = |page: &Url| page.scheme() == base.scheme() && page.origin() == base.origin();
+        if !page.as_ref().is_some_and(is_ours) {
+            return Provenance::Foreign;
+        }
+        said_so = true;
+    }
+    if said_so {
+        Provenance::SameOrigin
+    } else {
+        Provenance::Unknown
+    }
+}
+
+/// Checks a call made by one of our own scripts.
+///
+/// # Errors
+/// [`CsrfRefused`]; the answer is 403.
+pub fn check_script(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
+    same_origin(headers, base)?;
+    if headers.contains_key(HEADER) {
+        Ok(())
+    } else {
+        Err(CsrfRefused::NoProof)
+    }
+}
+
+fn same_origin(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
+    match provenance(headers, base) {
+        Provenance::SameOrigin => Ok(()),
+        Provenance::Unknown | Provenance::Foreign => Err(CsrfRefused::NotSameOrigin),
+    }
+}
+
+/// Makes and checks the form field: an HMAC-SHA256 of the session's secret ID.
+#[derive(Clone)]
+pub struct FormTokens {
+    keys: Keys,
+}
+
+impl FormTokens {
+    /// The first key of the ring signs, all verify.
+    pub fn new(keys: Keys) -> Self {
+        Self { keys }
+    }
+
+    /// The field's value for this session.
+    pub fn issue(&self, session_id: &str) -> String {
+        URL_SAFE_NO_PAD.encode(self.keys.sign(Purpose::Csrf, &[session_id.as_bytes()]))
+    }
+
+    /// Whether the value was issued for this session.
+    pub fn verify(&self, session_id: &str, token: &str) -> bool {
+        let Ok(tag) = URL_SAFE_NO_PAD.decode(token) else {
+            return false;
+        };
+        self.keys.verify(Purpose::Csrf, &[session_id.as_bytes()], &tag)
+    }
+
+    /// Checks a POST that carries either the header or the form field.
+    ///
+    /// # Errors
+    /// [`CsrfRefused`]; the answer is 403.
+    pub fn check_form(
+        &self,
+        headers: &HeaderMap,
+        base: &Url,
+        session_id: Option<&str>,
+        token: Option<&str>,
+    ) -> Result<(), CsrfRefused> {
+        same_origin(headers, base)?;
+        let by_field = || matches!((session_id, token), (Some(id), Some(token)) if self.verify(id, token));
+        if headers.contains_key(HEADER) || by_field() {
+            Ok(())
+        } else {
+            Err(CsrfRefused::NoProof)
+        }
+    }
+}
+
+impl std::fmt::Debug for FormTokens {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("FormTokens(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CsrfRefused, FormTokens, Provenance, check_script, provenance, provenance_or_referer};
+    use http::{HeaderMap, HeaderName, HeaderValue};
+    use url::Url;
+
+    use crate::sessions::keys::Keys;
+    use chassis::secret::Secret;
+
+    fn base() -> Url {
+        Url::parse("https://app.example").expect("a URL")
+    }
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (
+                    name.parse::<HeaderName>().expect("a header name"),
+                    value.parse::<HeaderValue>().expect("a header value"),
+                )
+            })
+            .collect()
+    }
+
+    fn tokens(secrets: &[&[u8]]) -> FormTokens {
+        let text = |secret: &&[u8]| Secret::new(String::from_utf8_lossy(secret).into_owned());
+        FormTokens::new(Keys::new(&secrets.iter().map(text).collect::<Vec<_>>()))
+    }
+
+    #[test]
+    fn only_the_very_origin_is_ours() {
+        for (pairs, expected) in [
+            (&[("origin", "https://app.example")][..], Provenance::SameOrigin),
+            (&[("sec-fetch-site", "same-origin")], Provenance::SameOrigin),
+            (
+                &[
+                    ("origin", "https://app.example"),
+                    ("sec-fetch-site", "same-origin"),
+                ],
+                Provenance::SameOrigin,
+            ),
+            (&[], Provenance::Unknown),
+            (&[("origin", "null")], Provenance::Foreign),
+            (&[("origin", "https://app.example.evil")], Provenance::Foreign),
+            (&[("origin", "https://evilapp.example")], Provenance::Foreign),
+            (&[("origin", "http://app.example")], Provenance::Foreign),
+            (&[("origin", "https://app.example:8443")], Provenance::Foreign),
+            (&[("origin", "https://APP.example")], Provenance::Foreign),
+            (&[("origin", "")], Provenance::Foreign),
+            (
+                &[("origin", "https://app.example"), ("origin", "https://evil")],
+                Provenance::Foreign,
+            ),
+            (&[("sec-fetch-site", "same-site")], Provenance::Foreign),
+            (&[("sec-fetch-site", "cross-site")], Provenance::Foreign),
+            (&[("sec-fetch-site", "none")], Provenance::Foreign),
+            (
+                &[
+                    ("origin", "https://app.example"),
+                    ("sec-fetch-site", "cross-site"),
+                ],
+                Provenance::Foreign,
+            ),
+        ] {
+            assert_eq!(provenance(&headers(pairs), &base()), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_referer_counts_where_nothing_else_is_said() {
+        let ours = ("referer", "https://app.example/a?b");
+        let evil = ("referer", "https://evil.example/");
+        for (pairs, expected) in [
+            (&[][..], Provenance::Unknown),
+            (&[("referer", "")], Provenance::Unknown),
+            (&[ours], Provenance::SameOrigin),
+            (&[evil], Provenance::Foreign),
+            (&[ours, evil], Provenance::Foreign),
+            (&[("referer", "https://app.example.evil/")], Provenance::Foreign),
+            (
+                &[("referer", "https://app.example@evil.example/")],
+                Provenance::Foreign,
+            ),
+            (&[("referer", "http://app.example/")], Provenance::Foreign),
+            (&[("referer", "blob:https://app.example/a")], Provenance::Foreign),
+            (&[("referer", "/a")], Provenance::Foreign),
+            (&[evil, ("sec-fetch-site", "same-origin")], Provenance::SameOrigin),
+            (&[ours, ("origin", "null")], Provenance::Foreign),
+        ] {
+            assert_eq!(
+                provenance_or_referer(&headers(pairs), &base()),
+                expected,
+                "{pairs:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_script_needs_the_header_and_the_origin() {
+        let ours = ("origin", "https://app.example");
+        assert_eq!(check_script(&headers(&[ours, ("x-csrf", "")]), &base()), Ok(()));
+        assert_eq!(
+            check_script(&headers(&[ours]), &base()),
+            Err(CsrfRefused::NoProof)
+        );
+        assert_eq!(
+            check_script(&headers(&[("x-csrf", "1")]), &base()),
+            Err(CsrfRefused::NotSameOrigin)
+        );
+    }
+
+    #[test]
+    fn a_form_needs_a_field_of_this_very_session() {
+        let tokens = tokens(&[b"one"]);
+        let ours = headers(&[("origin", "https://app.example")]);
+        let field = tokens.issue("session-a");
+        let check = |id, token| tokens.check_form(&ours, &base(), id, token);
+        assert_eq!(check(Some("session-a"), Some(field.as_str())), Ok(()));
+        assert_eq!(
+            check(Some("session-b"), Some(field.as_str())),
+            Err(CsrfRefused::NoProof)
+        );
+        assert_eq!(check(None, Some(field.as_str())), Err(CsrfRefused::NoProof));
+        assert_eq!(check(Some("session-a"), None), Err(CsrfRefused::NoProof));
+        assert_eq!(check(Some("session-a"), Some("")), Err(CsrfRefused::NoProof));
+        let foreign = headers(&[("origin", "https://evil.example")]);
+        assert_eq!(
+            tokens.check_form(&foreign, &base(), Some("session-a"), Some(&field)),
+            Err(CsrfRefused::NotSameOrigin)
+        );
+    }
+
+    #[test]
+    fn a_field_of_an_older_key_still_counts() {
+        let field = tokens(&[b"old"]).issue("session-a");
+        assert!(tokens(&[b"new", b"old"]).verify("session-a", &field));
+        assert!(!tokens(&[b"new"]).verify("session-a", &field));
+    }
+}

@@ -1,0 +1,192 @@
+//! Request bodies that do not come: a client that stays silent within its body, or lets it trickle, is given up.
+//!
+//! Headers that do not come are the listener's affair. Invariants: only waiting for the client counts, not an upstream that
+//! takes its time; a large body that comes at the least rate goes on, up to a time in all. Excepted are gRPC streams (`application/grpc`
+//! over HTTP/2), which may be silent by design, from when they are passed on to a server that can take such streams.
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, Version, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+use super::load::Arrival;
+use crate::http::errors::Failure;
+
+/// The client has let us wait for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the client does not go on with its body, or goes on too slowly")]
+pub struct TooSlow;
+
+/// How long a client may let us wait within a body.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// The longest silence, and the time granted before the rate counts.
+    pub silence: Duration,
+    /// The least rate in bytes per second of waiting; 0 is none.
+    pub rate: u64,
+    /// The longest wait in all; `None` is none.
+    pub total: Option<Duration>,
+}
+
+impl Patience {
+    /// How much longer a client is waited for that has sent so much and been waited for so long.
+    fn left(&self, received: u64, waited: Duration) -> Duration {
+        let by_rate = match received
+            .checked_mul(1_000)
+            .and_then(|bytes| bytes.checked_div(self.rate))
+        {
+            Some(millis) => (self.silence + Duration::from_millis(millis)).saturating_sub(waited),
+            None => self.silence,
+        };
+        let in_all = self
+            .total
+            .map_or(self.silence, |total| total.saturating_sub(waited));
+        self.silence.min(by_rate).min(in_all)
+    }
+}
+
+/// Request extension: whether the body may be silent for as long as it likes.
+#[derive(Clone, Debug, Default)]
+pub struct MayBeSilent(Arc<AtomicBool>);
+
+impl MayBeSilent {
+    /// It may from now on: whoever gets it takes streams.
+    pub fn allow(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A request whose body is given up when it does not come; `arrival` is told when it has.
+pub fn bounded(mut request: Request, patience: Patience, arrival: Option<Arrival>) -> Request {
+    let Some(arrival) = arrival else {
+        return request;
+    };
+    let may_be_silent = streams(request.version(), request.headers()).then(MayBeSilent::default);
+    if let Some(may_be_silent) = &may_be_silent {
+        request.extensions_mut().insert(may_be_silent.clone());
+    }
+    request.map(|body| {
+        Body::new(Awaited {
+            body,
+            patience,
+            received: 0,
+            waited: Duration::ZERO,
+            waiting: None,
+            may_be_silent,
+            arrival: Some(arrival),
+        })
+    })
+}
+
+/// Whether a request may be a stream of gRPC, which is HTTP/2 alone; gRPC-Web has none from the client.
+fn streams(version: Version, headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+    let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
+    version == Version::HTTP_2 && rest.is_some_and(|rest| !rest.starts_with(b"-"))
+}
+
+/// Whether an error, or what caused it, is [`TooSlow`].
+#[must_use]
+pub fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<TooSlow>())
+}
+
+/// Why a body that was read up to a limit could not be: it came too slowly, or it is too large.
+#[must_use]
+pub fn unread(error: &axum::Error) -> Failure {
+    if caused(error) {
+        Failure::TooSlow
+    } else {
+        Failure::TooLarge
+    }
+}
+
+struct Awaited {
+    body: Body,
+    patience: Patience,
+    received: u64,
+    /// In all, but for the wait that runs.
+    waited: Duration,
+    waiting: Option<Waiting>,
+    may_be_silent: Option<MayBeSilent>,
+    /// None once it was told.
+    arrival: Option<Arrival>,
+}
+
+struct Waiting {
+    since: Instant,
+    over: Pin<Box<Sleep>>,
+}
+
+impl Awaited {
+    fn ended(&mut self) {
+        if let Some(arrival) = self.arrival.take() {
+            arrival.came();
+        }
+    }
+
+    /// Waits for the client, as long as it may be waited for.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let may_be_silent = self.may_be_silent.as_ref();
+        if may_be_silent.is_some_and(|it| it.0.load(Ordering::Relaxed)) {
+            return Poll::Pending;
+        }
+        let left = self.patience.left(self.received, self.waited);
+        let waiting = self.waiting.get_or_insert_with(|| {
+            let since = Instant::now();
+            let over = Box::pin(tokio::time::sleep_until(since + left));
+            Waiting { since, over }
+        });
+        waiting.over.as_mut().poll(context)
+    }
+}
+
+impl HttpBody for Awaited {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
+            let Poll::Ready(()) = this.poll_patience(context) else {
+                return Poll::Pending;
+            };
+            this.ended();
+            return Poll::Ready(Some(Err(axum::Error::new(TooSlow))));
+        };
+        if let Some(waiting) = this.waiting.take() {
+            this.waited += waiting.since.elapsed();
+        }
+        match &frame {
+            Some(Ok(frame)) => this.received += frame.data_ref().map_or(0, |data| data.len() as u64),
+            None | Some(Err(_)) => this.ended(),
+        }
+        if this.body.is_end_stream() {
+            this.ended();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+#[path = "slow_client_tests.rs"]
+mod tests;

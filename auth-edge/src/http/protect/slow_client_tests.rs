@@ -1,0 +1,118 @@
+//! Bodies that come slowly, in bursts, or not at all. Time passes only while everybody waits.
+
+use axum::http::HeaderValue;
+use futures_util::stream;
+use http_body_util::BodyExt as _;
+
+use super::*;
+use crate::http::protect::load::Places;
+use crate::http::protect::visitors::Share;
+
+const PATIENCE: Patience = Patience {
+    silence: Duration::from_secs(30),
+    rate: 500,
+    total: Some(Duration::from_secs(3_600)),
+};
+
+/// A body that sends so many bytes every so often, so many times.
+fn comes(bytes: usize, every: Duration, times: usize) -> Body {
+    Body::from_stream(stream::unfold(0, move |count| async move {
+        tokio::time::sleep(every).await;
+        (count < times).then(|| (Ok::<_, std::io::Error>(Bytes::from(vec![0; bytes])), count + 1))
+    }))
+}
+
+fn awaited(body: Body, patience: Patience) -> Request {
+    let share = Share {
+        of_address: 1,
+        of_session: 1,
+    };
+    let entered = Places::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
+    bounded(Request::new(body), patience, entered.unwrap().arrival())
+}
+
+/// How long a body was read, how many bytes came, and whether it was given up.
+async fn read(request: Request) -> (Duration, usize, bool) {
+    let (began, mut body, mut got) = (Instant::now(), request.into_body(), 0);
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => got += frame.into_data().unwrap().len(),
+            Err(error) => {
+                assert!(caused(&error));
+                return (began.elapsed(), got, true);
+            }
+        }
+    }
+    (began.elapsed(), got, false)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_body_and_one_that_trickles_are_given_up() {
+    let silent = stream::pending::<Result<Bytes, std::io::Error>>();
+    let (took, _, given_up) = read(awaited(Body::from_stream(silent), PATIENCE)).await;
+    assert!(given_up && took.as_secs() == 30, "{took:?}");
+    let trickle = comes(1, Duration::from_secs(21), 1_000);
+    let (took, got, given_up) = read(awaited(trickle, PATIENCE)).await;
+    assert!(given_up && took.as_secs() == 30 && got == 1, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_comes_at_the_least_rate_goes_on_until_its_time_is_over() {
+    let quick = comes(10_000, Duration::from_secs(19), 100);
+    let (took, got, given_up) = read(awaited(quick, PATIENCE)).await;
+    assert!(!given_up && got == 1_000_000, "{took:?}");
+    let endless = comes(10_000, Duration::from_secs(19), usize::MAX);
+    let (took, _, given_up) = read(awaited(endless, PATIENCE)).await;
+    assert!(given_up && took.as_secs() == 3_600, "{took:?}");
+    let unlimited = Patience {
+        rate: 0,
+        total: None,
+        ..PATIENCE
+    };
+    let slow = comes(1, Duration::from_secs(29), 1_000);
+    let (_, got, given_up) = read(awaited(slow, unlimited)).await;
+    assert!(!given_up && got == 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_waiting_for_the_client_counts() {
+    let mut body = awaited(comes(1, Duration::from_secs(1), 20), PATIENCE).into_body();
+    for _ in 0..20 {
+        body.frame().await.unwrap().unwrap();
+        // Somebody else takes their time.
+        tokio::time::sleep(Duration::from_secs(100)).await;
+    }
+}
+
+#[test]
+fn only_grpc_over_http2_may_be_silent() {
+    for (kind, version, is_stream) in [
+        ("application/grpc", Version::HTTP_2, true),
+        ("application/grpc+proto", Version::HTTP_2, true),
+        ("application/grpc", Version::HTTP_11, false),
+        ("application/grpc-web+proto", Version::HTTP_2, false),
+        ("application/grpc-web-text", Version::HTTP_2, false),
+        ("application/json", Version::HTTP_2, false),
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        assert_eq!(streams(version, &headers), is_stream, "{kind} {version:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_was_passed_on_may_be_silent() {
+    let share = Share {
+        of_address: 1,
+        of_session: 1,
+    };
+    let entered = Places::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
+    let mut request = Request::new(comes(1, Duration::from_secs(300), 2));
+    *request.version_mut() = Version::HTTP_2;
+    let kind = HeaderValue::from_static("application/grpc");
+    request.headers_mut().insert(header::CONTENT_TYPE, kind);
+    let request = bounded(request, PATIENCE, entered.unwrap().arrival());
+    request.extensions().get::<MayBeSilent>().unwrap().allow();
+    let (_, got, given_up) = read(request).await;
+    assert!(!given_up && got == 2);
+}

@@ -1,0 +1,220 @@
+//! How much of what there is one visitor may have at once.
+//!
+//! A visitor is an address, or a /64 network of IPv6. Beyond half of what an address may have, whoever is signed in is counted by
+//! session instead: a company behind one address shares half of it, and each of its people has a share of their own. The
+//! signature of the cookie proves a session, which costs no call; and up to that half it is not even looked at.
+//!
+//! Counts live in a table of fixed size, found by a keyed hash that differs in every process: two visitors that meet in one
+//! slot share it. Deliberately absent: sharing between replicas, queues, and rates (`rate_limit`).
+
+use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chassis::serve::network;
+
+use crate::sessions::cookies::SessionId;
+
+/// How many slots there are: 128 KiB, four for each request that may be worked on at once by default.
+const SLOTS: usize = 16_384;
+
+/// The part of an address's share within which nobody is asked who they are.
+const UNASKED: u32 = 2;
+
+/// Requests of every visitor.
+#[derive(Debug)]
+pub(super) struct Visitors {
+    slots: Box<[Slot]>,
+    hasher: RandomState,
+    share: Share,
+}
+
+/// How many requests of one visitor there may be, of each kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// Of an address.
+    pub of_address: u32,
+    /// Of a session.
+    pub of_session: u32,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    working: AtomicU32,
+    waiting: AtomicU32,
+}
+
+/// Where a visitor is counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visitor(usize);
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// All of it has come.
+    Working,
+    /// Its body has not.
+    Waiting,
+}
+
+/// What is told apart.
+#[derive(Hash)]
+enum Key {
+    Address(u128),
+    Session([u8; 16]),
+}
+
+impl Visitors {
+    /// Nobody is there yet.
+    pub(super) fn new(share: Share) -> Self {
+        Self {
+            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            hasher: RandomState::new(),
+            share,
+        }
+    }
+
+    /// Counts a request of an address, or of the session `session` finds; none where they have their share.
+    pub(super) fn enter(
+        &self,
+        address: IpAddr,
+        session: impl FnOnce() -> Option<SessionId>,
+        kind: Kind,
+    ) -> Option<Visitor> {
+        let of_address = self.slot(&Key::Address(network(address).to_bits()));
+        let limit = self.share.of_address;
+        let before = self.count(of_address, kind).fetch_add(1, Ordering::Relaxed);
+        if before < limit.div_ceil(UNASKED) {
+            return Some(of_address);
+        }
+        let Some(session) = session() else {
+            return (before < limit).then_some(of_address).or_else(|| {
+                self.leave(of_address, kind);
+                None
+            });
+        };
+        self.leave(of_address, kind);
+        let of_session = self.slot(&Key::Session(session.to_bytes()));
+        let before = self.count(of_session, kind).fetch_add(1, Ordering::Relaxed);
+        if before < self.share.of_session {
+            return Some(of_session);
+        }
+        self.leave(of_session, kind);
+        None
+    }
+
+    /// The body of a visitor's request has come.
+    pub(super) fn came(&self, visitor: Visitor) {
+        self.count(visitor, Kind::Working).fetch_add(1, Ordering::Relaxed);
+        self.leave(visitor, Kind::Waiting);
+    }
+
+    /// One more request of a visitor who has been let in.
+    pub(super) fn again(&self, visitor: Visitor) {
+        self.count(visitor, Kind::Working).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request of a visitor has ended.
+    pub(super) fn leave(&self, visitor: Visitor, kind: Kind) {
+        self.count(visitor, kind).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn slot(&self, key: &impl Hash) -> Visitor {
+        Visitor(usize::try_from(self.hasher.hash_one(key)).unwrap_or_default() % SLOTS)
+    }
+
+    fn count(&self, Visitor(at): Visitor, kind: Kind) -> &AtomicU32 {
+        let slot = &self.slots[at];
+        match kind {
+            Kind::Working => &slot.working,
+            Kind::Waiting => &slot.waiting,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const SHARE: Share = Share {
+        of_address: 4,
+        of_session: 2,
+    };
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn session(number: u8) -> impl FnOnce() -> Option<SessionId> {
+        move || Some(SessionId::from_bytes([number; 16]))
+    }
+
+    #[test]
+    fn an_address_has_its_share_and_no_more_and_others_have_theirs() {
+        let visitors = Visitors::new(SHARE);
+        let enter = |address: &str| visitors.enter(ip(address), || None, Kind::Working);
+        let entered: Vec<_> = (0..4).map(|_| enter("192.0.2.1").unwrap()).collect();
+        for _ in 0..3 {
+            assert!(enter("192.0.2.1").is_none(), "and refusals are not counted");
+        }
+        assert!(enter("192.0.2.2").is_some());
+        assert!(enter("2001:db8::1").is_some());
+        visitors.leave(entered[0], Kind::Working);
+        assert!(enter("192.0.2.1").is_some());
+        assert!(enter("192.0.2.1").is_none());
+        let waiting = visitors.enter(ip("192.0.2.1"), || None, Kind::Waiting).unwrap();
+        visitors.came(waiting);
+        visitors.leave(waiting, Kind::Working);
+        assert!(enter("192.0.2.1").is_none());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_visitor() {
+        let visitors = Visitors::new(SHARE);
+        for last in 0..4 {
+            assert!(
+                visitors
+                    .enter(ip(&format!("2001:db8::{last}")), || None, Kind::Working)
+                    .is_some()
+            );
+        }
+        assert!(
+            visitors
+                .enter(ip("2001:db8::ffff"), || None, Kind::Working)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn beyond_half_of_an_address_people_who_are_signed_in_have_their_own_share() {
+        let visitors = Visitors::new(SHARE);
+        let office = ip("192.0.2.1");
+        for _ in 0..2 {
+            assert!(
+                visitors
+                    .enter(office, || unreachable!("not asked"), Kind::Working)
+                    .is_some()
+            );
+        }
+        // The table is hashed differently each time: people who meet in a slot are left out here.
+        let mut slots = BTreeSet::from([visitors.slot(&Key::Address(network(office).to_bits())).0]);
+        let alone = |person: &u8| slots.insert(visitors.slot(&Key::Session([*person; 16])).0);
+        let people: Vec<u8> = (1..=u8::MAX).filter(alone).take(50).collect();
+        assert_eq!(people.len(), 50);
+        for &person in &people {
+            assert!(visitors.enter(office, session(person), Kind::Working).is_some());
+            assert!(visitors.enter(office, session(person), Kind::Working).is_some());
+        }
+        assert!(
+            visitors
+                .enter(office, session(people[0]), Kind::Working)
+                .is_none()
+        );
+        // Who is not signed in still has the other half.
+        assert!(visitors.enter(office, || None, Kind::Working).is_some());
+        assert!(visitors.enter(office, || None, Kind::Working).is_some());
+        assert!(visitors.enter(office, || None, Kind::Working).is_none());
+    }
+}

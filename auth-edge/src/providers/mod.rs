@@ -1,0 +1,295 @@
+//! The identity providers, and which of them a sign-in, a session or a message belongs to.
+//!
+//! Invariants: no two share an issuer, and each has a callback of its own, so that no answer can be taken for another
+//! provider's; what belongs to a session is shown to the session's own issuer alone. Where plain variables describe the one
+//! provider there is nothing to choose.
+
+pub mod sites;
+
+use oidc::{BuildError, RelyingParty, ResponseMode};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::values::path::RequestPath;
+use crate::values::return_to::ReturnTo;
+use crate::settings::EdgeSettings;
+use crate::sign_in::transaction::IssuerMark;
+use crate::providers::sites::{Owner, Site, Sites};
+
+/// One provider.
+pub struct Provider {
+    /// What it is called here.
+    pub id: String,
+    /// Speaks to it.
+    pub party: RelyingParty,
+    /// The path of its callback.
+    pub callback_path: String,
+    /// Its issuer, as a transaction remembers it.
+    pub mark: IssuerMark,
+}
+
+impl Provider {
+    /// Its issuer identifier.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.party.settings().issuer
+    }
+
+    /// How it hands its answers back.
+    #[must_use]
+    pub fn response_mode(&self) -> ResponseMode {
+        self.party.settings().response_mode
+    }
+
+    fn origin(&self) -> String {
+        Url::parse(self.issuer())
+            .map(|issuer| issuer.origin().ascii_serialization())
+            .unwrap_or_default()
+    }
+}
+
+/// All of them, in the order they were configured.
+pub struct Providers {
+    all: Vec<Provider>,
+    default: usize,
+    several: bool,
+    /// Patterns of paths and whose they are, the most specific first.
+    paths: Vec<(PathPattern, usize)>,
+}
+
+/// What a login names a provider by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Named<'a> {
+    /// The issuer a third party names.
+    pub issuer: Option<&'a str>,
+    /// The id its `connection` parameter names.
+    pub connection: Option<&'a str>,
+    /// The id the route demands that it leads to.
+    pub by_route: Option<&'a str>,
+}
+
+/// Why no provider is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotChosen {
+    /// No provider has this issuer, or it is not that of the connection named.
+    OtherIssuer,
+    /// No provider has this id.
+    UnknownConnection,
+    /// The host belongs to another provider.
+    OtherHost,
+}
+
+impl Providers {
+    /// The configured ones. Does no IO but reading certificates.
+    ///
+    /// # Errors
+    /// Settings that cannot be used.
+    pub fn new(settings: &EdgeSettings) -> Result<Self, BuildError> {
+        let configured = &settings.providers;
+        let mut all = Vec::new();
+        let mut paths = Vec::new();
+        for (at, provider) in configured.all.iter().enumerate() {
+            all.push(Provider {
+                id: provider.id.clone(),
+                party: RelyingParty::new(provider.settings.clone())?,
+                callback_path: settings.callback_path(provider),
+                mark: IssuerMark::of(&provider.settings.issuer),
+            });
+            let patterns = provider
+                .paths
+                .iter()
+                .filter_map(|text| PathPattern::parse(text).ok());
+            paths.extend(patterns.map(|pattern| (pattern, at)));
+        }
+        paths.sort_by_key(|(pattern, _)| (std::cmp::Reverse(pattern.segments.len()), pattern.prefix));
+        Ok(Self {
+            all,
+            default: configured.default,
+            several: configured.listed,
+            paths,
+        })
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Provider] {
+        &self.all
+    }
+
+    /// Whether they are told apart: a file lists them.
+    #[must_use]
+    pub fn several(&self) -> bool {
+        self.several
+    }
+
+    /// The one of this issuer.
+    #[must_use]
+    pub fn by_issuer(&self, issuer: &str) -> Option<&Provider> {
+        self.all.iter().find(|provider| provider.issuer() == issuer)
+    }
+
+    /// The one a session of this issuer came from; `None` when it is not configured any more.
+    #[must_use]
+    pub fn of_session(&self, issuer: &str) -> Option<&Provider> {
+        if self.several {
+            self.by_issuer(issuer)
+        } else {
+            self.all.first()
+        }
+    }
+
+    /// The id to sign in with again whoever has a session of this issuer; `None` where there is nothing to choose.
+    #[must_use]
+    pub fn connection_of(&self, issuer: &str) -> Option<&str> {
+        let provider = self.by_issuer(issuer).filter(|_| self.several)?;
+        Some(&provider.id)
+    }
+
+    /// The one to sign in at: the one named; at a provider's own host that provider; the one of the path the visitor wants
+    /// to go to; the default.
+    ///
+    /// # Errors
+    /// The one named is unknown, or may not be taken here.
+    pub fn choose(
+        &self,
+        named: Named<'_>,
+        site: &Site,
+        return_to: Option<&ReturnTo>,
+    ) -> Result<&Provider, NotChosen> {
+        let by_issuer = match named.issuer {
+            Some(issuer) => Some(self.position(|one| one.issuer() == issuer, NotChosen::OtherIssuer)?),
+            None => None,
+        };
+        if !self.several {
+            return self.all.first().ok_or(NotChosen::OtherIssuer);
+        }
+        let by_id = |id| self.position(|one| one.id == id, NotChosen::UnknownConnection);
+        let asked = named.connection.map(by_id).transpose()?;
+        if by_issuer.is_some() && asked.is_some() && by_issuer != asked {
+            return Err(NotChosen::OtherIssuer);
+        }
+        let demanded = named.by_route.map(by_id).transpose()?;
+        let chosen = by_issuer.or(demanded).or(asked);
+        let at = match (site.owner(), chosen) {
+            (Some(owner), Some(at)) if owner.provider != at => return Err(NotChosen::OtherHost),
+            (Some(owner), _) => owner.provider,
+            (None, Some(at)) => at,
+            (None, None) => return_to.and_then(|to| self.of_path(to)).unwrap_or(self.default),
+        };
+        self.all.get(at).ok_or(NotChosen::UnknownConnection)
+    }
+
+    fn position(&self, is: impl Fn(&Provider) -> bool, otherwise: NotChosen) -> Result<usize, NotChosen> {
+        self.all.iter().position(is).ok_or(otherwise)
+    }
+
+    fn of_path(&self, return_to: &ReturnTo) -> Option<usize> {
+        if self.paths.is_empty() {
+            return None;
+        }
+        let path = RequestPath::parse(return_to.url().path()).ok()?;
+        let mut rules = self.paths.iter();
+        rules
+            .find(|(pattern, _)| pattern.matches(path.segments()))
+            .map(|(_, at)| *at)
+    }
+
+    /// The way of answering whose cookies have the attributes that any pending sign-in's can be cleared with.
+    #[must_use]
+    pub fn pending_mode(&self) -> ResponseMode {
+        let by_form = |provider: &Provider| provider.response_mode() == ResponseMode::FormPost;
+        if self.all.iter().any(by_form) {
+            ResponseMode::FormPost
+        } else {
+            ResponseMode::Query
+        }
+    }
+
+    /// Scheme, host and port of every issuer, separated by spaces, for a content security policy.
+    #[must_use]
+    pub fn origins(&self) -> String {
+        let origins: Vec<String> = self.all.iter().map(Provider::origin).collect();
+        origins.join(" ")
+    }
+
+    /// Who may frame a page about this issuer: it alone, or any of ours if it is none of them.
+    #[must_use]
+    pub fn origins_of(&self, issuer: Option<&Provider>) -> String {
+        issuer.map_or_else(|| self.origins(), Provider::origin)
+    }
+
+    /// The public keys of this client at all providers, to be registered there; `None` when it signs nothing.
+    #[must_use]
+    pub fn client_jwks(&self) -> Option<Value> {
+        let mut keys: Vec<Value> = Vec::new();
+        for set in self
+            .all
+            .iter()
+            .filter_map(|provider| provider.party.client_jwks())
+        {
+            for key in set["keys"].as_array().into_iter().flatten() {
+                if !keys.contains(key) {
+                    keys.push(key.clone());
+                }
+            }
+        }
+        (!keys.is_empty()).then(|| json!({ "keys": keys }))
+    }
+}
+
+/// The addresses of the product, with the hosts that belong to a provider.
+#[must_use]
+pub fn sites(settings: &EdgeSettings) -> Sites {
+    let providers = settings.providers.all.iter().enumerate();
+    let hosts = providers.flat_map(|(at, provider)| {
+        let owner = Owner {
+            provider: at,
+            issuer: provider.settings.issuer.clone(),
+        };
+        provider
+            .hosts
+            .iter()
+            .map(move |host| (host.clone(), owner.clone()))
+    });
+    Sites::new(&settings.base_url, &settings.login_path, hosts)
+}
+
+/// Paths that belong to a provider, written as in the route table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPattern {
+    segments: Vec<String>,
+    prefix: bool,
+}
+
+impl PathPattern {
+    /// Reads `/a/b`, or `/a/*` for everything below.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (stem, prefix) = match text.strip_suffix("/*") {
+            Some("") => ("/", true),
+            Some(stem) => (stem, true),
+            None => (text, false),
+        };
+        if stem.contains(['*', '?', '#']) {
+            return Err("\"*\" can only be the whole last segment, and no query is matched".to_owned());
+        }
+        let path = RequestPath::parse(stem).map_err(|error| format!("it can never match: {error}"))?;
+        if path.to_encoded(0) != stem {
+            return Err(format!("it can never match: write {:?}", path.to_encoded(0)));
+        }
+        Ok(Self {
+            segments: path.segments().to_vec(),
+            prefix,
+        })
+    }
+
+    fn matches(&self, path: &[String]) -> bool {
+        if self.prefix {
+            path.starts_with(&self.segments)
+        } else {
+            path == self.segments
+        }
+    }
+}

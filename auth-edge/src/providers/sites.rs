@@ -1,0 +1,279 @@
+//! The addresses under which browsers know the product: the base URL, and hosts that belong to one provider each.
+//!
+//! Invariants: an address is one of the configured ones, whatever a request says; at a provider's own host nobody but that
+//! provider signs people in, and a session made elsewhere counts for nothing there. Without such hosts every request is
+//! at the base URL and nothing is looked at.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, header};
+use url::Url;
+
+use crate::values::forwarded::TrustedProxies;
+use crate::http::request;
+
+/// One address.
+#[derive(Clone, Debug)]
+pub struct Site {
+    base_url: Url,
+    authority: Box<str>,
+    login_path: Arc<str>,
+    owner: Option<Owner>,
+}
+
+/// The provider a host belongs to.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// Its place among the providers.
+    pub provider: usize,
+    /// Its issuer, by which sessions are bound to the host.
+    pub issuer: String,
+}
+
+impl Site {
+    /// The address itself.
+    #[must_use]
+    pub fn base_url(&self) -> &Url {
+        &self.base_url
+    }
+
+    /// Host and port of the address, as headers name them.
+    #[must_use]
+    pub fn authority(&self) -> Option<HeaderValue> {
+        // A copy of its own: one that is shared is counted by all cores.
+        HeaderValue::from_str(&self.authority).ok()
+    }
+
+    /// The provider the host belongs to, if it belongs to one.
+    #[must_use]
+    pub fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    /// The absolute URL of a path of ours.
+    #[must_use]
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url.origin().ascii_serialization())
+    }
+
+    /// The absolute URL of the login route, with the way back and the provider to sign in at, where one is named.
+    #[must_use]
+    pub fn login_url(&self, return_to: Option<&str>, connection: Option<&str>) -> String {
+        let login = self.at(&self.login_path);
+        if return_to.is_none() && connection.is_none() {
+            return login;
+        }
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(return_to.map(|return_to| ("returnTo", return_to)));
+        query.extend_pairs(connection.map(|connection| ("connection", connection)));
+        format!("{login}?{}", query.finish())
+    }
+
+    /// An address of ours as it is at this site; one of somebody else as it is.
+    #[must_use]
+    pub fn here(&self, main: &Site, url: &Url) -> String {
+        let is_ours = url.origin() == main.base_url.origin();
+        let path = &url[url::Position::BeforePath..];
+        if is_ours { self.at(path) } else { url.to_string() }
+    }
+}
+
+/// All addresses. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Sites(Arc<Known>);
+
+#[derive(Debug)]
+struct Known {
+    main: Site,
+    /// By the authorities that requests name them with, in lower case.
+    own: Vec<(String, Site)>,
+}
+
+impl Sites {
+    /// The base URL, and the hosts given with their owners; a host without a port has the base URL's.
+    #[must_use]
+    pub fn new(base_url: &Url, login_path: &str, hosts: impl IntoIterator<Item = (String, Owner)>) -> Self {
+        let login_path: Arc<str> = login_path.into();
+        let main = Site {
+            base_url: base_url.clone(),
+            authority: authority(base_url),
+            login_path: Arc::clone(&login_path),
+            owner: None,
+        };
+        let mut own = Vec::new();
+        for (host, owner) in hosts {
+            let Some(base_url) = address(base_url, &host) else {
+                continue;
+            };
+            let name = base_url.host_str().unwrap_or_default().to_owned();
+            let site = Site {
+                login_path: Arc::clone(&login_path),
+                owner: Some(owner),
+                authority: authority(&base_url),
+                base_url,
+            };
+            let port = site.base_url.port_or_known_default().unwrap_or_default();
+            own.push((format!("{name}:{port}"), site.clone()));
+            // Browsers leave out the port of the scheme.
+            if site.base_url.port().is_none() {
+                own.push((name, site));
+            }
+        }
+        Self(Arc::new(Known { main, own }))
+    }
+
+    /// The base URL alone.
+    #[must_use]
+    pub fn only(base_url: &Url, login_path: &str) -> Self {
+        Self::new(base_url, login_path, [])
+    }
+
+    /// The base URL.
+    #[must_use]
+    pub fn main(&self) -> &Site {
+        &self.0.main
+    }
+
+    /// Where a request was sent to, by its `Host`; the base URL if that is none of ours.
+    #[must_use]
+    pub fn of(&self, headers: &HeaderMap) -> &Site {
+        if self.0.own.is_empty() {
+            return &self.0.main;
+        }
+        let host = headers.get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
+        self.named(host).unwrap_or(&self.0.main)
+    }
+
+    /// Whether a URL is one of these addresses or lies below it: scheme, host and port are the same.
+    #[must_use]
+    pub fn include(&self, url: &Url) -> bool {
+        let own = self.0.own.iter().map(|(_, site)| site);
+        // `blob:` URLs report the origin of what is inside.
+        let is =
+            |site: &Site| url.scheme() == site.base_url.scheme() && url.origin() == site.base_url.origin();
+        std::iter::once(&self.0.main).chain(own).any(is)
+    }
+
+    /// Whether any host belongs to a provider.
+    #[must_use]
+    pub fn has_hosts(&self) -> bool {
+        !self.0.own.is_empty()
+    }
+
+    fn named(&self, authority: &[u8]) -> Option<&Site> {
+        let mut own = self.0.own.iter();
+        own.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(authority))
+            .map(|(_, site)| site)
+    }
+}
+
+fn authority(base_url: &Url) -> Box<str> {
+    let origin = base_url.origin().ascii_serialization();
+    origin
+        .split_once("://")
+        .map_or("", |(_, authority)| authority)
+        .into()
+}
+
+/// The base URL under another host.
+fn address(base_url: &Url, host: &str) -> Option<Url> {
+    let mut url = Url::parse(&format!("{}://{host}/", base_url.scheme())).ok()?;
+    if !host.contains(':') {
+        url.set_port(base_url.port()).ok()?;
+    }
+    Some(url)
+}
+
+/// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
+/// too counts where it is there (RFC 9112, section 3.2.2).
+pub fn write_host(request: &mut Request, trusted: &TrustedProxies) {
+    let by_proxy = || {
+        let peer = request::peer(request.extensions());
+        let told = request.headers().get_all("x-forwarded-host");
+        let mut told = told.iter().filter(|_| trusted.trusts(peer));
+        told.next().filter(|_| told.next().is_none()).cloned()
+    };
+    let authority = || {
+        let authority = request.uri().authority()?;
+        HeaderValue::try_from(authority.as_str()).ok()
+    };
+    if let Some(host) = by_proxy().or_else(authority) {
+        request.headers_mut().insert(header::HOST, host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sites(base: &str, hosts: &[&str]) -> Sites {
+        let owner = |provider| Owner {
+            provider,
+            issuer: format!("https://{provider}.example"),
+        };
+        let hosts = hosts
+            .iter()
+            .enumerate()
+            .map(|(at, host)| ((*host).to_owned(), owner(at)));
+        Sites::new(&Url::parse(base).unwrap(), "/login", hosts)
+    }
+
+    fn at(sites: &Sites, host: &'static str) -> (String, Option<usize>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static(host));
+        let site = sites.of(&headers);
+        (site.at(""), site.owner().map(|owner| owner.provider))
+    }
+
+    #[test]
+    fn a_request_is_at_the_host_it_names_and_at_the_base_url_otherwise() {
+        let sites = sites("https://app.example/", &["a.example", "b.example:8443"]);
+        for (host, is_at) in [
+            ("a.example", ("https://a.example", Some(0))),
+            ("A.Example:443", ("https://a.example", Some(0))),
+            ("b.example:8443", ("https://b.example:8443", Some(1))),
+            ("b.example", ("https://app.example", None)),
+            ("app.example", ("https://app.example", None)),
+            ("a.example.evil.example", ("https://app.example", None)),
+        ] {
+            assert_eq!(at(&sites, host), (is_at.0.to_owned(), is_at.1), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_host_without_a_port_has_that_of_the_base_url() {
+        let sites = sites("http://app.localhost:3000/", &["a.localhost"]);
+        assert_eq!(
+            at(&sites, "a.localhost:3000"),
+            ("http://a.localhost:3000".to_owned(), Some(0))
+        );
+        assert_eq!(at(&sites, "a.localhost").1, None);
+    }
+
+    #[test]
+    fn an_address_of_ours_is_told_as_it_is_here() {
+        let sites = sites("https://app.example/", &["a.example"]);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("a.example"));
+        let here = |url: &str| sites.of(&headers).here(sites.main(), &Url::parse(url).unwrap());
+        assert_eq!(here("https://app.example/out?a=b"), "https://a.example/out?a=b");
+        assert_eq!(here("https://www.example/"), "https://www.example/");
+    }
+
+    #[test]
+    fn the_authority_of_the_target_counts_before_host() {
+        for (target, expected) in [
+            ("/a", "a.example"),
+            ("http://b.example/a", "b.example"),
+            ("http://b.example:8443/", "b.example:8443"),
+        ] {
+            let mut request = axum::http::Request::new(axum::body::Body::empty());
+            *request.uri_mut() = target.parse().unwrap();
+            let host = HeaderValue::from_static("a.example");
+            request.headers_mut().insert(header::HOST, host);
+            write_host(&mut request, &TrustedProxies::default());
+            assert_eq!(request.headers()[header::HOST], expected, "{target}");
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The route table's file: what is read, what wins, what is refused.
+
+use crate::values::path::RequestPath;
+use crate::route_table::{Csrf, Guard, Match, RouteTable, Upstream};
+
+fn around(signs: bool) -> super::Around<'static> {
+    super::Around {
+        signs,
+        connections: Some(&[]),
+        own_paths: &[],
+    }
+}
+
+fn parse(text: &str) -> Result<RouteTable, Vec<super::Mistake>> {
+    super::parse(text, around(true))
+}
+
+const TABLE: &str = r#"
+[[route]]
+path = "/*"
+guard = "none"
+upstream = "dir:web/dist"
+
+[[route]]
+path = "/account/*"
+guard = "page"
+upstream = "dir:web/dist"
+
+[[route]]
+path = "/account/help"
+guard = "none"
+upstream = "dir:web/dist"
+
+[[route]]
+path = "/api/orders/*"
+guard = "api"
+upstream = "http://orders:8080"
+access_token = true
+scopes = ["orders:read"]
+max_age = 900
+claims = { groups = "admin" }
+"#;
+
+fn name(table: &RouteTable, raw: &str) -> String {
+    match table.find(&RequestPath::parse(raw).expect("a plain path")) {
+        Match::Route(route) => route.name.to_string(),
+        Match::Ambiguous => "ambiguous".to_owned(),
+        Match::Nothing => "nothing".to_owned(),
+    }
+}
+
+#[test]
+fn the_most_specific_route_wins_whatever_the_order() {
+    let table = parse(TABLE).expect("a right table");
+    for (path, expected) in [
+        ("/", "/*"),
+        ("/about", "/*"),
+        ("/accounting", "/*"),
+        ("/account", "/account/*"),
+        ("/account/", "/account/*"),
+        ("/account/a/b", "/account/*"),
+        ("/x/../account/a", "/account/*"),
+        ("/%61ccount/a", "/account/*"),
+        ("/account/help", "/account/help"),
+        ("/account/help/", "/account/help"),
+        ("/account/help/more", "/account/*"),
+        ("/api/orders/7", "/api/orders/*"),
+        ("/api/other", "/*"),
+    ] {
+        assert_eq!(name(&table, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_guard_is_not_passed_by_another_letter_case_or_a_closing_dot() {
+    let table = parse(TABLE).expect("a right table");
+    for path in [
+        "/Account/a",
+        "/ACCOUNT",
+        "/account./a",
+        "/api/Orders/7",
+        "/api/orders%20/7",
+    ] {
+        assert_eq!(name(&table, path), "ambiguous", "{path}");
+    }
+    assert_eq!(name(&table, "/About"), "/*");
+    let both = "[[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://a\"\n\
+         [[route]]\npath = \"/api/admin/*\"\nguard = \"api\"\nupstream = \"http://a\"\nclaims = { groups = \"admin\" }\n";
+    let table = parse(both).expect("a right table");
+    assert_eq!(
+        name(&table, "/api/Admin/a"),
+        "ambiguous",
+        "the same guard may ask for more"
+    );
+}
+
+#[test]
+fn letters_have_another_case_in_every_script() {
+    let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"http://a\"\n\
+         [[route]]\npath = \"/%C3%A9cole/*\"\nguard = \"api\"\nupstream = \"http://a\"\n";
+    let table = parse(table).expect("a right table");
+    assert_eq!(name(&table, "/%C3%A9cole/a"), "/%C3%A9cole/*");
+    assert_eq!(name(&table, "/%C3%89COLE/a"), "ambiguous");
+    assert_eq!(name(&table, "/ecole/a"), "/*");
+}
+
+#[test]
+fn without_a_route_nothing_answers() {
+    let table =
+        parse("[[route]]\npath = \"/a\"\nguard = \"none\"\nupstream = \"http://a\"").expect("a right table");
+    assert_eq!(name(&table, "/a"), "/a");
+    assert_eq!(name(&table, "/a/b"), "nothing");
+    assert_eq!(parse("").expect("an empty table is right"), RouteTable::default());
+}
+
+#[test]
+fn what_a_guard_asks_is_read() {
+    let table = parse(TABLE).expect("a right table");
+    let orders = table
+        .routes()
+        .iter()
+        .find(|route| &*route.name == "/api/orders/*")
+        .expect("the route");
+    assert_eq!(orders.guard, Guard::Api);
+    assert!(orders.asks.access_token && orders.asks.token());
+    assert_eq!(orders.asks.scopes, ["orders:read"]);
+    assert_eq!(orders.asks.max_age_secs, Some(900));
+    assert_eq!(orders.asks.claims["groups"], "admin");
+}
+
+#[test]
+fn every_mistake_is_named_at_once_with_its_line() {
+    let wrong = "[[route]]\npath = \"account\"\nguard = \"maybe\"\nupstream = \"ftp://x\"\nmaxage = 3\n\n\
+         [[route]]\nguard = \"none\"\nscopes = [\"a\"]\n\n[[routes]]\n";
+    let mistakes = parse(wrong).expect_err("a wrong table");
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    for expected in [
+        "line 2: path \"account\" can never match",
+        "line 3: guard \"maybe\" is unknown",
+        "line 4: upstream has to be",
+        "line 5: unknown key \"maxage\"",
+        "line 7: the route has no path",
+        "line 7: the route has no upstream",
+        "line 7: guard = \"none\" asks for nothing",
+        "line 11: unknown key \"routes\"",
+    ] {
+        assert!(
+            told.iter().any(|line| line.starts_with(expected)),
+            "{expected}: {told:#?}"
+        );
+    }
+}
+
+#[test]
+fn wrong_values_are_refused() {
+    let route =
+        |more: &str| format!("[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a:1\"\n{more}");
+    assert!(parse(&route("")).is_ok());
+    for more in [
+        "max_age = 0",
+        "max_age = -1",
+        "max_age = \"1\"",
+        "scopes = []",
+        "scopes = \"a\"",
+        "scopes = [1]",
+        "acr = [\"\"]",
+        "strip_prefix = 1",
+        "claims = { a = 1 }",
+        "organization = \"\"",
+        "upstream_jwt = 1",
+        "max_body = -1",
+        "max_body = \"1\"",
+        "acr = [\"a b\"]",
+        "acr = ['a\"b']",
+        "path = \"/b\"",
+        "x",
+    ] {
+        assert!(parse(&route(more)).is_err(), "{more}");
+    }
+    for (path, upstream) in [
+        ("/a*", "http://a"),
+        ("/a/*/b", "http://a"),
+        ("/a//b", "http://a"),
+        ("/a/../b", "http://a"),
+        ("/a?b", "http://a"),
+        ("/api/auth/x", "http://a"),
+        ("/API/AUTH", "http://a"),
+        ("", "http://a"),
+        ("/a", "http://a/b"),
+        ("/a", "http://u:p@a"),
+        ("/a", "http://a?b"),
+        ("/a", "dir:"),
+        ("/a", "h2c:a"),
+        ("/a", "h2c://u@a"),
+        ("/a", "h2c://a/b"),
+        ("/a", "a"),
+    ] {
+        let table = format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = {upstream:?}");
+        assert!(parse(&table).is_err(), "{path} {upstream}");
+    }
+}
+
+#[test]
+fn the_same_path_twice_is_a_mistake() {
+    let one =
+        |path: &str| format!("[[route]]\npath = {path:?}\nguard = \"api\"\nupstream = \"http://a:1\"\n");
+    for (first, second) in [("/a", "/a"), ("/a", "/a/"), ("/a/*", "/a/*"), ("/a", "/%61")] {
+        assert!(parse(&(one(first) + &one(second))).is_err(), "{first} {second}");
+    }
+    assert!(parse(&(one("/a") + &one("/a/*"))).is_ok());
+}
+
+#[test]
+fn a_route_says_what_a_sign_in_needs_in_parameters_that_exist() {
+    let good = "[[route]]\npath = \"/v\"\nguard = \"page\"\nupstream = \"dir:.\"\n[route.sign_in]\nmax_age = 1_000\nacr_values = \"gold\"\n";
+    let table = parse(good).expect("a right table");
+    let sign_in = &table.routes()[0].sign_in;
+    assert_eq!(sign_in["max_age"], "1000");
+    assert_eq!(sign_in["acr_values"], "gold");
+    for bad in [
+        "redirect_uri = \"https://evil.example\"",
+        "scope = \"openid\"",
+        "max_age = \"soon\"",
+        "max_age = -1",
+        "prompt = 7",
+        "login_hint = \"\"",
+    ] {
+        let table = format!(
+            "[[route]]\npath = \"/v\"\nguard = \"page\"\nupstream = \"dir:.\"\nsign_in = {{ {bad} }}\n"
+        );
+        let mistakes = parse(&table).expect_err(bad);
+        assert_eq!((mistakes.len(), mistakes[0].line), (1, 5), "{bad}: {mistakes:?}");
+    }
+}
+
+#[test]
+fn an_upstream_is_told_from_another_by_what_it_speaks() {
+    let table = parse(
+        "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"h2c://orders:8080\"\nupstream_jwt = true\nmax_body = 1024",
+    )
+    .expect("a right table");
+    let route = &table.routes()[0];
+    let Upstream::Http(server) = &route.upstream else {
+        panic!("{route:?}");
+    };
+    assert!(server.prior_knowledge && route.upstream_jwt);
+    assert_eq!(server.origin(), "http://orders:8080");
+    assert_eq!(route.max_body_bytes, Some(1024));
+}
+
+#[test]
+fn an_assertion_needs_somebody_to_speak_of_and_somebody_to_speak_to() {
+    for (guard, upstream) in [("none", "http://a"), ("page", "dir:web")] {
+        let table = format!(
+            "[[route]]\npath = \"/a\"\nguard = {guard:?}\nupstream = {upstream:?}\nupstream_jwt = true"
+        );
+        assert!(parse(&table).is_err(), "{guard} {upstream}");
+    }
+    let right = "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\nupstream_jwt = true";
+    assert!(super::parse(right, around(true)).is_ok());
+    assert!(
+        super::parse(right, around(false)).is_err(),
+        "nothing signs without keys"
+    );
+}
+
+#[test]
+fn a_route_may_name_a_provider_that_is_there_and_no_other() {
+    let known = ["partner".to_owned()];
+    let around = super::Around {
+        signs: false,
+        connections: Some(&known),
+        own_paths: &[],
+    };
+    let route =
+        |field: &str| format!("[[route]]\npath = \"/a\"\nguard = \"page\"\nupstream = \"dir:.\"\n{field}\n");
+    for field in [
+        "connection = \"partner\"",
+        "sign_in = { connection = \"partner\" }",
+    ] {
+        let table = super::parse(&route(field), around).unwrap();
+        assert_eq!(table.routes()[0].connection(), Some("partner"), "{field}");
+        let wrong = parse(&route(field)).unwrap_err();
+        assert!(wrong[0].text.contains("OIDC_PROVIDERS"), "{}", wrong[0]);
+    }
+    let open = route("connection = \"partner\"").replace("page", "none");
+    assert!(super::parse(&open, around).is_err(), "nobody is asked there");
+}
+
+#[test]
+fn no_route_is_where_signing_in_was_moved_to() {
+    let own_paths = ["/sign-in".to_owned(), "/back/partner".to_owned()];
+    let around = super::Around {
+        own_paths: &own_paths,
+        ..around(false)
+    };
+    let at = |path: &str| {
+        let table = format!("[[route]]\npath = \"{path}\"\nguard = \"none\"\nupstream = \"dir:.\"");
+        super::parse(&table, around).map_err(|mistakes| mistakes[0].to_string())
+    };
+    for path in &own_paths {
+        let mistake = at(path).unwrap_err();
+        assert!(
+            mistake.contains("line 2") && mistake.contains("belongs to the edge"),
+            "{mistake}"
+        );
+    }
+    for path in ["/sign-in/help", "/sign-in/*", "/back/*", "/*"] {
+        at(path).unwrap();
+    }
+}
+
+#[test]
+fn how_foreign_requests_are_told_apart_is_read() {
+    let table = |guard: &str, more: &str| {
+        parse(&format!(
+            "[[route]]\npath = \"/a\"\nguard = \"{guard}\"\nupstream = \"http://a:1\"\n{more}"
+        ))
+    };
+    for (more, expected) in [
+        ("", Csrf::Origin),
+        ("csrf = \"origin\"", Csrf::Origin),
+        ("csrf = \"header\"", Csrf::Header),
+        ("csrf = \"none\"", Csrf::None),
+    ] {
+        let table = table("api", more).expect("a right table");
+        assert_eq!(table.routes()[0].csrf, expected, "{more}");
+    }
+    assert!(table("none", "csrf = \"none\"").is_ok());
+    for (guard, more, expected) in [
+        ("api", "csrf = \"off\"", "\"origin\", \"header\" or \"none\""),
+        ("api", "csrf = false", "text in quotes"),
+        ("none", "csrf = \"header\"", "needs guard"),
+        ("none", "csrf = \"origin\"", "needs guard"),
+    ] {
+        let mistakes = table(guard, more).expect_err("a mistake");
+        assert!(
+            mistakes.len() == 1 && mistakes[0].text.contains(expected),
+            "{more}: {mistakes:?}"
+        );
+    }
+}
+
+#[test]
+fn another_letter_case_takes_no_proof_away() {
+    let rule = |path: &str, csrf: &str| {
+        format!("[[route]]\npath = \"{path}\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n")
+    };
+    let table = format!("{}{}", rule("/*", "none"), rule("/api/*", "header"));
+    let table = parse(&table).expect("a right table");
+    assert_eq!(name(&table, "/api/a"), "/api/*");
+    assert_eq!(name(&table, "/API/a"), "ambiguous");
+}

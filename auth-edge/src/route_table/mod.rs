@@ -1,0 +1,271 @@
+//! The route table: which path is guarded how, and where it leads.
+//!
+//! Invariants: rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake; the
+//! most specific rule wins whatever the order in the file; two rules never tie. Deliberately absent: hosts, methods and
+//! headers as conditions; nothing a client can choose freely takes a guard away.
+
+pub mod file;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::http::uri::{self, PathAndQuery, Scheme};
+use axum::http::{HeaderValue, Uri};
+use url::Url;
+
+use crate::values::path::RequestPath;
+use crate::sign_in::login::CONNECTION;
+
+/// Who may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Visitors are sent to sign in.
+    Page,
+    /// Callers without a session are told so in JSON.
+    Api,
+    /// Everybody.
+    Open,
+}
+
+/// What a guarded route asks of a request that changes something, so that no page of another origin can send it: the later, the more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Csrf {
+    /// Nothing: the upstream sees to it.
+    None,
+    /// `Origin`, `Sec-Fetch-Site`, or where both are absent `Referer`, may not deny that it comes from our own origin.
+    #[default]
+    Origin,
+    /// The `x-csrf` header has to be there too, which no foreign page can send without a preflight.
+    Header,
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// Files below a directory.
+    Directory(PathBuf),
+    /// An HTTP server.
+    Http(Server),
+}
+
+/// A server requests are passed on to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Only scheme (http or https), host and port are set.
+    pub url: Url,
+    /// Whether it speaks HTTP/2 without TLS, as the scheme `h2c` says; over TLS both sides agree on a version.
+    pub prior_knowledge: bool,
+    scheme: Option<Scheme>,
+    authority: Option<Box<str>>,
+}
+
+impl Server {
+    /// The server at this URL.
+    #[must_use]
+    pub fn new(url: Url, prior_knowledge: bool) -> Self {
+        let address: Uri = url.as_str().parse().unwrap_or_default();
+        Self {
+            scheme: address.scheme().cloned(),
+            authority: address.authority().map(|authority| authority.as_str().into()),
+            url,
+            prior_knowledge,
+        }
+    }
+
+    /// Whether it can take a request whose body goes on while it answers: over HTTP/2.
+    #[must_use]
+    pub fn takes_streams(&self) -> bool {
+        self.prior_knowledge || self.url.scheme() == "https"
+    }
+
+    /// This path at the server, as requests name it; none if it is no address of HTTP.
+    #[must_use]
+    pub fn at(&self, path: PathAndQuery) -> Option<Uri> {
+        let mut parts = uri::Parts::default();
+        parts.scheme = self.scheme.clone();
+        // A copy of its own: one that is shared is counted by all cores.
+        parts.authority = self.authority()?.parse().ok();
+        parts.path_and_query = Some(path);
+        Uri::from_parts(parts).ok()
+    }
+
+    /// Host and port as `Host` names them (RFC 9112, section 3.2); the port is left out where it is the scheme's own.
+    #[must_use]
+    pub fn host(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(self.authority()?).ok()
+    }
+
+    fn authority(&self) -> Option<&str> {
+        self.authority.as_deref()
+    }
+
+    /// Scheme, host and port, as assertions name the server they are for.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+}
+
+/// What a guard asks of a session beyond its being there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    /// Attach the access token for the upstream.
+    pub access_token: bool,
+    /// A usable access token has to be there.
+    pub require_token: bool,
+    /// Scopes the token has to carry.
+    pub scopes: Vec<String>,
+    /// The sign-in may be so many seconds old.
+    pub max_age_secs: Option<u64>,
+    /// One of these authentication context classes.
+    pub acr: Vec<String>,
+    /// Member of this organization: `org_…` by id, anything else by name.
+    pub organization: Option<String>,
+    /// Signed in at the provider of this id.
+    pub connection: Option<String>,
+    /// Claims that have to hold these values, or lists that contain them.
+    pub claims: BTreeMap<String, String>,
+}
+
+impl Asks {
+    /// Whether the session service has to be asked for an access token.
+    #[must_use]
+    pub fn token(&self) -> bool {
+        self.access_token || self.require_token || !self.scopes.is_empty()
+    }
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The path as written, for logs and metrics.
+    pub name: Arc<str>,
+    /// Decoded segments of the path.
+    pub segments: Vec<String>,
+    /// Whether paths below match too.
+    pub prefix: bool,
+    /// Who may pass.
+    pub guard: Guard,
+    /// Where it leads.
+    pub upstream: Upstream,
+    /// Whether the matched prefix is left out towards the upstream.
+    pub strip_prefix: bool,
+    /// Whether a signed assertion of who it is goes to the upstream.
+    pub upstream_jwt: bool,
+    /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
+    pub max_body_bytes: Option<u64>,
+    /// How requests that pages of other origins have sent are told apart.
+    pub csrf: Csrf,
+    /// What the guard asks for.
+    pub asks: Asks,
+    /// Parameters of the authorization request when a sign-in leads here, by name.
+    pub sign_in: BTreeMap<String, String>,
+}
+
+impl Route {
+    /// The provider to sign in at for this route, by its id, where the route names one.
+    #[must_use]
+    pub fn connection(&self) -> Option<&str> {
+        let by_sign_in = self.sign_in.get(CONNECTION);
+        self.asks.connection.as_ref().or(by_sign_in).map(String::as_str)
+    }
+
+    fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
+        let long_enough = if self.prefix {
+            path.len() >= self.segments.len()
+        } else {
+            path.len() == self.segments.len()
+        };
+        long_enough
+            && self
+                .segments
+                .iter()
+                .zip(path)
+                .all(|(rule, asked)| same(rule, asked))
+    }
+
+    /// How many leading segments the upstream does not see.
+    #[must_use]
+    pub fn stripped(&self) -> usize {
+        if self.strip_prefix { self.segments.len() } else { 0 }
+    }
+}
+
+/// What the table says about a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// This rule answers.
+    Route(Arc<Route>),
+    /// A rule that asks for more would answer if letter case and closing dots did not count, and upstreams differ in
+    /// whether they count.
+    Ambiguous,
+    /// No rule answers.
+    Nothing,
+}
+
+/// All rules, the most specific first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteTable {
+    routes: Vec<Arc<Route>>,
+}
+
+impl RouteTable {
+    /// Sorts rules by how specific they are: longer before shorter, exact before prefix.
+    pub(super) fn new(mut routes: Vec<Route>) -> Self {
+        routes.sort_by_key(|route| (std::cmp::Reverse(route.segments.len()), route.prefix));
+        Self {
+            routes: routes.into_iter().map(Arc::new).collect(),
+        }
+    }
+
+    /// All rules, the most specific first.
+    #[must_use]
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.routes
+    }
+
+    /// The rules that match a path as it is, the most specific first.
+    pub(super) fn matching<'a>(&'a self, path: &'a RequestPath) -> impl Iterator<Item = &'a Arc<Route>> {
+        let matches = |route: &&Arc<Route>| route.matches(path.segments(), |rule, asked| rule == asked);
+        self.routes.iter().filter(matches)
+    }
+
+    /// The rule for a path.
+    #[must_use]
+    pub fn find(&self, path: &RequestPath) -> Match {
+        let by = |same: fn(&str, &str) -> bool| {
+            self.routes
+                .iter()
+                .find(|route| route.matches(path.segments(), same))
+        };
+        let exact = by(|rule, asked| rule == asked);
+        let loose = by(|rule, asked| rule == asked || are_alike(rule, asked));
+        match (exact, loose) {
+            (Some(exact), Some(loose)) if Arc::ptr_eq(exact, loose) => Match::Route(Arc::clone(exact)),
+            (Some(exact), Some(loose)) if asks_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
+            (Some(exact), None) => Match::Route(Arc::clone(exact)),
+            (Some(_), Some(_)) => Match::Ambiguous,
+            (None, _) => Match::Nothing,
+        }
+    }
+}
+
+/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows does.
+fn are_alike(rule: &str, asked: &str) -> bool {
+    let (rule, asked) = (trimmed(rule), trimmed(asked));
+    if rule.is_ascii() && asked.is_ascii() {
+        rule.eq_ignore_ascii_case(asked)
+    } else {
+        rule.to_lowercase() == asked.to_lowercase()
+    }
+}
+
+fn trimmed(segment: &str) -> &str {
+    segment.trim_end_matches(['.', ' '])
+}
+
+fn asks_no_more(loose: &Route, exact: &Route) -> bool {
+    loose.guard == Guard::Open
+        || (loose.guard == exact.guard && loose.asks == exact.asks && loose.csrf <= exact.csrf)
+}

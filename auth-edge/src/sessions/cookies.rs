@@ -1,0 +1,387 @@
+//! The session cookie: its name, its value `<id>.<signature>`, its attributes; and reading `Cookie` headers.
+//!
+//! Invariants: nothing is ever read from a cookie whose signature does not verify; two
+//! cookies of one name count as none; a cookie is cleared with the very attributes it was set with. Deliberately
+//! absent: clearing because a backend knows no session, since a late answer must not wipe a newer cookie.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chassis::secret::Secret;
+
+use crate::sessions::keys::{Keys, Purpose};
+use crate::providers::sites::Sites;
+
+/// Hexadecimal digits of a session ID: 16 random bytes.
+const ID_DIGITS: usize = 32;
+
+/// Room for a signature, and some more: a longer one is none.
+const SIGNATURE_BYTES_MAX: usize = 48;
+
+/// The `SameSite` attribute of the session cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameSite {
+    /// Sent on our own requests and on top-level navigations from elsewhere: the default.
+    Lax,
+    /// Sent on requests from our own site alone.
+    Strict,
+    /// Sent always; needs https.
+    None,
+}
+
+impl SameSite {
+    /// The attribute's value as browsers expect it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lax => "Lax",
+            Self::Strict => "Strict",
+            Self::None => "None",
+        }
+    }
+}
+
+/// What configuration says about cookies.
+#[derive(Clone, Debug)]
+pub struct CookieSettings {
+    /// Base name, without prefix.
+    pub name: String,
+    /// `Domain` attribute, if the session is shared with sub-domains.
+    pub domain: Option<String>,
+    /// `SameSite` attribute.
+    pub same_site: SameSite,
+    /// Whether the cookie ends with the browser (no `Max-Age`).
+    pub transient: bool,
+    /// Whether the base URL is https.
+    pub secure: bool,
+}
+
+/// The secret name of a session. Whoever holds it is the session.
+#[derive(Clone)]
+pub struct SessionId(Secret<String>);
+
+impl SessionId {
+    /// Takes an ID as the session service issued it; `None` unless it is 32 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.len() == ID_DIGITS && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        hex.then(|| Self(Secret::new(text.to_owned())))
+    }
+
+    /// The ID whose digits stand for these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; ID_DIGITS / 2]) -> Self {
+        Self(Secret::new(
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        ))
+    }
+
+    /// The 16 bytes the digits stand for.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; ID_DIGITS / 2] {
+        let digit = |byte: u8| match byte {
+            b'a'..=b'f' => byte - b'a' + 10,
+            // Decimal digits: `parse` lets nothing else through.
+            _ => byte.wrapping_sub(b'0') & 0x0f,
+        };
+        let mut bytes = [0; ID_DIGITS / 2];
+        for (byte, pair) in bytes.iter_mut().zip(self.0.expose().as_bytes().chunks_exact(2)) {
+            if let [high, low] = pair {
+                *byte = digit(*high) << 4 | digit(*low);
+            }
+        }
+        bytes
+    }
+
+    /// The ID itself, for the session service alone.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+}
+
+impl std::fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionId(…)")
+    }
+}
+
+/// Writes and reads the session cookie.
+#[derive(Clone, Debug)]
+pub struct SessionCookies {
+    settings: CookieSettings,
+    keys: Keys,
+    full_name: String,
+    sites: Option<Sites>,
+}
+
+impl SessionCookies {
+    /// Names the cookie as the prefix rules demand: `__Host-` on https, `__Secure-` with a domain, none on http.
+    #[must_use]
+    pub fn new(settings: CookieSettings, keys: Keys) -> Self {
+        let prefix = match (settings.secure, &settings.domain) {
+            (true, None) => "__Host-",
+            (true, Some(_)) => "__Secure-",
+            (false, _) => "",
+        };
+        let full_name = format!("{prefix}{}", settings.name);
+        Self {
+            settings,
+            keys,
+            full_name,
+            sites: None,
+        }
+    }
+
+    /// Binds the cookies of hosts that belong to a provider to that provider: taken elsewhere they are worth nothing.
+    #[must_use]
+    pub fn on(mut self, sites: Sites) -> Self {
+        self.sites = Some(sites).filter(Sites::has_hosts);
+        self
+    }
+
+    /// The cookie's name with its prefix.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.full_name
+    }
+
+    /// The session ID of a request whose one session cookie verifies.
+    #[must_use]
+    pub fn read(&self, headers: &HeaderMap) -> Option<SessionId> {
+        let value = only_value(headers, &self.full_name)?;
+        let (id, signature) = value.split_at_checked(ID_DIGITS)?;
+        let signature = signature.strip_prefix('.')?;
+        let id = SessionId::parse(id)?;
+        let mut bytes = [0; SIGNATURE_BYTES_MAX];
+        let length = URL_SAFE_NO_PAD.decode_slice(signature, &mut bytes).ok()?;
+        let verifies = |parts: &[&[u8]]| self.keys.verify(Purpose::SessionCookie, parts, &bytes[..length]);
+        self.covered(headers, &id, verifies).then_some(id)
+    }
+
+    /// The `Set-Cookie` value that gives a browser its session for `max_age` seconds, at the site of these request headers.
+    #[must_use]
+    pub fn issue(&self, headers: &HeaderMap, id: &SessionId, max_age: u64) -> Option<HeaderValue> {
+        let sign = |parts: &[&[u8]]| self.keys.sign(Purpose::SessionCookie, parts);
+        let signature = URL_SAFE_NO_PAD.encode(self.covered(headers, id, sign));
+        let lifetime = if self.settings.transient {
+            String::new()
+        } else {
+            format!("; Max-Age={max_age}")
+        };
+        let value = format!(
+            "{}={}.{signature}{}{lifetime}",
+            self.full_name,
+            id.expose(),
+            self.attributes()
+        );
+        let mut value = HeaderValue::try_from(value).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// The `Set-Cookie` value that takes the cookie away.
+    #[must_use]
+    pub fn clear(&self) -> Option<HeaderValue> {
+        HeaderValue::try_from(format!("{}={}; Max-Age=0", self.full_name, self.attributes())).ok()
+    }
+
+    fn attributes(&self) -> String {
+        let secure = if self.settings.secure { "; Secure" } else { "" };
+        let domain = self
+            .settings
+            .domain
+            .as_ref()
+            .map(|d| format!("; Domain={d}"))
+            .unwrap_or_default();
+        format!(
+            "; Path=/{domain}; HttpOnly{secure}; SameSite={}",
+            self.settings.same_site.as_str()
+        )
+    }
+
+    /// What a signature covers: name and ID, and at a provider's own host its issuer.
+    fn covered<T>(&self, headers: &HeaderMap, id: &SessionId, signed: impl FnOnce(&[&[u8]]) -> T) -> T {
+        let (name, id) = (self.settings.name.as_bytes(), id.expose().as_bytes());
+        match self.sites.as_ref().and_then(|sites| sites.of(headers).owner()) {
+            None => signed(&[name, id]),
+            Some(owner) => signed(&[name, id, owner.issuer.as_bytes()]),
+        }
+    }
+}
+
+/// All cookies of a request, in order, over all `Cookie` headers. Pairs that are not UTF-8 are left out.
+pub fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    parts(headers)
+        .filter_map(|pair| std::str::from_utf8(pair).ok())
+        .filter_map(|pair| pair.split_once('='))
+}
+
+/// What stands between the semicolons of all `Cookie` headers.
+fn parts(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = headers.get_all(header::COOKIE).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
+        .map(<[u8]>::trim_ascii)
+}
+
+/// The value of a cookie that the request carries exactly once.
+#[must_use]
+pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+    let mut found = parts(headers)
+        .filter_map(value)
+        .filter_map(|value| std::str::from_utf8(value).ok());
+    let value = found.next()?;
+    found.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "00112233445566778899aabbccddeeff";
+
+    fn cookies(secure: bool, domain: Option<&str>) -> SessionCookies {
+        cookies_with(secure, domain, "a secret that is long enough")
+    }
+
+    fn cookies_with(secure: bool, domain: Option<&str>, secret: &str) -> SessionCookies {
+        let settings = CookieSettings {
+            name: "session".to_owned(),
+            domain: domain.map(str::to_owned),
+            same_site: SameSite::Lax,
+            transient: false,
+            secure,
+        };
+        SessionCookies::new(settings, Keys::new(&[Secret::new(secret.to_owned())]))
+    }
+
+    fn request(cookie: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_str(cookie).unwrap());
+        headers
+    }
+
+    fn sent_back(set_cookie: &HeaderValue) -> String {
+        set_cookie.to_str().unwrap().split(';').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_cookie_verifies_when_it_comes_back_and_is_short() {
+        let cookies = cookies(true, None);
+        let pair = sent_back(
+            &cookies
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
+        assert!(pair.len() <= 120, "{} bytes", pair.len());
+        assert_eq!(cookies.read(&request(&pair)).unwrap().expose(), ID);
+        assert_eq!(
+            cookies
+                .read(&request(&format!("a=b; {pair}; c=d")))
+                .unwrap()
+                .expose(),
+            ID
+        );
+    }
+
+    #[test]
+    fn the_prefix_follows_scheme_and_domain() {
+        assert_eq!(cookies(true, None).name(), "__Host-session");
+        assert_eq!(cookies(true, Some("example.test")).name(), "__Secure-session");
+        assert_eq!(cookies(false, None).name(), "session");
+    }
+
+    #[test]
+    fn clearing_uses_the_attributes_of_setting() {
+        for cookies in [
+            cookies(true, None),
+            cookies(true, Some("example.test")),
+            cookies(false, None),
+        ] {
+            let set = cookies
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            let clear = cookies.clear().unwrap().to_str().unwrap().to_owned();
+            let attributes = |text: &str, age: &str| text.split_once(';').unwrap().1.replace(age, "");
+            assert_eq!(attributes(&set, "Max-Age=60"), attributes(&clear, "Max-Age=0"));
+        }
+    }
+
+    #[test]
+    fn a_cookie_sent_twice_counts_as_none_wherever_the_second_stands() {
+        let cookies = cookies(true, None);
+        let pair = sent_back(
+            &cookies
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
+        assert!(cookies.read(&request(&format!("{pair}; {pair}"))).is_none());
+        assert!(
+            cookies
+                .read(&request(&format!("{pair}; __Host-session=x")))
+                .is_none()
+        );
+        let mut two_headers = request(&pair);
+        two_headers.append(header::COOKIE, HeaderValue::from_static("__Host-session=x"));
+        assert!(cookies.read(&two_headers).is_none());
+    }
+
+    #[test]
+    fn a_cookie_that_is_forged_truncated_or_of_another_shape_is_not_read() {
+        let cookies = cookies(true, None);
+        let pair = sent_back(
+            &cookies
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
+        for at in "__Host-session=".len()..pair.len() {
+            let mut bytes = pair.clone().into_bytes();
+            bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
+            let forged = String::from_utf8(bytes).unwrap();
+            // The last character of the signature carries two bits that mean nothing; the decoder refuses them.
+            assert!(cookies.read(&request(&forged)).is_none(), "changed at {at}");
+            assert!(cookies.read(&request(&pair[..at])).is_none(), "cut at {at}");
+        }
+        let other = cookies_with(true, None, "another secret altogether");
+        assert!(other.read(&request(&pair)).is_none());
+        let long = format!("__Host-session={}", "a".repeat(5000));
+        for odd in [
+            "__Host-session",
+            "__Host-session=",
+            "__Host-session=.",
+            "__host-session=x.y",
+            &long,
+        ] {
+            assert!(cookies.read(&request(odd)).is_none(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_signature_does_not_verify_under_another_cookie_name() {
+        let mut settings = cookies(true, None).settings;
+        let keys = Keys::new(&[Secret::new("a secret that is long enough".to_owned())]);
+        settings.name = "other".to_owned();
+        let other = SessionCookies::new(settings, keys);
+        let pair = sent_back(
+            &other
+                .issue(&HeaderMap::new(), &SessionId::parse(ID).unwrap(), 60)
+                .unwrap(),
+        );
+        let renamed = pair.replace("other", "session");
+        assert!(cookies(true, None).read(&request(&renamed)).is_none());
+    }
+
+    #[test]
+    fn a_session_id_comes_back_from_its_bytes_and_is_never_shown() {
+        let id = SessionId::parse(ID).unwrap();
+        assert_eq!(SessionId::from_bytes(id.to_bytes()).expose(), ID);
+        assert!(!format!("{id:?}").contains("0011"));
+        assert!(SessionId::parse(&ID.to_uppercase()).is_none());
+        assert!(SessionId::parse(&ID[1..]).is_none());
+    }
+}

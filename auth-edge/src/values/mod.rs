@@ -1,0 +1,5 @@
+//! Values: parsed once, compared often. No IO, no state; nothing here knows another room.
+
+pub mod forwarded;
+pub mod path;
+pub mod return_to;
