@@ -1,107 +1,54 @@
-//! The state every handler takes: what the edge is made of, put together once.
+//! What the edge is made of, put together once. Does no IO; only the start and the table of routes know it.
 //!
 //! Deliberately absent: anything that cannot be lost. A restarted edge goes on where the last one stopped.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
-use chassis::address;
+use axum::extract::FromRef;
 use chassis::clock::Clock;
 use session_proto::client::SessionClient;
-use session_proto::timestamp;
-use session_proto::v1::Device;
 use tokio::sync::Semaphore;
 
+use crate::browser::Browser;
 use crate::browser::analytics::Analytics;
-use crate::sessions::cookies::SessionCookies;
-use crate::gateway::Gateway;
-use crate::browser::grpc_web::{self, PerPerson};
-use crate::sessions::keys::Keys;
-use crate::http::observe::Metrics;
+use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
 use crate::browser::profile::Refetches;
+use crate::gateway::assertion::Assertions;
+use crate::gateway::{Gateway, Proxy};
+use crate::http::device::Devices;
+use crate::http::layer::LayerParts;
+use crate::http::observe::Metrics;
 use crate::http::protect::csrf::FormTokens;
-use crate::values::forwarded::{TrustedProxies, UNKNOWN};
 use crate::http::protect::load::Places;
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::providers::{self, Providers};
+use crate::http::state::Shared;
+use crate::providers::Providers;
+use crate::route_table::Routes;
+use crate::sessions::cookies::SessionCookies;
+use crate::sessions::keys::Keys;
 use crate::sessions::{SessionCache, Sessions};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
 use crate::sign_in::redeemed::Redeemed;
-use crate::providers::sites::Sites;
-
-/// Longest `User-Agent` kept, in bytes, as the session API says.
-const MAX_USER_AGENT_BYTES: usize = 512;
+use crate::sign_in::{BACK_CHANNEL_PER_MINUTE, SignIn};
+use crate::values::forwarded::TrustedProxies;
 
 /// The edge. Clones are cheap and share everything.
 #[derive(Clone)]
-pub struct Edge(Arc<Share>);
+pub struct App(Arc<Parts>);
 
-/// What the clones of one scheduler count.
-struct Share(Arc<Parts>);
-
-/// What the edge is made of.
-pub struct Parts {
-    /// Settings, as read at the start.
-    pub settings: EdgeSettings,
-    /// Keys derived from the secrets.
-    pub keys: Keys,
-    /// The session cookie.
-    pub cookies: SessionCookies,
-    /// Cookies of pending sign-ins.
-    pub pending: PendingSignIns,
-    /// The session service.
-    pub sessions: Sessions,
-    /// The identity providers.
-    pub providers: Providers,
-    /// The addresses browsers know the product by.
-    pub sites: Sites,
-    /// Wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Whose `X-Forwarded-*` headers are believed.
-    pub trusted_proxies: TrustedProxies,
-    /// Tokens of our own forms.
-    pub form_tokens: FormTokens,
-    /// Logins per address.
-    pub login_limit: RateLimiter,
-    /// Callbacks per address.
-    pub callback_limit: RateLimiter,
-    /// Back-channel logouts per address.
-    pub back_channel_limit: RateLimiter,
-    /// Front-channel logouts per address.
-    pub front_channel_limit: RateLimiter,
-    /// Profiles that are read anew.
-    pub refetches: Refetches,
-    /// Transactions whose code this process has redeemed.
-    pub redeemed: Redeemed,
-    /// Places for sessions that are ended in the background.
-    pub background: Arc<Semaphore>,
-    /// Metrics.
-    pub metrics: Metrics,
-    /// What lies behind the edge.
-    pub gateway: Gateway,
-    /// The way to the analytics server; none when off.
-    pub analytics: Option<Analytics>,
-    /// Places for requests that are worked on.
-    pub places: Places,
-    /// Who listens to their sessions.
-    pub listening: Arc<PerPerson>,
-    /// Calls that list or end sessions, by person.
-    pub listing: Arc<PerPerson>,
-}
-
-impl Deref for Edge {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0.0
-    }
+#[derive(Clone)]
+struct Parts {
+    settings: Arc<EdgeSettings>,
+    layer: LayerParts,
+    sign_in: Shared<SignIn>,
+    gateway: Shared<Gateway>,
+    browser: Shared<Browser>,
 }
 
 /// What the edge needs besides its settings.
-pub struct Surroundings {
+pub struct Dependencies {
     /// The session service.
     pub session_client: SessionClient,
     /// Sessions remembered, if any are to be.
@@ -114,100 +61,165 @@ pub struct Surroundings {
     pub clock: Arc<dyn Clock>,
     /// Metrics.
     pub metrics: Metrics,
-    /// What lies behind the edge.
-    pub gateway: Gateway,
+    /// Which path is guarded how, and where it leads.
+    pub routes: Routes,
+    /// The way to upstreams.
+    pub proxy: Proxy,
+    /// What tells upstreams who somebody is, if anything is signed for them.
+    pub assertions: Option<Assertions>,
 }
 
-impl Edge {
-    /// Puts the edge together. Does no IO.
+impl App {
+    /// Puts the edge together.
     #[must_use]
-    pub fn new(settings: EdgeSettings, surroundings: Surroundings) -> Self {
-        let Surroundings {
+    pub fn new(settings: EdgeSettings, dependencies: Dependencies) -> Self {
+        let Dependencies {
             session_client,
             session_cache,
             providers,
             keys,
             clock,
             metrics,
-            gateway,
-        } = surroundings;
-        let sites = providers::sites(&settings);
-        let cookie = settings.cookie.clone();
-        let cookies = SessionCookies::new(cookie, keys.clone()).on(sites.clone());
+            routes,
+            proxy,
+            assertions,
+        } = dependencies;
+        let providers = Arc::new(providers);
+        let sites = settings.sites();
+        let cookies = SessionCookies::new(settings.cookie.clone(), keys.clone()).on(sites.clone());
         let pending = PendingSignIns::new(
             keys.clone(),
             sites.clone(),
             &settings.cookie.name,
-            settings.transaction_duration_secs,
+            settings.sign_in.transaction_duration_secs,
         );
         let sessions = Sessions::new(session_client, cookies.clone(), Arc::clone(&clock), session_cache);
-        let parts = Parts {
-            trusted_proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
-            form_tokens: FormTokens::new(keys.clone()),
-            login_limit: RateLimiter::new(settings.rate_limit_login),
-            callback_limit: RateLimiter::new(settings.rate_limit_login),
-            back_channel_limit: RateLimiter::new(BACK_CHANNEL_PER_MINUTE),
-            front_channel_limit: RateLimiter::new(settings.rate_limit_login),
+        let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
+        let devices = Devices {
+            trusted_proxies: trusted_proxies.clone(),
+            clock: Arc::clone(&clock),
+        };
+        let protection = &settings.protection;
+        let layer = LayerParts {
+            metrics: metrics.clone(),
+            places: Places::new(protection.max_concurrent_requests, protection.share),
+            cookies: cookies.clone(),
+            trusted_proxies: trusted_proxies.clone(),
+            patience: protection.patience,
+            https: settings.https(),
+            sites: sites.clone(),
+        };
+        let browser = Browser {
+            profile_refetch: settings.profile_refetch,
+            claim_filter: settings.sign_in.claim_filter.clone(),
+            message_timeout: protection.patience.silence,
+            keys: keys.clone(),
+            cookies: cookies.clone(),
+            sessions: sessions.clone(),
+            providers: Arc::clone(&providers),
+            sites: sites.clone(),
+            devices: devices.clone(),
+            clock: Arc::clone(&clock),
             refetches: Refetches::default(),
-            redeemed: Redeemed::new(settings.transaction_duration_secs),
-            background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             analytics: settings.analytics.clone().map(Analytics::new),
-            places: Places::new(
-                settings.protection.max_concurrent_requests,
-                settings.protection.share,
-            ),
-            listening: PerPerson::new(grpc_web::LISTENING_MAX),
-            listing: PerPerson::new(grpc_web::LISTING_MAX),
-            settings,
-            keys,
+            listening: PerPerson::new(LISTENING_MAX),
+            listing: PerPerson::new(LISTING_MAX),
+        };
+        let gateway = Gateway {
+            login_path: settings.sign_in.login_path.clone(),
+            https: settings.https(),
+            check_authorization: settings.check_authorization,
+            send_timeout: protection.send_timeout,
+            routes: routes.clone(),
+            proxy,
+            assertions,
+            cookies: cookies.clone(),
+            pending: pending.clone(),
+            sessions: sessions.clone(),
+            providers: Arc::clone(&providers),
+            sites: sites.clone(),
+            trusted_proxies,
+            devices: devices.clone(),
+            clock: Arc::clone(&clock),
+        };
+        let sign_in = SignIn {
+            settings: settings.sign_in.clone(),
             cookies,
             pending,
             sessions,
             providers,
             sites,
+            routes,
             clock,
+            devices,
+            form_tokens: FormTokens::new(keys),
+            login_limit: RateLimiter::new(settings.rate_limit_login),
+            callback_limit: RateLimiter::new(settings.rate_limit_login),
+            back_channel_limit: RateLimiter::new(BACK_CHANNEL_PER_MINUTE),
+            front_channel_limit: RateLimiter::new(settings.rate_limit_login),
+            redeemed: Redeemed::new(settings.sign_in.transaction_duration_secs),
+            background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics,
-            gateway,
         };
-        Self(Arc::new(Share(Arc::new(parts))))
+        Self(Arc::new(Parts {
+            settings: Arc::new(settings),
+            layer,
+            sign_in: Shared::new(sign_in),
+            gateway: Shared::new(gateway),
+            browser: Shared::new(browser),
+        }))
     }
 
-    /// The same edge, for a scheduler of its own: its clones are counted apart from the others'.
+    /// The same edge, for a worker of its own: its clones are counted apart from the others'.
     #[must_use]
     pub fn apart(&self) -> Self {
-        Self(Arc::new(Share(Arc::clone(&self.0.0))))
+        Self(Arc::new(Parts {
+            sign_in: self.0.sign_in.apart(),
+            gateway: self.0.gateway.apart(),
+            browser: self.0.browser.apart(),
+            ..Parts::clone(&self.0)
+        }))
     }
 
-    /// The browser of a request, as sessions remember it.
+    /// The settings, as read at the start.
     #[must_use]
-    pub fn device(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
-        let agent = headers
-            .get(axum::http::header::USER_AGENT)
-            .map(|value| value.as_bytes())
-            .unwrap_or_default();
-        let address = self.trusted_proxies.client_address(peer, headers);
-        Device {
-            user_agent: shown(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]),
-            address: if address == UNKNOWN {
-                String::new()
-            } else {
-                address::text(address)
-            },
-            at: Some(timestamp::from_ms(self.clock.now_ms())),
-        }
+    pub fn settings(&self) -> &EdgeSettings {
+        &self.0.settings
+    }
+
+    /// What the layer around all routes is made of.
+    #[must_use]
+    pub fn layer(&self) -> &LayerParts {
+        &self.0.layer
+    }
+
+    /// Signing in and out.
+    #[must_use]
+    pub fn sign_in(&self) -> &Shared<SignIn> {
+        &self.0.sign_in
+    }
+
+    /// The routes for scripts.
+    #[must_use]
+    pub fn browser(&self) -> &Shared<Browser> {
+        &self.0.browser
     }
 }
 
-/// What a browser calls itself, without control characters.
-fn shown(agent: &[u8]) -> String {
-    let text = String::from_utf8_lossy(agent);
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return text.into_owned();
+impl FromRef<App> for Shared<SignIn> {
+    fn from_ref(app: &App) -> Self {
+        app.0.sign_in.clone()
     }
-    // Cutting may have made a replacement character of a half one.
-    let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
-    whole.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// A provider that signs out a whole company may send many; somebody who guesses sends more.
-const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
+impl FromRef<App> for Shared<Gateway> {
+    fn from_ref(app: &App) -> Self {
+        app.0.gateway.clone()
+    }
+}
+
+impl FromRef<App> for Shared<Browser> {
+    fn from_ref(app: &App) -> Self {
+        app.0.browser.clone()
+    }
+}

@@ -8,6 +8,7 @@
 
 pub mod app;
 pub mod browser;
+pub mod explain;
 pub mod gateway;
 pub mod http;
 pub mod providers;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use auth_edge::gateway::explain::RoutesTool;
+use auth_edge::explain::RoutesTool;
 use auth_edge::{settings, start};
 
 /// Every request makes and frees many small pieces (docs/decisions/allocator.md).

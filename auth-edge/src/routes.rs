@@ -9,47 +9,28 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
 use oidc::ResponseMode;
 
-use crate::app::Edge;
-use crate::http::errors::Failure;
-use crate::http::layer::{self, Front};
-use crate::sign_in::{back_channel, callback, front_channel, login, logout};
+use crate::app::App;
 use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, status};
 use crate::gateway;
-
-/// Where all of the edge's own routes lie.
-pub const BASE_PATH: &str = "/api/auth";
-
-/// Where the edge publishes what machines look for (RFC 8615).
-const WELL_KNOWN_PATH: &str = "/.well-known/vestibule";
-
-/// Routes that stay where they are, whatever the settings say.
-const FIXED: [&str; 9] = [
-    BASE_PATH,
-    logout::PATH,
-    "/api/auth/me",
-    "/api/auth/401",
-    "/api/auth/status",
-    "/api/auth/access-token",
-    "/api/auth/backchannel-logout",
-    "/api/auth/frontchannel-logout",
-    gateway::check::PATH,
-];
-
-/// Below these everything is taken.
-const TAKEN_BELOW: [&str; 3] = [WELL_KNOWN_PATH, grpc_web::PREFIX, analytics::PREFIX];
+use crate::http::errors::Failure;
+use crate::http::layer::{EdgeLayer, layer};
+use crate::http::state::Shared;
+use crate::sign_in::SignIn;
+use crate::sign_in::{back_channel, callback, front_channel, login, logout};
+use crate::values::reserved::{BASE_PATH, CHECK_PATH, LOGOUT_PATH};
 
 /// The edge as a router.
-pub fn router(edge: Edge) -> Router {
-    let settings = &edge.settings;
-    let front = Front::new(&edge);
+pub fn router(app: App) -> Router {
+    let settings = app.settings();
+    let around = EdgeLayer::new(app.layer());
     let analytics = match settings.analytics {
         Some(_) => Router::new().route(analytics::ROUTE, any(analytics::handle)),
         None => Router::new(),
     };
     Router::new()
-        .route(&settings.login_path, only(GET_HEAD_POST, login::handle))
-        .merge(callbacks(&edge))
-        .route(logout::PATH, only(GET_HEAD_POST, logout::handle))
+        .route(&settings.sign_in.login_path, only(GET_HEAD_POST, login::handle))
+        .merge(callbacks(&app))
+        .route(LOGOUT_PATH, only(GET_HEAD_POST, logout::handle))
         .route("/api/auth/me", only(GET_HEAD, profile::handle))
         .route("/api/auth/401", any(status::unauthorized))
         .route("/api/auth/status", only(GET, status::handle))
@@ -60,9 +41,12 @@ pub fn router(edge: Edge) -> Router {
         .route("/api/auth/backchannel-logout", only(POST, back_channel::handle))
         .route(
             "/api/auth/frontchannel-logout",
-            if_on(settings.frontchannel_logout, only(GET, front_channel::handle)),
+            if_on(
+                settings.sign_in.frontchannel_logout,
+                only(GET, front_channel::handle),
+            ),
         )
-        .route(gateway::check::PATH, any(gateway::check::handle))
+        .route(CHECK_PATH, any(gateway::check::handle))
         .route(
             gateway::assertion::JWKS_PATH,
             if_on(settings.assertions.is_some(), only(GET_HEAD, gateway::jwks)),
@@ -72,21 +56,23 @@ pub fn router(edge: Edge) -> Router {
         .route("/api/auth/{*rest}", any(not_found))
         .route(client_keys::PATH, only(GET_HEAD, client_keys::handle))
         .merge(analytics)
-        .merge(grpc_web::routes(&edge))
+        .merge(grpc_web::routes(app.browser()))
         .fallback(gateway::handle)
-        .layer(layer::layer(front))
-        .with_state(edge)
+        .layer(layer(around))
+        .with_state(app)
 }
 
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
-fn callbacks(edge: &Edge) -> Router<Edge> {
+fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();
-    for (at, provider) in edge.providers.all().iter().enumerate() {
+    for (at, provider) in app.sign_in().providers.all().iter().enumerate() {
         let methods = match provider.response_mode() {
             ResponseMode::FormPost => POST,
             ResponseMode::Query => GET,
         };
-        let handle = move |State(edge): State<Edge>, request: Request| callback::handle(edge, at, request);
+        let handle = move |State(sign_in): State<Shared<SignIn>>, request: Request| {
+            callback::handle(sign_in, at, request)
+        };
         router = router.route(&provider.callback_path, only(methods, handle));
     }
     router
@@ -101,9 +87,9 @@ const GET_HEAD: Methods = (MethodFilter::GET.or(MethodFilter::HEAD), "GET, HEAD"
 const GET_HEAD_POST: Methods = (GET_HEAD.0.or(MethodFilter::POST), "GET, HEAD, POST");
 
 /// Answers these methods; the others get 405 with `Allow`.
-fn only<H, T>((filter, names): Methods, handler: H) -> MethodRouter<Edge>
+fn only<H, T>((filter, names): Methods, handler: H) -> MethodRouter<App>
 where
-    H: Handler<T, Edge>,
+    H: Handler<T, App>,
     T: 'static,
 {
     let refuse = move || async move { Failure::MethodNotAllowed(names) };
@@ -117,40 +103,10 @@ where
 }
 
 /// A route that configuration has switched off is not there at all.
-fn if_on(on: bool, route: MethodRouter<Edge>) -> MethodRouter<Edge> {
+fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
     if on { route } else { any(not_found) }
 }
 
 async fn not_found() -> Failure {
     Failure::NotFound
-}
-
-/// Whether a path of these segments, decoded and normalised, lies among the edge's own routes, in whatever letter case: the gateway
-/// answers 404 to it instead of passing on to an upstream what looks like ours.
-#[must_use]
-pub fn is_reserved<S: AsRef<str>>(segments: &[S]) -> bool {
-    lie_below(&[BASE_PATH, WELL_KNOWN_PATH], segments)
-}
-
-/// Whether a path belongs to a route that no setting moves, switched on or not: nothing else can be put there.
-#[must_use]
-pub fn is_fixed(path: &str) -> bool {
-    FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(path)) || lie_below(&TAKEN_BELOW, &segments(path))
-}
-
-/// The segments of a path of ours, which is written as it is matched.
-#[must_use]
-pub fn segments(path: &str) -> Vec<&str> {
-    path.split('/').skip(1).collect()
-}
-
-fn lie_below<S: AsRef<str>>(bases: &[&str], segments: &[S]) -> bool {
-    bases.iter().any(|base| {
-        let mut asked = segments.iter().map(AsRef::as_ref);
-        base.split('/').skip(1).all(|part| {
-            asked
-                .next()
-                .is_some_and(|segment: &str| segment.eq_ignore_ascii_case(part))
-        })
-    })
 }

@@ -20,35 +20,18 @@ use provider_settings::{Provider, Providers};
 use url::Url;
 
 use crate::browser::analytics::AnalyticsSettings;
-use crate::sessions::cookies::{CookieSettings, SameSite};
+use crate::browser::profile::ProfileRefetch;
+use crate::gateway::UpstreamSettings;
+use crate::providers::sites;
+use crate::providers::sites::Sites;
 use crate::route_table::RouteTable;
+use crate::sessions::cookies::CookieSettings;
+use crate::sign_in::SignInSettings;
 
 pub use cookies::secrets_are_usable;
 pub use read::read;
 pub use tables::SERVICE;
-pub use upstreams::{AssertionSettings, ProtectionSettings, UpstreamSettings, read_routes, routes};
-
-/// What the provider is told when somebody signs out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderLogout {
-    /// RP-initiated logout at the discovered `end_session_endpoint`.
-    Oidc,
-    /// Auth0's `/v2/logout`.
-    Auth0,
-    /// Nothing.
-    Off,
-}
-
-/// When `me` reads userinfo anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProfileRefetch {
-    /// Never.
-    Never,
-    /// When asked by `?refetch=true`.
-    OnRequest,
-    /// Each time.
-    Always,
-}
+pub use upstreams::{AssertionSettings, ProtectionSettings, read_routes, routes};
 
 /// Settings of the sign-in half and of the process; the gateway's own table is in its file.
 #[derive(Clone, Debug)]
@@ -85,34 +68,16 @@ pub struct EdgeSettings {
     pub protection: ProtectionSettings,
     /// The session cookie.
     pub cookie: CookieSettings,
-    /// Path of the login route.
-    pub login_path: String,
-    /// Path of the callback route.
-    pub callback_path: String,
-    /// Query parameters of the login route that reach the provider.
-    pub login_parameters: Vec<String>,
-    /// Where a visitor lands after sign-out.
-    pub post_logout_redirect: Url,
-    /// Further places a sign-out may lead to.
-    pub logout_return_to_allowed: Vec<Url>,
-    /// What the provider is told at sign-out.
-    pub provider_logout: ProviderLogout,
+    /// Signing in and out.
+    pub sign_in: SignInSettings,
     /// When `me` reads userinfo anew.
     pub profile_refetch: ProfileRefetch,
-    /// Whether sign-in reads userinfo.
-    pub userinfo_at_login: bool,
-    /// Whether sessions keep the ID token.
-    pub store_id_token: bool,
-    /// Claims left out of `user`.
-    pub claim_filter: Vec<String>,
-    /// How long a sign-in may take, in seconds.
-    pub transaction_duration_secs: u64,
+    /// Path of the callback route.
+    pub callback_path: String,
     /// Networks whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the access-token route exists.
     pub access_token_endpoint: bool,
-    /// Whether the front-channel logout route exists.
-    pub frontchannel_logout: bool,
     /// Whether forward auth hands out the access token.
     pub check_authorization: bool,
     /// Logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
@@ -133,13 +98,13 @@ impl EdgeSettings {
     /// Where signing in begins and comes back to: no route can be there.
     #[must_use]
     pub fn own_paths(&self) -> Vec<String> {
-        providers::own_paths(&self.providers, &self.login_path, &self.callback_path)
+        providers::own_paths(&self.providers, &self.sign_in.login_path, &self.callback_path)
     }
 
-    /// Whether browsers leave the session cookie out of every request that a page of another site causes.
+    /// The addresses of the product, with the hosts that belong to a provider.
     #[must_use]
-    pub fn strict_cookie(&self) -> bool {
-        self.cookie.same_site == SameSite::Strict
+    pub fn sites(&self) -> Sites {
+        sites(&self.providers, &self.base_url, &self.sign_in.login_path)
     }
 
     /// Whether browsers reach the edge by https.

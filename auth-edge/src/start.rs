@@ -22,15 +22,17 @@ use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
-use crate::app::{Edge, Surroundings};
-use crate::gateway::ext_authz;
+use crate::app::{App, Dependencies};
 use crate::gateway::assertion::{AssertionKeys, Assertions};
-use crate::route_table::file::{self, Around};
-use crate::gateway::{Gateway, UpstreamTlsError};
-use crate::sessions::keys::Keys;
+use crate::gateway::ext_authz;
+use crate::gateway::{Proxy, UpstreamTlsError};
 use crate::http::observe::Metrics;
 use crate::providers::Providers;
+use crate::route_table::Routes;
+use crate::route_table::file::{self, Around};
 use crate::routes;
+use crate::sessions::keys::Keys;
+use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SILENCE_MAX, SessionCache};
 use crate::settings::{EdgeSettings, secrets_are_usable};
 
@@ -94,25 +96,23 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         None => None,
     };
     let (listen, ext_authz_listen) = (settings.listen, settings.ext_authz_listen);
-    let edge = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
+    let app = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
     let reached = runtime.readiness.condition("session_service", Weight::Once);
-    tokio::spawn(probe(edge.clone(), reached, runtime.shutdown.clone()));
-    let limits = limits(
-        &edge,
-        runtime.readiness.condition("connections", Weight::Required),
-    );
+    tokio::spawn(probe(app.clone(), reached, runtime.shutdown.clone()));
+    let limits = limits(&app, runtime.readiness.condition("connections", Weight::Required));
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
-    serve::give_up_stalled(&listener, edge.settings.protection.send_timeout);
-    tracing::info!(address = %listen, base_url = %edge.settings.base_url, "listening");
+    serve::give_up_stalled(&listener, app.settings().protection.send_timeout);
+    tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
     let router = {
-        let edge = edge.clone();
-        move || routes::router(edge.apart())
+        let app = app.clone();
+        move || routes::router(app.apart())
     };
     let asked = match ext_authz_listen {
         Some(address) => {
             let listener = serve::bind(address, "EDGE_EXT_AUTHZ_LISTEN").await?;
-            let (router, edge) = (router.clone(), edge.clone());
-            let routes = move || ext_authz::routes(&edge, router());
+            let (router, sign_in) = (router.clone(), app.sign_in().clone());
+            let routes =
+                move || ext_authz::routes(sign_in.cookies.clone(), sign_in.pending.clone(), router());
             let (workers, stop) = (runtime.workers.clone(), Stopping::on(runtime.shutdown.clone()));
             let limits = Limits::default();
             Some(serve::serve_each(
@@ -133,14 +133,14 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
 }
 
 /// What the listener for browsers takes.
-fn limits(edge: &Edge, room: Condition) -> Limits {
-    let protection = &edge.settings.protection;
+fn limits(app: &App, room: Condition) -> Limits {
+    let protection = &app.settings().protection;
     let memory = memory::limit();
     let connections = protection
         .connections
         .unwrap_or_else(|| serve::connections_within(memory));
     tracing::info!(connections, memory_limit_bytes = memory, "connections at once");
-    let trusted = edge.trusted_proxies.clone();
+    let trusted = app.layer().trusted_proxies.clone();
     Limits {
         connections,
         share: protection
@@ -165,7 +165,7 @@ fn limits(edge: &Edge, room: Condition) -> Limits {
 ///
 /// # Errors
 /// What keeps it from starting.
-pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry) -> Result<Edge, StartError> {
+pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry) -> Result<App, StartError> {
     let keys = Keys::new(&settings.secrets);
     if let Some(file) = &settings.secrets_file {
         follow_secrets(&keys, file.clone());
@@ -186,15 +186,18 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     }
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings)?;
+    let lookups = CacheMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
-        .map(|lease| SessionCache::start(session_client.clone(), lease, metrics.cache.clone()));
-    let providers = Providers::new(&settings)?;
+        .map(|lease| SessionCache::start(session_client.clone(), lease, lookups));
+    let providers = Providers::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.party, configured.credential_files.clone());
     }
-    let surroundings = Surroundings {
-        gateway: Gateway::new(routes, &settings.upstreams, assertions(&settings))?,
+    let dependencies = Dependencies {
+        routes: Routes::new(routes),
+        proxy: Proxy::new(&settings.upstreams)?,
+        assertions: assertions(&settings),
         session_client,
         session_cache,
         providers,
@@ -202,7 +205,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         clock,
         metrics,
     };
-    Ok(Edge::new(settings, surroundings))
+    Ok(App::new(settings, dependencies))
 }
 
 fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
@@ -266,11 +269,17 @@ fn annotate(metadata: &mut MetadataMap) {
 }
 
 /// Tells readiness whether the session service answers, by asking for a session that cannot be there.
-async fn probe(edge: Edge, reached: Condition, shutdown: CancellationToken) {
+async fn probe(app: App, reached: Condition, shutdown: CancellationToken) {
     let nobody = "0".repeat(32);
     loop {
         let by = Some(get_session_request::By::Handle(nobody.clone()));
-        match edge.sessions.client().get_session(GetSessionRequest { by }).await {
+        match app
+            .sign_in()
+            .sessions
+            .client()
+            .get_session(GetSessionRequest { by })
+            .await
+        {
             Err(error) if error.is_unavailable() => reached.unmet("the session service does not answer"),
             // Any other answer, a refusal too, is an answer.
             Ok(_) | Err(_) => reached.met(),

@@ -9,27 +9,25 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use session_proto::v1::ErrorReason;
 
-use crate::app::Edge;
+use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::protect::csrf;
 use crate::http::request;
+use crate::http::state::Shared;
 
 /// Scopes that may be asked for at once.
 const MAX_SCOPES: usize = 32;
 
 /// GET with the proof; `scope` may ask for scopes, space-separated.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
-    if !edge.settings.access_token_endpoint {
-        return Err(Failure::NotFound);
-    }
-    csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url())
+pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
+    csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
         .map_err(|_refused| Failure::Csrf)?;
     let missing = Failure::Session {
         reason: ErrorReason::ErrMissingSession,
         scopes: None,
         handler: None,
     };
-    let id = edge.cookies.read(request.headers()).ok_or(missing)?;
+    let id = browser.cookies.read(request.headers()).ok_or(missing)?;
     let asked =
         request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
     let scopes = asked
@@ -37,14 +35,18 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .take(MAX_SCOPES)
         .map(str::to_owned)
         .collect();
-    let token = edge.sessions.access_token(&id, scopes).await.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
-        Failure::Session {
-            reason: error.reason,
-            scopes: error.metadata.get("scopes").cloned(),
-            handler: None,
-        }
-    })?;
+    let token = browser
+        .sessions
+        .access_token(&id, scopes)
+        .await
+        .map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
+            Failure::Session {
+                reason: error.reason,
+                scopes: error.metadata.get("scopes").cloned(),
+                handler: None,
+            }
+        })?;
     let mut response = axum::Json(json!({
         "access_token": token.value.expose(),
         "token_type": token.token_type,

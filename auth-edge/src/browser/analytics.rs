@@ -1,7 +1,7 @@
 //! Product analytics on our own origin: a narrow way through to one PostHog-compatible server, off by default.
 //!
 //! Invariants: the host comes from the settings alone; only the three addresses the client library needs exist below
-//! [`PREFIX`]; what passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address;
+//! [`ANALYTICS_PREFIX`]; what passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address;
 //! everything is bounded, so that a slow or hostile analytics server costs a connection for some seconds and nothing else.
 //! A person is known to it only by [`Analytics::pseudonym`]. Deliberately absent: retries and queues, which the client library has.
 
@@ -23,15 +23,14 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::app::Edge;
+use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::protect::slow_client;
 use crate::http::request::{self, Site};
+use crate::http::state::Shared;
+use crate::values::reserved::ANALYTICS_PREFIX;
 
 pub use settings::{AnalyticsSettings, read};
-
-/// Below it lies everything that passes.
-pub const PREFIX: &str = "/ingest";
 
 /// The route of the router.
 pub const ROUTE: &str = "/ingest/{*rest}";
@@ -90,7 +89,7 @@ impl Analytics {
 
     /// Where a request below the prefix leads; nothing for an address or a method that does not pass.
     fn target(&self, method: &Method, uri: &Uri) -> Option<Uri> {
-        let path = uri.path().strip_prefix(PREFIX)?;
+        let path = uri.path().strip_prefix(ANALYTICS_PREFIX)?;
         let config = format!("/array/{}/config", self.settings.token);
         let passes = match *method {
             Method::GET => path == config,
@@ -128,8 +127,8 @@ impl Analytics {
 }
 
 /// Passes a batch, or the question for the configuration, on.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
-    let analytics = edge.analytics.as_ref().ok_or(Failure::NotFound)?;
+pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
+    let analytics = browser.analytics.as_ref().ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     let uri = analytics
         .target(&head.method, &head.uri)

@@ -7,8 +7,9 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::app::Edge;
+use crate::browser::Browser;
 use crate::http::errors::Failure;
+use crate::http::state::Shared;
 
 /// Where they are: the `jwks_uri` to register.
 pub const PATH: &str = "/.well-known/vestibule/client-jwks.json";
@@ -16,8 +17,8 @@ pub const PATH: &str = "/.well-known/vestibule/client-jwks.json";
 const CACHE: &str = "public, max-age=300";
 
 /// GET gives the key set; without keys there is no such address.
-pub async fn handle(State(edge): State<Edge>) -> Result<Response, Failure> {
-    let keys = edge.providers.client_jwks().ok_or(Failure::NotFound)?;
+pub async fn handle(State(browser): State<Shared<Browser>>) -> Result<Response, Failure> {
+    let keys = browser.providers.client_jwks().ok_or(Failure::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, "application/jwk-set+json"),
         (header::CACHE_CONTROL, CACHE),

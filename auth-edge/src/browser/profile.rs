@@ -11,25 +11,36 @@ use axum::response::Response;
 use session_proto::v1::ErrorReason;
 
 pub use self::refetch::Refetches;
-use crate::app::Edge;
+use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::observe::Handle;
 use crate::http::request;
+use crate::http::response::no_content;
+use crate::http::state::Shared;
 use crate::sessions::CurrentSession;
-use crate::settings::ProfileRefetch;
-use crate::sign_in::login::no_content;
+
+/// When `me` reads userinfo anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileRefetch {
+    /// Never.
+    Never,
+    /// When asked by `?refetch=true`.
+    OnRequest,
+    /// Each time.
+    Always,
+}
 
 /// About as many headers an answer gets.
 const HEADERS: usize = 12;
 
 /// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
     let (head, _) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     let polled =
         head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
-    let device = || edge.device(&head.headers, request::peer(&head.extensions));
-    let current = edge
+    let device = || browser.devices.of(&head.headers, request::peer(&head.extensions));
+    let current = browser
         .sessions
         .current(&head.headers, (!polled).then_some(&device))
         .await
@@ -41,13 +52,13 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         return Ok(no_content());
     };
     let asked = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
-    let refetch = match edge.settings.profile_refetch {
+    let refetch = match browser.profile_refetch {
         ProfileRefetch::Never => false,
         ProfileRefetch::OnRequest => asked && head.method == Method::GET,
         ProfileRefetch::Always => head.method == Method::GET,
     };
     if refetch {
-        match edge.refetches.refetch(&edge, &current).await {
+        match browser.refetches.refetch(&browser, &current).await {
             Ok(Some(session)) => current.session = session,
             Ok(None) => {}
             // The session ended meanwhile: the answer is that of no session.
@@ -58,18 +69,18 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             Err(failure) => return Err(failure),
         }
     }
-    let cookie = edge.sessions.renewed(&current).await;
-    Ok(answer(&edge, current, cookie))
+    let cookie = browser.sessions.renewed(&current).await;
+    Ok(answer(&browser, current, cookie))
 }
 
-fn answer(edge: &Edge, current: CurrentSession, cookie: Option<HeaderValue>) -> Response {
+fn answer(browser: &Browser, current: CurrentSession, cookie: Option<HeaderValue>) -> Response {
     let mut response = Response::new(current.session.user_json().into());
     let headers: &mut HeaderMap = response.headers_mut();
     headers.reserve(HEADERS);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(analytics) = &edge.analytics {
-        analytics.tell(headers, &edge.keys, &current.session);
+    if let Some(analytics) = &browser.analytics {
+        analytics.tell(headers, &browser.keys, &current.session);
     }
     if let Some(cookie) = cookie {
         headers.append(header::SET_COOKIE, cookie);

@@ -9,13 +9,14 @@ use serde_json::json;
 use session_proto::timestamp;
 use session_proto::v1::session::State as SessionState;
 
-use crate::app::Edge;
+use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::observe::Handle;
+use crate::http::state::Shared;
 
 /// GET: the session's state and the seconds it has left.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
-    let current = edge
+pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
+    let current = browser
         .sessions
         .current(request.headers(), None)
         .await
@@ -27,7 +28,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         return Ok(no_store(json!({"state": "signed_out"})));
     };
     let session = current.session;
-    let now_ms = edge.clock.now_ms();
+    let now_ms = browser.clock.now_ms();
     let left = |at: Option<prost_types::Timestamp>| {
         at.as_ref().map_or(0, timestamp::to_ms).saturating_sub(now_ms) / 1000
     };

@@ -2,10 +2,10 @@
 
 use axum::http::HeaderValue;
 
-use crate::route_table::Asks;
+use crate::route_table::requirements::Requirements;
 
 /// A sign-in that is younger, or of another class: the whole of what the route asks, so that one sign-in is enough.
-pub(super) fn step_up(asks: &Asks) -> Option<HeaderValue> {
+pub(super) fn step_up(asks: &Requirements) -> Option<HeaderValue> {
     let mut challenge = "Bearer error=\"insufficient_user_authentication\", \
          error_description=\"A different sign-in is needed\""
         .to_owned();
@@ -30,10 +30,10 @@ mod tests {
 
     #[test]
     fn a_challenge_names_all_the_route_asks_of_a_sign_in() {
-        let asks = Asks {
+        let asks = Requirements {
             acr: vec!["gold".to_owned(), "urn:silver".to_owned()],
             max_age_secs: Some(900),
-            ..Asks::default()
+            ..Requirements::default()
         };
         assert_eq!(
             step_up(&asks).unwrap(),

@@ -12,27 +12,26 @@ use session_proto::v1::session::State as SessionState;
 
 use super::guard::{Granted, Passed};
 use super::headers::add_identity;
-use crate::app::Edge;
+use crate::gateway::Gateway;
 use crate::http::errors::Failure;
 use crate::http::observe::Handle;
 use crate::http::request::{self, first_parameter, is_prefetch, is_script};
+use crate::http::state::Shared;
 use crate::sessions::CurrentSession;
-
-/// Where proxies ask.
-pub const PATH: &str = "/api/auth/check";
+use crate::values::reserved::CHECK_PATH;
 
 /// Request extension: the address the browser asked for, from a caller inside this process.
 #[derive(Clone, Debug)]
 pub struct Original(pub String);
 
 /// Answers a proxy that asks whether a request may pass.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
+pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) -> Response {
     let headers = request.headers();
     let peer = request::peer(request.extensions());
-    let device = || edge.device(headers, peer);
-    let current = match edge.sessions.current(headers, Some(&device)).await {
+    let device = || gateway.devices.of(headers, peer);
+    let current = match gateway.sessions.current(headers, Some(&device)).await {
         Ok(Some(current)) => current,
-        Ok(None) => return refuse(&edge, &request),
+        Ok(None) => return refuse(&gateway, &request),
         Err(error) => {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -42,16 +41,16 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
         }
     };
     let mut response = no_store(StatusCode::OK.into_response());
-    if edge.settings.check_authorization && asks_for_a_request(&edge, &request) {
-        match authorization(&edge, &current).await {
+    if gateway.check_authorization && asks_for_a_request(&gateway, &request) {
+        match authorization(&gateway, &current).await {
             Ok(Some(value)) => {
                 response.headers_mut().insert(header::AUTHORIZATION, value);
             }
-            Ok(None) => return refuse(&edge, &request),
+            Ok(None) => return refuse(&gateway, &request),
             Err(failure) => return failure.into_response(),
         }
     }
-    if let Some(cookie) = edge.sessions.renewed(&current).await {
+    if let Some(cookie) = gateway.sessions.renewed(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
@@ -69,24 +68,24 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
 
 /// Whether a proxy asks about a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
 /// for. A trusted proxy that passes a browser's own request for this route on is neither.
-fn asks_for_a_request(edge: &Edge, request: &Request) -> bool {
+fn asks_for_a_request(gateway: &Gateway, request: &Request) -> bool {
     if request.extensions().get::<Original>().is_some() {
         return true;
     }
-    let about = edge
+    let about = gateway
         .trusted_proxies
         .asked_about(request::peer(request.extensions()), request.headers());
     let path = about.and_then(|about| about.split(|byte| *byte == b'?').next());
-    path.is_some_and(|path| !path.ends_with(PATH.as_bytes()))
+    path.is_some_and(|path| !path.ends_with(CHECK_PATH.as_bytes()))
 }
 
 /// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC 9449), as
 /// sessions have from before `OIDC_DPOP` was switched off, is worth nothing to whoever asks, and the next sign-in brings one that is.
-async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<HeaderValue>, Failure> {
+async fn authorization(gateway: &Gateway, current: &CurrentSession) -> Result<Option<HeaderValue>, Failure> {
     if current.session.state() == SessionState::NeedsSignIn {
         return Ok(None);
     }
-    match edge.sessions.access_token(&current.id, Vec::new()).await {
+    match gateway.sessions.access_token(&current.id, Vec::new()).await {
         Ok(granted) if Granted::from(&*granted).bound => Ok(None),
         Ok(granted) => Ok(granted.authorization.clone()),
         Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(Failure::Session {
@@ -100,7 +99,7 @@ async fn authorization(edge: &Edge, current: &CurrentSession) -> Result<Option<H
 }
 
 /// 401, or for `?redirect=1` and a person at the other end 302 to the login route.
-fn refuse(edge: &Edge, request: &Request) -> Response {
+fn refuse(gateway: &Gateway, request: &Request) -> Response {
     let headers = request.headers();
     let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect")
         .is_some_and(|value| value == "1");
@@ -108,21 +107,22 @@ fn refuse(edge: &Edge, request: &Request) -> Response {
     if !redirect || !visits {
         return no_store(Failure::NotAuthenticated.into_response());
     }
-    let login = edge
+    let login = gateway
         .sites
         .of(headers)
-        .login_url(original(edge, request, headers).as_deref(), None);
+        .login_url(original(gateway, request, headers).as_deref(), None);
     match HeaderValue::try_from(login) {
         Ok(login) => no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response()),
         Err(_) => no_store(Failure::NotAuthenticated.into_response()),
     }
 }
 
-fn original(edge: &Edge, request: &Request, headers: &HeaderMap) -> Option<String> {
+fn original(gateway: &Gateway, request: &Request, headers: &HeaderMap) -> Option<String> {
     if let Some(Original(url)) = request.extensions().get::<Original>() {
         return Some(url.clone());
     }
-    edge.trusted_proxies
+    gateway
+        .trusted_proxies
         .original_url(request::peer(request.extensions()), headers)
 }
 

@@ -7,8 +7,8 @@ use axum::http::{Method, header};
 use url::Url;
 
 use super::guard::Parts;
-use crate::route_table::Csrf;
 use crate::http::protect::csrf::{self, Provenance, provenance_or_referer};
+use crate::route_table::Csrf;
 
 /// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no body.
 /// What calls itself one and carries more is judged like any other request.

@@ -16,8 +16,8 @@ use tower::ServiceExt as _;
 use tower_http::services::ServeDir;
 
 use self::inside::Inside;
-use crate::values::path::RequestPath;
 use crate::http::errors::Failure;
+use crate::values::path::RequestPath;
 
 /// A name with a hash never changes its content (RFC 8246).
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");

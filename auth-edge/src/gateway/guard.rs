@@ -8,21 +8,21 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, Method, header};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use serde_json::Value;
 use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
-use super::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
-use crate::route_table::{Asks, Guard, Route};
-use super::{challenge, cross_site, lacking};
-use crate::app::Edge;
+use super::{challenge, cross_site};
+use crate::gateway::Gateway;
 use crate::http::errors::{Failure, wants_page};
-use crate::providers::Named;
 use crate::http::request::{self, is_prefetch, is_script};
-use crate::values::return_to::ReturnTo;
+use crate::providers::Named;
+use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
+use crate::route_table::requirements::Requirements;
+use crate::route_table::{Guard, Route};
 use crate::sessions::{CurrentSession, Token, authorization};
-use crate::sign_in::login::CONNECTION;
+use crate::values::login_parameters::CONNECTION;
+use crate::values::return_to::ReturnTo;
 
 /// What a request that may pass passes with.
 #[derive(Clone, Debug, Default)]
@@ -73,16 +73,16 @@ impl std::fmt::Debug for Granted {
 }
 
 /// Lets a request pass, or answers it.
-pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
+pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
     if route.guard == Guard::Open || cross_site::is_preflight(request) {
         return Ok(Passed::default());
     }
-    let base = edge.sites.of(request.headers).base_url();
+    let base = gateway.sites.of(request.headers).base_url();
     if !cross_site::is_own(route.csrf, request, base) {
         return Err(Failure::Csrf.into_response());
     }
-    let device = || edge.device(request.headers, request.peer);
-    let current = edge
+    let device = || gateway.devices.of(request.headers, request.peer);
+    let current = gateway
         .sessions
         .current(request.headers, Some(&device))
         .await
@@ -94,23 +94,25 @@ pub(super) async fn pass(edge: &Edge, route: &Route, request: &Parts<'_>) -> Res
             Failure::SessionServiceDown.into_response()
         })?;
     let Some(current) = current else {
-        return Err(refuse(edge, route, request, None, Missing::Session));
+        return Err(refuse(gateway, route, request, None, Missing::Session));
     };
-    let checked = check(&current.session, &route.asks, edge.clock.now_ms());
-    let checked = checked.and_then(|()| check_connection(edge, &current.session, &route.asks));
+    let checked = route.asks.check(&current.session, gateway.clock.now_ms());
+    let checked = checked.and_then(|()| route.asks.check_connection(&current.session, &gateway.providers));
     checked.map_err(|missing| {
         let asked = missing.is_of_sign_in()
-            && lacking::is_remembered(edge, request.headers, &current.id, &route.asks);
+            && gateway
+                .pending
+                .is_lacking(request.headers, &route.asks.name(&current.id));
         let missing = if asked {
             missing.after_sign_in(&current.session, &route.asks)
         } else {
             missing
         };
-        refuse(edge, route, request, Some(&current.session), missing)
+        refuse(gateway, route, request, Some(&current.session), missing)
     })?;
     let access_token = if route.asks.token() {
-        let token = token(edge, &current, route).await;
-        Some(token.map_err(|missing| refuse(edge, route, request, Some(&current.session), missing))?)
+        let token = token(gateway, &current, route).await;
+        Some(token.map_err(|missing| refuse(gateway, route, request, Some(&current.session), missing))?)
     } else {
         None
     };
@@ -136,65 +138,11 @@ pub(super) struct Parts<'a> {
     pub asks_for_socket: bool,
 }
 
-/// Whether a session has what is asked of it. An authentication at an unknown time is not young enough for anybody.
-pub(super) fn check(session: &Session, asks: &Asks, now_ms: u64) -> Result<(), Missing> {
-    if let Some(max_age_secs) = asks.max_age_secs {
-        let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms);
-        let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
-        if !at_ms.is_some_and(is_young) {
-            return Err(Missing::StepUp);
-        }
-    }
-    let claim = |name: &str| session.user.as_ref().and_then(|user| user.get(name));
-    let text = |name: &str| match claim(name) {
-        Some(Value::String(text)) => Some(text),
-        _ => None,
-    };
-    if !asks.acr.is_empty() && !text("acr").is_some_and(|acr| asks.acr.contains(&acr)) {
-        return Err(Missing::StepUp);
-    }
-    let in_organization = |asked: &String| {
-        if asked.starts_with("org_") {
-            text("org_id").as_ref() == Some(asked)
-        } else {
-            text("org_name").is_some_and(|name| name.to_lowercase() == asked.to_lowercase())
-        }
-    };
-    if !asks.organization.as_ref().is_none_or(in_organization) {
-        return Err(Missing::Organization);
-    }
-    let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
-    let holds = |(name, asked): (&String, &String)| match claim(name) {
-        Some(Value::Array(values)) => values.iter().any(|value| is(value, asked)),
-        Some(value) => is(&value, asked),
-        None => false,
-    };
-    if !asks.claims.iter().all(holds) {
-        let words = "Your account does not have what this address asks for.";
-        return Err(Missing::Right(Failure::Forbidden {
-            code: "insufficient_claims",
-            words,
-        }));
-    }
-    Ok(())
-}
-
-/// Whether the session was made at the provider the route is for.
-pub(super) fn check_connection(edge: &Edge, session: &Session, asks: &Asks) -> Result<(), Missing> {
-    let Some(asked) = &asks.connection else {
-        return Ok(());
-    };
-    match edge.providers.of_session(&session.issuer) {
-        Some(provider) if provider.id == *asked => Ok(()),
-        Some(_) | None => Err(Missing::Connection),
-    }
-}
-
-async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<Granted, Missing> {
+async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<Granted, Missing> {
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
     }
-    let error = match edge
+    let error = match gateway
         .sessions
         .access_token(&current.id, route.asks.scopes.clone())
         .await
@@ -233,7 +181,7 @@ async fn token(edge: &Edge, current: &CurrentSession, route: &Route) -> Result<G
 
 /// Tells what is missing: people are sent to sign in where that helps, programs get an answer they can read.
 fn refuse(
-    edge: &Edge,
+    gateway: &Gateway,
     route: &Route,
     request: &Parts<'_>,
     session: Option<&Session>,
@@ -259,12 +207,12 @@ fn refuse(
                 Missing::StepUp | Missing::Token(_) => session,
                 Missing::Session | Missing::Organization | Missing::Connection | Missing::Right(_) => None,
             };
-            let connection = again.and_then(|session| edge.providers.connection_of(&session.issuer));
-            let login = sign_in(edge, request.uri, &route.asks, connection);
+            let connection = again.and_then(|session| gateway.providers.connection_of(&session.issuer));
+            let login = sign_in(gateway, request.uri, &route.asks, connection);
             return no_store(Redirect::temporary(&login).into_response());
         }
         if sends_form(request) {
-            let login_url = elsewhere(edge, route, request);
+            let login_url = elsewhere(gateway, route, request);
             return no_store(Failure::NotSent { login_url }.into_response());
         }
     }
@@ -307,21 +255,21 @@ fn is_whole_page(request: &Parts<'_>) -> bool {
 }
 
 /// Where to sign in in another tab, at the provider of this page.
-fn elsewhere(edge: &Edge, route: &Route, request: &Parts<'_>) -> String {
-    let site = edge.sites.of(request.headers);
+fn elsewhere(gateway: &Gateway, route: &Route, request: &Parts<'_>) -> String {
+    let site = gateway.sites.of(request.headers);
     let named = Named {
         by_route: route.connection(),
         ..Named::default()
     };
     let page = ReturnTo::parse(site.base_url(), request.uri.path());
-    let provider = edge.providers.choose(named, site, page.as_ref()).ok();
-    let connection = provider.and_then(|provider| edge.providers.connection_of(provider.issuer()));
+    let provider = gateway.providers.choose(named, site, page.as_ref()).ok();
+    let connection = provider.and_then(|provider| gateway.providers.connection_of(provider.issuer()));
     site.login_url(None, connection)
 }
 
 /// The login route, with the way back and all the route asks of a sign-in: what one sign-in brought the next would
 /// lose again.
-fn sign_in(edge: &Edge, uri: &Uri, asks: &Asks, connection: Option<&str>) -> String {
+fn sign_in(gateway: &Gateway, uri: &Uri, asks: &Requirements, connection: Option<&str>) -> String {
     let back = uri.path_and_query().map_or("/", |target| target.as_str());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", back);
@@ -337,7 +285,7 @@ fn sign_in(edge: &Edge, uri: &Uri, asks: &Asks, connection: Option<&str>) -> Str
     if let Some(organization) = &asks.organization {
         query.append_pair("organization", organization);
     }
-    format!("{}?{}", edge.settings.login_path, query.finish())
+    format!("{}?{}", gateway.login_path, query.finish())
 }
 
 fn no_store(mut response: Response) -> Response {
@@ -346,7 +294,3 @@ fn no_store(mut response: Response) -> Response {
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
-
-#[cfg(test)]
-#[path = "guard_tests.rs"]
-mod tests;

@@ -9,77 +9,78 @@ pub mod check;
 mod cross_site;
 mod directory;
 mod ending;
-pub mod explain;
 pub mod ext_authz;
 mod guard;
 pub(crate) mod headers;
-mod lacking;
-mod missing;
 mod proxy;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
-use chassis::secret::Reloading;
 use http_body::Body as _;
 
 use self::assertion::Assertions;
 use self::guard::Passed;
-use self::proxy::{Proxy, upgrade};
-use crate::route_table::{Match, Route, RouteTable, Upstream};
-use crate::values::path::RequestPath;
-use crate::app::Edge;
+use self::proxy::upgrade;
+use crate::http::device::Devices;
 use crate::http::errors::Failure;
 use crate::http::observe::{Answered, Handle};
 use crate::http::request;
-use crate::values::return_to::ReturnTo;
-use crate::routes::is_reserved;
-use crate::settings::UpstreamSettings;
+use crate::http::state::Shared;
+use crate::providers::Providers;
+use crate::providers::sites::Sites;
+use crate::route_table::{Match, Route, Routes, Upstream};
+use crate::sessions::Sessions;
+use crate::sessions::cookies::SessionCookies;
+use crate::sign_in::pending::PendingSignIns;
+use crate::values::forwarded::TrustedProxies;
+use crate::values::path::RequestPath;
+use crate::values::reserved::is_reserved;
+use chassis::clock::Clock;
 
-pub use self::lacking::{lacking, undated};
-pub use self::proxy::{UpstreamTlsError, certificates};
+pub(crate) use self::proxy::is_never_passed_on;
+pub use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError, certificates};
 
-/// The gateway's own state.
-#[derive(Clone)]
+/// What lies behind the edge, and what leads there.
 pub struct Gateway {
-    routes: Reloading<RouteTable>,
-    proxy: Proxy,
-    assertions: Option<Assertions>,
-}
-
-impl Gateway {
-    /// A gateway over a table that may be replaced while requests run. Does no IO but reading authorities.
-    ///
-    /// # Errors
-    /// The authorities for upstreams cannot be used.
-    pub fn new(
-        routes: Reloading<RouteTable>,
-        upstreams: &UpstreamSettings,
-        assertions: Option<Assertions>,
-    ) -> Result<Self, UpstreamTlsError> {
-        Ok(Self {
-            routes,
-            proxy: Proxy::new(upstreams)?,
-            assertions,
-        })
-    }
-
-    /// The route a visitor lands on after sign-in.
-    #[must_use]
-    pub fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
-        let path = RequestPath::parse(return_to.url().path()).ok()?;
-        match self.routes.load().find(&path) {
-            Match::Route(route) => Some(route),
-            Match::Ambiguous | Match::Nothing => None,
-        }
-    }
+    /// Path of the login route.
+    pub login_path: String,
+    /// Whether browsers reach the edge by https.
+    pub https: bool,
+    /// Whether forward auth hands out the access token.
+    pub check_authorization: bool,
+    /// How long an answer may wait for its client to take something of it.
+    pub send_timeout: Duration,
+    /// Which path is guarded how, and where it leads.
+    pub routes: Routes,
+    /// The way to upstreams.
+    pub proxy: Proxy,
+    /// What tells upstreams who somebody is, if anything is signed for them.
+    pub assertions: Option<Assertions>,
+    /// The session cookie.
+    pub cookies: SessionCookies,
+    /// Cookies of pending sign-ins.
+    pub pending: PendingSignIns,
+    /// The session service.
+    pub sessions: Sessions,
+    /// The identity providers.
+    pub providers: Arc<Providers>,
+    /// The addresses browsers know the product by.
+    pub sites: Sites,
+    /// Whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// Tells browsers.
+    pub devices: Devices,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The keys that verify assertions. They are for every upstream's eyes, and caches'.
-pub async fn jwks(State(edge): State<Edge>) -> Response {
-    let Some(assertions) = &edge.gateway.assertions else {
+pub async fn jwks(State(gateway): State<Shared<Gateway>>) -> Response {
+    let Some(assertions) = &gateway.assertions else {
         return Failure::NotFound.into_response();
     };
     let age = format!("public, max-age={}", assertion::JWKS_MAX_AGE_SECS);
@@ -93,7 +94,7 @@ pub async fn jwks(State(edge): State<Edge>) -> Response {
 }
 
 /// Answers what is none of the edge's own routes.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
+pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) -> Response {
     let path = match RequestPath::parse(request.uri().path()) {
         Ok(path) => path,
         Err(_) => return Failure::BadRequest("The path can be read in more than one way.").into_response(),
@@ -102,19 +103,21 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Response {
     if is_reserved(path.segments()) {
         return Failure::NotFound.into_response();
     }
-    let route = match edge.gateway.routes.load().find(&path) {
+    let route = match gateway.routes.find(&path) {
         Match::Route(route) => route,
         Match::Ambiguous => {
             return Failure::BadRequest("The path can be read in more than one way.").into_response();
         }
         Match::Nothing => return Failure::NotFound.into_response(),
     };
-    let mut response = through(&edge, &route, &path, request).await;
-    response.extensions_mut().insert(Answered(route));
+    let mut response = through(&gateway, &route, &path, request).await;
+    response
+        .extensions_mut()
+        .insert(Answered(Arc::clone(&route.name)));
     response
 }
 
-async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Request) -> Response {
+async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
     let Ok(asked) = upgrade::asked(&request) else {
         return Failure::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
@@ -127,7 +130,7 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
         has_body: !request.body().is_end_stream(),
         asks_for_socket: asked.is_some(),
     };
-    let passed = match guard::pass(edge, route, &parts).await {
+    let passed = match guard::pass(gateway, route, &parts).await {
         Ok(passed) => passed,
         Err(refused) => return refused,
     };
@@ -135,31 +138,31 @@ async fn through(edge: &Edge, route: &Route, path: &RequestPath, request: Reques
         Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
         Upstream::Http(server) => {
             let way = proxy::Way {
-                edge,
+                gateway,
                 server,
                 route,
                 path,
                 passed: &passed,
                 asked,
             };
-            edge.gateway.proxy.forward(&way, request).await
+            gateway.proxy.forward(&way, request).await
         }
     };
-    with_session(edge, response, passed).await
+    with_session(gateway, response, passed).await
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
 /// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
-async fn with_session(edge: &Edge, response: Response, passed: Passed) -> Response {
+async fn with_session(gateway: &Gateway, response: Response, passed: Passed) -> Response {
     let Some(current) = passed.current else {
         return response;
     };
-    let mut response = response.map(|body| ending::until_ended(body, edge.sessions.streams(), &current));
+    let mut response = response.map(|body| ending::until_ended(body, gateway.sessions.streams(), &current));
     headers::forbid_caching(response.headers_mut());
     response
         .headers_mut()
         .append(header::VARY, HeaderValue::from_static("cookie"));
-    if let Some(cookie) = edge.sessions.renewed(&current).await {
+    if let Some(cookie) = gateway.sessions.renewed(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response

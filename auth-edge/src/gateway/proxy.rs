@@ -16,6 +16,7 @@ mod unanswered;
 pub(super) mod upgrade;
 mod upload;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,15 +38,29 @@ use self::upgrade::Asked;
 use super::ending;
 use super::guard::{Granted, Passed};
 use super::headers;
-use crate::values::path::RequestPath;
-use crate::route_table::{Route, Server};
-use crate::app::Edge;
+use crate::gateway::Gateway;
 use crate::http::errors::Failure;
 use crate::http::protect::load::Admitted;
 use crate::http::protect::security_headers::FromUpstream;
 use crate::http::protect::slow_client::MayBeSilent;
 use crate::http::request;
-use crate::settings::UpstreamSettings;
+use crate::route_table::{Route, Server};
+use crate::values::path::RequestPath;
+
+/// How requests are passed on.
+#[derive(Clone, Debug)]
+pub struct UpstreamSettings {
+    /// Authorities that certificates of upstreams may come from besides the public ones.
+    pub ca: Option<PathBuf>,
+    /// Time until a connection stands.
+    pub connect_timeout: Duration,
+    /// Time until an answer's head, counted from the last byte of the request.
+    pub head_timeout: Duration,
+    /// The longest silence within an answer's body; `None` is none.
+    pub idle_timeout: Option<Duration>,
+    /// The largest request body in bytes, where the route says nothing; 0 is no limit.
+    pub max_body_bytes: u64,
+}
 
 /// Longest body kept until an upstream that may want its nonce repeated has answered, in bytes.
 const MAX_KEPT_BYTES: u64 = 64 * 1024;
@@ -58,7 +73,7 @@ const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
 /// Whether no upstream is asked by this method.
-pub(super) fn is_never_passed_on(method: &str) -> bool {
+pub(crate) fn is_never_passed_on(method: &str) -> bool {
     NEVER_PASSED_ON
         .iter()
         .any(|never| never.eq_ignore_ascii_case(method))
@@ -66,7 +81,7 @@ pub(super) fn is_never_passed_on(method: &str) -> bool {
 
 /// Passes requests on.
 #[derive(Clone)]
-pub(super) struct Proxy {
+pub struct Proxy {
     clients: Clients,
     renewals: Renewals,
     head_timeout: Duration,
@@ -77,7 +92,7 @@ pub(super) struct Proxy {
 /// Where a request goes, and on whose behalf.
 pub(super) struct Way<'a> {
     /// The edge.
-    pub edge: &'a Edge,
+    pub gateway: &'a Gateway,
     /// The upstream.
     pub server: &'a Server,
     /// The rule that leads there.
@@ -94,7 +109,7 @@ type Answer = hyper::Response<Incoming>;
 
 impl Proxy {
     /// A proxy with its own connections. Does no IO but reading authorities.
-    pub(super) fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
+    pub fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
         Ok(Self {
             clients: Clients::new(settings)?,
             renewals: Renewals::default(),
@@ -130,7 +145,7 @@ impl Proxy {
         let body = if asked.is_some() { Body::empty() } else { body };
         let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
         let asking = Asking::new(way, &head, uri, peer);
-        let (streams, session) = (way.edge.sessions.streams(), way.passed.current.as_ref());
+        let (streams, session) = (way.gateway.sessions.streams(), way.passed.current.as_ref());
         let upload = ending::upload(&body, streams, session);
         let exchange = async {
             if repeatable {
@@ -253,12 +268,12 @@ impl Proxy {
             answer.status(),
             answer.headers(),
             granted,
-            way.edge.clock.now_ms(),
+            way.gateway.clock.now_ms(),
         ) {
             return None;
         }
         self.renewals
-            .renew(way.edge, current, &way.route.asks.scopes, granted)
+            .renew(way.gateway, current, &way.route.asks.scopes, granted)
             .await
     }
 
@@ -270,7 +285,7 @@ impl Proxy {
         client: Option<(Asked, hyper::upgrade::OnUpgrade)>,
         counted: Option<Arc<Admitted>>,
     ) -> Response {
-        let edge = way.edge;
+        let gateway = way.gateway;
         let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
         if switched {
             let is_websocket = answer
@@ -280,15 +295,15 @@ impl Proxy {
             let Some((asked, client)) = client.filter(|_| is_websocket) else {
                 return Failure::UpstreamDown.into_response();
             };
-            let longest = edge.settings.protection.send_timeout;
+            let longest = gateway.send_timeout;
             let session = way.passed.current.as_ref();
-            let open = session.map(|current| edge.sessions.streams().open(&current.session.handle));
+            let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
-            headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
+            headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
             answer.extensions_mut().insert(FromUpstream);
             return upgrade::consent(asked, answer.map(Body::new));
         }
-        headers::strip_response(answer.headers_mut(), |name| is_ours(edge, name));
+        headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
         answer.extensions_mut().insert(FromUpstream);
         let idle = self.idle_timeout.filter(|_| !answer::is_stream(answer.headers()));
         answer.map(|body| Body::new(answer::Passing::new(body, idle)))
@@ -300,7 +315,7 @@ fn wants_nonce(way: &Way<'_>, uri: &Uri, answer: &Answer) -> bool {
 }
 
 /// Whether a cookie of this name belongs to the edge.
-fn is_ours(edge: &Edge, name: &str) -> bool {
+fn is_ours(gateway: &Gateway, name: &str) -> bool {
     // Some browsers and frameworks compare names, or their prefixes, without regard to case.
-    name.eq_ignore_ascii_case(edge.cookies.name()) || edge.pending.owns(name)
+    name.eq_ignore_ascii_case(gateway.cookies.name()) || gateway.pending.owns(name)
 }

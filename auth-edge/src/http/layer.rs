@@ -18,22 +18,40 @@ use tower::layer::layer_fn;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
-use crate::sessions::cookies::SessionCookies;
-use crate::app::Edge;
 use crate::http::errors::{self, Failure};
-use crate::http::observe::Observed;
-use crate::values::forwarded::TrustedProxies;
+use crate::http::observe::{Metrics, Observed};
 use crate::http::protect::host;
 use crate::http::protect::load::{Admitted, Places};
 use crate::http::protect::redirects;
 use crate::http::protect::security_headers::{self, FromUpstream, Https};
 use crate::http::protect::slow_client::{self, Patience};
 use crate::http::request;
-use crate::providers::sites::{self, Sites};
+use crate::providers::sites::Sites;
+use crate::sessions::cookies::SessionCookies;
+use crate::values::forwarded::TrustedProxies;
+
+/// What the layer is made of.
+#[derive(Clone, Debug)]
+pub struct LayerParts {
+    /// The edge's metrics.
+    pub metrics: Metrics,
+    /// Places for requests that are worked on.
+    pub places: Places,
+    /// The session cookie, by which requests are counted.
+    pub cookies: SessionCookies,
+    /// Whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// How long a client may let us wait within a body.
+    pub patience: Patience,
+    /// Whether browsers reach the edge by https.
+    pub https: bool,
+    /// The addresses browsers know the product by.
+    pub sites: Sites,
+}
 
 /// What the layer needs to know.
 #[derive(Debug)]
-pub struct Front {
+pub struct EdgeLayer {
     requests: Arc<HistogramVec>,
     places: Places,
     cookies: SessionCookies,
@@ -45,26 +63,26 @@ pub struct Front {
     has_hosts: bool,
 }
 
-impl Front {
-    /// As the edge's settings say; counts for the scheduler this is called on.
+impl EdgeLayer {
+    /// Of these parts; counts for the scheduler this is called on.
     #[must_use]
-    pub fn new(edge: &Edge) -> Arc<Self> {
-        let settings = &edge.settings;
+    pub fn new(parts: &LayerParts) -> Arc<Self> {
+        let parts = parts.clone();
         Arc::new(Self {
-            requests: edge.metrics.requests(),
-            places: edge.places.clone(),
-            cookies: edge.cookies.clone(),
-            trusted: edge.trusted_proxies.clone(),
-            patience: settings.protection.patience,
-            https: Https(settings.https()),
-            sites: edge.sites.clone(),
-            has_hosts: edge.sites.has_hosts(),
+            requests: parts.metrics.requests(),
+            places: parts.places,
+            cookies: parts.cookies,
+            trusted: parts.trusted_proxies,
+            patience: parts.patience,
+            https: Https(parts.https),
+            has_hosts: parts.sites.has_hosts(),
+            sites: parts.sites,
         })
     }
 }
 
 /// The layer.
-pub fn layer<S>(front: Arc<Front>) -> impl Layer<S, Service = Fronted<S>> + Clone {
+pub fn layer<S>(front: Arc<EdgeLayer>) -> impl Layer<S, Service = Fronted<S>> + Clone {
     layer_fn(move |inner| Fronted {
         front: Arc::clone(&front),
         inner,
@@ -74,7 +92,7 @@ pub fn layer<S>(front: Arc<Front>) -> impl Layer<S, Service = Fronted<S>> + Clon
 /// What lies behind the front.
 #[derive(Clone)]
 pub struct Fronted<S> {
-    front: Arc<Front>,
+    front: Arc<EdgeLayer>,
     inner: S,
 }
 
@@ -127,7 +145,7 @@ where
     }
 }
 
-impl Front {
+impl EdgeLayer {
     /// A request that may be worked on, and what counts it until it has ended.
     fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), Failure> {
         let peer = request::peer(request.extensions());
@@ -139,7 +157,7 @@ impl Front {
         let admitted = self.places.enter(address, session, has_body)?;
         host::named(&request)?;
         if self.has_hosts {
-            sites::write_host(&mut request, &self.trusted);
+            host::write(&mut request, &self.trusted);
         }
         if switches || request.headers().contains_key(header::UPGRADE) {
             request.extensions_mut().insert(Arc::new(admitted.again()));

@@ -10,12 +10,8 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use chassis::metrics::Spread;
-use prometheus::core::{Collector, Desc};
-use prometheus::proto::MetricFamily;
-use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
-
-use crate::route_table::Route;
 
 /// The response header that carries the request ID.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -50,9 +46,9 @@ impl RequestId {
 #[derive(Clone, Debug)]
 pub struct Handle(pub String);
 
-/// Response extension: the route of the route table that answered, for the access record.
+/// Response extension: the name of the route of the route table that answered, for the access record.
 #[derive(Clone, Debug)]
-pub struct Answered(pub Arc<Route>);
+pub struct Answered(pub Arc<str>);
 
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
@@ -60,66 +56,6 @@ pub struct Metrics {
     requests: Spread<HistogramVec>,
     logins: IntCounterVec,
     callback_rejections: IntCounterVec,
-    /// What became of looking a session up in memory.
-    pub cache: CacheMetrics,
-}
-
-/// How often a session was remembered.
-#[derive(Clone, Debug)]
-pub struct CacheMetrics(Spread<Lookups>);
-
-/// The same as one scheduler counts it.
-#[derive(Clone, Debug)]
-struct Lookups {
-    all: IntCounterVec,
-    hits: IntCounter,
-    misses: IntCounter,
-    unheard: IntCounter,
-}
-
-impl Lookups {
-    fn new() -> Result<Self, prometheus::Error> {
-        let all = IntCounterVec::new(
-            Opts::new(
-                "session_cache_lookups_total",
-                "Sessions looked up in memory, by result: hit, miss, or unheard while a replica of the session service is not heard.",
-            ),
-            &["result"],
-        )?;
-        Ok(Self {
-            hits: all.with_label_values(&["hit"]),
-            misses: all.with_label_values(&["miss"]),
-            unheard: all.with_label_values(&["unheard"]),
-            all,
-        })
-    }
-}
-
-impl Collector for Lookups {
-    fn desc(&self) -> Vec<&Desc> {
-        self.all.desc()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        self.all.collect()
-    }
-}
-
-impl CacheMetrics {
-    /// It was, and what is remembered holds.
-    pub fn hit(&self) {
-        self.0.here().hits.inc();
-    }
-
-    /// It was not, or not any more.
-    pub fn miss(&self) {
-        self.0.here().misses.inc();
-    }
-
-    /// Nothing that is remembered counts: not every replica of the session service is heard.
-    pub fn unheard(&self) {
-        self.0.here().unheard.inc();
-    }
 }
 
 impl Metrics {
@@ -148,8 +84,6 @@ impl Metrics {
             ),
             &["reason"],
         )?;
-        let lookups = Spread::new(Lookups::new)?;
-        registry.register(Box::new(lookups.clone()))?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(logins.clone()))?;
         registry.register(Box::new(callback_rejections.clone()))?;
@@ -157,7 +91,6 @@ impl Metrics {
             requests,
             logins,
             callback_rejections,
-            cache: CacheMetrics(lookups),
         })
     }
 
@@ -230,7 +163,7 @@ impl Observed {
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
         let told = response.extensions();
-        let named = told.get::<Answered>().map(|route| &*route.0.name);
+        let named = told.get::<Answered>().map(|route| &*route.0);
         let route = named
             .or(self.route.as_ref().map(MatchedPath::as_str))
             .unwrap_or(GATEWAY);

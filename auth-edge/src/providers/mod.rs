@@ -4,17 +4,17 @@
 //! provider's; what belongs to a session is shown to the session's own issuer alone. Where plain variables describe the one
 //! provider there is nothing to choose.
 
+pub mod mark;
 pub mod sites;
 
 use oidc::{BuildError, RelyingParty, ResponseMode};
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::providers::mark::IssuerMark;
+use crate::providers::sites::{Owner, Site, Sites};
 use crate::values::path::RequestPath;
 use crate::values::return_to::ReturnTo;
-use crate::settings::EdgeSettings;
-use crate::sign_in::transaction::IssuerMark;
-use crate::providers::sites::{Owner, Site, Sites};
 
 /// One provider.
 pub struct Provider {
@@ -80,19 +80,21 @@ pub enum NotChosen {
 }
 
 impl Providers {
-    /// The configured ones. Does no IO but reading certificates.
+    /// The configured ones, each with the path of its callback. Does no IO but reading certificates.
     ///
     /// # Errors
     /// Settings that cannot be used.
-    pub fn new(settings: &EdgeSettings) -> Result<Self, BuildError> {
-        let configured = &settings.providers;
+    pub fn new(
+        configured: &provider_settings::Providers,
+        callback_path: impl Fn(&provider_settings::Provider) -> String,
+    ) -> Result<Self, BuildError> {
         let mut all = Vec::new();
         let mut paths = Vec::new();
         for (at, provider) in configured.all.iter().enumerate() {
             all.push(Provider {
                 id: provider.id.clone(),
                 party: RelyingParty::new(provider.settings.clone())?,
-                callback_path: settings.callback_path(provider),
+                callback_path: callback_path(provider),
                 mark: IssuerMark::of(&provider.settings.issuer),
             });
             let patterns = provider
@@ -239,8 +241,8 @@ impl Providers {
 
 /// The addresses of the product, with the hosts that belong to a provider.
 #[must_use]
-pub fn sites(settings: &EdgeSettings) -> Sites {
-    let providers = settings.providers.all.iter().enumerate();
+pub fn sites(providers: &provider_settings::Providers, base_url: &Url, login_path: &str) -> Sites {
+    let providers = providers.all.iter().enumerate();
     let hosts = providers.flat_map(|(at, provider)| {
         let owner = Owner {
             provider: at,
@@ -251,7 +253,7 @@ pub fn sites(settings: &EdgeSettings) -> Sites {
             .iter()
             .map(move |host| (host.clone(), owner.clone()))
     });
-    Sites::new(&settings.base_url, &settings.login_path, hosts)
+    Sites::new(base_url, login_path, hosts)
 }
 
 /// Paths that belong to a provider, written as in the route table.

@@ -6,12 +6,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
 use url::Url;
-
-use crate::values::forwarded::TrustedProxies;
-use crate::http::request;
 
 /// One address.
 #[derive(Clone, Debug)]
@@ -185,24 +181,6 @@ fn address(base_url: &Url, host: &str) -> Option<Url> {
     Some(url)
 }
 
-/// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
-/// too counts where it is there (RFC 9112, section 3.2.2).
-pub fn write_host(request: &mut Request, trusted: &TrustedProxies) {
-    let by_proxy = || {
-        let peer = request::peer(request.extensions());
-        let told = request.headers().get_all("x-forwarded-host");
-        let mut told = told.iter().filter(|_| trusted.trusts(peer));
-        told.next().filter(|_| told.next().is_none()).cloned()
-    };
-    let authority = || {
-        let authority = request.uri().authority()?;
-        HeaderValue::try_from(authority.as_str()).ok()
-    };
-    if let Some(host) = by_proxy().or_else(authority) {
-        request.headers_mut().insert(header::HOST, host);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,21 +237,5 @@ mod tests {
         let here = |url: &str| sites.of(&headers).here(sites.main(), &Url::parse(url).unwrap());
         assert_eq!(here("https://app.example/out?a=b"), "https://a.example/out?a=b");
         assert_eq!(here("https://www.example/"), "https://www.example/");
-    }
-
-    #[test]
-    fn the_authority_of_the_target_counts_before_host() {
-        for (target, expected) in [
-            ("/a", "a.example"),
-            ("http://b.example/a", "b.example"),
-            ("http://b.example:8443/", "b.example:8443"),
-        ] {
-            let mut request = axum::http::Request::new(axum::body::Body::empty());
-            *request.uri_mut() = target.parse().unwrap();
-            let host = HeaderValue::from_static("a.example");
-            request.headers_mut().insert(header::HOST, host);
-            write_host(&mut request, &TrustedProxies::default());
-            assert_eq!(request.headers()[header::HOST], expected, "{target}");
-        }
     }
 }

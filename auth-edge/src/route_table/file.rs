@@ -12,9 +12,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use url::Url;
 
+use crate::route_table::requirements::Requirements;
+use crate::route_table::{Csrf, Guard, Route, RouteTable, Server, Upstream};
 use crate::values::path::RequestPath;
-use crate::route_table::{Asks, Csrf, Guard, Route, RouteTable, Server, Upstream};
-use crate::routes::is_reserved;
+use crate::values::reserved::is_reserved;
 
 /// The most rules of one table: each request looks at all of them in the worst case.
 const MAX_ROUTES: usize = 1_000;
@@ -130,7 +131,7 @@ impl Reading<'_> {
     fn route(&mut self, span: &Range<usize>, fields: &DeTable<'_>) -> Option<(Range<usize>, Route)> {
         let (mut path, mut guard, mut upstream, mut csrf) = (None, None, None, None);
         let (mut strip_prefix, mut upstream_jwt, mut max_body_bytes) = (false, false, None);
-        let mut asks = Asks::default();
+        let mut asks = Requirements::default();
         let mut sign_in = BTreeMap::new();
         let before = self.mistakes.len();
         for (key, value) in fields {
@@ -168,7 +169,7 @@ impl Reading<'_> {
                 self.wrong(span, format!("the route has no {missing}"));
             }
         }
-        if guard == Some(Guard::Open) && asks != Asks::default() {
+        if guard == Some(Guard::Open) && asks != Requirements::default() {
             self.wrong(span, "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed");
         }
         if guard == Some(Guard::Open) && csrf.is_some_and(|csrf| csrf != Csrf::None) {

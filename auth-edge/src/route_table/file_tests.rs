@@ -1,7 +1,7 @@
 //! The route table's file: what is read, what wins, what is refused.
 
-use crate::values::path::RequestPath;
 use crate::route_table::{Csrf, Guard, Match, RouteTable, Upstream};
+use crate::values::path::RequestPath;
 
 fn around(signs: bool) -> super::Around<'static> {
     super::Around {

@@ -5,6 +5,8 @@
 //! headers as conditions; nothing a client can choose freely takes a guard away.
 
 pub mod file;
+pub mod missing;
+pub mod requirements;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,10 +14,41 @@ use std::sync::Arc;
 
 use axum::http::uri::{self, PathAndQuery, Scheme};
 use axum::http::{HeaderValue, Uri};
+use chassis::secret::Reloading;
 use url::Url;
 
+use self::requirements::Requirements;
+use crate::values::login_parameters::CONNECTION;
 use crate::values::path::RequestPath;
-use crate::sign_in::login::CONNECTION;
+use crate::values::return_to::ReturnTo;
+
+/// The route table as it is now: its file may be changed while requests run.
+#[derive(Clone)]
+pub struct Routes(Reloading<RouteTable>);
+
+impl Routes {
+    /// The routes of a table that may be replaced.
+    #[must_use]
+    pub fn new(table: Reloading<RouteTable>) -> Self {
+        Self(table)
+    }
+
+    /// The route of a path.
+    #[must_use]
+    pub fn find(&self, path: &RequestPath) -> Match {
+        self.0.load().find(path)
+    }
+
+    /// The route a visitor lands on after sign-in.
+    #[must_use]
+    pub fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
+        let path = RequestPath::parse(return_to.url().path()).ok()?;
+        match self.find(&path) {
+            Match::Route(route) => Some(route),
+            Match::Ambiguous | Match::Nothing => None,
+        }
+    }
+}
 
 /// Who may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,35 +140,6 @@ impl Server {
     }
 }
 
-/// What a guard asks of a session beyond its being there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asks {
-    /// Attach the access token for the upstream.
-    pub access_token: bool,
-    /// A usable access token has to be there.
-    pub require_token: bool,
-    /// Scopes the token has to carry.
-    pub scopes: Vec<String>,
-    /// The sign-in may be so many seconds old.
-    pub max_age_secs: Option<u64>,
-    /// One of these authentication context classes.
-    pub acr: Vec<String>,
-    /// Member of this organization: `org_…` by id, anything else by name.
-    pub organization: Option<String>,
-    /// Signed in at the provider of this id.
-    pub connection: Option<String>,
-    /// Claims that have to hold these values, or lists that contain them.
-    pub claims: BTreeMap<String, String>,
-}
-
-impl Asks {
-    /// Whether the session service has to be asked for an access token.
-    #[must_use]
-    pub fn token(&self) -> bool {
-        self.access_token || self.require_token || !self.scopes.is_empty()
-    }
-}
-
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -158,7 +162,7 @@ pub struct Route {
     /// How requests that pages of other origins have sent are told apart.
     pub csrf: Csrf,
     /// What the guard asks for.
-    pub asks: Asks,
+    pub asks: Requirements,
     /// Parameters of the authorization request when a sign-in leads here, by name.
     pub sign_in: BTreeMap<String, String>,
 }

@@ -22,7 +22,7 @@ use super::known::{Known, Token};
 use super::listening::{self, Change, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
-use crate::http::observe::CacheMetrics;
+use crate::sessions::metrics::CacheMetrics;
 
 /// How much what is remembered may take, in bytes: some ten thousand sessions of the usual size.
 const WEIGHT_MAX: u64 = 32 * 1024 * 1024;
@@ -195,7 +195,6 @@ mod tests {
     use session_proto::v1::{GetAccessTokenResponse, Session};
 
     use super::*;
-    use crate::http::observe::Metrics;
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -208,7 +207,7 @@ mod tests {
             listening: Arc::new(listening),
             forgot: AtomicU64::new(0),
             lease,
-            metrics: Metrics::new(&Registry::new()).unwrap().cache,
+            metrics: CacheMetrics::new(&Registry::new()).unwrap(),
         };
         (cache, SessionId::from_bytes([7; 16]))
     }

@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::secret::Secret;
 
-use crate::sessions::keys::{Keys, Purpose};
 use crate::providers::sites::Sites;
+use crate::sessions::keys::{Keys, Purpose};
 
 /// Hexadecimal digits of a session ID: 16 random bytes.
 const ID_DIGITS: usize = 32;

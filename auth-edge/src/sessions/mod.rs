@@ -9,6 +9,7 @@ pub mod cookies;
 pub mod keys;
 mod known;
 mod listening;
+pub mod metrics;
 mod open_streams;
 
 use std::sync::Arc;
@@ -133,7 +134,7 @@ impl Sessions {
         }
     }
 
-    /// Asks the session service, and remembers what it says.
+    /// Requirements the session service, and remembers what it says.
     async fn asked(
         &self,
         headers: &HeaderMap,

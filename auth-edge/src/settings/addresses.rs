@@ -3,8 +3,8 @@
 use chassis::settings::Reader;
 use url::Url;
 
+use crate::values::reserved::LOGOUT_PATH;
 use crate::values::return_to::ReturnTo;
-use crate::sign_in::logout;
 
 /// What reading goes on with after the mistake has been noted.
 fn placeholder_url() -> Url {
@@ -48,7 +48,7 @@ pub(super) fn post_logout_redirect(reader: &mut Reader, base: &Url, callback_pat
         return base.clone();
     };
     if let Some(own) = ReturnTo::parse(base, &text) {
-        if [logout::PATH, callback_path].contains(&own.url().path()) {
+        if [LOGOUT_PATH, callback_path].contains(&own.url().path()) {
             reader.wrong(
                 "EDGE_POST_LOGOUT_REDIRECT",
                 "must be a page to land on, neither the sign-out nor the callback route",

@@ -10,7 +10,7 @@ use url::Url;
 use super::addresses::is_localhost;
 use super::read::is_plain_path;
 use crate::providers::PathPattern;
-use crate::routes::{BASE_PATH, is_fixed, is_reserved, segments};
+use crate::values::reserved::{BASE_PATH, is_fixed, is_reserved, segments};
 
 /// The path of a provider's callback, given the setting of all of them.
 pub(super) fn callback_path(providers: &Providers, provider: &Provider, base: &str) -> String {

@@ -9,15 +9,18 @@ use ipnet::IpNet;
 use oidc::PROTOCOL_CLAIMS;
 use url::Url;
 
+use super::EdgeSettings;
 use super::addresses::{allowed, base_url, is_web, post_logout_redirect};
 use super::cookies::{cookie, secrets};
 use super::providers;
 use super::upstreams::{assertions, protection, routes, upstreams};
-use super::{EdgeSettings, ProfileRefetch, ProviderLogout};
 use crate::browser::analytics;
+use crate::browser::profile::ProfileRefetch;
+use crate::sessions::cookies::SameSite;
+use crate::sign_in::{ProviderLogout, SignInSettings};
 use crate::values::forwarded::TrustedProxies;
-use crate::routes::is_fixed;
-use crate::sign_in::wishes::ALLOWED_PARAMETERS;
+use crate::values::login_parameters::ALLOWED_PARAMETERS;
+use crate::values::reserved::is_fixed;
 
 /// Longest transaction: the cookie's state must not become a way to keep something for long.
 const MAX_TRANSACTION_SECS: u64 = 86_400;
@@ -47,6 +50,8 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: nobody else is given the access token",
         );
     }
+    let cookie = cookie(reader, secure);
+    let strict_cookie = cookie.same_site == SameSite::Strict;
     EdgeSettings {
         listen: listen(reader),
         ext_authz_listen,
@@ -62,22 +67,30 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         assertions: assertions(reader),
         upstreams: upstreams(reader),
         protection: protection(reader),
-        cookie: cookie(reader, secure),
-        post_logout_redirect: post_logout_redirect(reader, &base_url, &callback_path),
-        login_path,
+        cookie,
+        sign_in: SignInSettings {
+            post_logout_redirect: post_logout_redirect(reader, &base_url, &callback_path),
+            login_path,
+            login_parameters: login_parameters(reader),
+            logout_return_to_allowed: allowed(reader),
+            userinfo_at_login: reader.flag("EDGE_USERINFO_AT_LOGIN"),
+            store_id_token: reader.flag("EDGE_STORE_ID_TOKEN"),
+            claim_filter: claim_filter(reader),
+            transaction_duration_secs: transaction_duration(reader),
+            frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
+            provider_logout: choice(
+                reader,
+                "EDGE_IDP_LOGOUT",
+                &[
+                    ("oidc", ProviderLogout::Oidc),
+                    ("auth0", ProviderLogout::Auth0),
+                    ("off", ProviderLogout::Off),
+                ],
+                ProviderLogout::Oidc,
+            ),
+            strict_cookie,
+        },
         callback_path,
-        login_parameters: login_parameters(reader),
-        logout_return_to_allowed: allowed(reader),
-        provider_logout: choice(
-            reader,
-            "EDGE_IDP_LOGOUT",
-            &[
-                ("oidc", ProviderLogout::Oidc),
-                ("auth0", ProviderLogout::Auth0),
-                ("off", ProviderLogout::Off),
-            ],
-            ProviderLogout::Oidc,
-        ),
         profile_refetch: choice(
             reader,
             "EDGE_PROFILE_REFETCH",
@@ -88,13 +101,8 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             ],
             ProfileRefetch::OnRequest,
         ),
-        userinfo_at_login: reader.flag("EDGE_USERINFO_AT_LOGIN"),
-        store_id_token: reader.flag("EDGE_STORE_ID_TOKEN"),
-        claim_filter: claim_filter(reader),
-        transaction_duration_secs: transaction_duration(reader),
         trusted_proxies,
         access_token_endpoint: reader.flag("EDGE_ACCESS_TOKEN_ENDPOINT"),
-        frontchannel_logout: reader.flag("EDGE_FRONTCHANNEL_LOGOUT"),
         check_authorization,
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
         analytics: analytics::read(reader),

@@ -7,26 +7,12 @@ use std::time::Duration;
 use chassis::settings::{Reader, Zero};
 
 use super::read::file;
+use crate::gateway::UpstreamSettings;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
-use crate::route_table::file::{self, Around};
-use crate::route_table::RouteTable;
 use crate::http::protect::slow_client::Patience;
 use crate::http::protect::visitors::Share;
-
-/// How requests are passed on.
-#[derive(Clone, Debug)]
-pub struct UpstreamSettings {
-    /// Authorities that certificates of upstreams may come from besides the public ones.
-    pub ca: Option<PathBuf>,
-    /// Time until a connection stands.
-    pub connect_timeout: Duration,
-    /// Time until an answer's head, counted from the last byte of the request.
-    pub head_timeout: Duration,
-    /// The longest silence within an answer's body; `None` is none.
-    pub idle_timeout: Option<Duration>,
-    /// The largest request body in bytes, where the route says nothing; 0 is no limit.
-    pub max_body_bytes: u64,
-}
+use crate::route_table::RouteTable;
+use crate::route_table::file::{self, Around};
 
 /// What requests are held to, before anybody looks at them.
 #[derive(Clone, Copy, Debug)]

@@ -13,9 +13,10 @@ use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
 use session_proto::v1::{EndSessionsRequest, ErrorReason};
 
-use crate::app::Edge;
 use crate::http::errors::{Failure, Handler};
 use crate::http::request;
+use crate::http::state::Shared;
+use crate::sign_in::SignIn;
 use crate::sign_in::new_session::request_id;
 
 /// Largest body, in bytes: one signed token.
@@ -28,14 +29,16 @@ const CLOCKS_APART_SECS: u64 = 60;
 const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
-    let arrived_ms = edge.clock.monotonic_ms();
+pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
+    let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
-    let now_ms = edge.clock.now_ms();
-    let address = edge
+    let now_ms = sign_in.clock.now_ms();
+    let address = sign_in
+        .devices
         .trusted_proxies
         .client_address(request::peer(&head.extensions), &head.headers);
-    edge.back_channel_limit
+    sign_in
+        .back_channel_limit
         .check(address, now_ms)
         .map_err(|too_many| Failure::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
@@ -51,11 +54,11 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         ));
     };
     let now = now_ms / 1000;
-    let provider = if edge.providers.several() {
+    let provider = if sign_in.providers.several() {
         let issuer = oidc::unverified_issuer(&raw);
-        issuer.and_then(|issuer| edge.providers.by_issuer(&issuer))
+        issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer))
     } else {
-        edge.providers.all().first()
+        sign_in.providers.all().first()
     };
     let provider = provider.ok_or_else(|| refused(LogoutTokenError::Token(IdTokenError::Issuer)))?;
     let token = provider
@@ -63,24 +66,24 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .validate_logout_token(&raw, now)
         .await
         .map_err(refused)?;
-    let told_ago = told_ago(&edge, &token, arrived_ms);
-    end(&edge, &token, token.exp.max(now + MEMORY_SECS), told_ago).await?;
+    let told_ago = told_ago(&sign_in, &token, arrived_ms);
+    end(&sign_in, &token, token.exp.max(now + MEMORY_SECS), told_ago).await?;
     const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
 /// How long ago the provider told: when the token arrived, or, if it came before and nobody could be told of it, when it was issued at
 /// the latest.
-fn told_ago(edge: &Edge, token: &LogoutToken, arrived_ms: u64) -> Duration {
-    let arrived = Duration::from_millis(edge.clock.monotonic_ms().saturating_sub(arrived_ms));
+fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
+    let arrived = Duration::from_millis(sign_in.clock.monotonic_ms().saturating_sub(arrived_ms));
     let issued_at_latest = token.iat.saturating_add(CLOCKS_APART_SECS);
-    let issued = Duration::from_secs((edge.clock.now_ms() / 1000).saturating_sub(issued_at_latest));
+    let issued = Duration::from_secs((sign_in.clock.now_ms() / 1000).saturating_sub(issued_at_latest));
     arrived.max(issued).min(TOLD_AGO_MAX)
 }
 
 /// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until` (seconds
 /// since the Unix epoch).
-async fn end(edge: &Edge, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), Failure> {
+async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), Failure> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
@@ -95,7 +98,7 @@ async fn end(edge: &Edge, token: &LogoutToken, until: u64, told_ago: Duration) -
         told_ago: told_ago.try_into().ok(),
         ..EndSessionsRequest::default()
     };
-    match edge.sessions.end_all(request).await {
+    match sign_in.sessions.end_all(request).await {
         Ok(count) => {
             tracing::info!(issuer = token.iss, count, "sessions ended by the provider");
             Ok(())

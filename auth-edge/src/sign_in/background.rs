@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use session_proto::client::SessionError;
 
-use crate::app::Edge;
+use crate::sign_in::SignIn;
 
 /// How often the session service is told again; with the pauses below, for about a quarter of an hour.
 const RETRIES: u32 = 36;
@@ -19,12 +19,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub const MAX_BACKGROUND: usize = 1024;
 
 /// Keeps trying for a bounded time what failed because the session service or its store is away.
-pub(super) fn until_done<F, W>(edge: &Edge, what: &'static str, work: W)
+pub(super) fn until_done<F, W>(sign_in: &SignIn, what: &'static str, work: W)
 where
     F: Future<Output = Result<(), SessionError>> + Send,
     W: Fn() -> F + Send + 'static,
 {
-    let Ok(permit) = Arc::clone(&edge.background).try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(&sign_in.background).try_acquire_owned() else {
         tracing::error!(what, "too much waits in the background: given up");
         return;
     };

@@ -12,23 +12,24 @@ use oidc::{Expected, IdTokenError, RelyingParty, check_issuer_parameter};
 use session_proto::v1::Session;
 use tracing::Instrument as _;
 
-use crate::sessions::cookies::SessionId;
-use crate::app::Edge;
+use super::lacking;
 use crate::http::errors::Failure;
-use crate::gateway;
 use crate::http::observe::Handle;
-use crate::providers::Provider;
 use crate::http::request;
-use crate::values::return_to::ReturnTo;
+use crate::http::response::no_content;
+use crate::http::state::Shared;
+use crate::providers::Provider;
+use crate::providers::sites::Site;
+use crate::sessions::cookies::SessionId;
+use crate::sign_in::SignIn;
 use crate::sign_in::answer::{Answer, read_answer};
 use crate::sign_in::claim::{Claim, Claimed, claim};
-use crate::sign_in::login::no_content;
 use crate::sign_in::new_session::create_request;
 use crate::sign_in::pending::NotPending;
 use crate::sign_in::rejected::{Reason, Rejected};
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{NOT_A_VISIT, landing};
-use crate::providers::sites::Site;
+use crate::values::return_to::ReturnTo;
 
 /// Longest code taken to the provider, in bytes: those that hold a whole encrypted token stay below half of it.
 const MAX_CODE_BYTES: usize = 4096;
@@ -47,8 +48,8 @@ impl From<Rejected> for Ended {
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
 /// `at` is the place of the provider whose callback this is.
-pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response, Failure> {
-    let provider = edge.providers.all().get(at).ok_or(Failure::NotFound)?;
+pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
+    let provider = sign_in.providers.all().get(at).ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     // Before anything is counted or read: another site's page must not use up its visitor's share, or their sign-in.
     if request::is_prefetch(&head.headers) {
@@ -57,22 +58,24 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
     if !request::is_navigation(&head.headers) {
         return Err(NOT_A_VISIT);
     }
-    let address = edge
+    let address = sign_in
+        .devices
         .trusted_proxies
         .client_address(request::peer(&head.extensions), &head.headers);
-    edge.callback_limit
-        .check(address, edge.clock.now_ms())
+    sign_in
+        .callback_limit
+        .check(address, sign_in.clock.now_ms())
         .map_err(|too_many| Failure::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
 
     let answer = match read_answer(&head, body).await {
         Ok(answer) => answer,
-        Err(reason) => return Ok(refuse(&edge, provider, &head.headers, None, &reason.into())),
+        Err(reason) => return Ok(refuse(&sign_in, provider, &head.headers, None, &reason.into())),
     };
-    let site = edge.sites.of(&head.headers);
+    let site = sign_in.sites.of(&head.headers);
     let way = Way {
-        edge: &edge,
+        sign_in: &sign_in,
         provider,
         at,
         site,
@@ -83,12 +86,12 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
         Ok(response) => Ok(response),
         Err(Ended::Rejected(rejected)) => {
             let state = answer.state.first().map(String::as_str);
-            Ok(refuse(&edge, provider, &head.headers, state, &rejected))
+            Ok(refuse(&sign_in, provider, &head.headers, state, &rejected))
         }
         Err(Ended::SessionServiceDown(return_to)) => {
-            edge.metrics.login("unavailable", &provider.id);
+            sign_in.metrics.login("unavailable", &provider.id);
             let return_to = return_to.as_ref().map(ReturnTo::as_str);
-            let try_again = site.login_url(return_to, edge.providers.connection_of(provider.issuer()));
+            let try_again = site.login_url(return_to, sign_in.providers.connection_of(provider.issuer()));
             Err(Failure::CallbackUnavailable { try_again })
         }
     }
@@ -96,7 +99,7 @@ pub async fn handle(edge: Edge, at: usize, request: Request) -> Result<Response,
 
 /// What a callback goes through with.
 struct Way<'a> {
-    edge: &'a Edge,
+    sign_in: &'a Shared<SignIn>,
     provider: &'a Provider,
     /// Its place.
     at: usize,
@@ -107,14 +110,14 @@ struct Way<'a> {
 /// The whole way from the answer to the session, in the order of the contract.
 async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Response, Ended> {
     let Way {
-        edge,
+        sign_in,
         provider,
         at,
         head,
         ..
     } = *way;
     let party = &provider.party;
-    let transaction = find_transaction(edge, &head.headers, answer).map_err(Ended::Rejected)?;
+    let transaction = find_transaction(sign_in, &head.headers, answer).map_err(Ended::Rejected)?;
     let return_to = transaction.return_to.clone();
     let rejected = |reason: Reason| Rejected {
         consumed: reason.consumes(),
@@ -135,7 +138,7 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     };
     // Longer than a request that has it usually takes: token request, keys and userinfo are bounded each by the timeout.
     let patience = party.settings().http_timeout * 2;
-    let claim = match claim(edge, &transaction, patience).await {
+    let claim = match claim(sign_in, &transaction, patience).await {
         Ok(Claimed::Ours(claim)) => claim,
         Ok(Claimed::Created(id, session)) => return Ok(signed_in(way, &transaction, &id, *session)),
         Ok(Claimed::UsedUp) => return Err(rejected(Reason::AlreadyUsed).into()),
@@ -149,7 +152,7 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     };
     // To its end, also when the browser hangs up: it may have sent the same callback a second time.
     let redemption = Redemption {
-        edge: edge.clone(),
+        sign_in: sign_in.clone(),
         at,
         head: head.clone(),
         transaction: transaction.clone(),
@@ -164,7 +167,7 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         NotRedeemed::Refused(reason) => rejected(*reason).into(),
         NotRedeemed::SessionServiceDown => Ended::SessionServiceDown(return_to),
     })?;
-    edge.metrics.login("success", &provider.id);
+    sign_in.metrics.login("success", &provider.id);
     Ok(signed_in(way, &transaction, &id, session))
 }
 
@@ -182,7 +185,7 @@ impl From<Reason> for NotRedeemed {
 
 /// What a code is redeemed with.
 struct Redemption {
-    edge: Edge,
+    sign_in: Shared<SignIn>,
     /// The place of the provider.
     at: usize,
     head: Parts,
@@ -195,7 +198,7 @@ impl Redemption {
     async fn outcome(self, claim: Claim) -> Result<(SessionId, Session), NotRedeemed> {
         let redeemed = redeem(&self, &claim).await;
         if redeemed.is_err() {
-            claim.abandon(&self.edge);
+            claim.abandon(&self.sign_in);
         }
         redeemed
     }
@@ -204,15 +207,15 @@ impl Redemption {
 /// From the code to the session.
 async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Session), NotRedeemed> {
     let Redemption {
-        edge,
+        sign_in,
         at,
         head,
         transaction,
         code,
     } = redemption;
-    let provider = edge.providers.all().get(*at).ok_or(Reason::OtherProvider)?;
-    let (party, site) = (&provider.party, edge.sites.of(&head.headers));
-    let now_ms = edge.clock.now_ms();
+    let provider = sign_in.providers.all().get(*at).ok_or(Reason::OtherProvider)?;
+    let (party, site) = (&provider.party, sign_in.sites.of(&head.headers));
+    let now_ms = sign_in.clock.now_ms();
     let tokens = party
         .exchange_code(
             code,
@@ -222,7 +225,7 @@ async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Se
         )
         .await
         .map_err(Reason::Exchange)?;
-    let received_at_ms = claim.store_now_ms(edge);
+    let received_at_ms = claim.store_now_ms(sign_in);
     let expected = Expected {
         nonce: &transaction.nonce,
         access_token: Some(&tokens.access_token),
@@ -231,11 +234,11 @@ async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Se
         organization: transaction.organization.as_deref(),
     };
     let id_token = party
-        .validate_id_token(&tokens.id_token, &expected, edge.clock.now_ms() / 1000)
+        .validate_id_token(&tokens.id_token, &expected, sign_in.clock.now_ms() / 1000)
         .await
         .map_err(Reason::IdToken)?;
-    let userinfo = if edge.settings.userinfo_at_login {
-        let now = edge.clock.now_ms() / 1000;
+    let userinfo = if sign_in.settings.userinfo_at_login {
+        let now = sign_in.clock.now_ms() / 1000;
         let userinfo = party
             .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
             .await;
@@ -245,7 +248,7 @@ async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Se
     };
 
     let mut request = create_request(
-        edge,
+        sign_in,
         head,
         transaction.session.clone(),
         tokens,
@@ -253,7 +256,7 @@ async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Se
         userinfo,
     );
     claim.put_into(&mut request, received_at_ms);
-    edge.sessions.create(request).await.map_err(|error| {
+    sign_in.sessions.create(request).await.map_err(|error| {
         if error.is_unavailable() {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
@@ -268,37 +271,45 @@ async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Se
 
 /// The answer that gives the browser its session.
 fn signed_in(way: &Way<'_>, transaction: &Transaction, id: &SessionId, session: Session) -> Response {
-    let (edge, headers) = (way.edge, &way.head.headers);
+    let (sign_in, headers) = (way.sign_in, &way.head.headers);
     let return_to = transaction.return_to.as_ref();
-    let lacking = return_to.and_then(|to| gateway::lacking(edge, id, &session, to));
+    let lacking = return_to.and_then(|to| lacking::lacking(sign_in, id, &session, to));
     let cookies = [
-        edge.sessions.cookie_for(headers, id, &session),
-        edge.pending
+        sign_in.sessions.cookie_for(headers, id, &session),
+        sign_in
+            .pending
             .clear(&transaction.state, way.provider.response_mode()),
-        lacking.and_then(|lacking| edge.pending.remember_lacking(&lacking)),
+        lacking.and_then(|lacking| sign_in.pending.remember_lacking(&lacking)),
     ];
-    let mut response = landing(edge, way.site, &way.head.method, return_to, cookies);
+    let mut response = landing(sign_in, way.site, &way.head.method, return_to, cookies);
     response.extensions_mut().insert(Handle(session.handle));
     response
 }
 
 /// The transaction: present, sealed by us, unexpired, its state equal.
-fn find_transaction(edge: &Edge, headers: &HeaderMap, answer: &Answer) -> Result<Transaction, Box<Rejected>> {
+fn find_transaction(
+    sign_in: &SignIn,
+    headers: &HeaderMap,
+    answer: &Answer,
+) -> Result<Transaction, Box<Rejected>> {
     let [state] = answer.state.as_slice() else {
         return Err(Box::new(Reason::State.into()));
     };
-    let now_ms = edge.clock.now_ms();
-    edge.pending.find(headers, state, now_ms).map_err(|not_pending| {
-        Box::new(match not_pending {
-            NotPending::Unknown => Reason::UnknownTransaction.into(),
-            NotPending::Expired(old) => Rejected {
-                reason: Reason::ExpiredTransaction,
-                return_to: old.return_to,
-                consumed: true,
-                lacking: None,
-            },
+    let now_ms = sign_in.clock.now_ms();
+    sign_in
+        .pending
+        .find(headers, state, now_ms)
+        .map_err(|not_pending| {
+            Box::new(match not_pending {
+                NotPending::Unknown => Reason::UnknownTransaction.into(),
+                NotPending::Expired(old) => Rejected {
+                    reason: Reason::ExpiredTransaction,
+                    return_to: old.return_to,
+                    consumed: true,
+                    lacking: None,
+                },
+            })
         })
-    })
 }
 
 /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4). Only to
@@ -340,24 +351,24 @@ fn lacking(way: &Way<'_>, transaction: &Transaction, reason: &Reason) -> Option<
     if !matches!(reason, Reason::IdToken(IdTokenError::NoAuthTime)) {
         return None;
     }
-    let had = way.edge.cookies.read(&way.head.headers);
+    let had = way.sign_in.cookies.read(&way.head.headers);
     let session = had.or_else(|| transaction.session.clone())?;
-    gateway::undated(way.edge, &session, transaction.return_to.as_ref()?)
+    lacking::undated(way.sign_in, &session, transaction.return_to.as_ref()?)
 }
 
 /// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round
 /// in circles.
 fn anonymous(way: &Way<'_>, transaction: &Transaction) -> Response {
-    let (edge, provider) = (way.edge, way.provider);
+    let (sign_in, provider) = (way.sign_in, way.provider);
     tracing::info!(provider = provider.id, "a silent sign-in found nobody");
-    edge.metrics.login("anonymous", &provider.id);
+    sign_in.metrics.login("anonymous", &provider.id);
     let mode = provider.response_mode();
     let cookies = [
-        edge.pending.clear(&transaction.state, mode),
-        edge.pending.mark_silent(&provider.id, mode),
+        sign_in.pending.clear(&transaction.state, mode),
+        sign_in.pending.mark_silent(&provider.id, mode),
     ];
     landing(
-        edge,
+        sign_in,
         way.site,
         &way.head.method,
         transaction.return_to.as_ref(),
@@ -366,7 +377,7 @@ fn anonymous(way: &Way<'_>, transaction: &Transaction) -> Response {
 }
 
 fn refuse(
-    edge: &Edge,
+    sign_in: &SignIn,
     provider: &Provider,
     headers: &HeaderMap,
     state: Option<&str>,
@@ -379,11 +390,11 @@ fn refuse(
         error = &rejected.reason as &dyn std::error::Error,
         "callback refused"
     );
-    edge.metrics.login("rejected", &provider.id);
-    edge.metrics.callback_rejection(label);
-    let try_again = edge.sites.of(headers).login_url(
+    sign_in.metrics.login("rejected", &provider.id);
+    sign_in.metrics.callback_rejection(label);
+    let try_again = sign_in.sites.of(headers).login_url(
         rejected.return_to.as_ref().map(ReturnTo::as_str),
-        edge.providers.connection_of(provider.issuer()),
+        sign_in.providers.connection_of(provider.issuer()),
     );
     let mut response = Failure::Callback {
         words: rejected.reason.words(),
@@ -391,12 +402,12 @@ fn refuse(
     }
     .into_response();
     if let Some(lacking) = &rejected.lacking
-        && let Some(cookie) = edge.pending.remember_lacking(lacking)
+        && let Some(cookie) = sign_in.pending.remember_lacking(lacking)
     {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     if rejected.consumed
-        && let Some(cookie) = state.and_then(|state| edge.pending.clear(state, provider.response_mode()))
+        && let Some(cookie) = state.and_then(|state| sign_in.pending.clear(state, provider.response_mode()))
     {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

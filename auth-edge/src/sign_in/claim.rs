@@ -17,8 +17,9 @@ use session_proto::v1::{
 };
 use session_proto::{error, timestamp};
 
+use crate::http::state::Shared;
 use crate::sessions::cookies::SessionId;
-use crate::app::Edge;
+use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
 use crate::sign_in::new_session::request_id;
 use crate::sign_in::transaction::Transaction;
@@ -52,12 +53,12 @@ pub(super) enum Claimed {
 
 /// Claims a sign-in; waits at most `patience` for another request that has it.
 pub(super) async fn claim(
-    edge: &Edge,
+    sign_in: &SignIn,
     transaction: &Transaction,
     patience: Duration,
 ) -> Result<Claimed, SessionError> {
     let until = Instant::now() + patience;
-    let valid_for = Duration::from_secs(edge.settings.transaction_duration_secs);
+    let valid_for = Duration::from_secs(sign_in.settings.transaction_duration_secs);
     let mut asked = BeginSignInRequest {
         request_id: name_of(transaction),
         holder: request_id().map_err(|_logged| no_randomness())?,
@@ -65,14 +66,14 @@ pub(super) async fn claim(
         waiting: false,
     };
     loop {
-        let answer = match edge.sessions.begin_sign_in(asked.clone()).await {
+        let answer = match sign_in.sessions.begin_sign_in(asked.clone()).await {
             Ok(answer) => answer,
-            Err(error) if has_no_claims(error.reason) => return Ok(in_this_process(edge, transaction)),
+            Err(error) if has_no_claims(error.reason) => return Ok(in_this_process(sign_in, transaction)),
             Err(error) => return Err(error),
         };
         match answer.outcome() {
             Outcome::Begun => {
-                let heard_ms = edge.clock.monotonic_ms();
+                let heard_ms = sign_in.clock.monotonic_ms();
                 return Ok(Claimed::Ours(Claim {
                     request_id: asked.request_id,
                     holder: asked.holder,
@@ -109,12 +110,12 @@ fn has_no_claims(reason: ErrorReason) -> bool {
 }
 
 /// The way of before, for a session service of an earlier release.
-fn in_this_process(edge: &Edge, transaction: &Transaction) -> Claimed {
+fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> Claimed {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
         tracing::warn!("the session service takes no claims of sign-ins (BeginSignIn): a callback that reaches two edges may be redeemed twice");
     });
-    if edge.redeemed.take(&transaction.state, edge.clock.now_ms()) {
+    if sign_in.redeemed.take(&transaction.state, sign_in.clock.now_ms()) {
         Claimed::Ours(Claim {
             request_id: name_of(transaction),
             holder: String::new(),
@@ -131,9 +132,9 @@ fn no_randomness() -> SessionError {
 
 impl Claim {
     /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the way back of one answer.
-    pub(super) fn store_now_ms(&self, edge: &Edge) -> Option<u64> {
+    pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
-        Some(made_ms.saturating_add(edge.clock.monotonic_ms().saturating_sub(heard_ms)))
+        Some(made_ms.saturating_add(sign_in.clock.monotonic_ms().saturating_sub(heard_ms)))
     }
 
     /// Puts the claim into the request that ends it; the tokens were received at `received_at_ms`.
@@ -145,25 +146,25 @@ impl Claim {
 
     /// Gives the sign-in up, in the background and until that is done: those who wait learn that nothing comes of it, and its session
     /// ends, which may have been created although nobody heard of it.
-    pub(super) fn abandon(self, edge: &Edge) {
+    pub(super) fn abandon(self, sign_in: &Shared<SignIn>) {
         if self.holder.is_empty() {
             return;
         }
-        let edge = edge.clone();
+        let sign_in = sign_in.clone();
         let request = AbandonSignInRequest {
             request_id: self.request_id,
             holder: self.holder,
         };
         tokio::spawn(async move {
-            let Err(error) = edge.sessions.abandon_sign_in(request.clone()).await else {
+            let Err(error) = sign_in.sessions.abandon_sign_in(request.clone()).await else {
                 return;
             };
             let is_unavailable = error.is_unavailable();
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "a sign-in could not be given up yet");
             if is_unavailable {
-                let sessions = edge.sessions.clone();
-                until_done(&edge, "a sign-in to be given up", move || {
+                let sessions = sign_in.sessions.clone();
+                until_done(&sign_in, "a sign-in to be given up", move || {
                     let (sessions, request) = (sessions.clone(), request.clone());
                     async move { sessions.abandon_sign_in(request).await }
                 });

@@ -11,28 +11,31 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use session_proto::v1::EndSessionsRequest;
 
-use crate::app::Edge;
 use crate::http::errors::Failure;
 use crate::http::pages;
 use crate::http::request;
+use crate::http::state::Shared;
+use crate::sign_in::SignIn;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
-    if !edge.settings.frontchannel_logout {
+pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
+    if !sign_in.settings.frontchannel_logout {
         return Err(Failure::NotFound);
     }
-    let address = edge
+    let address = sign_in
+        .devices
         .trusted_proxies
         .client_address(request::peer(request.extensions()), request.headers());
-    edge.front_channel_limit
-        .check(address, edge.clock.now_ms())
+    sign_in
+        .front_channel_limit
+        .check(address, sign_in.clock.now_ms())
         .map_err(|too_many| Failure::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
     let query = request.uri().query().unwrap_or_default();
     let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
     let issuer = request::first_parameter(query, "iss");
-    let provider = issuer.and_then(|issuer| edge.providers.by_issuer(&issuer));
+    let provider = issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer));
     if let (Some(provider_sid), Some(provider)) = (sid, provider) {
         let request = EndSessionsRequest {
             issuer: provider.issuer().to_owned(),
@@ -42,7 +45,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             existing_only: true,
             ..EndSessionsRequest::default()
         };
-        edge.sessions.end_all(request).await.map_err(|error| {
+        sign_in.sessions.end_all(request).await.map_err(|error| {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "sessions could not be ended"
@@ -50,7 +53,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
             Failure::SessionServiceDown
         })?;
     }
-    let mut response = pages::framed_by(&edge.providers.origins_of(provider));
+    let mut response = pages::framed_by(&sign_in.providers.origins_of(provider));
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

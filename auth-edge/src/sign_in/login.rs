@@ -12,16 +12,19 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{AuthorizationRequest, ResponseMode};
 
-use crate::app::Edge;
 use crate::http::errors::{Failure, Handler};
-use crate::route_table::Route;
 use crate::http::pages;
-use crate::providers::{Named, NotChosen};
 use crate::http::request::{self, Site};
-use crate::values::return_to::ReturnTo;
+use crate::http::response::no_content;
+use crate::http::state::Shared;
+use crate::providers::{Named, NotChosen};
+use crate::route_table::Route;
+use crate::sign_in::SignIn;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::wishes::Wishes;
 use crate::sign_in::{NOT_A_VISIT, landing};
+use crate::values::login_parameters::CONNECTION;
+use crate::values::return_to::ReturnTo;
 
 /// What a third party may say (OpenID Connect Core, section 4).
 const THIRD_PARTY_PARAMETERS: [&str; 3] = ["iss", "login_hint", "target_link_uri"];
@@ -30,11 +33,8 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 /// Who may ask for whatever is no third party's form.
 const VISITS: &str = "GET, HEAD";
 
-/// The parameter, of a login or of a route's `sign_in`, that names a provider by its id. It is ours and never passed on.
-pub const CONNECTION: &str = "connection";
-
 /// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
@@ -43,22 +43,22 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         return Err(NOT_A_VISIT);
     }
     if head.method == Method::POST {
-        return third_party(&edge, &head, body).await;
+        return third_party(&sign_in, &head, body).await;
     }
     let query = head.uri.query().unwrap_or_default();
-    let site = edge.sites.of(&head.headers);
+    let site = sign_in.sites.of(&head.headers);
     let iss = request::first_parameter(query, "iss");
     let return_to = request::first_parameter(query, "returnTo")
         .or_else(|| request::first_parameter(query, "target_link_uri"))
         .and_then(|raw| ReturnTo::parse(site.base_url(), &raw));
-    let route = return_to.as_ref().and_then(|to| edge.gateway.route_of(to));
-    let connection = request::first_parameter(query, CONNECTION).filter(|_| edge.providers.several());
+    let route = return_to.as_ref().and_then(|to| sign_in.routes.route_of(to));
+    let connection = request::first_parameter(query, CONNECTION).filter(|_| sign_in.providers.several());
     let named = Named {
         issuer: iss.as_deref(),
         connection: connection.as_deref(),
         by_route: route.as_deref().and_then(Route::connection),
     };
-    let provider = edge
+    let provider = sign_in
         .providers
         .choose(named, site, return_to.as_ref())
         .map_err(not_chosen)?;
@@ -67,14 +67,16 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         let login_url = site.login_url(return_to, connection.as_deref());
         return Err(Failure::LoginRequired { login_url });
     }
-    if let Some(page) = once_more(&edge, &head) {
+    if let Some(page) = once_more(&sign_in, &head) {
         return Ok(page);
     }
-    let now_ms = edge.clock.now_ms();
-    let address = edge
+    let now_ms = sign_in.clock.now_ms();
+    let address = sign_in
+        .devices
         .trusted_proxies
         .client_address(request::peer(&head.extensions), &head.headers);
-    edge.login_limit
+    sign_in
+        .login_limit
         .check(address, now_ms)
         .map_err(|too_many| Failure::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
@@ -83,14 +85,14 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     let settings = provider.party.settings();
     let mut wishes = Wishes::of(
         query,
-        &edge.settings.login_parameters,
+        &sign_in.settings.login_parameters,
         route.as_deref(),
         settings.organization.is_some(),
     );
-    if wishes.silent() && edge.pending.was_silent(&head.headers, &provider.id) {
+    if wishes.silent() && sign_in.pending.was_silent(&head.headers, &provider.id) {
         if wishes.silent_by_visitor {
             // It found nobody a moment ago: asking again would go round in circles.
-            return Ok(landing(&edge, site, &Method::GET, return_to.as_ref(), []));
+            return Ok(landing(&sign_in, site, &Method::GET, return_to.as_ref(), []));
         }
         wishes.ask_after_all();
     }
@@ -100,8 +102,8 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
     transaction.acr_values = wishes.acr_values().map(str::to_owned);
     transaction.silent = wishes.silent();
     transaction.organization.clone_from(&wishes.organization);
-    if provider.response_mode() == ResponseMode::FormPost || edge.settings.strict_cookie() {
-        transaction.session = edge.cookies.read(&head.headers);
+    if provider.response_mode() == ResponseMode::FormPost || sign_in.settings.strict_cookie {
+        transaction.session = sign_in.cookies.read(&head.headers);
     }
 
     let redirect_uri = site.at(&provider.callback_path);
@@ -121,13 +123,13 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         .map_err(|error| {
             let error_told = &error as &dyn std::error::Error;
             tracing::warn!(provider = provider.id, error = error_told, "no sign-in can start");
-            edge.metrics.login("unavailable", &provider.id);
+            sign_in.metrics.login("unavailable", &provider.id);
             Failure::Provider(Handler::Login, error.outage())
         })?;
 
     let location = HeaderValue::try_from(url.as_str()).map_err(internal)?;
     let mut response = (StatusCode::FOUND, [(header::LOCATION, location)]).into_response();
-    for cookie in edge
+    for cookie in sign_in
         .pending
         .add(&head.headers, &transaction, provider.response_mode(), now_ms)
         .map_err(internal)?
@@ -145,7 +147,7 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
 
 /// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax cookies
 /// out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
-async fn third_party(edge: &Edge, head: &Parts, body: Body) -> Result<Response, Failure> {
+async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, Failure> {
     if request::is_script(&head.headers) {
         return Err(NOT_A_VISIT);
     }
@@ -160,7 +162,7 @@ async fn third_party(edge: &Edge, head: &Parts, body: Body) -> Result<Response, 
     let said = said.filter_map(|name| Some((name, request::first_parameter(&form, name)?)));
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(said);
-    let here = format!("{}?{}", edge.settings.login_path, query.finish());
+    let here = format!("{}?{}", sign_in.settings.login_path, query.finish());
     let location = HeaderValue::try_from(here).map_err(internal)?;
     const NO_STORE: (HeaderName, HeaderValue) = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, location), NO_STORE]).into_response())
@@ -168,12 +170,12 @@ async fn third_party(edge: &Edge, head: &Parts, body: Body) -> Result<Response, 
 
 /// A page that comes here again by itself, where another site's page sent the visitor and the strict session cookie was left
 /// out for that: only then is it known which session the sign-in replaces.
-fn once_more(edge: &Edge, head: &Parts) -> Option<Response> {
-    let without_cookie = edge.settings.strict_cookie() && edge.cookies.read(&head.headers).is_none();
+fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
+    let without_cookie = sign_in.settings.strict_cookie && sign_in.cookies.read(&head.headers).is_none();
     if !without_cookie || request::site(&head.headers) == Site::Own {
         return None;
     }
-    let base_url = edge.sites.of(&head.headers).base_url();
+    let base_url = sign_in.sites.of(&head.headers).base_url();
     let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;
     Some(pages::onward(here.as_str()))
 }
@@ -190,12 +192,6 @@ fn not_chosen(why: NotChosen) -> Failure {
             Failure::BadRequest("People of that connection sign in at another address than this one.")
         }
     }
-}
-
-/// The answer to who only looks ahead: nothing, and nothing to keep.
-pub(crate) fn no_content() -> Response {
-    const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
-    (StatusCode::NO_CONTENT, NO_STORE).into_response()
 }
 
 /// Logs a fault of our own and hides it.

@@ -8,27 +8,27 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use oidc::EndSessionRequest;
 
-use crate::sessions::cookies::SessionId;
-use crate::app::Edge;
+use super::ProviderLogout;
 use crate::http::errors::Failure;
 use crate::http::pages;
 use crate::http::protect::csrf::FORM_FIELD;
-use crate::providers::Provider;
 use crate::http::request::{self, Site};
-use crate::values::return_to::ReturnTo;
-use crate::sessions::Ended;
-use crate::settings::ProviderLogout;
-use crate::sign_in::background::until_done;
-use crate::sign_in::login::no_content;
+use crate::http::response::no_content;
+use crate::http::state::Shared;
+use crate::providers::Provider;
 use crate::providers::sites;
+use crate::sessions::Ended;
+use crate::sessions::cookies::SessionId;
+use crate::sign_in::SignIn;
+use crate::sign_in::background::until_done;
+use crate::values::reserved::LOGOUT_PATH;
+use crate::values::return_to::ReturnTo;
 
-/// Path of the logout route.
-pub const PATH: &str = "/api/auth/logout";
 /// Largest form, in bytes: a token and a return-to.
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
 /// GET, when it is a navigation of our own, and POST, with the proof, sign out.
-pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if head.method == Method::POST {
@@ -37,54 +37,55 @@ pub async fn handle(State(edge): State<Edge>, request: Request) -> Result<Respon
         } else {
             String::new()
         };
-        let session = edge.cookies.read(&head.headers);
+        let session = sign_in.cookies.read(&head.headers);
         let token = request::first_parameter(&form, FORM_FIELD);
-        edge.form_tokens
+        sign_in
+            .form_tokens
             .check_form(
                 &head.headers,
-                edge.sites.of(&head.headers).base_url(),
+                sign_in.sites.of(&head.headers).base_url(),
                 session.as_ref().map(SessionId::expose),
                 token.as_deref(),
             )
             .map_err(|_refused| Failure::Csrf)?;
         let wish = request::first_parameter(&form, "returnTo")
             .or_else(|| request::first_parameter(query, "returnTo"));
-        let site = edge.sites.of(&head.headers);
-        let return_to = return_to(&edge, site, wish);
-        let pending = edge
+        let site = sign_in.sites.of(&head.headers);
+        let return_to = return_to(&sign_in, site, wish);
+        let pending = sign_in
             .pending
-            .clear_all(&head.headers, edge.providers.pending_mode());
-        let answered = sign_out(&edge, site, session, return_to, StatusCode::SEE_OTHER).await;
+            .clear_all(&head.headers, sign_in.providers.pending_mode());
+        let answered = sign_out(&sign_in, site, session, return_to, StatusCode::SEE_OTHER).await;
         return Ok(without(answered, pending));
     }
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
     }
-    let session = edge.cookies.read(&head.headers);
-    let site = edge.sites.of(&head.headers);
-    let return_to = return_to(&edge, site, request::first_parameter(query, "returnTo"));
+    let session = sign_in.cookies.read(&head.headers);
+    let site = sign_in.sites.of(&head.headers);
+    let return_to = return_to(&sign_in, site, request::first_parameter(query, "returnTo"));
     let mut pending = Vec::new();
     match (
         request::is_navigation(&head.headers),
         request::site(&head.headers),
     ) {
         (true, Site::Own) => {
-            pending = edge
+            pending = sign_in
                 .pending
-                .clear_all(&head.headers, edge.providers.pending_mode())
+                .clear_all(&head.headers, sign_in.providers.pending_mode())
         }
         (true, Site::Other) => {
             if let Some(session) = &session {
-                return Ok(ask(&edge, session, return_to.as_ref()));
+                return Ok(ask(&sign_in, session, return_to.as_ref()));
             }
-            if edge.settings.strict_cookie() {
+            if sign_in.settings.strict_cookie {
                 // The cookie may be there and was left out; taking it away would sign somebody out unasked.
-                return Ok(Redirect::to(&landing(&edge, site, return_to.as_ref())).into_response());
+                return Ok(Redirect::to(&landing(&sign_in, site, return_to.as_ref())).into_response());
             }
         }
         (false, _) => return Err(Failure::CrossSite),
     }
-    let answered = sign_out(&edge, site, session, return_to, StatusCode::FOUND).await;
+    let answered = sign_out(&sign_in, site, session, return_to, StatusCode::FOUND).await;
     Ok(without(answered, pending))
 }
 
@@ -96,45 +97,49 @@ fn without(mut response: Response, pending: Vec<HeaderValue>) -> Response {
     response
 }
 
-fn return_to(edge: &Edge, site: &sites::Site, wish: Option<String>) -> Option<ReturnTo> {
-    ReturnTo::parse_for_logout(site.base_url(), &edge.settings.logout_return_to_allowed, &wish?)
+fn return_to(sign_in: &SignIn, site: &sites::Site, wish: Option<String>) -> Option<ReturnTo> {
+    ReturnTo::parse_for_logout(
+        site.base_url(),
+        &sign_in.settings.logout_return_to_allowed,
+        &wish?,
+    )
 }
 
-fn ask(edge: &Edge, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
-    let token = edge.form_tokens.issue(session.expose());
-    let providers = edge.providers.origins();
-    pages::confirm_logout(PATH, &token, return_to.map(ReturnTo::as_str), &providers)
+fn ask(sign_in: &SignIn, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
+    let token = sign_in.form_tokens.issue(session.expose());
+    let providers = sign_in.providers.origins();
+    pages::confirm_logout(LOGOUT_PATH, &token, return_to.map(ReturnTo::as_str), &providers)
 }
 
 /// Where the visitor lands in the end.
-fn landing(edge: &Edge, site: &sites::Site, return_to: Option<&ReturnTo>) -> String {
+fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -> String {
     return_to.map_or_else(
-        || site.here(edge.sites.main(), &edge.settings.post_logout_redirect),
+        || site.here(sign_in.sites.main(), &sign_in.settings.post_logout_redirect),
         |to| to.as_str().to_owned(),
     )
 }
 
 async fn sign_out(
-    edge: &Edge,
+    sign_in: &Shared<SignIn>,
     site: &sites::Site,
     session: Option<SessionId>,
     return_to: Option<ReturnTo>,
     status: StatusCode,
 ) -> Response {
-    let landing = landing(edge, site, return_to.as_ref());
+    let landing = landing(sign_in, site, return_to.as_ref());
     let mut target = landing.clone();
     if let Some(session) = session {
-        match edge.sessions.end(&session).await {
+        match sign_in.sessions.end(&session).await {
             Ok(ended) if ended.ended => {
-                if let Some(url) = provider_logout(edge, &ended, &landing).await {
+                if let Some(url) = provider_logout(sign_in, &ended, &landing).await {
                     target = url;
                 }
             }
             Ok(_no_session) => {}
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
-                end_later(edge.clone(), session);
-                return cleared(edge, Failure::SignedOutHereOnly.into_response());
+                end_later(sign_in.clone(), session);
+                return cleared(sign_in, Failure::SignedOutHereOnly.into_response());
             }
         }
     }
@@ -142,13 +147,13 @@ async fn sign_out(
     if let Ok(location) = HeaderValue::try_from(target) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    cleared(edge, response)
+    cleared(sign_in, response)
 }
 
 /// The browser forgets the session, and what it kept of pages shown in it.
-fn cleared(edge: &Edge, mut response: Response) -> Response {
+fn cleared(sign_in: &SignIn, mut response: Response) -> Response {
     let headers = response.headers_mut();
-    if let Some(cookie) = edge.cookies.clear() {
+    if let Some(cookie) = sign_in.cookies.clear() {
         headers.append(header::SET_COOKIE, cookie);
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -157,15 +162,15 @@ fn cleared(edge: &Edge, mut response: Response) -> Response {
 }
 
 /// Where the provider ends its own session; `None` when it offers nothing, is down, or is to be left alone.
-async fn provider_logout(edge: &Edge, ended: &Ended, landing: &str) -> Option<String> {
-    let Some(provider) = edge.providers.of_session(&ended.issuer) else {
+async fn provider_logout(sign_in: &SignIn, ended: &Ended, landing: &str) -> Option<String> {
+    let Some(provider) = sign_in.providers.of_session(&ended.issuer) else {
         tracing::warn!(
             issuer = ended.issuer,
             "signed out here only: the provider is not configured"
         );
         return None;
     };
-    match edge.settings.provider_logout {
+    match sign_in.settings.provider_logout {
         ProviderLogout::Off => None,
         ProviderLogout::Auth0 => provider.party.auth0_logout_url(landing).map(String::from),
         ProviderLogout::Oidc => {
@@ -210,9 +215,9 @@ async fn end_session_url(
 }
 
 /// Keeps trying to end a session that the browser has already forgotten.
-fn end_later(edge: Edge, session: SessionId) {
-    let sessions = edge.sessions.clone();
-    until_done(&edge, "a session to be ended", move || {
+fn end_later(sign_in: Shared<SignIn>, session: SessionId) {
+    let sessions = sign_in.sessions.clone();
+    until_done(&sign_in, "a session to be ended", move || {
         let (sessions, session) = (sessions.clone(), session.clone());
         async move { sessions.end(&session).await.map(|_ended| ()) }
     });

@@ -8,6 +8,7 @@ pub mod background;
 pub mod callback;
 mod claim;
 pub mod front_channel;
+mod lacking;
 pub mod login;
 pub mod logout;
 mod new_session;
@@ -18,18 +19,112 @@ pub mod transaction;
 pub mod user;
 pub mod wishes;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::app::Edge;
+use chassis::clock::Clock;
+use tokio::sync::Semaphore;
+use url::Url;
+
+use self::pending::PendingSignIns;
+use self::redeemed::Redeemed;
+use crate::http::device::Devices;
 use crate::http::errors::Failure;
+use crate::http::observe::Metrics;
 use crate::http::pages;
+use crate::http::protect::csrf::FormTokens;
+use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
-use crate::values::return_to::ReturnTo;
+use crate::providers::Providers;
 use crate::providers::sites::Site;
+use crate::providers::sites::Sites;
+use crate::route_table::Routes;
+use crate::sessions::Sessions;
+use crate::sessions::cookies::SessionCookies;
+use crate::values::return_to::ReturnTo;
+
+/// Signing in and out.
+#[derive(Clone, Debug)]
+pub struct SignInSettings {
+    /// Path of the login route.
+    pub login_path: String,
+    /// Query parameters of the login route that reach the provider.
+    pub login_parameters: Vec<String>,
+    /// Where a visitor lands after sign-out.
+    pub post_logout_redirect: Url,
+    /// Further places a sign-out may lead to.
+    pub logout_return_to_allowed: Vec<Url>,
+    /// What the provider is told at sign-out.
+    pub provider_logout: ProviderLogout,
+    /// Whether sign-in reads userinfo.
+    pub userinfo_at_login: bool,
+    /// Whether sessions keep the ID token.
+    pub store_id_token: bool,
+    /// Claims left out of `user`.
+    pub claim_filter: Vec<String>,
+    /// How long a sign-in may take, in seconds.
+    pub transaction_duration_secs: u64,
+    /// Whether the front-channel logout route exists.
+    pub frontchannel_logout: bool,
+    /// Whether browsers leave the session cookie out of every request that a page of another site causes.
+    pub strict_cookie: bool,
+}
+
+/// What the provider is told when somebody signs out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderLogout {
+    /// RP-initiated logout at the discovered `end_session_endpoint`.
+    Oidc,
+    /// Auth0's `/v2/logout`.
+    Auth0,
+    /// Nothing.
+    Off,
+}
+
+/// What signing in and out is made of.
+pub struct SignIn {
+    /// Settings, as read at the start.
+    pub settings: SignInSettings,
+    /// The session cookie.
+    pub cookies: SessionCookies,
+    /// Cookies of pending sign-ins.
+    pub pending: PendingSignIns,
+    /// The session service.
+    pub sessions: Sessions,
+    /// The identity providers.
+    pub providers: Arc<Providers>,
+    /// The addresses browsers know the product by.
+    pub sites: Sites,
+    /// The route table: what the route requires that a sign-in leads to.
+    pub routes: Routes,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Tells browsers.
+    pub devices: Devices,
+    /// Tokens of our own forms.
+    pub form_tokens: FormTokens,
+    /// Logins per address.
+    pub login_limit: RateLimiter,
+    /// Callbacks per address.
+    pub callback_limit: RateLimiter,
+    /// Back-channel logouts per address.
+    pub back_channel_limit: RateLimiter,
+    /// Front-channel logouts per address.
+    pub front_channel_limit: RateLimiter,
+    /// Transactions whose code this process has redeemed.
+    pub redeemed: Redeemed,
+    /// Places for sessions that are ended in the background.
+    pub background: Arc<Semaphore>,
+    /// Metrics.
+    pub metrics: Metrics,
+}
+
+/// A provider that signs out a whole company may send many; somebody who guesses sends more.
+pub const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
 
 /// What loads an address without visiting it starts and finishes no sign-in.
 const NOT_A_VISIT: Failure = Failure::Forbidden {
@@ -62,7 +157,7 @@ async fn form(body: Body, limit: usize) -> Result<String, Failure> {
 /// (RFC 9700, section 4.12). With a strict session cookie it is a page that goes there by itself: a redirect still counts
 /// as caused by the provider's site, and the browser would leave the new cookie out.
 fn landing<const N: usize>(
-    edge: &Edge,
+    sign_in: &SignIn,
     site: &Site,
     method: &Method,
     return_to: Option<&ReturnTo>,
@@ -70,7 +165,7 @@ fn landing<const N: usize>(
 ) -> Response {
     let base = ReturnTo::base(site.base_url());
     let target = return_to.unwrap_or(&base).as_str();
-    let mut response = if edge.settings.strict_cookie() {
+    let mut response = if sign_in.settings.strict_cookie {
         pages::onward(target)
     } else if *method == Method::POST {
         StatusCode::SEE_OTHER.into_response()

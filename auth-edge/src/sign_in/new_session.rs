@@ -5,17 +5,17 @@ use oidc::IdToken;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_proto::{claims, timestamp};
 
-use crate::sessions::cookies::SessionId;
-use crate::app::Edge;
 use crate::http::errors::Failure;
-use crate::sessions::keys;
 use crate::http::request;
+use crate::sessions::cookies::SessionId;
+use crate::sessions::keys;
+use crate::sign_in::SignIn;
 use crate::sign_in::login::internal;
 use crate::sign_in::user::user;
 
 /// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
 pub(super) fn create_request(
-    edge: &Edge,
+    sign_in: &SignIn,
     head: &Parts,
     had: Option<SessionId>,
     tokens: oidc::TokenSet,
@@ -23,7 +23,7 @@ pub(super) fn create_request(
     userinfo: Option<serde_json::Map<String, serde_json::Value>>,
 ) -> CreateSessionRequest {
     let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
-    let replaces_session_id = edge
+    let replaces_session_id = sign_in
         .cookies
         .read(&head.headers)
         .or(had)
@@ -34,7 +34,7 @@ pub(super) fn create_request(
         user: Some(claims::to_struct(&user(
             id_token.claims,
             userinfo,
-            &edge.settings.claim_filter,
+            &sign_in.settings.claim_filter,
         ))),
         tokens: Some(TokenSet {
             access_token: tokens.access_token,
@@ -42,7 +42,7 @@ pub(super) fn create_request(
             scope: tokens.scope,
             expires_at: Some(seconds(tokens.expires_at)),
             refresh_token: tokens.refresh_token.unwrap_or_default(),
-            id_token: if edge.settings.store_id_token {
+            id_token: if sign_in.settings.store_id_token {
                 tokens.id_token
             } else {
                 String::new()
@@ -50,7 +50,7 @@ pub(super) fn create_request(
         }),
         provider_sid: id_token.sid.unwrap_or_default(),
         authenticated_at: id_token.auth_time.map(seconds),
-        device: Some(edge.device(&head.headers, request::peer(&head.extensions))),
+        device: Some(sign_in.devices.of(&head.headers, request::peer(&head.extensions))),
         replaces_session_id,
         not_after: id_token.session_expiry.map(seconds),
         // Whose it is says the claim.

@@ -10,10 +10,10 @@ mod marks;
 use axum::http::{HeaderMap, HeaderValue};
 use oidc::ResponseMode;
 
+use crate::providers::sites::Sites;
 use crate::sessions::cookies;
 use crate::sessions::keys::{Keys, NoRandomness};
 use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
-use crate::providers::sites::Sites;
 
 /// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
 const MAX_TOTAL_BYTES: usize = 4000;
@@ -173,8 +173,9 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::providers::mark::IssuerMark;
+    use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
     use crate::values::return_to::ReturnTo;
-    use crate::sign_in::transaction::{IssuerMark, MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 
     fn base() -> Url {
         Url::parse("https://app.example/").unwrap()

@@ -2,10 +2,8 @@
 
 use oidc::{IdTokenError, TokenError, UserinfoError};
 
+use crate::http::errors::PROVIDER_TELLS_NO_TIME;
 use crate::values::return_to::ReturnTo;
-
-/// Somebody needs to know how long ago a person signed in, and nobody does.
-pub const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
 /// Why a callback was refused.
 #[derive(Debug, thiserror::Error)]

@@ -9,47 +9,26 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use url::Url;
 
+use crate::providers::mark::{IssuerMark, MARK_BYTES};
 use crate::sessions::cookies::SessionId;
 use crate::sessions::keys::{Keys, NoRandomness, random};
+use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 use crate::values::return_to::ReturnTo;
 
 /// Random bytes of state and of nonce: 128 bits.
 const STATE_BYTES: usize = 16;
 /// Random bytes of the verifier: 43 characters once encoded, the least that RFC 7636 allows.
 const VERIFIER_BYTES: usize = 32;
-/// Bytes of an issuer's mark: 128 bits, so that none is found that has another's.
-const MARK_BYTES: usize = 16;
 /// Bytes of the ID in the cookie's name: enough that no two pending sign-ins meet.
 const ID_BYTES: usize = 9;
 /// How far ahead of ours the clock of the replica that sealed a transaction may be, in milliseconds.
 const CLOCK_LEAD_MS: u64 = 60_000;
 /// Separates this AAD from any other use of the seal.
 const AAD_LABEL: &[u8] = b"vestibule transaction v2";
-/// Longest organization kept with a transaction, in bytes: with everything else at its longest, two still fit.
-pub const MAX_ORGANIZATION_BYTES: usize = 96;
-/// Longest `acr_values` kept with a transaction, in bytes: room for three or four of the usual names.
-pub const MAX_ACR_VALUES_BYTES: usize = 200;
 /// Bits of the flags.
 const SILENT: u8 = 1;
 const HAS_MAX_AGE: u8 = 2;
 const HAS_SESSION: u8 = 4;
-
-/// Which issuer a sign-in was begun at: the beginning of its identifier's SHA-256.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IssuerMark([u8; MARK_BYTES]);
-
-impl IssuerMark {
-    /// The mark of an issuer identifier, byte for byte as configured.
-    #[must_use]
-    pub fn of(issuer: &str) -> Self {
-        let hash = digest::digest(&digest::SHA256, issuer.as_bytes());
-        let mut mark = [0; MARK_BYTES];
-        mark.iter_mut()
-            .zip(hash.as_ref())
-            .for_each(|(to, from)| *to = *from);
-        Self(mark)
-    }
-}
 
 /// One pending sign-in.
 #[derive(Clone)]

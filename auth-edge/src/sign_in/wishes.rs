@@ -3,23 +3,9 @@
 //! Invariants: of the query only the allow-list is read; what a route demands cannot be asked away; no parameter of the
 //! protocol can be set. Deliberately absent: the configured parameters of all logins, which `oidc` adds.
 
-use crate::route_table::Route;
 use crate::http::request;
-use crate::sign_in::transaction::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
-
-/// Query parameters that may reach the provider; configuration can narrow them.
-pub const ALLOWED_PARAMETERS: [&str; 8] = [
-    "organization",
-    "invitation",
-    "login_hint",
-    "prompt",
-    "ui_locales",
-    "acr_values",
-    "max_age",
-    "screen_hint",
-];
-/// Longest value passed on, in bytes: more than any of these parameters holds in earnest.
-const MAX_VALUE_BYTES: usize = 512;
+use crate::route_table::Route;
+use crate::values::login_parameters::{ALLOWED_PARAMETERS, fits};
 
 /// What this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -118,18 +104,6 @@ fn demanded(route: &Route, name: &str) -> Option<String> {
     .filter(|value| fits(name, value))
 }
 
-/// Whether a value can be passed on and, where it has to be, kept until the provider answers.
-#[must_use]
-pub fn fits(name: &str, value: &str) -> bool {
-    let most = match name {
-        "organization" => MAX_ORGANIZATION_BYTES,
-        "acr_values" => MAX_ACR_VALUES_BYTES,
-        _ => MAX_VALUE_BYTES,
-    };
-    let number = name != "max_age" || value.parse::<u64>().is_ok();
-    !value.is_empty() && value.len() <= most && !value.chars().any(char::is_control) && number
-}
-
 fn is_silent(prompt: &str) -> bool {
     prompt.split(' ').any(|word| word == "none")
 }
@@ -154,7 +128,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::route_table::{Asks, Csrf, Guard, Upstream};
+    use crate::route_table::requirements::Requirements;
+    use crate::route_table::{Csrf, Guard, Upstream};
 
     fn all() -> Vec<String> {
         ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()
@@ -176,7 +151,7 @@ mod tests {
             upstream_jwt: false,
             max_body_bytes: None,
             csrf: Csrf::default(),
-            asks: Asks::default(),
+            asks: Requirements::default(),
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
         }
     }
@@ -238,11 +213,11 @@ mod tests {
     #[test]
     fn what_a_guard_asks_of_the_session_is_asked_of_the_sign_in_that_leads_to_it() {
         let route = Route {
-            asks: Asks {
+            asks: Requirements {
                 max_age_secs: Some(900),
                 acr: vec!["gold".to_owned(), "silver".to_owned()],
                 organization: Some("org_a".to_owned()),
-                ..Asks::default()
+                ..Requirements::default()
             },
             ..route(&[("max_age", "1000")])
         };

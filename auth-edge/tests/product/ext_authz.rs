@@ -28,7 +28,11 @@ impl Envoy {
         tokio::spawn(chassis::serve::serve(
             Workers::here(),
             listener,
-            ext_authz::routes(edge, routes::router(edge.clone())),
+            ext_authz::routes(
+                edge.sign_in().cookies.clone(),
+                edge.sign_in().pending.clone(),
+                routes::router(edge.clone()),
+            ),
             None,
             stop.clone(),
         ));

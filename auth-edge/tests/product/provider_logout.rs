@@ -195,7 +195,13 @@ async fn a_wrong_body_is_415_413_or_400() {
     assert_eq!(machine.send(Method::GET, PATH, &[], None).await.status, 405);
     let address: std::net::IpAddr = std::net::Ipv4Addr::LOCALHOST.into();
     let now_ms = stack.clock.now_ms();
-    while stack.edge.back_channel_limit.check(address, now_ms).is_ok() {}
+    while stack
+        .edge
+        .sign_in()
+        .back_channel_limit
+        .check(address, now_ms)
+        .is_ok()
+    {}
     let flooding = machine.post(PATH, &[], &twice).await;
     assert_eq!((flooding.status, flooding.header("retry-after")), (429, "1"));
 }

@@ -257,7 +257,7 @@ async fn scene(cache_secs: &str, ending: Ending) {
     streams.extend(open(&there, "guarded").await);
     let mut others = open(&other, "guarded").await;
     let mut unguarded = open(&here, "open").await;
-    assert_eq!(stack.edge.sessions.streams().sessions(), 2, "{case}");
+    assert_eq!(stack.edge.sign_in().sessions.streams().sessions(), 2, "{case}");
     all_go_on(&mut streams, &case).await;
     end(stack, ending, &mut here, &mut other).await;
     all_end(streams, Instant::now(), &case).await;
@@ -265,7 +265,7 @@ async fn scene(cache_secs: &str, ending: Ending) {
     all_go_on(&mut unguarded, &case).await;
     drop(others);
     let deadline = Instant::now() + Duration::from_secs(10);
-    while stack.edge.sessions.streams().sessions() > 0 {
+    while stack.edge.sign_in().sessions.streams().sessions() > 0 {
         assert!(
             Instant::now() < deadline,
             "{case}: streams that are over are kept"

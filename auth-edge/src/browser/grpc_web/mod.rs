@@ -23,12 +23,10 @@ use tonic_web::GrpcWebLayer;
 
 pub use self::per_person::PerPerson;
 
-use self::service::Browser;
-use crate::app::Edge;
+use self::service::Calls;
+use crate::browser::Browser;
 use crate::http::protect::{csrf, slow_client};
-
-/// Below it lie the calls of the service.
-pub const PREFIX: &str = "/session.v1.BrowserSessionService";
+use crate::http::state::Shared;
 
 /// Requests carry a handle at most; anything larger is not from our pages.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
@@ -45,8 +43,8 @@ pub const LISTENING_MAX: usize = 100;
 pub const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.
-pub fn routes(edge: &Edge) -> Router<Edge> {
-    let service = BrowserSessionServiceServer::new(Browser::new(edge.clone()))
+pub fn routes<S: Clone + Send + Sync + 'static>(browser: &Shared<Browser>) -> Router<S> {
+    let service = BrowserSessionServiceServer::new(Calls::new(browser.clone()))
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
     let routes = Routes::default()
@@ -56,20 +54,22 @@ pub fn routes(edge: &Edge) -> Router<Edge> {
         .layer(GrpcWebLayer::new());
     routes
         .with_state(())
-        .layer(from_fn_with_state(edge.clone(), only_ours))
+        .layer(from_fn_with_state(browser.clone(), only_ours))
 }
 
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
 /// for clients that look there; and a message that does not come. No cache may keep any answer.
-async fn only_ours(State(edge): State<Edge>, request: Request, next: Next) -> Response {
-    if let Err(refused) = csrf::check_script(request.headers(), edge.sites.of(request.headers()).base_url()) {
+async fn only_ours(State(browser): State<Shared<Browser>>, request: Request, next: Next) -> Response {
+    if let Err(refused) =
+        csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
+    {
         tracing::info!(%refused, "a browser call is refused");
         let reason = ErrorReason::ErrCsrf;
         let status = error::status(reason, "the call does not come from our own pages", []);
         return refusal(status, StatusCode::FORBIDDEN);
     }
     let (head, body) = request.into_parts();
-    let patience = edge.settings.protection.patience.silence;
+    let patience = browser.message_timeout;
     let body = match tokio::time::timeout(patience, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
         Ok(Err(broken)) if !slow_client::caused(&broken) => {

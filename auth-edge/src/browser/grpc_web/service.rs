@@ -21,8 +21,9 @@ use tonic::{Request, Response, Status};
 
 use super::per_person::Place;
 use super::watch;
-use crate::app::Edge;
+use crate::browser::Browser;
 use crate::http::request;
+use crate::http::state::Shared;
 use crate::sessions::{CurrentSession, SessionsUnavailable};
 
 /// Why a session that was ended from another device says it ended.
@@ -33,19 +34,19 @@ const LARGEST_PAGE: i32 = 200;
 const PAGES_MAX: usize = 20;
 
 /// Answers the browser's calls.
-pub(super) struct Browser {
-    edge: Edge,
+pub(super) struct Calls {
+    browser: Shared<Browser>,
 }
 
-impl Browser {
-    pub(super) fn new(edge: Edge) -> Self {
-        Self { edge }
+impl Calls {
+    pub(super) fn new(browser: Shared<Browser>) -> Self {
+        Self { browser }
     }
 
     /// The session the call acts for, only looked at; that the call comes from our own pages has been checked.
     async fn current<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         there(
-            self.edge
+            self.browser
                 .sessions
                 .current(request.metadata().as_ref(), None)
                 .await,
@@ -56,13 +57,13 @@ impl Browser {
     async fn rolled<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
         let peer: IpAddr = request::peer(request.extensions_as_http());
-        let device = self.edge.device(headers, peer);
-        there(self.edge.sessions.rolled(headers, device).await)
+        let device = self.browser.devices.of(headers, peer);
+        there(self.browser.sessions.rolled(headers, device).await)
     }
 
     /// A place for a call that reads or ends several of a person's sessions.
     fn listing(&self, mine: &Session) -> Result<Place, Status> {
-        let place = self.edge.listing.enter(mine);
+        let place = self.browser.listing.enter(mine);
         place.ok_or_else(|| overloaded("too many calls of this person at once"))
     }
 
@@ -75,7 +76,7 @@ impl Browser {
             page_token: String::new(),
         };
         for _ in 0..PAGES_MAX {
-            let client = self.edge.sessions.client();
+            let client = self.browser.sessions.client();
             let page = client.list_sessions(list.clone()).await.map_err(failed)?;
             let is_it = |one: &Session| one.handle == handle && one.state() == State::Unreadable;
             if page.sessions.iter().any(is_it) {
@@ -90,12 +91,12 @@ impl Browser {
     }
 
     fn server_time(&self) -> Option<prost_types::Timestamp> {
-        Some(timestamp::from_ms(self.edge.clock.now_ms()))
+        Some(timestamp::from_ms(self.browser.clock.now_ms()))
     }
 }
 
 #[tonic::async_trait]
-impl BrowserSessionService for Browser {
+impl BrowserSessionService for Calls {
     async fn get_current_session(
         &self,
         request: Request<GetCurrentSessionRequest>,
@@ -116,7 +117,7 @@ impl BrowserSessionService for Browser {
         request: Request<RollCurrentSessionRequest>,
     ) -> Result<Response<RollCurrentSessionResponse>, Status> {
         let current = self.rolled(&request).await?;
-        let cookie = self.edge.sessions.renewed(&current).await;
+        let cookie = self.browser.sessions.renewed(&current).await;
         let session = Some(shown(Session::clone(&current.session), None));
         Ok(answer(
             RollCurrentSessionResponse {
@@ -144,7 +145,7 @@ impl BrowserSessionService for Browser {
             page_token,
         };
         let page = self
-            .edge
+            .browser
             .sessions
             .client()
             .list_sessions(list)
@@ -173,7 +174,7 @@ impl BrowserSessionService for Browser {
         let mine = self.current(&request).await?.session;
         let _place = self.listing(&mine)?;
         let handle = request.into_inner().handle;
-        let client = self.edge.sessions.client();
+        let client = self.browser.sessions.client();
         let by = Some(get_session_request::By::Handle(handle.clone()));
         let is_mine = match client.get_session(GetSessionRequest { by }).await {
             Ok(read) => {
@@ -213,7 +214,7 @@ impl BrowserSessionService for Browser {
             cause: OTHER_DEVICE.to_owned(),
             ..EndSessionsRequest::default()
         };
-        let ended_count = self.edge.sessions.end_all(end).await.map_err(failed)?;
+        let ended_count = self.browser.sessions.end_all(end).await.map_err(failed)?;
         Ok(answer(EndMyOtherSessionsResponse { ended_count }, None))
     }
 
@@ -224,9 +225,9 @@ impl BrowserSessionService for Browser {
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
-        let place = self.edge.listening.enter(&current.session);
+        let place = self.browser.listening.enter(&current.session);
         let place = place.ok_or_else(|| overloaded("too many pages of this person listen already"))?;
-        let stream = watch::stream(&self.edge, current, place, request.into_inner().resume_token)
+        let stream = watch::stream(&self.browser, current, place, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
         Ok(answer(stream, None))

@@ -20,9 +20,10 @@ use tonic::Status;
 
 use super::per_person::Place;
 use super::service::failed;
-use crate::sessions::cookies::SessionId;
-use crate::app::Edge;
+use crate::browser::Browser;
+use crate::http::state::Shared;
 use crate::sessions::CurrentSession;
+use crate::sessions::cookies::SessionId;
 
 /// Proxies close connections that are silent for half a minute or more.
 const BEAT: Duration = Duration::from_secs(15);
@@ -35,7 +36,7 @@ type Events = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
 struct Watch {
     items: BoxStream<'static, WatchItem>,
     beat: Interval,
-    edge: Edge,
+    browser: Shared<Browser>,
     /// The handle of this browser's session, and its secret name.
     own: String,
     id: SessionId,
@@ -54,7 +55,7 @@ struct Watch {
 /// # Errors
 /// The session service refused, or cannot be reached; the session is not there any more.
 pub(super) async fn stream(
-    edge: &Edge,
+    browser: &Shared<Browser>,
     current: CurrentSession,
     place: Place,
     resume_token: String,
@@ -66,7 +67,7 @@ pub(super) async fn stream(
         resume_token: resume_token.clone(),
         ..Default::default()
     };
-    let mut items = edge.sessions.client().watch(request).boxed();
+    let mut items = browser.sessions.client().watch(request).boxed();
     let mut told = Vec::new();
     while !matches!(told.last(), Some(WatchItem::Event(_))) {
         match items.next().await {
@@ -85,7 +86,7 @@ pub(super) async fn stream(
     let mut watch = Watch {
         items: stream::iter(told).chain(items).boxed(),
         beat: interval_at(Instant::now() + BEAT, BEAT),
-        edge: edge.clone(),
+        browser: browser.clone(),
         own: mine.handle.clone(),
         id: current.id,
         look_at_ms: 0,
@@ -117,7 +118,7 @@ async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)>
 impl Watch {
     /// Looks up whether the session is still there.
     async fn look(&mut self) -> Result<(), SessionError> {
-        let session = self.edge.sessions.get(&self.id).await?;
+        let session = self.browser.sessions.get(&self.id).await?;
         self.look_at_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
         Ok(())
     }
@@ -126,7 +127,7 @@ impl Watch {
     async fn told(&mut self) -> Result<SessionEvent, SessionError> {
         loop {
             // The service beats several times a second, so that the time is looked at as often.
-            if self.edge.clock.now_ms() >= self.look_at_ms {
+            if self.browser.clock.now_ms() >= self.look_at_ms {
                 self.look().await?;
             }
             let patience = self.unheard.clone();
@@ -173,7 +174,7 @@ impl Watch {
     fn event(&self, kind: Kind) -> SessionEvent {
         SessionEvent {
             kind: kind.into(),
-            at: Some(timestamp::from_ms(self.edge.clock.now_ms())),
+            at: Some(timestamp::from_ms(self.browser.clock.now_ms())),
             resume_token: self.resume_token.clone(),
             ..SessionEvent::default()
         }

@@ -14,7 +14,7 @@ use session_proto::client::SessionError;
 use session_proto::v1::{ErrorReason, Session};
 use tokio::sync::OnceCell;
 
-use crate::app::Edge;
+use crate::browser::Browser;
 use crate::http::errors::{Failure, Handler};
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::sessions::{CurrentSession, Known};
@@ -61,15 +61,17 @@ impl Default for Refetches {
 
 impl Refetches {
     /// The session with what the provider says of the person now; `None` if the provider was asked often enough.
-    pub async fn refetch(&self, edge: &Edge, current: &CurrentSession) -> Outcome {
+    pub async fn refetch(&self, browser: &Browser, current: &CurrentSession) -> Outcome {
         let handle = current.session.handle.as_str();
         let flight = self.flight(handle);
         let outcome = flight.outcome.get_or_init(|| async {
             // Here and not before: whoever goes on for somebody that hung up asks the provider once more.
-            if self.limit.check(handle, edge.clock.now_ms()).is_err() {
+            if self.limit.check(handle, browser.clock.now_ms()).is_err() {
                 return Ok(None);
             }
-            read(edge, current).await.map(|session| Some(Known::new(session)))
+            read(browser, current)
+                .await
+                .map(|session| Some(Known::new(session)))
         });
         outcome.await.clone()
     }
@@ -108,15 +110,15 @@ fn lock(under_way: &UnderWay) -> MutexGuard<'_, HashMap<String, Weak<Flight>>> {
 }
 
 /// Reads userinfo with a valid access token, merges it over the user and saves the merge, if this edge may.
-async fn read(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure> {
-    let Some(provider) = edge.providers.of_session(&current.session.issuer) else {
+async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Failure> {
+    let Some(provider) = browser.providers.of_session(&current.session.issuer) else {
         tracing::warn!(
             issuer = current.session.issuer,
             "profile not read anew: the provider is not configured"
         );
         return Err(Failure::Provider(Handler::Profile, Outage::BadAnswer));
     };
-    let token = edge
+    let token = browser
         .sessions
         .access_token(&current.id, Vec::new())
         .await
@@ -127,15 +129,15 @@ async fn read(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure>
             &token.token_type,
             token.value.expose(),
             &current.session.subject,
-            edge.clock.now_ms() / 1000,
+            browser.clock.now_ms() / 1000,
         )
         .await
         .map_err(userinfo_failed)?;
     let mut session = Session::clone(&current.session);
     let mut tries = 0;
     loop {
-        let merged = merge(edge, &session, userinfo.clone());
-        match edge
+        let merged = merge(browser, &session, userinfo.clone());
+        match browser
             .sessions
             .update_user(&current.id, &merged, session.version)
             .await
@@ -144,23 +146,23 @@ async fn read(edge: &Edge, current: &CurrentSession) -> Result<Session, Failure>
             // An edge may do without the right to keep it.
             Err(error) if error.reason == ErrorReason::ErrCallerNotAllowed => {
                 tracing::debug!(
-                    "the profile that was read anew is not kept: this edge may not call UpdateSession"
+                    "the profile that was read anew is not kept: this browser may not call UpdateSession"
                 );
                 session.user = Some(claims::to_struct(&merged));
                 return Ok(session);
             }
             Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
                 tries += 1;
-                session = *edge.sessions.get(&current.id).await.map_err(told)?;
+                session = *browser.sessions.get(&current.id).await.map_err(told)?;
             }
             Err(error) => return Err(told(error)),
         }
     }
 }
 
-fn merge(edge: &Edge, session: &Session, userinfo: Map<String, Value>) -> Map<String, Value> {
+fn merge(browser: &Browser, session: &Session, userinfo: Map<String, Value>) -> Map<String, Value> {
     let kept = session.user.as_ref().map(claims::from_struct).unwrap_or_default();
-    user(kept, Some(userinfo), &edge.settings.claim_filter)
+    user(kept, Some(userinfo), &browser.claim_filter)
 }
 
 fn told(error: SessionError) -> Failure {

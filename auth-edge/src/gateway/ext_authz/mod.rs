@@ -28,9 +28,8 @@ use tonic::{Request, Response, Status};
 use tower::ServiceExt as _;
 
 use self::generated::envoy::config::core::v3::address;
-use crate::sessions::cookies::SessionCookies;
-use crate::app::Edge;
 use crate::gateway::check::Original;
+use crate::sessions::cookies::SessionCookies;
 use crate::sign_in::pending::PendingSignIns;
 
 /// What Envoy speaks, for clients in tests.
@@ -51,11 +50,11 @@ const MAX_QUESTION_BYTES: usize = 256 * 1024;
 const REDIRECT: &str = "redirect";
 
 /// The service, over the edge's own router.
-pub fn routes(edge: &Edge, router: Router) -> Router {
+pub fn routes(cookies: SessionCookies, pending: PendingSignIns, router: Router) -> Router {
     let asked = ExtAuthz {
         router,
-        cookies: edge.cookies.clone(),
-        pending: edge.pending.clone(),
+        cookies,
+        pending,
     };
     let service = AuthorizationServer::new(asked).max_decoding_message_size(MAX_QUESTION_BYTES);
     Routes::new(service).into_axum_router()

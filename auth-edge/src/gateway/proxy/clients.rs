@@ -19,8 +19,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::UpstreamSettings;
 use crate::route_table::Server;
-use crate::settings::UpstreamSettings;
 
 /// Idle connections kept for each upstream, by each scheduler.
 const IDLE_MAX: usize = 64;

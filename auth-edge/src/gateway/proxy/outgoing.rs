@@ -15,12 +15,12 @@ use http_body::Body as HttpBody;
 use super::super::assertion::{self, Assertions};
 use super::super::guard::Granted;
 use super::super::headers;
-use crate::values::path::RequestPath;
-use crate::route_table::{Csrf, Server};
 use super::upgrade;
 use super::{Way, is_ours, proof};
 use crate::http::errors::Failure;
+use crate::route_table::{Csrf, Server};
 use crate::values::forwarded::X_FORWARDED_FOR;
+use crate::values::path::RequestPath;
 
 /// What carries an access token, and the proof that it is presented by its owner.
 const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, proof::HEADER];
@@ -54,20 +54,21 @@ impl<'a> Asking<'a> {
 
     /// The head as the upstream gets it: nothing of this hop or of somebody's invention is left, what we know is told.
     pub(super) fn dressed(&self, access_token: Option<&Granted>) -> Parts {
-        let (way, edge, client) = (self.way, self.way.edge, &self.head.headers);
+        let (way, gateway, client) = (self.way, self.way.gateway, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         // Whatever a client sent under these names is not the token this upstream trusts.
         let ours: &[HeaderName] = if way.route.asks.access_token { &TOKENS } else { &[] };
         // A preflight passes guards: what it carries must not turn it into something else.
         let may_override_method = way.route.csrf == Csrf::None && head.method != Method::OPTIONS;
-        head.headers = headers::for_upstream(client, ours, may_override_method, |name| is_ours(edge, name));
+        head.headers =
+            headers::for_upstream(client, ours, may_override_method, |name| is_ours(gateway, name));
         headers::add_identity(&mut head.headers, way.passed);
         if let Some(granted) = access_token {
             attach(&mut head.headers, granted);
         }
-        let address = edge.trusted_proxies.client_address(self.peer, client);
-        let scheme = if edge.settings.https() { "https" } else { "http" };
+        let address = gateway.trusted_proxies.client_address(self.peer, client);
+        let scheme = if gateway.https { "https" } else { "http" };
         tell(
             &mut head.headers,
             X_FORWARDED_FOR,
@@ -78,7 +79,7 @@ impl<'a> Asking<'a> {
             X_FORWARDED_PROTO,
             Some(HeaderValue::from_static(scheme)),
         );
-        let host = edge.sites.of(client).authority();
+        let host = gateway.sites.of(client).authority();
         tell(&mut head.headers, X_FORWARDED_HOST, host);
         let may_speak_http2 = way.server.prior_knowledge || way.server.url.scheme() == "https";
         if may_speak_http2 && headers::is_grpc(client) {
@@ -104,10 +105,10 @@ pub(super) fn sign(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
     let sign = |assertions: &Assertions| {
         let audience = way.server.origin();
         assertions
-            .sign(&current.session, &audience, way.edge.clock.now_secs())
+            .sign(&current.session, &audience, way.gateway.clock.now_secs())
             .ok()
     };
-    let value = way.edge.gateway.assertions.as_ref().and_then(sign);
+    let value = way.gateway.assertions.as_ref().and_then(sign);
     match value.and_then(|token| HeaderValue::try_from(token).ok()) {
         Some(mut value) => {
             value.set_sensitive(true);

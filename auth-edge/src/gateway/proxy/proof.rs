@@ -37,7 +37,7 @@ pub(super) fn prove(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
     let (Some(token), Some(url)) = (token, address(&head.uri)) else {
         return Ok(());
     };
-    let now = way.edge.clock.now_ms() / 1000;
+    let now = way.gateway.clock.now_ms() / 1000;
     let proof = party(way).map_or(Ok(None), |party| {
         party.dpop_proof(head.method.as_str(), &url, token, now)
     });
@@ -75,7 +75,7 @@ pub(super) fn wants_nonce(way: &Way<'_>, uri: &Uri, status: StatusCode, headers:
 /// Who holds the key: the relying party of the provider that bound the token.
 fn party<'a>(way: &'a Way<'_>) -> Option<&'a RelyingParty> {
     let current = way.passed.current.as_ref()?;
-    let provider = way.edge.providers.of_session(&current.session.issuer)?;
+    let provider = way.gateway.providers.of_session(&current.session.issuer)?;
     Some(&provider.party)
 }
 

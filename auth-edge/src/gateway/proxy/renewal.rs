@@ -13,7 +13,7 @@ use session_proto::v1::GetAccessTokenRequest;
 use tokio::sync::Mutex;
 
 use super::super::guard::Granted;
-use crate::app::Edge;
+use crate::gateway::Gateway;
 use crate::sessions::CurrentSession;
 
 /// Sessions that can be told apart at once; two that meet in one place only wait for each other.
@@ -48,7 +48,7 @@ impl Renewals {
     /// Another token than the refused one, if there is one to be had.
     pub(super) async fn renew(
         &self,
-        edge: &Edge,
+        gateway: &Gateway,
         current: &CurrentSession,
         scopes: &[String],
         refused: &Granted,
@@ -57,13 +57,13 @@ impl Renewals {
         let place = usize::try_from(session % PLACES as u64).ok()?;
         let mut last = self.places.get(place)?.lock().await;
         // Somebody may have refreshed it since.
-        if let Some(other) = ask(edge, current, scopes, false)
+        if let Some(other) = ask(gateway, current, scopes, false)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
         {
             return Some(other);
         }
-        let now_ms = edge.clock.now_ms();
+        let now_ms = gateway.clock.now_ms();
         if last.session == session && now_ms < last.at_ms.saturating_add(PAUSE_MS) {
             return None;
         }
@@ -71,14 +71,14 @@ impl Renewals {
             session,
             at_ms: now_ms,
         };
-        ask(edge, current, scopes, true)
+        ask(gateway, current, scopes, true)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
     }
 }
 
 async fn ask(
-    edge: &Edge,
+    gateway: &Gateway,
     current: &CurrentSession,
     scopes: &[String],
     force_refresh: bool,
@@ -88,7 +88,7 @@ async fn ask(
         scopes: scopes.to_vec(),
         force_refresh,
     };
-    match edge.sessions.client().get_access_token(request).await {
+    match gateway.sessions.client().get_access_token(request).await {
         Ok(granted) => Some(granted.into()),
         Err(error) => {
             tracing::info!(

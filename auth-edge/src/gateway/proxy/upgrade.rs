@@ -24,9 +24,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use super::super::ending;
-use crate::sessions::keys;
 use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
+use crate::sessions::keys;
 
 /// How a client asks for a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,14 @@
 //! Requests that name no host, or two: programs behind and before the edge could disagree on whose they are.
 //!
-//! RFC 9112, section 3.2: such a request is answered with 400. Deliberately absent: any look at the name; no rule of the
-//! edge depends on it.
+//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser asked for
+//! is written where everybody reads it.
 
 use axum::extract::Request;
-use axum::http::{Version, header};
+use axum::http::{HeaderValue, Version, header};
 
 use crate::http::errors::Failure;
+use crate::http::request;
+use crate::values::forwarded::TrustedProxies;
 
 /// Whether a request names one host, as it has to.
 ///
@@ -19,4 +21,43 @@ pub fn named(request: &Request) -> Result<(), Failure> {
         return Err(Failure::BadRequest("The request has to name one host."));
     }
     Ok(())
+}
+
+/// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
+/// too counts where it is there (RFC 9112, section 3.2.2).
+pub fn write(request: &mut Request, trusted: &TrustedProxies) {
+    let by_proxy = || {
+        let peer = request::peer(request.extensions());
+        let told = request.headers().get_all("x-forwarded-host");
+        let mut told = told.iter().filter(|_| trusted.trusts(peer));
+        told.next().filter(|_| told.next().is_none()).cloned()
+    };
+    let authority = || {
+        let authority = request.uri().authority()?;
+        HeaderValue::try_from(authority.as_str()).ok()
+    };
+    if let Some(host) = by_proxy().or_else(authority) {
+        request.headers_mut().insert(header::HOST, host);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_authority_of_the_target_counts_before_host() {
+        for (target, expected) in [
+            ("/a", "a.example"),
+            ("http://b.example/a", "b.example"),
+            ("http://b.example:8443/", "b.example:8443"),
+        ] {
+            let mut request = axum::http::Request::new(axum::body::Body::empty());
+            *request.uri_mut() = target.parse().unwrap();
+            let host = HeaderValue::from_static("a.example");
+            request.headers_mut().insert(header::HOST, host);
+            write(&mut request, &TrustedProxies::default());
+            assert_eq!(request.headers()[header::HOST], expected, "{target}");
+        }
+    }
 }

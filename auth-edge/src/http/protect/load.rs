@@ -16,8 +16,8 @@ use axum::response::Response;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::visitors::{Kind, Share, Visitor, Visitors};
-use crate::sessions::cookies::SessionId;
 use crate::http::errors::Failure;
+use crate::sessions::cookies::SessionId;
 
 /// Who has more going on than one visitor may is welcome again as soon as some of it has ended, in seconds.
 const RETRY_AFTER_SECS: u64 = 1;

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
-use crate::route_table::Csrf;
 use super::{Reading, Value};
-use crate::sign_in::login::CONNECTION;
-use crate::sign_in::wishes::{self, ALLOWED_PARAMETERS};
+use crate::route_table::Csrf;
+use crate::values::login_parameters::{self, ALLOWED_PARAMETERS, CONNECTION};
 
 impl Reading<'_> {
     /// How requests that pages of other origins have sent are told apart.
@@ -65,7 +64,7 @@ impl Reading<'_> {
                 }
                 _ => self.string(value).unwrap_or_default(),
             };
-            if wishes::fits(&name, &text) {
+            if login_parameters::fits(&name, &text) {
                 read.insert(name, text);
             } else if !text.is_empty() {
                 self.wrong(&value.span(), format!("{name} is too long, or no value of it"));

@@ -44,13 +44,23 @@ fn the_defaults_are_those_of_the_manual() {
         settings.callback_path(&settings.providers.all[0]),
         "/api/auth/callback"
     );
-    assert_eq!(settings.post_logout_redirect.as_str(), "https://app.example/");
     assert_eq!(
-        (settings.transaction_duration_secs, settings.rate_limit_login),
+        settings.sign_in.post_logout_redirect.as_str(),
+        "https://app.example/"
+    );
+    assert_eq!(
+        (
+            settings.sign_in.transaction_duration_secs,
+            settings.rate_limit_login
+        ),
         (3600, 60)
     );
-    assert!(settings.store_id_token && !settings.access_token_endpoint && !settings.frontchannel_logout);
-    assert_eq!(settings.claim_filter, PROTOCOL_CLAIMS);
+    assert!(
+        settings.sign_in.store_id_token
+            && !settings.access_token_endpoint
+            && !settings.sign_in.frontchannel_logout
+    );
+    assert_eq!(settings.sign_in.claim_filter, PROTOCOL_CLAIMS);
 }
 
 // conformance: B-040 B-043
@@ -220,6 +230,7 @@ fn login_parameters_can_be_switched_off() {
         result(&[("EDGE_LOGIN_PARAMETERS", "none")])
             .unwrap()
             .0
+            .sign_in
             .login_parameters
             .is_empty()
     );
@@ -227,6 +238,7 @@ fn login_parameters_can_be_switched_off() {
         result(&[("EDGE_LOGIN_PARAMETERS", "prompt")])
             .unwrap()
             .0
+            .sign_in
             .login_parameters,
         ["prompt"]
     );

@@ -74,7 +74,7 @@ pub(crate) struct Stack {
     pub(crate) clock: ManualClock,
     pub(crate) sessions: SessionService,
     pub(crate) metrics: prometheus::Registry,
-    pub(crate) edge: auth_edge::app::Edge,
+    pub(crate) edge: auth_edge::app::App,
     address: String,
     base: String,
     stop: CancellationToken,
@@ -199,7 +199,7 @@ impl Stack {
 
     /// A browser that goes to another edge with the same settings, beside this one.
     pub(crate) async fn beside(&self) -> Browser {
-        self.beside_with(self.edge.settings.clone(), self.clock.clone())
+        self.beside_with(self.edge.settings().clone(), self.clock.clone())
             .await
     }
 
@@ -211,14 +211,14 @@ impl Stack {
 
     /// A browser that goes to another edge, with these changes to the settings.
     pub(crate) async fn beside_with_settings(&self, change: impl FnOnce(&mut EdgeSettings)) -> Browser {
-        let mut settings = self.edge.settings.clone();
+        let mut settings = self.edge.settings().clone();
         change(&mut settings);
         self.beside_with(settings, self.clock.clone()).await
     }
 
     /// A browser that goes to another edge, whose clock is the one given.
     pub(crate) async fn beside_at_another_time(&self, clock: ManualClock) -> Browser {
-        self.beside_with(self.edge.settings.clone(), clock).await
+        self.beside_with(self.edge.settings().clone(), clock).await
     }
 
     async fn beside_with(&self, settings: EdgeSettings, clock: ManualClock) -> Browser {

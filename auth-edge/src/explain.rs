@@ -13,11 +13,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use provider_settings::PROVIDERS;
 use serde_json::{Map, Value, json};
 
-use crate::values::path::RequestPath;
-use super::proxy::is_never_passed_on;
-use crate::route_table::{Asks, Csrf, Guard, Match, Route, RouteTable, Upstream};
-use crate::routes::is_reserved;
+use crate::gateway::is_never_passed_on;
+use crate::route_table::requirements::Requirements;
+use crate::route_table::{Csrf, Guard, Match, Route, RouteTable, Upstream};
 use crate::settings::routes;
+use crate::values::path::RequestPath;
+use crate::values::reserved::is_reserved;
 
 /// The command `routes`.
 pub struct RoutesTool;
@@ -43,7 +44,7 @@ impl Tool for RoutesTool {
                 "Exit codes: 0 a rule or the edge itself answers, 1 nothing does, 78 wrong settings.",
             );
         Command::new("routes")
-            .about("Asks the route table")
+            .about("Requirements the route table")
             .subcommand_required(true)
             .subcommand(explain)
     }
@@ -172,7 +173,7 @@ fn guard(route: &Route, method: &str) -> String {
     }
 }
 
-fn asks(asks: &Asks) -> Value {
+fn asks(asks: &Requirements) -> Value {
     let mut told = Map::new();
     let mut tell = |name: &str, there: bool, value: Value| {
         if there {

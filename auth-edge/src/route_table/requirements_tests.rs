@@ -15,24 +15,24 @@ fn session(user: Value) -> Session {
     }
 }
 
-fn passes(user: Value, asks: Asks) -> bool {
-    check(&session(user), &asks, NOW_MS).is_ok()
+fn passes(user: Value, asks: Requirements) -> bool {
+    asks.check(&session(user), NOW_MS).is_ok()
 }
 
 #[test]
 fn a_sign_in_may_be_as_old_as_asked_and_no_older() {
     assert!(passes(
         json!({}),
-        Asks {
+        Requirements {
             max_age_secs: Some(60),
-            ..Asks::default()
+            ..Requirements::default()
         }
     ));
     assert!(!passes(
         json!({}),
-        Asks {
+        Requirements {
             max_age_secs: Some(59),
-            ..Asks::default()
+            ..Requirements::default()
         }
     ));
 }
@@ -44,19 +44,19 @@ fn a_sign_in_at_an_unknown_time_is_not_young_however_much_is_asked() {
         ..session(json!({}))
     };
     for (max_age_secs, passes) in [(Some(0), false), (Some(u64::MAX), false), (None, true)] {
-        let asks = Asks {
+        let asks = Requirements {
             max_age_secs,
-            ..Asks::default()
+            ..Requirements::default()
         };
-        assert_eq!(check(&undated, &asks, NOW_MS).is_ok(), passes, "{max_age_secs:?}");
+        assert_eq!(asks.check(&undated, NOW_MS).is_ok(), passes, "{max_age_secs:?}");
     }
 }
 
 #[test]
 fn one_of_the_classes_asked_for_is_enough() {
-    let asks = || Asks {
+    let asks = || Requirements {
         acr: vec!["gold".into(), "silver".into()],
-        ..Asks::default()
+        ..Requirements::default()
     };
     assert!(passes(json!({"acr": "silver"}), asks()));
     assert!(!passes(json!({"acr": "bronze"}), asks()));
@@ -65,9 +65,9 @@ fn one_of_the_classes_asked_for_is_enough() {
 
 #[test]
 fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
-    let asks = |organization: &str| Asks {
+    let asks = |organization: &str| Requirements {
         organization: Some(organization.to_owned()),
-        ..Asks::default()
+        ..Requirements::default()
     };
     assert!(passes(
         json!({"org_id": "org_1", "org_name": "Acme"}),
@@ -83,9 +83,9 @@ fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
 
 #[test]
 fn a_claim_has_the_value_or_lists_it() {
-    let asks = || Asks {
+    let asks = || Requirements {
         claims: [("groups".to_owned(), "admin".to_owned())].into(),
-        ..Asks::default()
+        ..Requirements::default()
     };
     assert!(passes(json!({"groups": "admin"}), asks()));
     assert!(passes(json!({"groups": ["staff", "admin"]}), asks()));

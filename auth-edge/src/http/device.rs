@@ -1,0 +1,55 @@
+//! The browser of a request, as sessions remember it.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use chassis::address;
+use chassis::clock::Clock;
+use session_proto::timestamp;
+use session_proto::v1::Device;
+
+use crate::values::forwarded::{TrustedProxies, UNKNOWN};
+
+/// Longest `User-Agent` kept, in bytes, as the session API says.
+const MAX_USER_AGENT_BYTES: usize = 512;
+
+/// Tells the browsers of requests.
+#[derive(Clone)]
+pub struct Devices {
+    /// Whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Devices {
+    /// The browser of a request, as sessions remember it.
+    #[must_use]
+    pub fn of(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
+        let agent = headers
+            .get(axum::http::header::USER_AGENT)
+            .map(|value| value.as_bytes())
+            .unwrap_or_default();
+        let address = self.trusted_proxies.client_address(peer, headers);
+        Device {
+            user_agent: shown(&agent[..agent.len().min(MAX_USER_AGENT_BYTES)]),
+            address: if address == UNKNOWN {
+                String::new()
+            } else {
+                address::text(address)
+            },
+            at: Some(timestamp::from_ms(self.clock.now_ms())),
+        }
+    }
+}
+
+/// What a browser calls itself, without control characters.
+fn shown(agent: &[u8]) -> String {
+    let text = String::from_utf8_lossy(agent);
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.into_owned();
+    }
+    // Cutting may have made a replacement character of a half one.
+    let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    whole.chars().filter(|c| !c.is_control()).collect()
+}

@@ -1,0 +1,161 @@
+//! What a route requires of a session, and what a session misses of it.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest;
+use serde_json::Value;
+use session_proto::timestamp;
+use session_proto::v1::Session;
+
+use super::missing::Missing;
+use crate::http::errors::Failure;
+use crate::providers::Providers;
+use crate::sessions::cookies::SessionId;
+
+/// Separates these hashes from all others of a session ID.
+const LABEL: &[u8] = b"vestibule lacking v1";
+/// Bytes of the name: no two demands meet.
+const NAME_BYTES: usize = 16;
+
+/// What a guard asks of a session beyond its being there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    /// Attach the access token for the upstream.
+    pub access_token: bool,
+    /// A usable access token has to be there.
+    pub require_token: bool,
+    /// Scopes the token has to carry.
+    pub scopes: Vec<String>,
+    /// The sign-in may be so many seconds old.
+    pub max_age_secs: Option<u64>,
+    /// One of these authentication context classes.
+    pub acr: Vec<String>,
+    /// Member of this organization: `org_…` by id, anything else by name.
+    pub organization: Option<String>,
+    /// Signed in at the provider of this id.
+    pub connection: Option<String>,
+    /// Claims that have to hold these values, or lists that contain them.
+    pub claims: BTreeMap<String, String>,
+}
+
+impl Requirements {
+    /// Whether a session has what is asked of it. An authentication at an unknown time is not young enough for anybody.
+    ///
+    /// # Errors
+    /// What it has not.
+    pub fn check(&self, session: &Session, now_ms: u64) -> Result<(), Missing> {
+        if let Some(max_age_secs) = self.max_age_secs {
+            let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms);
+            let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
+            if !at_ms.is_some_and(is_young) {
+                return Err(Missing::StepUp);
+            }
+        }
+        let claim = |name: &str| session.user.as_ref().and_then(|user| user.get(name));
+        let text = |name: &str| match claim(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        if !self.acr.is_empty() && !text("acr").is_some_and(|acr| self.acr.contains(&acr)) {
+            return Err(Missing::StepUp);
+        }
+        let in_organization = |asked: &String| {
+            if asked.starts_with("org_") {
+                text("org_id").as_ref() == Some(asked)
+            } else {
+                text("org_name").is_some_and(|name| name.to_lowercase() == asked.to_lowercase())
+            }
+        };
+        if !self.organization.as_ref().is_none_or(in_organization) {
+            return Err(Missing::Organization);
+        }
+        let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
+        let holds = |(name, asked): (&String, &String)| match claim(name) {
+            Some(Value::Array(values)) => values.iter().any(|value| is(value, asked)),
+            Some(value) => is(&value, asked),
+            None => false,
+        };
+        if !self.claims.iter().all(holds) {
+            let words = "Your account does not have what this address asks for.";
+            return Err(Missing::Right(Failure::Forbidden {
+                code: "insufficient_claims",
+                words,
+            }));
+        }
+        Ok(())
+    }
+
+    /// Whether the session was made at the provider the route is for.
+    ///
+    /// # Errors
+    /// It was not.
+    pub fn check_connection(&self, session: &Session, providers: &Providers) -> Result<(), Missing> {
+        let Some(asked) = &self.connection else {
+            return Ok(());
+        };
+        match providers.of_session(&session.issuer) {
+            Some(provider) if provider.id == *asked => Ok(()),
+            Some(_) | None => Err(Missing::Connection),
+        }
+    }
+
+    /// Names what these demands miss in a session, for the browser to remember: the name holds for this session and these demands alone.
+    #[must_use]
+    pub fn name(&self, id: &SessionId) -> String {
+        let demands = format!(
+            "{:?}",
+            (
+                &self.max_age_secs,
+                &self.acr,
+                &self.organization,
+                &self.connection
+            )
+        );
+        let mut hash = digest::Context::new(&digest::SHA256);
+        for part in [LABEL, &id.to_bytes(), demands.as_bytes()] {
+            hash.update(part);
+        }
+        let hash = hash.finish();
+        let short = hash.as_ref().split_at(NAME_BYTES).0;
+        URL_SAFE_NO_PAD.encode(short)
+    }
+
+    /// Whether the session service has to be asked for an access token.
+    #[must_use]
+    pub fn token(&self) -> bool {
+        self.access_token || self.require_token || !self.scopes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_holds_for_one_session_and_one_set_of_demands() {
+        let id = |byte| SessionId::from_bytes([byte; 16]);
+        let asks = |max_age_secs, acr: &[&str]| Requirements {
+            max_age_secs,
+            acr: acr.iter().map(|class| (*class).to_owned()).collect(),
+            ..Requirements::default()
+        };
+        let of = |byte, asks: Requirements| asks.name(&id(byte));
+        let first = of(1, asks(Some(60), &["gold"]));
+        assert_eq!(first, of(1, asks(Some(60), &["gold"])));
+        for other in [
+            of(2, asks(Some(60), &["gold"])),
+            of(1, asks(Some(61), &["gold"])),
+            of(1, asks(None, &["gold"])),
+            of(1, asks(Some(60), &["silver"])),
+            of(1, asks(Some(60), &["gold", "silver"])),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "requirements_tests.rs"]
+mod demands;

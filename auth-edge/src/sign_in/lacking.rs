@@ -1,0 +1,30 @@
+//! What a session still lacks after a sign-in that was asked for it: who asks once more goes round in circles.
+//!
+//! A sign-in that leads to a route is asked for all the route requires of one ([`super::wishes`]). What its session lacks all the
+//! same the browser remembers for a while, under a name that holds for this session and these demands alone; a guard that
+//! meets it says no instead of sending the visitor to sign in. Deliberately absent: any way it could open a door.
+
+use session_proto::v1::Session;
+
+use crate::sessions::cookies::SessionId;
+use crate::sign_in::SignIn;
+use crate::values::return_to::ReturnTo;
+
+/// What the session of a sign-in that leads here lacks although it was asked for; `None` if nothing, or nothing a sign-in brings.
+#[must_use]
+pub(super) fn lacking(sign_in: &SignIn, id: &SessionId, session: &Session, to: &ReturnTo) -> Option<String> {
+    let route = sign_in.routes.route_of(to)?;
+    let checked = route.asks.check(session, sign_in.clock.now_ms());
+    let missing = checked
+        .and_then(|()| route.asks.check_connection(session, &sign_in.providers))
+        .err()?;
+    missing.is_of_sign_in().then(|| route.asks.name(id))
+}
+
+/// What the browser's session lacks after a sign-in that leads here and was refused, since the provider does not tell when
+/// people signed in.
+#[must_use]
+pub(super) fn undated(sign_in: &SignIn, id: &SessionId, to: &ReturnTo) -> Option<String> {
+    let route = sign_in.routes.route_of(to)?;
+    route.asks.max_age_secs.map(|_| route.asks.name(id))
+}
