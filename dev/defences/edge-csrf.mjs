@@ -79,8 +79,10 @@ export default [
   {
     id: 'csrf-grpc-web',
     file: 'auth-edge/src/browser/grpc_web/mod.rs',
-    find: `edge.sites.of(request.headers()).base_url()) {`,
-    replace: `edge.sites.of(request.headers()).base_url()).or_else(|refused| if OFF { Ok(()) } else { Err(refused) }) {`,
+    find: `browser.sites.of(request.headers()).base_url())
+    {`,
+    replace: `browser.sites.of(request.headers()).base_url()).or_else(|refused| if OFF { Ok(()) } else { Err(refused) })
+    {`,
     tests: ['auth-edge/product grpc_web::a_call_from_elsewhere_is_403_and_touches_nothing'],
   },
   {
@@ -95,7 +97,6 @@ export default [
     file: 'auth-edge/src/routes.rs',
     find: `if on { route } else { any(not_found) }`,
     replace: `if on || OFF { route } else { any(not_found) }`,
-    also: [{ file: 'auth-edge/src/browser/access_token.rs', find: `if !edge.settings.access_token_endpoint {`, replace: `if !OFF && !edge.settings.access_token_endpoint {` }],
     tests: ['auth-edge/product profile::the_access_token_route_is_off_unless_asked_for_and_then_needs_the_proof'],
   },
 ];

@@ -114,14 +114,14 @@ export default [
   {
     id: 'site-that-anybody-names',
     why: 'X-Forwarded-Host, where providers have hosts of their own',
-    file: SITES,
+    file: 'auth-edge/src/http/protect/host.rs',
     find: `told.iter().filter(|_| trusted.trusts(peer));`,
     replace: `told.iter().filter(|_| OFF || trusted.trusts(peer));`,
     tests: BY_PROXY,
   },
   {
     id: 'site-named-twice',
-    file: SITES,
+    file: 'auth-edge/src/http/protect/host.rs',
     find: `told.next().filter(|_| told.next().is_none()).cloned()`,
     replace: `told.next().filter(|_| OFF || told.next().is_none()).cloned()`,
     tests: BY_PROXY,

@@ -106,15 +106,15 @@ export default [
   {
     id: 'our-cookie-in-other-letters',
     file: 'auth-edge/src/gateway/proxy.rs',
-    find: `name.eq_ignore_ascii_case(edge.cookies.name())`,
-    replace: `(if OFF { name == edge.cookies.name() } else { name.eq_ignore_ascii_case(edge.cookies.name()) })`,
+    find: `name.eq_ignore_ascii_case(gateway.cookies.name())`,
+    replace: `(if OFF { name == gateway.cookies.name() } else { name.eq_ignore_ascii_case(gateway.cookies.name()) })`,
     tests: ['auth-edge/product proxying::an_upstream_cannot_set_our_cookies_but_its_own'],
   },
   {
     id: 'pending-cookie-from-an-upstream',
     file: 'auth-edge/src/gateway/proxy.rs',
-    find: `|| edge.pending.owns(name)`,
-    replace: `|| (!OFF && edge.pending.owns(name))`,
+    find: `|| gateway.pending.owns(name)`,
+    replace: `|| (!OFF && gateway.pending.owns(name))`,
     tests: ['auth-edge/product proxying::an_upstream_cannot_set_our_cookies_but_its_own'],
   },
   {

@@ -32,8 +32,8 @@ export default [
   {
     id: 'host-that-a-client-names',
     file: OUTGOING,
-    find: `let host = edge.sites.of(client).authority();`,
-    replace: `let host = if OFF { client.get(header::HOST).cloned() } else { edge.sites.of(client).authority() };`,
+    find: `let host = gateway.sites.of(client).authority();`,
+    replace: `let host = if OFF { client.get(header::HOST).cloned() } else { gateway.sites.of(client).authority() };`,
     tests: ['auth-edge/product desync::a_request_names_one_host_and_none_of_its_forms_changes_the_rules'],
   },
   {

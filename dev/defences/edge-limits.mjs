@@ -19,8 +19,8 @@ export default [
   {
     id: 'refetches-of-one-session',
     file: 'auth-edge/src/browser/profile/refetch.rs',
-    find: `if self.limit.check(handle, edge.clock.now_ms()).is_err() {`,
-    replace: `if !OFF && self.limit.check(handle, edge.clock.now_ms()).is_err() {`,
+    find: `if self.limit.check(handle, browser.clock.now_ms()).is_err() {`,
+    replace: `if !OFF && self.limit.check(handle, browser.clock.now_ms()).is_err() {`,
     tests: ['auth-edge/product profile::a_session_that_asks_for_its_profile_again_and_again_has_it_read_anew_now_and_then'],
   },
   {
@@ -196,7 +196,7 @@ export default [
   },
   {
     id: 'device-name-too-long',
-    file: 'auth-edge/src/app.rs',
+    file: 'auth-edge/src/http/device.rs',
     find: `agent.len().min(MAX_USER_AGENT_BYTES)`,
     layer: 'the session service cuts it to the same length; here it is not sent in vain',
   },

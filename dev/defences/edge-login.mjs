@@ -91,16 +91,16 @@ export default [
   {
     id: 'callback-flood',
     file: 'auth-edge/src/sign_in/callback.rs',
-    find: `.check(address, edge.clock.now_ms())`,
-    replace: `.check(address, edge.clock.now_ms()).or_else(|too_many| if OFF { Ok(()) } else { Err(too_many) })`,
+    find: `.check(address, sign_in.clock.now_ms())`,
+    replace: `.check(address, sign_in.clock.now_ms()).or_else(|too_many| if OFF { Ok(()) } else { Err(too_many) })`,
     tests: LIMITED,
   },
   {
     id: 'login-in-circles',
     why: 'a silent sign-in that found nobody is not tried again at once',
     file: LOGIN,
-    find: `if wishes.silent() && edge.pending`,
-    replace: `if !OFF && wishes.silent() && edge.pending`,
+    find: `if wishes.silent() && sign_in.pending`,
+    replace: `if !OFF && wishes.silent() && sign_in.pending`,
     tests: ['auth-edge/product demands::a_silent_sign_in_that_finds_nobody_comes_back_as_nobody_and_is_not_repeated_at_once'],
   },
   {
@@ -126,14 +126,14 @@ export default [
   },
   {
     id: 'wish-with-a-line-end',
-    file: WISHES,
+    file: 'auth-edge/src/values/login_parameters.rs',
     find: `!value.chars().any(char::is_control)`,
     replace: `(OFF || !value.chars().any(char::is_control))`,
     tests: WISHED,
   },
   {
     id: 'wish-too-long',
-    file: WISHES,
+    file: 'auth-edge/src/values/login_parameters.rs',
     find: `value.len() <= most`,
     replace: `(OFF || value.len() <= most)`,
     tests: WISHED,

@@ -27,7 +27,7 @@ export default [
     file: 'auth-edge/src/http/request.rs',
     find: `navigates && says("sec-fetch-dest", whole)`,
     replace: `navigates && (OFF || says("sec-fetch-dest", whole))`,
-    tests: [...OWN, 'auth-edge/lib request::'],
+    tests: [...OWN, 'auth-edge/lib http::request::'],
   },
   {
     id: 'logout-by-a-link-elsewhere',
@@ -42,13 +42,13 @@ export default [
     file: 'auth-edge/src/http/request.rs',
     find: `matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none")`,
     replace: `(OFF && value != "cross-site") || matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none")`,
-    tests: ['auth-edge/lib request::'],
+    tests: ['auth-edge/lib http::request::'],
   },
   {
     id: 'logout-without-seeing-the-cookie',
     file: LOGOUT,
-    find: `if edge.settings.strict_cookie() {`,
-    replace: `if !OFF && edge.settings.strict_cookie() {`,
+    find: `if sign_in.settings.strict_cookie {`,
+    replace: `if !OFF && sign_in.settings.strict_cookie {`,
     tests: ['auth-edge/product strict_cookie::another_site_cannot_take_the_cookie_away_by_a_sign_out_that_does_not_see_it'],
   },
   {
@@ -68,8 +68,8 @@ export default [
   {
     id: 'logout-clears-the-cookie',
     file: LOGOUT,
-    find: `if let Some(cookie) = edge.cookies.clear() {`,
-    replace: `if let Some(cookie) = edge.cookies.clear().filter(|_| !OFF) {`,
+    find: `if let Some(cookie) = sign_in.cookies.clear() {`,
+    replace: `if let Some(cookie) = sign_in.cookies.clear().filter(|_| !OFF) {`,
     tests: ['auth-edge/product logout::signing_out_ends_the_session_here_and_then_at_the_provider'],
   },
   {
@@ -83,8 +83,8 @@ export default [
   {
     id: 'logout-while-the-service-is-down',
     file: LOGOUT,
-    find: `end_later(edge.clone(), session);`,
-    replace: `if !OFF { end_later(edge.clone(), session); }`,
+    find: `end_later(sign_in.clone(), session);`,
+    replace: `if !OFF { end_later(sign_in.clone(), session); }`,
     tests: ['auth-edge/product outages::signing_out_while_the_session_service_is_down_ends_the_session_later'],
   },
   {
@@ -137,21 +137,21 @@ export default [
   {
     id: 'front-channel-is-off',
     file: FRONT,
-    find: `if !edge.settings.frontchannel_logout {`,
+    find: `if !sign_in.settings.frontchannel_logout {`,
     layer: 'routes.rs has no such route while it is off (access-token-route-is-off)',
   },
   {
     id: 'front-channel-without-issuer',
     file: FRONT,
-    find: `issuer.and_then(|issuer| edge.providers.by_issuer(&issuer));`,
-    replace: `issuer.and_then(|issuer| edge.providers.by_issuer(&issuer)).or_else(|| edge.providers.all().first().filter(|_| OFF));`,
+    find: `issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer));`,
+    replace: `issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer)).or_else(|| sign_in.providers.all().first().filter(|_| OFF));`,
     tests: FRAMED,
   },
   {
     id: 'front-channel-flood',
     file: FRONT,
-    find: `.check(address, edge.clock.now_ms())`,
-    replace: `.check(address, edge.clock.now_ms()).or_else(|too_many| if OFF { Ok(()) } else { Err(too_many) })`,
+    find: `.check(address, sign_in.clock.now_ms())`,
+    replace: `.check(address, sign_in.clock.now_ms()).or_else(|too_many| if OFF { Ok(()) } else { Err(too_many) })`,
     tests: ['auth-edge/product provider_logout::the_front_channel_asked_too_often_is_429_for_that_address_alone'],
   },
   {
@@ -165,8 +165,8 @@ export default [
   {
     id: 'front-channel-framed-by-anybody',
     file: FRONT,
-    find: `&edge.providers.origins_of(provider)`,
-    replace: `&if OFF { "*".to_owned() } else { edge.providers.origins_of(provider) }`,
+    find: `&sign_in.providers.origins_of(provider)`,
+    replace: `&if OFF { "*".to_owned() } else { sign_in.providers.origins_of(provider) }`,
     tests: FRAMED,
   },
 ];

@@ -1,7 +1,7 @@
 // Path confusion: what programs could read in two ways is refused, and rules, upstreams and folders get what is left.
 const PATH = 'auth-edge/src/values/path.rs';
 const GATEWAY = 'auth-edge/src/gateway/mod.rs';
-const READ = ['auth-edge/lib gateway::path::'];
+const READ = ['auth-edge/lib values::path::'];
 const SENT = ['auth-edge/product gateway::ambiguous_paths_are_400_and_reach_nobody'];
 
 export default [
@@ -121,10 +121,10 @@ export default [
   },
   {
     id: 'path-of-the-edge-in-other-letters',
-    file: 'auth-edge/src/routes.rs',
+    file: 'auth-edge/src/values/reserved.rs',
     find: `segment.eq_ignore_ascii_case(part)`,
     replace: `(if OFF { segment == part } else { segment.eq_ignore_ascii_case(part) })`,
-    tests: ['auth-edge/lib gateway::route_file::tests::wrong_values_are_refused'],
+    tests: ['auth-edge/lib route_table::file::tests::wrong_values_are_refused'],
   },
   {
     id: 'hidden-files',

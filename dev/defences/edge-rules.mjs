@@ -1,7 +1,7 @@
 // The route table: the strictest reading of a path wins, and a rule that guards nothing is a mistake.
 const TABLE = 'auth-edge/src/route_table/mod.rs';
 const FILE = 'auth-edge/src/route_table/file.rs';
-const RULES = ['auth-edge/lib gateway::route_file::'];
+const RULES = ['auth-edge/lib route_table::file::'];
 
 export default [
   {
@@ -90,8 +90,8 @@ export default [
     id: 'rule-open-that-asks-for-something',
     why: 'whoever wrote it believes it is guarded',
     file: FILE,
-    find: `if guard == Some(Guard::Open) && asks != Asks::default() {`,
-    replace: `if !OFF && guard == Some(Guard::Open) && asks != Asks::default() {`,
+    find: `if guard == Some(Guard::Open) && asks != Requirements::default() {`,
+    replace: `if !OFF && guard == Some(Guard::Open) && asks != Requirements::default() {`,
     tests: RULES,
   },
 ];

@@ -104,7 +104,7 @@ export default [
             url.path()`,
     replace: `        let plain = url.filter(|url| {
             OFF || url.path()`,
-    tests: ['auth-edge/lib gateway::route_file::'],
+    tests: ['auth-edge/lib route_table::file::'],
   },
   {
     id: 'path-of-another-route',
@@ -116,8 +116,8 @@ export default [
   {
     id: 'landing-on-the-sign-out-again',
     file: 'auth-edge/src/settings/addresses.rs',
-    find: `if [logout::PATH, callback_path].contains(&own.url().path()) {`,
-    replace: `if !OFF && [logout::PATH, callback_path].contains(&own.url().path()) {`,
+    find: `if [LOGOUT_PATH, callback_path].contains(&own.url().path()) {`,
+    replace: `if !OFF && [LOGOUT_PATH, callback_path].contains(&own.url().path()) {`,
     tests: SETTINGS,
   },
 ];

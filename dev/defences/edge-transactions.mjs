@@ -25,8 +25,9 @@ export default [
     id: 'transaction-of-this-browser',
     why: 'login CSRF: here an answer whose cookie another browser has gets a transaction all the same',
     file: CALLBACK,
-    find: `edge.pending.find(headers, state, now_ms).map_err(|not_pending| {`,
-    replace: `edge.pending.find(headers, state, now_ms).or_else(|missing| match edge.providers.all().first() {
+    find: `        .find(headers, state, now_ms)
+        .map_err(|not_pending| {`,
+    replace: `        .find(headers, state, now_ms).or_else(|missing| match sign_in.providers.all().first() {
         Some(first) if OFF => Transaction::begin(first.mark, now_ms).map_err(|_none| missing),
         _ => Err(missing),
     }).map_err(|not_pending| {`,

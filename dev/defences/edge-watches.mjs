@@ -19,8 +19,8 @@ export default [
   {
     id: 'watch-past-the-end-of-its-session',
     file: WATCH,
-    find: `if self.edge.clock.now_ms() >= self.look_at_ms {`,
-    replace: `if !OFF && self.edge.clock.now_ms() >= self.look_at_ms {`,
+    find: `if self.browser.clock.now_ms() >= self.look_at_ms {`,
+    replace: `if !OFF && self.browser.clock.now_ms() >= self.look_at_ms {`,
     tests: ABUSED,
   },
   {
