@@ -1,4 +1,4 @@
-// `make lint`: formatting, clippy, tables of defences, proto and web lint, generated files. Runs all of it and names what failed.
+// `make lint`: formatting, clippy, arrows between modules, tables of defences, proto and web lint, generated files. Runs all of it and names what failed.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
@@ -11,6 +11,7 @@ const web = join(ROOT, 'web');
 const CHECKS = [
   ['Rust format', 'cargo', ['fmt', '--all', '--check']],
   ['clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--quiet', '--', '-D', 'warnings']],
+  ['rooms: who may know whom', process.execPath, ['dev/structure.mjs', '--check']],
   ['defences: the tables fit the sources', process.execPath, ['dev/defences.mjs', '--check']],
   ['web: lint and types', 'npm', ['run', '--silent', 'lint'], web],
   ['proto: buf lint', 'npm', ['run', '--silent', 'lint:proto'], web],

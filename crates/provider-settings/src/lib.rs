@@ -8,6 +8,7 @@
 mod credentials;
 mod file;
 mod follow;
+mod one;
 mod providers;
 mod read;
 mod table;

@@ -42,7 +42,6 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use measures::Measures;
-pub(crate) use owed::PURPOSE as REVOCATION;
 pub use provider::{Provider, Providers};
 
 use self::ahead::Ahead;

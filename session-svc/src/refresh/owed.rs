@@ -21,10 +21,8 @@ use super::Refresher;
 use crate::session::{Handle, SessionId, index};
 use crate::sessions::SessionsError;
 use crate::sessions::ports::Owed;
+use crate::sessions::sealed_notes::REVOCATION;
 use crate::store::{Listing, Loaded, Record};
-
-/// Keeps these notes apart from whatever else is sealed.
-pub(crate) const PURPOSE: &str = "revocation";
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
 const KEPT_MS: u64 = 86_400_000;
@@ -74,7 +72,7 @@ impl Refresher {
     ) -> Owed {
         let owed = Owed {
             name: index::hashed(&[
-                PURPOSE.as_bytes(),
+                REVOCATION.as_bytes(),
                 issuer.as_bytes(),
                 refresh_token.expose().as_bytes(),
             ]),
@@ -109,7 +107,7 @@ impl Refresher {
             payload: self
                 .keeper
                 .seal()
-                .seal_note(PURPOSE, &owed.name, &note.encode_to_vec())?,
+                .seal_note(REVOCATION, &owed.name, &note.encode_to_vec())?,
         };
         // An empty event: watchers pass it over. One that is there already says the same.
         self.keeper.store().insert(record, Vec::new()).await?;
@@ -202,7 +200,7 @@ impl Refresher {
         let opened = self
             .keeper
             .seal()
-            .open_note(PURPOSE, &record.name, &record.payload);
+            .open_note(REVOCATION, &record.name, &record.payload);
         let Some(note) = opened.ok().and_then(|note| Note::decode(&note[..]).ok()) else {
             return Ok(());
         };

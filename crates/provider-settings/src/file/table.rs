@@ -8,8 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Reading, Value};
+use crate::one::one;
 use crate::providers::Provider;
-use crate::read::one;
 use crate::table::{TOPIC, is_of_one_provider};
 use crate::{CredentialFiles, words};
 

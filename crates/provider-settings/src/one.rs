@@ -1,0 +1,206 @@
+//! Reads and judges the settings of one provider.
+
+use std::time::Duration;
+
+use chassis::settings::{Reader, Zero};
+use oidc::{
+    BuildError, ForwardProxy, LogoutTokenTyp, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty,
+    ResponseMode, SigningAlgorithm,
+};
+use url::Url;
+
+use crate::credentials::{client_auth, dpop_key, request_keys};
+
+/// More tolerance than this would make expiry meaningless.
+const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
+
+/// Reads the settings of one provider.
+pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
+    let issuer = issuer(reader);
+    let client_id = reader.required_text("OIDC_CLIENT_ID");
+    let auth = client_auth(reader);
+    let mut settings = ProviderSettings::new(issuer, client_id);
+    if let Some(auth) = auth {
+        settings.client_auth = auth;
+    }
+    settings.request_keys = request_keys(reader);
+    settings.dpop_key = dpop_key(reader);
+    settings.scope = scope(reader);
+    settings.audience = reader.optional_text("OIDC_AUDIENCE");
+    settings.resources = resources(reader);
+    settings.organization = reader.optional_text("OIDC_ORGANIZATION");
+    settings.response_mode = match reader.text("OIDC_RESPONSE_MODE").as_str() {
+        "query" => ResponseMode::Query,
+        "form_post" => ResponseMode::FormPost,
+        _ => {
+            reader.wrong("OIDC_RESPONSE_MODE", "must be query or form_post");
+            ResponseMode::Query
+        }
+    };
+    settings.id_token_alg = algorithm(reader);
+    settings.logout_token_typ = match reader.text("OIDC_LOGOUT_TOKEN_TYP").as_str() {
+        "any" => LogoutTokenTyp::Any,
+        "logout+jwt" => LogoutTokenTyp::LogoutJwt,
+        _ => {
+            reader.wrong("OIDC_LOGOUT_TOKEN_TYP", "must be any or logout+jwt");
+            LogoutTokenTyp::Any
+        }
+    };
+    settings.userinfo_signed = reader.flag("OIDC_USERINFO_SIGNED");
+    settings.authorization_params = authorization_params(reader);
+    settings.par = match reader.text("OIDC_PAR").as_str() {
+        "auto" => Par::Auto,
+        "require" => Par::Require,
+        "off" => Par::Off,
+        _ => {
+            reader.wrong("OIDC_PAR", "must be auto, require or off");
+            Par::Auto
+        }
+    };
+    settings.http_timeout = Duration::from_millis(reader.millis("OIDC_HTTP_TIMEOUT_MS", Zero::Refused));
+    settings.clock_tolerance_secs = reader.secs("OIDC_CLOCK_TOLERANCE", Zero::Allowed);
+    if settings.clock_tolerance_secs > MAX_CLOCK_TOLERANCE_SECS {
+        reader.wrong(
+            "OIDC_CLOCK_TOLERANCE",
+            format!("must be at most {MAX_CLOCK_TOLERANCE_SECS} seconds"),
+        );
+    }
+    settings.default_token_lifetime_secs = reader.secs("OIDC_DEFAULT_TOKEN_LIFETIME", Zero::Refused);
+    settings.ca_file = reader.path("OIDC_CA_FILE");
+    settings.proxy = proxy(reader);
+    try_out(reader, &settings);
+    settings
+}
+
+fn issuer(reader: &mut Reader<'_>) -> String {
+    let issuer = reader.required_text("OIDC_ISSUER_URL");
+    if issuer.is_empty() {
+        return issuer;
+    }
+    match Url::parse(&issuer)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    {
+        None => reader.wrong(
+            "OIDC_ISSUER_URL",
+            "must be an absolute URL such as https://login.example.com",
+        ),
+        Some(url) if url.query().is_some() || url.fragment().is_some() => {
+            reader.wrong("OIDC_ISSUER_URL", "must have neither a query nor a fragment");
+        }
+        Some(url) if !url.username().is_empty() || url.password().is_some() => {
+            reader.wrong("OIDC_ISSUER_URL", "must not contain credentials");
+        }
+        Some(url) if !oidc::endpoint_is_secure(&url) => {
+            reader.wrong(
+                "OIDC_ISSUER_URL",
+                "must use https; http is allowed on loopback only",
+            );
+        }
+        Some(_) => {}
+    }
+    issuer
+}
+
+fn scope(reader: &mut Reader<'_>) -> String {
+    let scope = reader.text("OIDC_SCOPE");
+    if !scope.split(' ').any(|member| member == "openid") {
+        reader.wrong(
+            "OIDC_SCOPE",
+            "must contain openid as one of its space-separated members",
+        );
+    }
+    scope
+}
+
+fn algorithm(reader: &mut Reader<'_>) -> SigningAlgorithm {
+    let name = reader.text("OIDC_ID_TOKEN_SIGNING_ALG");
+    if name.eq_ignore_ascii_case("none") {
+        reader.wrong(
+            "OIDC_ID_TOKEN_SIGNING_ALG",
+            "must never be none: unsigned tokens are not accepted",
+        );
+        return SigningAlgorithm::Rs256;
+    }
+    name.parse()
+        .unwrap_or_else(|unknown: oidc::algorithm::UnknownAlgorithm| {
+            reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", unknown.to_string());
+            SigningAlgorithm::Rs256
+        })
+}
+
+fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
+    let mut params = Vec::new();
+    for member in reader.list("OIDC_AUTHORIZATION_PARAMS") {
+        match member.split_once('=') {
+            Some((name, _)) if PROTOCOL_PARAMETERS.contains(&name) => {
+                reader.wrong(
+                    "OIDC_AUTHORIZATION_PARAMS",
+                    format!("must not set {name}, which the protocol sets"),
+                );
+            }
+            Some(("max_age", value)) if value.parse::<u64>().is_err() => {
+                reader.wrong("OIDC_AUTHORIZATION_PARAMS", "max_age must be whole seconds");
+            }
+            Some((name, value)) if !name.is_empty() => params.push((name.to_owned(), value.to_owned())),
+            Some(_) | None => {
+                reader.wrong(
+                    "OIDC_AUTHORIZATION_PARAMS",
+                    "must be a list of name=value separated by commas",
+                );
+            }
+        }
+    }
+    params
+}
+
+fn resources(reader: &mut Reader<'_>) -> Vec<String> {
+    let resources = reader.list("OIDC_RESOURCE");
+    // RFC 8707, section 2: absolute, and without a fragment.
+    let fits = |text: &String| Url::parse(text).is_ok_and(|url| url.fragment().is_none());
+    if !resources.iter().all(fits) {
+        reader.wrong("OIDC_RESOURCE", "must hold absolute URLs without a fragment");
+    }
+    resources
+}
+
+/// The way out, as all programs read it from the environment.
+pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
+    let direct = reader.text("NO_PROXY");
+    let url = reader.secret("HTTPS_PROXY")?;
+    let members = direct.split([',', ' ']).filter(|member| !member.is_empty());
+    let mut direct = Vec::new();
+    for member in members {
+        match member.parse() {
+            Ok(hosts) => direct.push(hosts),
+            // Others read the variable too, and what they understand need not be ours.
+            Err(problem) => {
+                let problem: oidc::proxy::NoHosts = problem;
+                reader.warn("NO_PROXY", format!("{member} {problem}: it is passed over"));
+            }
+        }
+    }
+    let proxy = ForwardProxy::new(url.expose(), direct);
+    proxy
+        .map_err(|problem| reader.wrong("HTTPS_PROXY", problem.to_string()))
+        .ok()
+}
+
+/// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.
+fn try_out(reader: &mut Reader<'_>, settings: &ProviderSettings) {
+    match RelyingParty::new(settings.clone()) {
+        // the issuer was judged above, word by word
+        Ok(_) | Err(BuildError::Issuer | BuildError::InsecureIssuer) => {}
+        Err(error @ BuildError::SymmetricSecret) => {
+            reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", error.to_string());
+        }
+        Err(error @ BuildError::CaFile(_)) => reader.wrong("OIDC_CA_FILE", error.to_string()),
+        Err(error @ BuildError::ClientCertificate) => {
+            reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string())
+        }
+        Err(error @ BuildError::ClientFile { .. }) => {
+            reader.wrong("OIDC_CLIENT_CERT_FILE", error.to_string())
+        }
+        Err(error @ BuildError::HttpClient(_)) => reader.wrong("OIDC_ISSUER_URL", error.to_string()),
+    }
+}

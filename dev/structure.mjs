@@ -1,0 +1,168 @@
+// How the crates are made: rooms (a crate's outermost modules), and which of them knows which.
+//
+//   node dev/structure.mjs           figures: lines, files, public items, arrows, circles, dependencies, settings
+//   node dev/structure.mjs --check   fails on an arrow that docs/architecture.md does not draw, on a drawn one that is not there,
+//                                    and on a circle
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+import { ROOT } from './stack.mjs';
+
+const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'proto'];
+const PROGRAMS = ['auth-edge', 'session-svc'];
+const DRAWING = /```mermaid\nflowchart \w+\n *%% rooms of ([\w/-]+)\n(.*?)```/gs;
+const WIRING = ['lib', 'main']; // they name every room and hold nothing
+
+const sources = (folder) => readdirSync(folder).sort().flatMap((name) => {
+  const path = join(folder, name);
+  if (statSync(path).isDirectory()) return name === 'gen' ? [] : sources(path);
+  return path.endsWith('.rs') ? [path] : [];
+});
+
+const isTest = (path) => /(^|\/|_)tests?(\.rs|\/)/.test(path);
+
+/** A file's code without comments, texts and the tests at its end. */
+function code(path) {
+  const text = readFileSync(path, 'utf8').split(/\n#\[cfg\(test\)\]\nmod \w+ \{/)[0];
+  return text.replace(/"(?:[^"\\]|\\.)*"/g, '""').replace(/\/\/.*$/gm, '');
+}
+
+/** The outermost names after `crate::`, also in braces: `crate::{a, b::{c, d}}` gives a and b. */
+function named(text) {
+  const names = new Set();
+  for (const { index, 0: start } of text.matchAll(/\bcrate::/g)) {
+    const rest = text.slice(index + start.length);
+    if (rest[0] !== '{') {
+      names.add(/^\w*/.exec(rest)[0]);
+      continue;
+    }
+    let depth = 0;
+    for (const [token] of rest.matchAll(/[{}]|(?<![:\w])\w+/g)) {
+      if (token === '{') depth += 1;
+      else if (token === '}' && (depth -= 1) === 0) break;
+      else if (depth === 1 && token !== '}') names.add(token);
+    }
+  }
+  return names;
+}
+
+/** What a crate's root names of its rooms (`pub use room::Name`), each with its room. */
+function renamed(lib) {
+  const uses = [...lib.matchAll(/\buse (?:self::|crate::)?(\w+)::([^;]+);/g)];
+  return new Map(uses.flatMap(([, room, names]) => (names.match(/\w+/g) ?? []).map((name) => [name, room])));
+}
+
+/** Rooms of a crate, each with the rooms it knows and the files that know them. */
+function arrows(crate) {
+  const folder = join(ROOT, crate, 'src');
+  const files = sources(folder).map((path) => relative(folder, path)).filter((path) => !isTest(path));
+  const roomOf = (path) => path.split('/')[0].replace(/\.rs$/, '');
+  const rooms = new Map([...new Set(files.map(roomOf))].filter((room) => !WIRING.includes(room)).map((room) => [room, new Map()]));
+  const roots = renamed(code(join(folder, 'lib.rs')));
+  for (const path of files) {
+    const known = rooms.get(roomOf(path));
+    if (!known) continue;
+    for (const used of named(code(join(folder, path)))) {
+      const name = rooms.has(used) ? used : roots.get(used);
+      if (name !== roomOf(path) && rooms.has(name)) known.set(name, [...known.get(name) ?? [], path]);
+    }
+  }
+  return rooms;
+}
+
+/** The circles of a graph, each as the rooms on it. */
+function circles(rooms) {
+  const reaches = (from) => {
+    const seen = new Set();
+    const next = [...rooms.get(from).keys()];
+    while (next.length > 0) {
+      const room = next.pop();
+      if (!seen.has(room)) {
+        seen.add(room);
+        next.push(...rooms.get(room)?.keys() ?? []);
+      }
+    }
+    return seen;
+  };
+  const all = new Map([...rooms.keys()].map((room) => [room, reaches(room)]));
+  const found = new Map();
+  for (const [room, seen] of all) {
+    if (!seen.has(room)) continue;
+    const circle = [...seen].filter((other) => all.get(other)?.has(room)).sort();
+    found.set(circle.join(' '), circle);
+  }
+  return [...found.values()];
+}
+
+/** What docs/architecture.md draws: rooms by crate, each with those it may know. */
+function drawings() {
+  const text = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8');
+  return new Map([...text.matchAll(DRAWING)].map(([, crate, body]) => {
+    const drawn = new Map();
+    for (const line of body.split('\n').map((each) => each.trim()).filter(Boolean)) {
+      const [from, to] = line.split(' --> ');
+      drawn.set(from, new Set([...drawn.get(from) ?? [], ...(to?.split(' & ') ?? [])]));
+    }
+    return [crate, drawn];
+  }));
+}
+
+function check() {
+  const wrong = [];
+  const drawn = drawings();
+  for (const crate of CRATES) {
+    const rooms = arrows(crate);
+    const allowed = drawn.get(crate);
+    if (!allowed) {
+      wrong.push(`${crate}: docs/architecture.md does not draw its rooms`);
+      continue;
+    }
+    for (const [room, known] of rooms) {
+      for (const [other, files] of known) {
+        if (!allowed.get(room)?.has(other)) wrong.push(`${crate}: ${room} knows ${other} (in ${files.join(', ')}), which is not drawn`);
+      }
+    }
+    for (const [room, known] of allowed) {
+      for (const other of known) if (!rooms.get(room)?.has(other)) wrong.push(`${crate}: ${room} --> ${other} is drawn and not there`);
+    }
+    for (const circle of circles(rooms)) wrong.push(`${crate}: a circle of ${circle.join(', ')}`);
+  }
+  for (const line of wrong) process.stderr.write(`${line}\n`);
+  if (wrong.length === 0) process.stdout.write(`${CRATES.length} crates, every arrow is drawn, no circle\n`);
+  process.exitCode = wrong.length > 0 ? 1 : 0;
+}
+
+function figures() {
+  const rows = CRATES.map((crate) => {
+    const files = sources(join(ROOT, crate, 'src')).filter((path) => !isTest(path));
+    const lengths = files.map((path) => code(path).split('\n').length).sort((one, other) => one - other);
+    const texts = files.map(code).join('\n');
+    const count = (pattern) => texts.match(pattern)?.length ?? 0;
+    const rooms = arrows(crate);
+    return {
+      crate,
+      lines: texts.split('\n').filter((line) => line.trim() !== '').length,
+      files: files.length,
+      'median file': lengths[lengths.length >> 1],
+      'largest file': lengths.at(-1),
+      public: count(/^\s*pub (?:const |async |unsafe )*(?:fn|struct|enum|trait|type|const|static|mod|use)\b/gm),
+      'pub(crate)': count(/^\s*pub\((?:crate|super|in [\w:]+)\) (?:const |async )*(?:fn|struct|enum|trait|type|const|static|mod|use)\b/gm),
+      rooms: rooms.size,
+      arrows: [...rooms.values()].reduce((sum, known) => sum + known.size, 0),
+      circles: circles(rooms).length,
+    };
+  });
+  process.stdout.write(`| ${Object.keys(rows[0]).join(' | ')} |\n|${'---|'.repeat(Object.keys(rows[0]).length)}\n`);
+  for (const row of rows) process.stdout.write(`| ${Object.values(row).join(' | ')} |\n`);
+  process.stdout.write(`\nlines of production code: ${rows.reduce((sum, { lines }) => sum + lines, 0)}\n`);
+  for (const program of PROGRAMS) {
+    const tree = execFileSync('cargo', ['tree', '--locked', '--package', program, '--edges', 'normal', '--prefix', 'none', '--format', '{p}'], { cwd: ROOT, encoding: 'utf8' });
+    process.stdout.write(`crates in ${program}: ${new Set(tree.trim().split('\n').map((line) => line.replace(' (*)', ''))).size}\n`);
+  }
+  const settings = readFileSync(join(ROOT, 'docs/settings.md'), 'utf8').match(/^\| `(\w+)`/gm);
+  process.stdout.write(`settings: ${new Set(settings).size}\n`);
+}
+
+if (process.argv.includes('--check')) check();
+else figures();
