@@ -19,7 +19,7 @@ use crate::http::device::Devices;
 use crate::http::layer::LayerParts;
 use crate::http::observe::Metrics;
 use crate::http::protect::csrf::FormTokens;
-use crate::http::protect::load::Places;
+use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::state::Shared;
 use crate::providers::Providers;
@@ -102,17 +102,17 @@ impl App {
         let protection = &settings.protection;
         let layer = LayerParts {
             metrics: metrics.clone(),
-            places: Places::new(protection.max_concurrent_requests, protection.share),
+            places: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
             cookies: cookies.clone(),
             trusted_proxies: trusted_proxies.clone(),
-            patience: protection.patience,
+            body_timeouts: protection.body_timeouts,
             https: settings.https(),
             sites: sites.clone(),
         };
         let browser = Browser {
             profile_refetch: settings.profile_refetch,
             claim_filter: settings.sign_in.claim_filter.clone(),
-            message_timeout: protection.patience.silence,
+            message_timeout: protection.body_timeouts.silence,
             keys: keys.clone(),
             cookies: cookies.clone(),
             sessions: sessions.clone(),

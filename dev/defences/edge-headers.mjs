@@ -72,8 +72,8 @@ export default [
     id: 'connection-names-our-headers',
     why: 'what a client names there is removed before ours are added, never after',
     file: OUTGOING,
-    find: `        headers::add_identity(&mut head.headers, way.passed);`,
-    replace: `        headers::add_identity(&mut head.headers, way.passed);
+    find: `        headers::add_identity(&mut head.headers, context.passed);`,
+    replace: `        headers::add_identity(&mut head.headers, context.passed);
         for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
             for name in value.to_str().unwrap_or_default().split(',') {
                 head.headers.remove(name.trim());

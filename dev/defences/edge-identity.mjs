@@ -10,15 +10,17 @@ export default [
     id: 'authorization-beside-our-token',
     why: 'an upstream that trusts our token gets no other, also when there is none of ours',
     file: OUTGOING,
-    find: `if way.route.asks.access_token { &TOKENS }`,
-    replace: `if OFF { &TOKENS[1..] } else if way.route.asks.access_token { &TOKENS }`,
+    find: `let ours: &[HeaderName] = if context.route.asks.access_token {`,
+    replace: `let ours: &[HeaderName] = if OFF { &TOKENS[1..] } else if context.route.asks.access_token {`,
     tests: ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity'],
   },
   {
     id: 'proof-beside-our-token',
     file: OUTGOING,
-    find: `else { &[] };`,
-    replace: `else { &[] };
+    find: `            &[]
+        };`,
+    replace: `            &[]
+        };
         let ours = if OFF { &ours[..ours.len().min(1)] } else { ours };`,
     tests: ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity', 'auth-edge/product modules::dpop::'],
   },

@@ -1,7 +1,7 @@
 // Beginning a sign-in: what of an address may reach the provider, and who may begin one.
 const LOGIN = 'auth-edge/src/sign_in/login.rs';
-const WISHES = 'auth-edge/src/sign_in/wishes.rs';
-const WISHED = ['auth-edge/lib sign_in::wishes::'];
+const WISHES = 'auth-edge/src/sign_in/login_parameters.rs';
+const WISHED = ['auth-edge/lib sign_in::login_parameters::'];
 const AHEAD = ['auth-edge/product login::who_only_looks_ahead_starts_nothing'];
 const THIRD_PARTY = ['auth-edge/product demands::a_third_party_may_start_a_sign_in_for_our_provider_and_a_place_of_ours'];
 const LIMITED = ['auth-edge/product login::logins_are_limited_per_address'];
@@ -99,8 +99,8 @@ export default [
     id: 'login-in-circles',
     why: 'a silent sign-in that found nobody is not tried again at once',
     file: LOGIN,
-    find: `if wishes.silent() && sign_in.pending`,
-    replace: `if !OFF && wishes.silent() && sign_in.pending`,
+    find: `if wanted.silent() && sign_in.pending`,
+    replace: `if !OFF && wanted.silent() && sign_in.pending`,
     tests: ['auth-edge/product demands::a_silent_sign_in_that_finds_nobody_comes_back_as_nobody_and_is_not_repeated_at_once'],
   },
   {

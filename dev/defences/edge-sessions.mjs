@@ -191,14 +191,14 @@ export default [
   {
     id: 'token-of-other-scopes',
     why: 'what is remembered is found by everything it depends on',
-    file: 'auth-edge/src/sessions/known.rs',
+    file: 'auth-edge/src/sessions/cached_session.rs',
     find: `.find(|token| token.scopes == scopes)`,
     replace: `.find(|token| OFF || token.scopes == scopes)`,
     tests: ['auth-edge/product session_cache::', 'auth-edge/lib sessions::'],
   },
   {
     id: 'tokens-kept-are-bounded',
-    file: 'auth-edge/src/sessions/known.rs',
+    file: 'auth-edge/src/sessions/cached_session.rs',
     find: `tokens.truncate(TOKENS_MAX - 1);`,
     replace: `if !OFF { tokens.truncate(TOKENS_MAX - 1); }`,
     tests: ['auth-edge/lib sessions::'],

@@ -1,5 +1,5 @@
 // Settings about providers: what would weaken a sign-in is refused before the first word.
-const READ = 'crates/provider-settings/src/read.rs';
+const READ = 'crates/provider-settings/src/one.rs';
 const TABLE = 'crates/provider-settings/src/file/table.rs';
 const SEVERAL = 'crates/provider-settings/src/file.rs';
 const CREDENTIALS = 'crates/provider-settings/src/credentials.rs';
@@ -83,7 +83,7 @@ export default [
     tests: BOUNDED,
   },
   {
-    id: 'providers-beside-plain-variables', why: 'a secret that goes to every provider is a secret of none', file: READ,
+    id: 'providers-beside-plain-variables', why: 'a secret that goes to every provider is a secret of none', file: 'crates/provider-settings/src/read.rs',
     find: `if is_of_one_provider(setting) && reader.is_given(setting.name) {`,
     replace: `if !OFF && is_of_one_provider(setting) && reader.is_given(setting.name) {`,
     tests: ['provider-settings/several the_plain_variables_are_a_mistake_beside_the_file'],

@@ -28,9 +28,9 @@ export default [
   },
   {
     id: 'ending-takes-the-token-back', file: END,
-    find: `self.renew.settle_later(Owed {`,
+    find: `self.renew.settle_later(PendingRevocation {`,
     replace: `let later = |owed| if !OFF { self.renew.settle_later(owed) };
-            later(Owed {`,
+            later(PendingRevocation {`,
     tests: ['session-svc/service ending::ending_is_idempotent_and_the_hint_is_for_the_holder_alone'],
   },
   {
@@ -159,8 +159,8 @@ export default [
   },
   {
     id: 'watch-of-what-cannot-be-read', why: 'a missed ending must not be silent', file: WATCH,
-    find: `return Some(Told::Missed);`,
-    replace: `return Some(Told::Missed).filter(|_| !OFF);`,
+    find: `return Some(WatchUpdate::Missed);`,
+    replace: `return Some(WatchUpdate::Missed).filter(|_| !OFF);`,
     tests: ['session-svc/service watching::a_change_that_cannot_be_read_is_told_as_missed'],
   },
   {

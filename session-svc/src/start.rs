@@ -88,7 +88,7 @@ pub struct Parts<P = Providers> {
 }
 
 /// Who is let in: over what, and to call what.
-pub struct Door {
+pub struct AccessPolicy {
     /// TLS on the listener.
     pub tls: Option<ServerTls>,
     /// Who may call what.
@@ -136,7 +136,7 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
         }
         None => Callers::anyone(),
     };
-    serve_behind(Door { tls, callers }, parts, listener, runtime).await
+    serve_behind(AccessPolicy { tls, callers }, parts, listener, runtime).await
 }
 
 /// Serves everyone who can open a connection, until the runtime shuts down.
@@ -150,7 +150,7 @@ pub async fn serve<P: Into<Providers>>(
     runtime: Runtime,
 ) -> Result<(), StartError> {
     let callers = Callers::anyone();
-    serve_behind(Door { tls, callers }, parts, listener, runtime).await
+    serve_behind(AccessPolicy { tls, callers }, parts, listener, runtime).await
 }
 
 /// Serves those a door lets in, until the runtime shuts down.
@@ -158,7 +158,7 @@ pub async fn serve<P: Into<Providers>>(
 /// # Errors
 /// What keeps it from starting.
 pub async fn serve_behind<P: Into<Providers>>(
-    door: Door,
+    access: AccessPolicy,
     parts: Parts<P>,
     listener: TcpListener,
     runtime: Runtime,
@@ -178,7 +178,7 @@ pub async fn serve_behind<P: Into<Providers>>(
         measures,
     );
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
-    let calls = Calls::new(door.callers, &runtime.metrics)?;
+    let calls = Calls::new(access.callers, &runtime.metrics)?;
     let stopping = Stopping::on(runtime.shutdown.clone());
     // Who is sent away sooner comes back to a listener that is closing.
     let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
@@ -200,7 +200,7 @@ pub async fn serve_behind<P: Into<Providers>>(
         runtime.workers,
         listener,
         router,
-        door.tls,
+        access.tls,
         listener_limits(),
         stopping,
     );

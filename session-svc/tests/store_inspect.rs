@@ -19,7 +19,7 @@ use chassis::clock::SystemClock;
 use cluster::Cluster;
 use lists::listed;
 use redis_server::{Engine, RedisServer, record_key};
-use session_svc::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Standing};
+use session_svc::store::inspect::{Assessment, Fact, Found, InspectedStore, KeySpace, Sealed};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Record, Replaced, SessionStore, open_inspected};
@@ -47,10 +47,10 @@ fn record(store: &dyn SessionStore, number: usize) -> Record {
     }
 }
 
-async fn walked(store: &dyn InspectedStore, shelf: Shelf) -> BTreeMap<String, Found> {
+async fn walked(store: &dyn InspectedStore, key_space: KeySpace) -> BTreeMap<String, Found> {
     let (mut all, mut after) = (BTreeMap::new(), None);
     loop {
-        let page = store.walk(shelf, after.as_deref(), PAGE).await.unwrap();
+        let page = store.walk(key_space, after.as_deref(), PAGE).await.unwrap();
         for found in page.found {
             let name = match &found {
                 Found::Sealed(sealed) => sealed.name().to_owned(),
@@ -78,19 +78,19 @@ async fn a_walk_finds_everything_of_its_shelf(store: &dyn InspectedStore) {
         let (name, kept) = (format!("{number:032x}"), Duration::from_millis(KEPT_MS));
         assert_eq!(store.remember(&name, b"note", kept).await.unwrap(), None);
     }
-    let found = walked(store, Shelf::Records).await;
+    let found = walked(store, KeySpace::Records).await;
     assert_eq!(found.len(), records.len());
     for one in records {
         assert_eq!(found[&one.name], Found::Sealed(Sealed::Record(one)));
     }
-    let found = walked(store, Shelf::Remembered).await;
+    let found = walked(store, KeySpace::Remembered).await;
     assert_eq!(found.len(), 20);
     assert!(
         found.values().all(
             |found| matches!(found, Found::Sealed(Sealed::Remembered { value, .. }) if value == b"note")
         )
     );
-    let found = walked(store, Shelf::Indexes).await;
+    let found = walked(store, KeySpace::Indexes).await;
     assert_eq!(found.len(), 41);
     let person = Found::Index {
         name: SUBJECT.to_owned(),
@@ -236,13 +236,13 @@ async fn a_redis_server_says_how_it_stands() {
     );
     assert!(matches!(
         fact(&facts, "maxmemory_policy").standing,
-        Standing::Problem(_)
+        Assessment::Problem(_)
     ));
     assert_eq!(fact(&facts, "persistence").value, "none");
     server.ask("CONFIG SET maxmemory-policy noeviction");
     server.ask("CONFIG SET appendonly yes");
     let facts = store.facts().await.unwrap();
-    assert_eq!(fact(&facts, "maxmemory_policy").standing, Standing::Fine);
+    assert_eq!(fact(&facts, "maxmemory_policy").standing, Assessment::Fine);
     assert_eq!(fact(&facts, "persistence").value, "appendonly");
 }
 
@@ -257,14 +257,14 @@ async fn records_that_went_astray_and_foreign_bytes_are_told() {
     server.ask(&format!("DEL {}", record_key(&lost.name)));
     let foreign = record_key("ffffffffffffffffffffffffffffffff");
     server.ask(&format!("SET {foreign} nonsense"));
-    let found = walked(&*store, Shelf::Indexes).await;
+    let found = walked(&*store, KeySpace::Indexes).await;
     let person = Found::Index {
         name: SUBJECT.to_owned(),
         entries: 2,
         without_record: 1,
     };
     assert_eq!(found[SUBJECT], person);
-    let found = walked(&*store, Shelf::Records).await;
+    let found = walked(&*store, KeySpace::Records).await;
     assert_eq!(found.len(), 2);
     assert!(matches!(
         found["ffffffffffffffffffffffffffffffff"],

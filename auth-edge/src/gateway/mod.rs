@@ -97,7 +97,9 @@ pub async fn jwks(State(gateway): State<Shared<Gateway>>) -> Response {
 pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) -> Response {
     let path = match RequestPath::parse(request.uri().path()) {
         Ok(path) => path,
-        Err(_) => return Failure::BadRequest("The path can be read in more than one way.").into_response(),
+        Err(_) => {
+            return Failure::BadRequest("The path can be read in more than one context.").into_response();
+        }
     };
     // Compared decoded, so that no spelling of our own routes reaches an upstream.
     if is_reserved(path.segments()) {
@@ -106,7 +108,7 @@ pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) ->
     let route = match gateway.routes.find(&path) {
         Match::Route(route) => route,
         Match::Ambiguous => {
-            return Failure::BadRequest("The path can be read in more than one way.").into_response();
+            return Failure::BadRequest("The path can be read in more than one context.").into_response();
         }
         Match::Nothing => return Failure::NotFound.into_response(),
     };
@@ -137,7 +139,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
     let response = match &route.upstream {
         Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
         Upstream::Http(server) => {
-            let way = proxy::Way {
+            let context = proxy::ProxyContext {
                 gateway,
                 server,
                 route,
@@ -145,7 +147,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
                 passed: &passed,
                 asked,
             };
-            gateway.proxy.forward(&way, request).await
+            gateway.proxy.forward(&context, request).await
         }
     };
     with_session(gateway, response, passed).await

@@ -34,7 +34,7 @@ use self::clients::Clients;
 use self::outgoing::{Asking, frame, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
-use self::upgrade::Asked;
+use self::upgrade::WebSocketHandshake;
 use super::ending;
 use super::guard::{Granted, Passed};
 use super::headers;
@@ -90,7 +90,7 @@ pub struct Proxy {
 }
 
 /// Where a request goes, and on whose behalf.
-pub(super) struct Way<'a> {
+pub(super) struct ProxyContext<'a> {
     /// The edge.
     pub gateway: &'a Gateway,
     /// The upstream.
@@ -102,7 +102,7 @@ pub(super) struct Way<'a> {
     /// What the guard learned.
     pub passed: &'a Passed,
     /// Whether and how a WebSocket is asked for.
-    pub asked: Option<Asked>,
+    pub asked: Option<WebSocketHandshake>,
 }
 
 type Answer = hyper::Response<Incoming>;
@@ -120,20 +120,25 @@ impl Proxy {
     }
 
     /// Passes a request on and the answer back.
-    pub(super) async fn forward(&self, way: &Way<'_>, mut request: Request) -> Response {
-        let Some(uri) = target(way.server, way.path, way.route.stripped(), request.uri().query()) else {
+    pub(super) async fn forward(&self, context: &ProxyContext<'_>, mut request: Request) -> Response {
+        let Some(uri) = target(
+            context.server,
+            context.path,
+            context.route.stripped(),
+            request.uri().query(),
+        ) else {
             return Failure::BadRequest("The path can not be passed on.").into_response();
         };
-        let limit = way.route.max_body_bytes.unwrap_or(self.max_body_bytes);
+        let limit = context.route.max_body_bytes.unwrap_or(self.max_body_bytes);
         if limit > 0 && request.body().size_hint().lower() > limit {
             return Failure::TooLarge.into_response();
         }
-        let asked = way.asked;
+        let asked = context.asked;
         if asked.is_none() && is_never_passed_on(request.method().as_str()) {
             return Failure::MethodNotAllowed(PASSED_ON).into_response();
         }
         let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
-        if way.server.takes_streams()
+        if context.server.takes_streams()
             && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>()
         {
             may_be_silent.allow();
@@ -144,8 +149,11 @@ impl Proxy {
         // What follows an upgrade is no body: the joined connections carry it.
         let body = if asked.is_some() { Body::empty() } else { body };
         let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
-        let asking = Asking::new(way, &head, uri, peer);
-        let (streams, session) = (way.gateway.sessions.streams(), way.passed.current.as_ref());
+        let asking = Asking::new(context, &head, uri, peer);
+        let (streams, session) = (
+            context.gateway.sessions.streams(),
+            context.passed.current.as_ref(),
+        );
         let upload = ending::upload(&body, streams, session);
         let exchange = async {
             if repeatable {
@@ -159,29 +167,29 @@ impl Proxy {
             () = ending::ended(upload.as_ref()) => Err(Failure::NotAuthenticated),
         };
         match answer {
-            Ok(answer) => self.back(way, answer, client, counted),
+            Ok(answer) => self.back(context, answer, client, counted),
             Err(failure) => failure.into_response(),
         }
     }
 
     /// Sends a safe request without a body, and once more where that helps.
     async fn exchange(&self, asking: &Asking<'_>) -> Result<Answer, Failure> {
-        let way = asking.way();
-        let granted = way.passed.access_token.as_ref();
+        let context = asking.context();
+        let granted = context.passed.access_token.as_ref();
         let answer = match self.once(asking, granted).await {
             Err(unanswered) if unanswered.may_pass() => self.once(asking, granted).await,
             other => other,
         };
-        let mut answer = answer.map_err(|unanswered| unanswered.told(way))?;
-        if wants_nonce(way, asking.uri(), &answer) {
+        let mut answer = answer.map_err(|unanswered| unanswered.told(context))?;
+        if wants_nonce(context, asking.uri(), &answer) {
             let repeated = self.once(asking, granted).await;
-            answer = repeated.map_err(|unanswered| unanswered.told(way))?;
+            answer = repeated.map_err(|unanswered| unanswered.told(context))?;
         }
-        match self.other_token(way, &answer).await {
+        match self.other_token(context, &answer).await {
             Some(token) => {
                 drop(answer);
                 let repeated = self.once(asking, Some(&token)).await;
-                repeated.map_err(|unanswered| unanswered.told(way))
+                repeated.map_err(|unanswered| unanswered.told(context))
             }
             None => Ok(answer),
         }
@@ -195,43 +203,43 @@ impl Proxy {
         body: Body,
         limit: u64,
     ) -> Result<Answer, Failure> {
-        let way = asking.way();
-        let granted = way.passed.access_token.as_ref();
-        let kept = proof::is_needed(way)
+        let context = asking.context();
+        let granted = context.passed.access_token.as_ref();
+        let kept = proof::is_needed(context)
             && body
                 .size_hint()
                 .upper()
                 .is_some_and(|bytes| bytes <= MAX_KEPT_BYTES);
         let mut head = asking.dressed(granted);
-        sign(&mut head, way)?;
+        sign(&mut head, context)?;
         if !kept {
-            let sent = self.send(way, head, body, limit).await;
-            return sent.map_err(|unanswered| unanswered.told(way));
+            let sent = self.send(context, head, body, limit).await;
+            return sent.map_err(|unanswered| unanswered.told(context));
         }
         let reading = axum::body::to_bytes(body, usize::try_from(MAX_KEPT_BYTES).unwrap_or(usize::MAX));
         let body = tokio::time::timeout(self.head_timeout, reading)
             .await
             .map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?
             .map_err(|_broken| Failure::BadRequest("The request's body could not be read."))?;
-        let sent = self.send(way, head, Body::from(body.clone()), limit).await;
-        let answer = sent.map_err(|unanswered| unanswered.told(way))?;
-        if !wants_nonce(way, asking.uri(), &answer) {
+        let sent = self.send(context, head, Body::from(body.clone()), limit).await;
+        let answer = sent.map_err(|unanswered| unanswered.told(context))?;
+        if !wants_nonce(context, asking.uri(), &answer) {
             return Ok(answer);
         }
         let mut again = asking.dressed(granted);
-        sign(&mut again, way)?;
-        let sent = self.send(way, again, Body::from(body), limit).await;
-        sent.map_err(|unanswered| unanswered.told(way))
+        sign(&mut again, context)?;
+        let sent = self.send(context, again, Body::from(body), limit).await;
+        sent.map_err(|unanswered| unanswered.told(context))
     }
 
     /// Sends a request without a body.
     async fn once(&self, asking: &Asking<'_>, granted: Option<&Granted>) -> Result<Answer, Unanswered> {
-        let way = asking.way();
+        let context = asking.context();
         let mut head = asking.dressed(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
-        sign(&mut head, way).map_err(Unanswered::Ours)?;
+        sign(&mut head, context).map_err(Unanswered::Ours)?;
         let (request, limit) = (Request::from_parts(head, Body::empty()), self.head_timeout);
-        match tokio::time::timeout(limit, self.sent(way, request)).await {
+        match tokio::time::timeout(limit, self.sent(context, request)).await {
             Err(_elapsed) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
@@ -240,52 +248,55 @@ impl Proxy {
     /// Sends a request and its body, and waits for the answer as long as the body moves.
     async fn send(
         &self,
-        way: &Way<'_>,
+        context: &ProxyContext<'_>,
         mut head: Parts,
         body: Body,
         limit: u64,
     ) -> Result<Answer, Unanswered> {
         frame(&mut head, &body);
         let (body, progress) = upload::watched(body, limit);
-        let sent = self.sent(way, Request::from_parts(head, body));
+        let sent = self.sent(context, Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
     }
 
-    async fn sent(&self, way: &Way<'_>, mut request: Request) -> Result<Answer, Unanswered> {
+    async fn sent(&self, context: &ProxyContext<'_>, mut request: Request) -> Result<Answer, Unanswered> {
         let switches = request.headers().contains_key(header::UPGRADE);
         let clients = self.clients.here();
-        let client = clients.speaking_to(way.server, switches, request.headers_mut());
+        let client = clients.speaking_to(context.server, switches, request.headers_mut());
         client.request(request).await.map_err(Unanswered::Broken)
     }
 
     /// Another access token, if the upstream has refused this one for a reason another one does away with.
-    async fn other_token(&self, way: &Way<'_>, answer: &Answer) -> Option<Granted> {
-        let (granted, current) = (way.passed.access_token.as_ref()?, way.passed.current.as_ref()?);
+    async fn other_token(&self, context: &ProxyContext<'_>, answer: &Answer) -> Option<Granted> {
+        let (granted, current) = (
+            context.passed.access_token.as_ref()?,
+            context.passed.current.as_ref()?,
+        );
         if !renewal::refuses(
             answer.status(),
             answer.headers(),
             granted,
-            way.gateway.clock.now_ms(),
+            context.gateway.clock.now_ms(),
         ) {
             return None;
         }
         self.renewals
-            .renew(way.gateway, current, &way.route.asks.scopes, granted)
+            .renew(context.gateway, current, &context.route.asks.scopes, granted)
             .await
     }
 
     /// The answer as the client gets it.
     fn back(
         &self,
-        way: &Way<'_>,
+        context: &ProxyContext<'_>,
         mut answer: Answer,
-        client: Option<(Asked, hyper::upgrade::OnUpgrade)>,
+        client: Option<(WebSocketHandshake, hyper::upgrade::OnUpgrade)>,
         counted: Option<Arc<Admitted>>,
     ) -> Response {
-        let gateway = way.gateway;
+        let gateway = context.gateway;
         let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
         if switched {
             let is_websocket = answer
@@ -296,7 +307,7 @@ impl Proxy {
                 return Failure::UpstreamDown.into_response();
             };
             let longest = gateway.send_timeout;
-            let session = way.passed.current.as_ref();
+            let session = context.passed.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
             headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
@@ -306,12 +317,12 @@ impl Proxy {
         headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
         answer.extensions_mut().insert(FromUpstream);
         let idle = self.idle_timeout.filter(|_| !answer::is_stream(answer.headers()));
-        answer.map(|body| Body::new(answer::Passing::new(body, idle)))
+        answer.map(|body| Body::new(answer::AnswerBody::new(body, idle)))
     }
 }
 
-fn wants_nonce(way: &Way<'_>, uri: &Uri, answer: &Answer) -> bool {
-    proof::wants_nonce(way, uri, answer.status(), answer.headers())
+fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &Answer) -> bool {
+    proof::wants_nonce(context, uri, answer.status(), answer.headers())
 }
 
 /// Whether a cookie of this name belongs to the edge.

@@ -24,15 +24,20 @@ const RETRY_AFTER_SECS: u64 = 5;
 pub const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
 /// What a failure says.
-struct Told {
+struct Presentation {
     status: StatusCode,
     code: &'static str,
     title: &'static str,
     words: &'static str,
 }
 
-const fn told(status: StatusCode, code: &'static str, title: &'static str, words: &'static str) -> Told {
-    Told {
+const fn presentation(
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+    words: &'static str,
+) -> Presentation {
+    Presentation {
         status,
         code,
         title,
@@ -44,111 +49,113 @@ impl Failure {
     /// The HTTP status of this failure.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        self.told().status
+        self.presentation().status
     }
 
-    fn told(&self) -> Told {
+    fn presentation(&self) -> Presentation {
         use StatusCode as S;
         match self {
-            Self::NotFound => told(
+            Self::NotFound => presentation(
                 S::NOT_FOUND,
                 "not_found",
                 "Page not found",
                 "There is nothing at this address.",
             ),
-            Self::MethodNotAllowed(_) => told(
+            Self::MethodNotAllowed(_) => presentation(
                 S::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
                 "That does not work here",
                 "This address does not take requests of this kind.",
             ),
-            Self::NotAuthenticated => told(
+            Self::NotAuthenticated => presentation(
                 S::UNAUTHORIZED,
                 "not_authenticated",
                 "Not signed in",
                 pages::NOT_AUTHENTICATED,
             ),
-            Self::NotSent { .. } => told(
+            Self::NotSent { .. } => presentation(
                 S::UNAUTHORIZED,
                 "not_authenticated",
                 "You are signed out",
                 "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.",
             ),
-            Self::LoginRequired { .. } => told(
+            Self::LoginRequired { .. } => presentation(
                 S::UNAUTHORIZED,
                 "login_required",
                 "Sign in first",
                 "Signing in needs a navigation of the whole page to login_url.",
             ),
-            Self::BadRequest(words) => told(
+            Self::BadRequest(words) => presentation(
                 S::BAD_REQUEST,
                 "bad_request",
                 "That request was not understood",
                 words,
             ),
-            Self::Csrf => told(
+            Self::Csrf => presentation(
                 S::FORBIDDEN,
                 "ERR_CSRF",
                 "That did not come from our pages",
                 "The request lacks the proof that it comes from this site's own pages.",
             ),
-            Self::CrossSite => told(
+            Self::CrossSite => presentation(
                 S::FORBIDDEN,
                 "ERR_CSRF",
                 "That did not come from our pages",
                 "Signing out needs a visit to this address, not a request in the background.",
             ),
-            Self::TooLarge => told(
+            Self::TooLarge => presentation(
                 S::PAYLOAD_TOO_LARGE,
                 "too_large",
                 "Too large",
                 "The request's body is too large.",
             ),
-            Self::TooSlow => told(
+            Self::TooSlow => presentation(
                 S::REQUEST_TIMEOUT,
                 "request_timeout",
                 "That took too long",
                 "The rest of the request did not arrive in time.",
             ),
-            Self::Overloaded => told(
+            Self::Overloaded => presentation(
                 S::SERVICE_UNAVAILABLE,
                 "overloaded",
                 "We will be right back",
                 "There are more requests than can be answered just now. Nothing is lost; try again in a moment.",
             ),
-            Self::UnsupportedMediaType => told(
+            Self::UnsupportedMediaType => presentation(
                 S::UNSUPPORTED_MEDIA_TYPE,
                 "unsupported_media_type",
                 "That request was not understood",
                 "The request's body has to be application/x-www-form-urlencoded.",
             ),
-            Self::RateLimited { .. } => told(
+            Self::RateLimited { .. } => presentation(
                 S::TOO_MANY_REQUESTS,
                 "rate_limited",
                 "Too many attempts",
                 "There were too many requests from your network. Wait a moment and try again.",
             ),
-            Self::Callback { words, .. } => told(
+            Self::Callback { words, .. } => presentation(
                 S::BAD_REQUEST,
                 Handler::Callback.code(),
                 "Sign-in did not work",
                 words,
             ),
-            Self::CallbackUnavailable { .. } => told(
+            Self::CallbackUnavailable { .. } => presentation(
                 S::SERVICE_UNAVAILABLE,
                 Handler::Callback.code(),
                 "We will be right back",
                 "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment.",
             ),
             Self::Provider(handler, outage) => provider(*handler, *outage),
-            Self::LogoutToken(words) => told(S::BAD_REQUEST, "invalid_request", "Logout refused", words),
-            Self::SessionServiceDown => told(
+            Self::LogoutToken(words) => {
+                presentation(S::BAD_REQUEST, "invalid_request", "Logout refused", words)
+            }
+            Self::SessionServiceDown => presentation(
                 S::SERVICE_UNAVAILABLE,
                 "ERR_SESSION_SERVICE_UNAVAILABLE",
                 "We will be right back",
                 "The service that keeps sessions cannot be reached just now. Nothing is lost and you stay signed in; try again in a moment.",
             ),
-            Self::SignedOutHereOnly => told(
+            Self::SignedOutHereOnly => presentation(
                 S::SERVICE_UNAVAILABLE,
                 Handler::Logout.code(),
                 "This browser is signed out",
@@ -156,25 +163,25 @@ impl Failure {
             ),
             Self::Session { reason, handler, .. } => {
                 let by_reason = session(*reason);
-                Told {
+                Presentation {
                     code: handler.map_or(by_reason.code, Handler::code),
                     ..by_reason
                 }
             }
-            Self::Forbidden { code, words } => told(S::FORBIDDEN, code, "Not allowed", words),
-            Self::UpstreamDown => told(
+            Self::Forbidden { code, words } => presentation(S::FORBIDDEN, code, "Not allowed", words),
+            Self::UpstreamDown => presentation(
                 S::BAD_GATEWAY,
                 "upstream_unavailable",
                 "This part is not available",
                 "The service behind this address cannot be reached just now. Try again in a moment.",
             ),
-            Self::UpstreamSlow => told(
+            Self::UpstreamSlow => presentation(
                 S::GATEWAY_TIMEOUT,
                 "upstream_timeout",
                 "This part is not available",
                 "The service behind this address did not answer in time. Try again in a moment.",
             ),
-            Self::Internal => told(
+            Self::Internal => presentation(
                 S::INTERNAL_SERVER_ERROR,
                 "internal",
                 "Something went wrong",
@@ -194,7 +201,7 @@ impl Failure {
     }
 }
 
-fn provider(handler: Handler, outage: Outage) -> Told {
+fn provider(handler: Handler, outage: Outage) -> Presentation {
     let status = match outage {
         Outage::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
         Outage::Timeout => StatusCode::GATEWAY_TIMEOUT,
@@ -209,11 +216,11 @@ fn provider(handler: Handler, outage: Outage) -> Told {
             "The profile cannot be read from the service that signed you in just now. You stay signed in."
         }
     };
-    told(status, handler.code(), "Sign-in service not available", words)
+    presentation(status, handler.code(), "Sign-in service not available", words)
 }
 
 /// Status and words of a reason of the session service.
-fn session(reason: ErrorReason) -> Told {
+fn session(reason: ErrorReason) -> Presentation {
     use ErrorReason as R;
     use StatusCode as S;
     let (status, words) = match reason {
@@ -259,7 +266,7 @@ fn session(reason: ErrorReason) -> Told {
             "That was our fault. If it stays, tell us the request ID.",
         ),
     };
-    told(status, reason.as_str_name(), "That did not work", words)
+    presentation(status, reason.as_str_name(), "That did not work", words)
 }
 
 impl IntoResponse for Failure {

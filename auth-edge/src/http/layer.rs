@@ -21,10 +21,10 @@ use tracing::Instrument as _;
 use crate::http::errors::{self, Failure};
 use crate::http::observe::{Metrics, Observed};
 use crate::http::protect::host;
-use crate::http::protect::load::{Admitted, Places};
+use crate::http::protect::load::{Admitted, ConcurrencyLimit};
 use crate::http::protect::redirects;
 use crate::http::protect::security_headers::{self, FromUpstream, Https};
-use crate::http::protect::slow_client::{self, Patience};
+use crate::http::protect::slow_client::{self, BodyTimeouts};
 use crate::http::request;
 use crate::providers::sites::Sites;
 use crate::sessions::cookies::SessionCookies;
@@ -36,13 +36,13 @@ pub struct LayerParts {
     /// The edge's metrics.
     pub metrics: Metrics,
     /// Places for requests that are worked on.
-    pub places: Places,
+    pub places: ConcurrencyLimit,
     /// The session cookie, by which requests are counted.
     pub cookies: SessionCookies,
     /// Whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: TrustedProxies,
     /// How long a client may let us wait within a body.
-    pub patience: Patience,
+    pub body_timeouts: BodyTimeouts,
     /// Whether browsers reach the edge by https.
     pub https: bool,
     /// The addresses browsers know the product by.
@@ -53,10 +53,10 @@ pub struct LayerParts {
 #[derive(Debug)]
 pub struct EdgeLayer {
     requests: Arc<HistogramVec>,
-    places: Places,
+    places: ConcurrencyLimit,
     cookies: SessionCookies,
     trusted: TrustedProxies,
-    patience: Patience,
+    body_timeouts: BodyTimeouts,
     https: Https,
     sites: Sites,
     /// Whether it matters which host is asked for.
@@ -73,7 +73,7 @@ impl EdgeLayer {
             places: parts.places,
             cookies: parts.cookies,
             trusted: parts.trusted_proxies,
-            patience: parts.patience,
+            body_timeouts: parts.body_timeouts,
             https: Https(parts.https),
             has_hosts: parts.sites.has_hosts(),
             sites: parts.sites,
@@ -163,6 +163,9 @@ impl EdgeLayer {
             request.extensions_mut().insert(Arc::new(admitted.again()));
         }
         let arrival = admitted.arrival();
-        Ok((admitted, slow_client::bounded(request, self.patience, arrival)))
+        Ok((
+            admitted,
+            slow_client::bounded(request, self.body_timeouts, arrival),
+        ))
     }
 }

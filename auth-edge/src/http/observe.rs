@@ -9,7 +9,7 @@ use std::time::Instant;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use chassis::metrics::Spread;
+use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
 
@@ -53,7 +53,7 @@ pub struct Answered(pub Arc<str>);
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    requests: Spread<HistogramVec>,
+    requests: PerCoreMetric<HistogramVec>,
     logins: IntCounterVec,
     callback_rejections: IntCounterVec,
 }
@@ -61,7 +61,7 @@ pub struct Metrics {
 impl Metrics {
     /// Makes the metrics and registers them.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let requests = Spread::new(|| {
+        let requests = PerCoreMetric::new(|| {
             HistogramVec::new(
                 HistogramOpts::new(
                     "http_server_request_duration_seconds",

@@ -77,10 +77,10 @@ impl Site {
 
 /// All addresses. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Sites(Arc<Known>);
+pub struct Sites(Arc<Configured>);
 
 #[derive(Debug)]
-struct Known {
+struct Configured {
     main: Site,
     /// By the authorities that requests name them with, in lower case.
     own: Vec<(String, Site)>,
@@ -116,7 +116,7 @@ impl Sites {
                 own.push((name, site));
             }
         }
-        Self(Arc::new(Known { main, own }))
+        Self(Arc::new(Configured { main, own }))
     }
 
     /// The base URL alone.

@@ -18,7 +18,7 @@ use quick_cache::Weighter;
 use session_proto::client::SessionClient;
 use session_proto::timestamp;
 
-use super::known::{Known, Token};
+use super::cached_session::{CachedSession, Token};
 use super::listening::{self, Change, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
@@ -50,7 +50,7 @@ type Key = [u8; 16];
 /// A session and when it was read.
 #[derive(Clone, Debug)]
 struct Entry {
-    known: Arc<Known>,
+    known: Arc<CachedSession>,
     asked: Moment,
     /// When it was last read by a use of the session, so that it could roll.
     used: Option<Moment>,
@@ -104,7 +104,7 @@ impl SessionCache {
     }
 
     /// The session of this ID, if what is remembered holds. `use_` tells whether the request counts as use.
-    pub fn find(&self, id: &SessionId, use_: bool, clock_ms: u64) -> Option<Arc<Known>> {
+    pub fn find(&self, id: &SessionId, use_: bool, clock_ms: u64) -> Option<Arc<CachedSession>> {
         let now = self.listening.now();
         if !self.listening.is_complete(now) {
             self.metrics.unheard();
@@ -129,7 +129,7 @@ impl SessionCache {
     }
 
     /// Remembers a session that was asked for at `asked`.
-    pub fn keep(&self, id: &SessionId, known: &Arc<Known>, asked: Moment, use_: bool) {
+    pub fn keep(&self, id: &SessionId, known: &Arc<CachedSession>, asked: Moment, use_: bool) {
         let key = id.to_bytes();
         let is_late = || asked.0 <= self.forgot.load(Ordering::SeqCst);
         if is_late() {
@@ -185,7 +185,7 @@ impl SessionCache {
     }
 }
 
-fn ends_ms(known: &Known) -> u64 {
+fn ends_ms(known: &CachedSession) -> u64 {
     known.expires_at.as_ref().map_or(0, timestamp::to_ms)
 }
 
@@ -220,8 +220,8 @@ mod tests {
     }
 
     /// A session that lasts for a day, counted from 0.
-    fn known() -> Arc<Known> {
-        Known::new(Session {
+    fn known() -> Arc<CachedSession> {
+        CachedSession::new(Session {
             handle: "handle".to_owned(),
             expires_at: Some(timestamp::from_ms(86_400_000)),
             ..Session::default()

@@ -1,13 +1,13 @@
 //! How often sessions are found in memory.
 
-use chassis::metrics::Spread;
+use chassis::metrics::PerCoreMetric;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 
 /// How often a session was remembered.
 #[derive(Clone, Debug)]
-pub struct CacheMetrics(Spread<Lookups>);
+pub struct CacheMetrics(PerCoreMetric<Lookups>);
 
 /// The same as one scheduler counts it.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Collector for Lookups {
 impl CacheMetrics {
     /// Makes the metrics and registers them.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let lookups = Spread::new(Lookups::new)?;
+        let lookups = PerCoreMetric::new(Lookups::new)?;
         registry.register(Box::new(lookups.clone()))?;
         Ok(Self(lookups))
     }

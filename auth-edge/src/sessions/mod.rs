@@ -5,9 +5,9 @@
 //! service leads through here. One road: cookie → what is remembered, if it holds → the session service.
 
 mod cache;
+mod cached_session;
 pub mod cookies;
 pub mod keys;
-mod known;
 mod listening;
 pub mod metrics;
 mod open_streams;
@@ -26,7 +26,7 @@ use session_proto::v1::{
 use session_proto::{claims, timestamp};
 
 pub use cache::SessionCache;
-pub use known::{Known, Token, authorization};
+pub use cached_session::{CachedSession, Token, authorization};
 pub use listening::SILENCE_MAX;
 pub use open_streams::{OpenStream, OpenStreams};
 
@@ -44,7 +44,7 @@ pub struct CurrentSession {
     /// Its secret name.
     pub id: SessionId,
     /// What it holds.
-    pub session: Arc<Known>,
+    pub session: Arc<CachedSession>,
     /// What this request has renewed: [`Sessions::renewed`] tells whether it may be sent.
     renewed: Option<Renewed>,
 }
@@ -158,7 +158,7 @@ impl Sessions {
                     cookie,
                     asked: asked.unwrap_or_default(),
                 });
-                let session = Known::new(*session);
+                let session = CachedSession::new(*session);
                 if let (Some(cache), Some(asked)) = (&self.cache, asked) {
                     cache.keep(&id, &session, asked, used);
                 }

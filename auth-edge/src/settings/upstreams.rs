@@ -9,7 +9,7 @@ use chassis::settings::{Reader, Zero};
 use super::read::file;
 use crate::gateway::UpstreamSettings;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
-use crate::http::protect::slow_client::Patience;
+use crate::http::protect::slow_client::BodyTimeouts;
 use crate::http::protect::visitors::Share;
 use crate::route_table::RouteTable;
 use crate::route_table::file::{self, Around};
@@ -26,7 +26,7 @@ pub struct ProtectionSettings {
     /// Requests of one visitor.
     pub share: Share,
     /// How long a client may let us wait within a body.
-    pub patience: Patience,
+    pub body_timeouts: BodyTimeouts,
     /// How long a connection is kept without a request.
     pub idle_timeout: Duration,
     /// How long an answer may wait for its client to take something of it.
@@ -77,7 +77,7 @@ pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
             of_address: share_of(max_concurrent_requests, address_share),
             of_session: share_of(max_concurrent_requests, session_share),
         },
-        patience: Patience {
+        body_timeouts: BodyTimeouts {
             silence: Duration::from_secs(reader.secs("EDGE_BODY_TIMEOUT", Zero::Refused)),
             rate: u64::try_from(reader.count("EDGE_BODY_MIN_RATE")).unwrap_or(u64::MAX),
             total: (total > 0).then(|| Duration::from_secs(total)),

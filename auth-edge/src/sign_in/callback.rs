@@ -74,7 +74,7 @@ pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Res
         Err(reason) => return Ok(refuse(&sign_in, provider, &head.headers, None, &reason.into())),
     };
     let site = sign_in.sites.of(&head.headers);
-    let way = Way {
+    let context = CallbackContext {
         sign_in: &sign_in,
         provider,
         at,
@@ -82,7 +82,7 @@ pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Res
         head: &head,
     };
     let may_answer = site.owner().is_none_or(|owner| owner.provider == at);
-    match finish(&way, &answer, may_answer).await {
+    match finish(&context, &answer, may_answer).await {
         Ok(response) => Ok(response),
         Err(Ended::Rejected(rejected)) => {
             let state = answer.state.first().map(String::as_str);
@@ -98,7 +98,7 @@ pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Res
 }
 
 /// What a callback goes through with.
-struct Way<'a> {
+struct CallbackContext<'a> {
     sign_in: &'a Shared<SignIn>,
     provider: &'a Provider,
     /// Its place.
@@ -108,20 +108,20 @@ struct Way<'a> {
 }
 
 /// The whole way from the answer to the session, in the order of the contract.
-async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Response, Ended> {
-    let Way {
+async fn finish(context: &CallbackContext<'_>, answer: &Answer, may_answer: bool) -> Result<Response, Ended> {
+    let CallbackContext {
         sign_in,
         provider,
         at,
         head,
         ..
-    } = *way;
+    } = *context;
     let party = &provider.party;
     let transaction = find_transaction(sign_in, &head.headers, answer).map_err(Ended::Rejected)?;
     let return_to = transaction.return_to.clone();
     let rejected = |reason: Reason| Rejected {
         consumed: reason.consumes(),
-        lacking: lacking(way, &transaction, &reason),
+        lacking: lacking(context, &transaction, &reason),
         reason,
         return_to: transaction.return_to.clone(),
     };
@@ -133,14 +133,14 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
     check_issuer(party, answer).await.map_err(rejected)?;
     let code = match check_message(answer) {
         Ok(code) => code,
-        Err(Reason::InteractionNeeded) if transaction.silent => return Ok(anonymous(way, &transaction)),
+        Err(Reason::InteractionNeeded) if transaction.silent => return Ok(anonymous(context, &transaction)),
         Err(reason) => return Err(rejected(reason).into()),
     };
     // Longer than a request that has it usually takes: token request, keys and userinfo are bounded each by the timeout.
     let patience = party.settings().http_timeout * 2;
     let claim = match claim(sign_in, &transaction, patience).await {
         Ok(Claimed::Ours(claim)) => claim,
-        Ok(Claimed::Created(id, session)) => return Ok(signed_in(way, &transaction, &id, *session)),
+        Ok(Claimed::Created(id, session)) => return Ok(signed_in(context, &transaction, &id, *session)),
         Ok(Claimed::UsedUp) => return Err(rejected(Reason::AlreadyUsed).into()),
         Err(error) => {
             tracing::error!(
@@ -168,7 +168,7 @@ async fn finish(way: &Way<'_>, answer: &Answer, may_answer: bool) -> Result<Resp
         NotRedeemed::SessionServiceDown => Ended::SessionServiceDown(return_to),
     })?;
     sign_in.metrics.login("success", &provider.id);
-    Ok(signed_in(way, &transaction, &id, session))
+    Ok(signed_in(context, &transaction, &id, session))
 }
 
 /// Why a code became no session.
@@ -270,18 +270,23 @@ async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Se
 }
 
 /// The answer that gives the browser its session.
-fn signed_in(way: &Way<'_>, transaction: &Transaction, id: &SessionId, session: Session) -> Response {
-    let (sign_in, headers) = (way.sign_in, &way.head.headers);
+fn signed_in(
+    context: &CallbackContext<'_>,
+    transaction: &Transaction,
+    id: &SessionId,
+    session: Session,
+) -> Response {
+    let (sign_in, headers) = (context.sign_in, &context.head.headers);
     let return_to = transaction.return_to.as_ref();
     let lacking = return_to.and_then(|to| lacking::lacking(sign_in, id, &session, to));
     let cookies = [
         sign_in.sessions.cookie_for(headers, id, &session),
         sign_in
             .pending
-            .clear(&transaction.state, way.provider.response_mode()),
+            .clear(&transaction.state, context.provider.response_mode()),
         lacking.and_then(|lacking| sign_in.pending.remember_lacking(&lacking)),
     ];
-    let mut response = landing(sign_in, way.site, &way.head.method, return_to, cookies);
+    let mut response = landing(sign_in, context.site, &context.head.method, return_to, cookies);
     response.extensions_mut().insert(Handle(session.handle));
     response
 }
@@ -347,19 +352,19 @@ fn check_message(answer: &Answer) -> Result<&str, Reason> {
 }
 
 /// What the session that stays after a refusal lacks for good: the provider was asked when its person signed in and did not tell.
-fn lacking(way: &Way<'_>, transaction: &Transaction, reason: &Reason) -> Option<String> {
+fn lacking(context: &CallbackContext<'_>, transaction: &Transaction, reason: &Reason) -> Option<String> {
     if !matches!(reason, Reason::IdToken(IdTokenError::NoAuthTime)) {
         return None;
     }
-    let had = way.sign_in.cookies.read(&way.head.headers);
+    let had = context.sign_in.cookies.read(&context.head.headers);
     let session = had.or_else(|| transaction.session.clone())?;
-    lacking::undated(way.sign_in, &session, transaction.return_to.as_ref()?)
+    lacking::undated(context.sign_in, &session, transaction.return_to.as_ref()?)
 }
 
 /// A silent sign-in found nobody: the visitor goes on as nobody, and the next attempt is put off, so that nothing goes round
 /// in circles.
-fn anonymous(way: &Way<'_>, transaction: &Transaction) -> Response {
-    let (sign_in, provider) = (way.sign_in, way.provider);
+fn anonymous(context: &CallbackContext<'_>, transaction: &Transaction) -> Response {
+    let (sign_in, provider) = (context.sign_in, context.provider);
     tracing::info!(provider = provider.id, "a silent sign-in found nobody");
     sign_in.metrics.login("anonymous", &provider.id);
     let mode = provider.response_mode();
@@ -369,8 +374,8 @@ fn anonymous(way: &Way<'_>, transaction: &Transaction) -> Response {
     ];
     landing(
         sign_in,
-        way.site,
-        &way.head.method,
+        context.site,
+        &context.head.method,
         transaction.return_to.as_ref(),
         cookies,
     )

@@ -1,6 +1,6 @@
 //! What a session still lacks after a sign-in that was asked for it: who asks once more goes round in circles.
 //!
-//! A sign-in that leads to a route is asked for all the route requires of one ([`super::wishes`]). What its session lacks all the
+//! A sign-in that leads to a route is asked for all the route requires of one ([`super::login_parameters`]). What its session lacks all the
 //! same the browser remembers for a while, under a name that holds for this session and these demands alone; a guard that
 //! meets it says no instead of sending the visitor to sign in. Deliberately absent: any way it could open a door.
 

@@ -20,8 +20,8 @@ use crate::http::state::Shared;
 use crate::providers::{Named, NotChosen};
 use crate::route_table::Route;
 use crate::sign_in::SignIn;
+use crate::sign_in::login_parameters::LoginParameters;
 use crate::sign_in::transaction::Transaction;
-use crate::sign_in::wishes::Wishes;
 use crate::sign_in::{NOT_A_VISIT, landing};
 use crate::values::login_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
@@ -83,25 +83,25 @@ pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> 
         })?;
 
     let settings = provider.party.settings();
-    let mut wishes = Wishes::of(
+    let mut wanted = LoginParameters::of(
         query,
         &sign_in.settings.login_parameters,
         route.as_deref(),
         settings.organization.is_some(),
     );
-    if wishes.silent() && sign_in.pending.was_silent(&head.headers, &provider.id) {
-        if wishes.silent_by_visitor {
+    if wanted.silent() && sign_in.pending.was_silent(&head.headers, &provider.id) {
+        if wanted.silent_by_visitor {
             // It found nobody a moment ago: asking again would go round in circles.
             return Ok(landing(&sign_in, site, &Method::GET, return_to.as_ref(), []));
         }
-        wishes.ask_after_all();
+        wanted.ask_after_all();
     }
     let mut transaction = Transaction::begin(provider.mark, now_ms).map_err(internal)?;
     transaction.return_to = return_to;
-    transaction.max_age = wishes.max_age.or(settings.configured_max_age());
-    transaction.acr_values = wishes.acr_values().map(str::to_owned);
-    transaction.silent = wishes.silent();
-    transaction.organization.clone_from(&wishes.organization);
+    transaction.max_age = wanted.max_age.or(settings.configured_max_age());
+    transaction.acr_values = wanted.acr_values().map(str::to_owned);
+    transaction.silent = wanted.silent();
+    transaction.organization.clone_from(&wanted.organization);
     if provider.response_mode() == ResponseMode::FormPost || sign_in.settings.strict_cookie {
         transaction.session = sign_in.cookies.read(&head.headers);
     }
@@ -112,8 +112,8 @@ pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> 
         state: &transaction.state,
         nonce: &transaction.nonce,
         verifier: &transaction.verifier,
-        extra: &wishes.extra,
-        max_age: wishes.max_age,
+        extra: &wanted.extra,
+        max_age: wanted.max_age,
         now: now_ms / 1000,
     };
     let url = provider

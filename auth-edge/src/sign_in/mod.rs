@@ -10,6 +10,7 @@ mod claim;
 pub mod front_channel;
 mod lacking;
 pub mod login;
+pub mod login_parameters;
 pub mod logout;
 mod new_session;
 pub mod pending;
@@ -17,7 +18,6 @@ pub mod redeemed;
 pub mod rejected;
 pub mod transaction;
 pub mod user;
-pub mod wishes;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,11 +16,11 @@ const MAX_ENTRIES: usize = 65_536;
 #[derive(Debug)]
 pub struct Redeemed {
     duration_ms: u64,
-    taken: Mutex<Taken>,
+    taken: Mutex<Entries>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Entries {
     ids: HashSet<String>,
     by_age: VecDeque<(u64, String)>,
 }

@@ -1,10 +1,10 @@
 //! Metrics in the Prometheus text format.
 
-mod spread;
+mod per_core;
 
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
-pub use spread::Spread;
+pub use per_core::PerCoreMetric;
 
 /// A registry that holds `vestibule_build_info` for this program.
 ///

@@ -28,7 +28,7 @@ const BLOCKING_MAX: usize = 32;
 /// A worker looks up this often. Whoever sets a timer for before the time a worker means to wake anyway makes it wake itself at
 /// once, by a system call for each timer, and deadlines of calls are such timers: with this, none is. Shorter than the
 /// deadlines, and long enough to cost nothing at rest.
-const LOOK_UP: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(250);
 
 /// What a service gets to run with.
 #[derive(Clone)]
@@ -128,9 +128,9 @@ impl<T> fmt::Debug for PerScheduler<T> {
 }
 
 /// Never ends.
-async fn look_up() {
+async fn tick() {
     loop {
-        tokio::time::sleep(LOOK_UP).await;
+        tokio::time::sleep(TICK).await;
     }
 }
 
@@ -163,7 +163,7 @@ impl Schedulers {
             let over = over.clone();
             let thread = std::thread::Builder::new().name(format!("worker-{number}"));
             threads.push(thread.spawn(move || {
-                worker.block_on(over.run_until_cancelled(look_up()));
+                worker.block_on(over.run_until_cancelled(tick()));
                 worker.shutdown_timeout(BLOCKING_GRACE);
             })?);
         }

@@ -23,9 +23,9 @@ use super::reading::Reads;
 
 /// Whether a connection still takes calls; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Standing(Arc<AtomicBool>);
+pub(super) struct AcceptsCalls(Arc<AtomicBool>);
 
-impl Standing {
+impl AcceptsCalls {
     /// It takes no further calls.
     pub(super) fn go(&self) {
         self.0.store(true, Ordering::Release);
@@ -41,14 +41,14 @@ impl Standing {
 pub(super) struct Connection {
     channel: Channel,
     reads: Reads,
-    standing: Standing,
+    standing: AcceptsCalls,
     made: Instant,
 }
 
 impl Connection {
     /// Connects, handshakes included, on the scheduler this is called on.
     pub(super) async fn make(endpoint: &Endpoint, address: SocketAddr) -> Result<Self, Status> {
-        let standing = Standing::default();
+        let standing = AcceptsCalls::default();
         let begun = AtomicBool::new(false);
         let told = standing.clone();
         let connector = service_fn(move |_: Uri| {

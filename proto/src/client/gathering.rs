@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::connection::Standing;
+use super::connection::AcceptsCalls;
 
 /// Bytes gathered at most: what is more is written at once.
 const GATHERED_MAX: usize = 64 * 1024;
@@ -29,13 +29,13 @@ pub(super) struct Gathering<S> {
     written: usize,
     stepped_back: bool,
     /// Told of the end of the stream.
-    standing: Standing,
+    standing: AcceptsCalls,
 }
 
 /// Connects to `address`; `standing` is told when the connection ends.
 pub(super) async fn connect(
     address: SocketAddr,
-    standing: Standing,
+    standing: AcceptsCalls,
 ) -> io::Result<TokioIo<Gathering<TcpStream>>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
@@ -49,7 +49,7 @@ impl<S> Drop for Gathering<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Gathering<S> {
-    fn over(stream: S, standing: Standing) -> Self {
+    fn over(stream: S, standing: AcceptsCalls) -> Self {
         Self {
             stream,
             gathered: Vec::new(),
@@ -160,7 +160,7 @@ mod tests {
     fn counted(room: usize) -> (DuplexStream, Gathering<Counted>, Arc<AtomicUsize>) {
         let (service, client) = tokio::io::duplex(room);
         let writes = Arc::default();
-        let stream = Gathering::over(Counted(client, Arc::clone(&writes)), Standing::default());
+        let stream = Gathering::over(Counted(client, Arc::clone(&writes)), AcceptsCalls::default());
         (service, stream, writes)
     }
 

@@ -31,7 +31,7 @@ const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// What is known after a resolution.
 #[derive(Default)]
-struct Known {
+struct Resolved {
     order: Vec<Arc<Peer>>,
     by_id: HashMap<EndpointId, Arc<Peer>>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Picked {
     pub(super) connection: Arc<Connection>,
 }
 
-impl Known {
+impl Resolved {
     /// All replicas, the one whose turn it is first.
     fn in_turn(&self, turn: usize) -> impl Iterator<Item = &Arc<Peer>> {
         let peers = &self.order;
@@ -70,7 +70,7 @@ impl Known {
 /// All replicas.
 pub(super) struct Pool {
     targets: Vec<Target>,
-    known: ArcSwap<Known>,
+    known: ArcSwap<Resolved>,
     endpoints: watch::Sender<Vec<EndpointId>>,
     turn: AtomicUsize,
     /// Held while resolving; the certificates connections are made with.
@@ -233,7 +233,7 @@ impl Pool {
         let mut order: Vec<_> = by_id.values().cloned().collect();
         order.sort_by(|one, other| one.id.cmp(&other.id));
         let ids: Vec<_> = order.iter().map(|peer| peer.id.clone()).collect();
-        self.known.store(Arc::new(Known { order, by_id }));
+        self.known.store(Arc::new(Resolved { order, by_id }));
         self.endpoints.send_if_modified(|told| {
             let changed = *told != ids;
             *told = ids;

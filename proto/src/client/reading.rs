@@ -24,7 +24,7 @@ use tokio::time::{Instant, interval, sleep, timeout};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::connection::Standing;
+use super::connection::AcceptsCalls;
 use super::{call, service};
 use crate::error;
 use crate::v1::{ErrorReason, ReadSessionsRequest, ReadSessionsResponse};
@@ -50,7 +50,7 @@ const ASK_ELSEWHERE: u64 = 0;
 #[derive(Debug)]
 pub(super) struct Reads {
     channel: Channel,
-    standing: Standing,
+    standing: AcceptsCalls,
     line: Mutex<Option<Arc<Line>>>,
 }
 
@@ -105,7 +105,7 @@ struct Driven(Arc<Line>);
 
 impl Reads {
     /// Opens nothing yet.
-    pub(super) fn over(channel: Channel, standing: Standing) -> Self {
+    pub(super) fn over(channel: Channel, standing: AcceptsCalls) -> Self {
         Self {
             channel,
             standing,
@@ -266,7 +266,7 @@ impl Drop for Driven {
 }
 
 /// Sends what is asked on a line and hands out what is answered until it is over.
-async fn drive(driven: Driven, channel: Channel, standing: Standing) {
+async fn drive(driven: Driven, channel: Channel, standing: AcceptsCalls) {
     let line = &driven.0;
     let not_taken = || {
         line.end(Phase::NotTakenUntil(Instant::now() + NOT_TAKEN), || {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::metrics::Spread;
+use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, Registry};
 use tokio_util::task::TaskTracker;
 use tonic::{Response, Status};
@@ -25,14 +25,14 @@ const BUCKETS: [f64; 14] = [
 #[derive(Clone)]
 pub struct Calls {
     callers: Callers,
-    durations: Spread<HistogramVec>,
+    durations: PerCoreMetric<HistogramVec>,
     writes: TaskTracker,
 }
 
 impl Calls {
     /// Calls of those who may, measured into the registry given; fails if it measures calls already.
     pub fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
-        let durations = Spread::new(|| {
+        let durations = PerCoreMetric::new(|| {
             let options = HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.");
             HistogramVec::new(
                 options.buckets(BUCKETS.to_vec()),

@@ -14,7 +14,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use chassis::serve::Held;
+use chassis::serve::BytesPermit;
 use prometheus::HistogramVec;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tonic::codegen::Service as _;
@@ -115,7 +115,7 @@ fn no_call(request: &Request) -> Option<Response> {
 }
 
 /// Whether a call may be made, and if so its place among what is kept for the caller.
-fn admitted(calls: &Calls, method: Method, call: &Call) -> Result<Held, Status> {
+fn admitted(calls: &Calls, method: Method, call: &Call) -> Result<BytesPermit, Status> {
     match turned_away(calls, method, call) {
         Some(status) => Err(status),
         None => call.waiting.hold(method.bytes).ok_or_else(status::overloaded),

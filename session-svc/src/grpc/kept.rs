@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
-use chassis::serve::{Held, Waiting};
+use chassis::serve::{BytesPermit, Waiting};
 use http_body::{Frame, SizeHint};
 
 use super::status;
@@ -22,15 +22,15 @@ struct Message {
     body: Body,
     bytes: usize,
     waiting: Waiting,
-    held: Option<Held>,
+    held: Option<BytesPermit>,
 }
 
 /// The body of an answer.
 struct Answer {
     /// What was there at once, and its place.
-    first: Option<(Result<Frame<Bytes>, axum::Error>, Held)>,
+    first: Option<(Result<Frame<Bytes>, axum::Error>, BytesPermit)>,
     body: Body,
-    _call: Held,
+    _call: BytesPermit,
 }
 
 /// A message that is counted.
@@ -44,7 +44,7 @@ pub(super) fn message(body: Body, waiting: Waiting) -> Body {
 }
 
 /// An answer that is counted, as is its call until it is over; a refusal where there is no room.
-pub(super) async fn answer(response: Response, waiting: &Waiting, call: Held) -> Response {
+pub(super) async fn answer(response: Response, waiting: &Waiting, call: BytesPermit) -> Response {
     let (head, mut body) = response.into_parts();
     if body.is_end_stream() {
         return Response::from_parts(head, body);

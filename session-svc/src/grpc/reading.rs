@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
-use chassis::serve::Held;
+use chassis::serve::BytesPermit;
 use futures_util::StreamExt as _;
 use futures_util::stream::Map;
 use prometheus::HistogramVec;
@@ -51,7 +51,7 @@ const STILL_ANSWERED: Duration = Duration::from_secs(1);
 const QUESTION_BYTES: usize = 1024;
 
 /// An answer, and its place among what is kept for the caller until it is taken.
-type Kept = (Result<ReadSessionsResponse, Status>, Option<Held>);
+type Kept = (Result<ReadSessionsResponse, Status>, Option<BytesPermit>);
 
 /// What is sent.
 pub(super) type Answers = Map<ReceiverStream<Kept>, fn(Kept) -> Result<ReadSessionsResponse, Status>>;

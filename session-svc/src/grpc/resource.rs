@@ -12,7 +12,7 @@ use crate::session::change::Kind;
 use crate::session::claims::SUBJECT;
 use crate::session::{Claims, Device, Lifetime, Session, State};
 use crate::sessions::ports::SealError;
-use crate::sessions::{SessionsError, Shown, Told};
+use crate::sessions::{SessionsError, Shown, WatchUpdate};
 
 /// The message of a session; `Unreadable` if the claims kept with it are none.
 pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Session, SessionsError> {
@@ -78,7 +78,7 @@ fn told(claims: &Claims) -> Result<claims::Claims, SessionsError> {
     claims::from_json(json, subject).map_err(unread)
 }
 
-pub(super) fn event(told: Told, at_ms: u64, resume_token: String) -> v1::SessionEvent {
+pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::SessionEvent {
     let at = Some(from_ms(at_ms));
     let silent = |kind: WireKind, resume_token| v1::SessionEvent {
         kind: kind.into(),
@@ -87,9 +87,9 @@ pub(super) fn event(told: Told, at_ms: u64, resume_token: String) -> v1::Session
         ..Default::default()
     };
     match told {
-        Told::Heartbeat => silent(WireKind::Heartbeat, resume_token),
-        Told::Missed => silent(WireKind::Missed, resume_token),
-        Told::Change(change) => {
+        WatchUpdate::Heartbeat => silent(WireKind::Heartbeat, resume_token),
+        WatchUpdate::Missed => silent(WireKind::Missed, resume_token),
+        WatchUpdate::Change(change) => {
             let kind = match change.kind {
                 Kind::Created => WireKind::Created,
                 Kind::Rolled => WireKind::Rolled,

@@ -16,7 +16,7 @@ use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
 use crate::callers::{Rpc, TurnedAway};
-use crate::sessions::{SessionsError, Told, WatchScope, Watching};
+use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};
 
 /// What is sent.
 pub(super) type Events = BoxStream<'static, Result<SessionEvent, Status>>;
@@ -174,13 +174,13 @@ impl Watch {
     /// What happened; none where a heartbeat is not asked for.
     fn event(
         &mut self,
-        told: Result<(Told, u64, String), SessionsError>,
+        told: Result<(WatchUpdate, u64, String), SessionsError>,
     ) -> Result<Option<SessionEvent>, Status> {
         self.may_hear()?;
         let (told, at_ms, resume_token) = told.map_err(|error| status::of(&error))?;
         if self.questions.is_some() {
             self.position.clone_from(&resume_token);
-            if told == Told::Heartbeat {
+            if told == WatchUpdate::Heartbeat {
                 return Ok(None);
             }
         }
@@ -194,7 +194,7 @@ impl Watch {
             let (now_ms, position) = (self.api.sessions().now_ms(), self.position.clone());
             SessionEvent {
                 number,
-                ..resource::event(Told::Heartbeat, now_ms, position)
+                ..resource::event(WatchUpdate::Heartbeat, now_ms, position)
             }
         };
         Ok((number != 0).then(beat))

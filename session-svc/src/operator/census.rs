@@ -6,7 +6,7 @@ use super::answer::{Exit, Failure, chain};
 use super::opened::Opened;
 use super::sealed::{Contents, contents};
 use crate::sessions::ports::SealError;
-use crate::store::inspect::{Found, Sealed, Shelf};
+use crate::store::inspect::{Found, KeySpace, Sealed};
 use crate::vault::{KeyId, Vault};
 
 /// Entries asked for at once.
@@ -91,10 +91,10 @@ pub(super) async fn taken(opened: &Opened, limit: u64) -> Result<Census, Failure
         0 => PAGE,
         limit => PAGE.min(usize::try_from(limit).unwrap_or(PAGE)),
     };
-    for shelf in [Shelf::Records, Shelf::Remembered, Shelf::Indexes] {
+    for key_space in [KeySpace::Records, KeySpace::Remembered, KeySpace::Indexes] {
         let (mut seen, mut after) = (0_u64, None);
         loop {
-            let walked = opened.store.walk(shelf, after.as_deref(), page).await;
+            let walked = opened.store.walk(key_space, after.as_deref(), page).await;
             let walked =
                 walked.map_err(|error| Failure::new("store_unavailable", Exit::Failed, chain(&error)))?;
             seen += walked.found.len() as u64;

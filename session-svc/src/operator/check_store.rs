@@ -10,7 +10,7 @@ use super::answer::{self, Answer, Exit, Failure};
 use super::census::{self, Census};
 use super::opened::{Opened, StoreAccess};
 use super::{round_trip, table};
-use crate::store::inspect::{Fact, Standing};
+use crate::store::inspect::{Assessment, Fact};
 
 /// A clock this far from the store's is worth a look: replicas may be as far apart from each other.
 const CLOCK_WARNING_MS: u64 = 1_000;
@@ -57,11 +57,11 @@ struct Check {
 }
 
 impl Check {
-    fn new(name: impl Into<String>, value: impl Into<String>, standing: Standing) -> Self {
+    fn new(name: impl Into<String>, value: impl Into<String>, standing: Assessment) -> Self {
         let (result, advice) = match standing {
-            Standing::Fine => ("ok", ""),
-            Standing::Warning(advice) => ("warning", advice),
-            Standing::Problem(advice) => ("problem", advice),
+            Assessment::Fine => ("ok", ""),
+            Assessment::Warning(advice) => ("warning", advice),
+            Assessment::Problem(advice) => ("problem", advice),
         };
         Self {
             name: name.into(),
@@ -74,7 +74,7 @@ impl Check {
 
 async fn checked(access: &StoreAccess, limit: u64) -> Result<Answer, Failure> {
     let opened = access.open().await?;
-    let mut checks = vec![Check::new("reachable", access.kind(), Standing::Fine)];
+    let mut checks = vec![Check::new("reachable", access.kind(), Assessment::Fine)];
     checks.extend(round_trip::made(&opened).await.into_iter().map(stepped));
     checks.push(clock(&opened));
     checks.extend(asked(&opened).await);
@@ -86,11 +86,11 @@ async fn checked(access: &StoreAccess, limit: u64) -> Result<Answer, Failure> {
 fn stepped(step: round_trip::Step) -> Check {
     let took = format!("{:.1} ms", step.took.as_secs_f64() * 1_000.0);
     match step.failed {
-        None => Check::new(step.name, took, Standing::Fine),
+        None => Check::new(step.name, took, Assessment::Fine),
         Some(why) => Check::new(
             step.name,
             why,
-            Standing::Problem("the service cannot work with a store that refuses this"),
+            Assessment::Problem("the service cannot work with a store that refuses this"),
         ),
     }
 }
@@ -98,9 +98,9 @@ fn stepped(step: round_trip::Step) -> Check {
 fn clock(opened: &Opened) -> Check {
     let (ours, stores) = (SystemClock.now_ms(), opened.store.now_ms());
     let standing = if ours.abs_diff(stores) > CLOCK_WARNING_MS {
-        Standing::Warning("this machine's clock is off the store's, which decides: check NTP")
+        Assessment::Warning("this machine's clock is off the store's, which decides: check NTP")
     } else {
-        Standing::Fine
+        Assessment::Fine
     };
     let sign = if stores < ours { "-" } else { "" };
     Check::new(
@@ -125,7 +125,7 @@ async fn asked(opened: &Opened) -> Vec<Check> {
         Err(error) => vec![Check::new(
             "engine",
             answer::chain(&error),
-            Standing::Warning(
+            Assessment::Warning(
                 "how the engine is set up could not be asked: allow +info, +cluster|info and +cluster|slots",
             ),
         )],
@@ -133,17 +133,17 @@ async fn asked(opened: &Opened) -> Vec<Check> {
 }
 
 fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
-    let judged = |count: u64, standing: Standing| if count == 0 { Standing::Fine } else { standing };
+    let judged = |count: u64, standing: Assessment| if count == 0 { Assessment::Fine } else { standing };
     let older = opened.vault.key_ids().into_iter().skip(1);
     let older: u64 = older.filter_map(|key| census.sealed_by.get(&key)).sum();
     let mut checks = vec![
-        Check::new("sealed_by_older_keys", older.to_string(), Standing::Fine),
+        Check::new("sealed_by_older_keys", older.to_string(), Assessment::Fine),
         Check::new(
             "unreadable_unknown_key",
             census.unknown_key.to_string(),
             judged(
                 census.unknown_key,
-                Standing::Problem(
+                Assessment::Problem(
                     "put the key that sealed them back into SESSION_ENCRYPTION_KEY; it was removed too early",
                 ),
             ),
@@ -153,7 +153,7 @@ fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
             census.newer_format.to_string(),
             judged(
                 census.newer_format,
-                Standing::Problem("a newer release wrote them: check with that release"),
+                Assessment::Problem("a newer release wrote them: check with that release"),
             ),
         ),
         Check::new(
@@ -161,7 +161,7 @@ fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
             census.corrupt.to_string(),
             judged(
                 census.corrupt,
-                Standing::Problem("they were changed or cut; they go away when they expire"),
+                Assessment::Problem("they were changed or cut; they go away when they expire"),
             ),
         ),
         Check::new(
@@ -169,7 +169,7 @@ fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
             census.foreign.to_string(),
             judged(
                 census.foreign,
-                Standing::Problem(
+                Assessment::Problem(
                     "another program writes where sessions are kept: give it, or SESSION_STORE, a prefix of its own",
                 ),
             ),
@@ -179,7 +179,7 @@ fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
             census.without_record.to_string(),
             judged(
                 census.without_record,
-                Standing::Warning(
+                Assessment::Warning(
                     "records went without their entries, as by eviction or by hand; nothing is listed by them",
                 ),
             ),
@@ -190,7 +190,7 @@ fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
         checks.push(Check::new(
             "sampled",
             seen,
-            Standing::Warning("not everything was looked at: raise --limit, 0 is no limit"),
+            Assessment::Warning("not everything was looked at: raise --limit, 0 is no limit"),
         ));
     }
     checks

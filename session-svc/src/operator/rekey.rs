@@ -16,7 +16,7 @@ use super::answer::{self, Answer, Exit, Failure, chain};
 use super::opened::{Opened, StoreAccess};
 use super::progress::Progress;
 use super::{sealed, table};
-use crate::store::inspect::{Found, Sealed, Shelf};
+use crate::store::inspect::{Found, KeySpace, Sealed};
 use crate::store::{Replaced, StoreError};
 use crate::vault::Vault;
 
@@ -144,10 +144,10 @@ async fn walked(
     progress: &mut Progress,
 ) -> Result<Walk, StoreError> {
     let mut walk = Walk::default();
-    for shelf in [Shelf::Records, Shelf::Remembered] {
+    for key_space in [KeySpace::Records, KeySpace::Remembered] {
         let mut after = None;
         loop {
-            let page = opened.store.walk(shelf, after.as_deref(), PAGE).await?;
+            let page = opened.store.walk(key_space, after.as_deref(), PAGE).await?;
             let work = page
                 .found
                 .into_iter()

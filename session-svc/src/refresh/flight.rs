@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::time::{Instant, sleep};
 
 use super::Refresher;
-use super::flights::Place;
+use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
 use super::record::Record;
 use crate::session::id::encode_hex;
@@ -43,9 +43,9 @@ const NAME_BYTES: usize = 8;
 pub(super) type Flown = Option<Result<Session, RenewError>>;
 
 /// Until when a lease is certainly held, by this process's own monotonic clock.
-pub(super) struct Held(Mutex<Instant>);
+pub(super) struct LeaseExpiry(Mutex<Instant>);
 
-impl Held {
+impl LeaseExpiry {
     /// Counted from before the lease was asked for, so that it never ends later than the store thinks.
     fn from(asked: Instant, lease: Duration) -> Self {
         Self(Mutex::new(asked + lease))
@@ -62,14 +62,14 @@ impl Held {
 }
 
 /// How much longer a flight waits for others and for the store.
-struct Patience {
+struct WaitLimit {
     until: Instant,
     store_away_since: Option<Instant>,
 }
 
-impl Patience {
+impl WaitLimit {
     /// Passes over a store that is away, for a while.
-    async fn bear(&mut self, place: &Place, error: SessionsError) -> Result<(), RenewError> {
+    async fn bear(&mut self, place: &FlightEntry, error: SessionsError) -> Result<(), RenewError> {
         let error = renew_error(error);
         let since = *self.store_away_since.get_or_insert_with(Instant::now);
         if error != RenewError::StoreUnavailable || since.elapsed() >= STORE_PATIENCE {
@@ -84,7 +84,7 @@ impl Patience {
 /// One attempt, shared by all of this process who want these tokens renewed.
 pub(super) struct Flight {
     pub(super) refresher: Refresher,
-    pub(super) place: Place,
+    pub(super) place: FlightEntry,
     handle: Handle,
     generation: u64,
     record: Record,
@@ -92,7 +92,7 @@ pub(super) struct Flight {
 
 impl Flight {
     /// An attempt to get newer tokens than those seen.
-    pub(super) fn new(refresher: Refresher, seen: &Session, place: Place, record: Record) -> Self {
+    pub(super) fn new(refresher: Refresher, seen: &Session, place: FlightEntry, record: Record) -> Self {
         Self {
             refresher,
             place,
@@ -131,7 +131,7 @@ impl Flight {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
         let name = format!("refresh:{}", self.handle);
         let holder = self.holder()?;
-        let mut patience = Patience {
+        let mut patience = WaitLimit {
             until: Instant::now() + lease_for * LEASES_WAITED,
             store_away_since: None,
         };
@@ -152,7 +152,7 @@ impl Flight {
             let unanswered = match keeper.store().acquire_lease(&name, &holder, term).await {
                 Ok(Some(lease)) => {
                     self.place.store_is_away(false);
-                    if let Some(outcome) = self.fly_with(lease, Held::from(asked, term)).await {
+                    if let Some(outcome) = self.fly_with(lease, LeaseExpiry::from(asked, term)).await {
                         return outcome.map(Some);
                     }
                     false
@@ -205,7 +205,7 @@ impl Flight {
     }
 
     /// Refreshes while the lease is prolonged, and gives it back; nothing if it is not certain to be held.
-    async fn fly_with(&self, lease: Lease, held: Held) -> Flown {
+    async fn fly_with(&self, lease: Lease, held: LeaseExpiry) -> Flown {
         let keeper = &self.refresher.keeper;
         let asked = Instant::now();
         match keeper.store().renew_lease(&lease, self.refresher.lease).await {
@@ -225,7 +225,7 @@ impl Flight {
 
     /// Asks for new tokens unless there are some, and unless the store would not take them: what the provider gives
     /// once cannot be had again.
-    async fn refresh(&self, held: &Held) -> Flown {
+    async fn refresh(&self, held: &LeaseExpiry) -> Flown {
         let keeper = &self.refresher.keeper;
         for _ in 0..LOOKS {
             let session = match keeper.load(self.handle).await {
@@ -245,7 +245,7 @@ impl Flight {
         Some(Err(RenewError::StoreUnavailable))
     }
 
-    async fn prolong(&self, lease: &Lease, held: &Held) -> std::convert::Infallible {
+    async fn prolong(&self, lease: &Lease, held: &LeaseExpiry) -> std::convert::Infallible {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
         let mut was_prolonged = true;
         loop {

@@ -37,7 +37,7 @@ pub(super) struct Flights(Arc<Mutex<HashMap<Key, watch::Sender<Progress>>>>);
 pub(super) struct Waiting(watch::Receiver<Progress>);
 
 /// The place of a flight in the table, which it leaves when this is dropped.
-pub(super) struct Place {
+pub(super) struct FlightEntry {
     flights: Flights,
     key: Key,
     progress: watch::Sender<Progress>,
@@ -49,7 +49,7 @@ impl Flights {
     }
 
     /// Joins the flight that renews these tokens. With the place for one if there is none yet: whoever gets it begins it.
-    pub(super) fn join(&self, handle: Handle, generation: u64) -> (Waiting, Option<Place>) {
+    pub(super) fn join(&self, handle: Handle, generation: u64) -> (Waiting, Option<FlightEntry>) {
         let key = (handle, generation);
         let mut table = self.table();
         if let Some(progress) = table.get(&key) {
@@ -58,7 +58,7 @@ impl Flights {
         let (progress, waiting) = watch::channel(Progress::default());
         table.insert(key, progress.clone());
         let flights = self.clone();
-        let place = Place {
+        let place = FlightEntry {
             flights,
             key,
             progress,
@@ -67,7 +67,7 @@ impl Flights {
     }
 }
 
-impl Place {
+impl FlightEntry {
     /// Whether it is the store that callers wait for.
     pub(super) fn store_is_away(&self, is_away: bool) {
         self.progress.send_if_modified(|progress| {
@@ -100,7 +100,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for FlightEntry {
     fn drop(&mut self) {
         let mut table = self.flights.table();
         // Another one may have taken the place of one that was left alone.

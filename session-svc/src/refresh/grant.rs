@@ -6,7 +6,7 @@ use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::flight::{Flight, Flown, Held, renew_error, settled};
+use super::flight::{Flight, Flown, LeaseExpiry, renew_error, settled};
 use super::measures::FlightOutcome;
 use crate::session::access::still_good;
 use crate::session::change::Kind;
@@ -31,7 +31,7 @@ pub(super) enum Saved {
 impl Flight {
     /// Asks the provider for new tokens and saves them before anyone sees them. An answer that waits to be judged is the
     /// outcome, until it is not worth waiting for any more.
-    pub(super) async fn grant(&self, mut session: Session, held: &Held) -> Flown {
+    pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> Flown {
         let Some(provider) = self.refresher.providers.of(&session.issuer) else {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");

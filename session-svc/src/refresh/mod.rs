@@ -51,7 +51,7 @@ use self::flights::{Flights, Waiting};
 use self::record::Record;
 use crate::session::Session;
 use crate::sessions::keeper::Keeper;
-use crate::sessions::ports::{Asking, Owed, Renew, RenewError};
+use crate::sessions::ports::{Asking, PendingRevocation, Renew, RenewError};
 
 /// Revocations under way at once: more are put off, since a provider that slow would only be drowned.
 const MAX_REVOCATIONS: usize = 64;
@@ -132,12 +132,12 @@ impl Renew for Refresher {
         self.refresh_ahead(seen, caller.to_owned());
     }
 
-    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> Owed {
+    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> PendingRevocation {
         self.owe(&session.issuer, refresh_token, Some(session.handle))
             .await
     }
 
-    fn settle_later(&self, owed: Owed) {
+    fn settle_later(&self, owed: PendingRevocation) {
         self.settle_in_background(owed);
     }
 }

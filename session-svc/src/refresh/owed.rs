@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::Refresher;
 use crate::session::{Handle, SessionId, index};
 use crate::sessions::SessionsError;
-use crate::sessions::ports::Owed;
+use crate::sessions::ports::PendingRevocation;
 use crate::sessions::sealed_notes::REVOCATION;
 use crate::store::{Listing, Loaded, Record};
 
@@ -69,8 +69,8 @@ impl Refresher {
         issuer: &str,
         refresh_token: Secret<String>,
         handle: Option<Handle>,
-    ) -> Owed {
-        let owed = Owed {
+    ) -> PendingRevocation {
+        let owed = PendingRevocation {
             name: index::hashed(&[
                 REVOCATION.as_bytes(),
                 issuer.as_bytes(),
@@ -91,7 +91,7 @@ impl Refresher {
         owed
     }
 
-    async fn note(&self, owed: &Owed, handle: Option<Handle>) -> Result<(), SessionsError> {
+    async fn note(&self, owed: &PendingRevocation, handle: Option<Handle>) -> Result<(), SessionsError> {
         let note = Note {
             issuer: owed.issuer.clone(),
             refresh_token: owed.refresh_token.expose().clone(),
@@ -115,7 +115,7 @@ impl Refresher {
     }
 
     /// Forgets a revocation that is done.
-    pub(super) async fn paid(&self, owed: &Owed) {
+    pub(super) async fn paid(&self, owed: &PendingRevocation) {
         if let Err(error) = self.keeper.store().remove(&owed.name, Vec::new()).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
@@ -204,7 +204,7 @@ impl Refresher {
         let Some(note) = opened.ok().and_then(|note| Note::decode(&note[..]).ok()) else {
             return Ok(());
         };
-        let owed = Owed {
+        let owed = PendingRevocation {
             name: record.name.clone(),
             issuer: note.issuer,
             refresh_token: Secret::new(note.refresh_token),

@@ -8,7 +8,7 @@ use oidc::{ProviderError, Revoked};
 
 use super::Refresher;
 use super::measures::RevocationOutcome;
-use crate::sessions::ports::Owed;
+use crate::sessions::ports::PendingRevocation;
 
 /// What the provider says of a token type it does not revoke: asking again changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";
@@ -24,12 +24,12 @@ impl Refresher {
     }
 
     /// Revokes what was noted in a task of its own; the provider's HTTP timeout bounds it.
-    pub(super) fn settle_in_background(&self, owed: Owed) {
+    pub(super) fn settle_in_background(&self, owed: PendingRevocation) {
         let refresher = self.clone();
         self.work.spawn(async move { refresher.settle(owed).await });
     }
 
-    async fn settle(&self, owed: Owed) {
+    async fn settle(&self, owed: PendingRevocation) {
         let Ok(_permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
             tracing::warn!("too many revocations are under way: a refresh token is revoked later");
             self.measures.revocation(RevocationOutcome::PutOff);
@@ -41,7 +41,7 @@ impl Refresher {
     }
 
     /// Asks the provider; tells whether there is nothing more to ask for.
-    pub(super) async fn revoke(&self, owed: &Owed) -> bool {
+    pub(super) async fn revoke(&self, owed: &PendingRevocation) -> bool {
         let issuer = owed.issuer.as_str();
         let Some(provider) = self.providers.of(issuer) else {
             tracing::warn!(

@@ -19,10 +19,10 @@ pub const SUBJECT: &str = "sub";
 
 /// Claims, read or as they are kept.
 #[derive(Clone)]
-pub struct Claims(Held);
+pub struct Claims(ClaimsForm);
 
 #[derive(Clone)]
-enum Held {
+enum ClaimsForm {
     Object(Object),
     Text(Text),
 }
@@ -44,22 +44,22 @@ impl Claims {
 
     /// The claims a text says, unread.
     pub fn of_text(text: Text) -> Self {
-        Self(Held::Text(text))
+        Self(ClaimsForm::Text(text))
     }
 
     /// The text, if they are held so.
     pub fn text(&self) -> Option<&Text> {
         match &self.0 {
-            Held::Object(_) => None,
-            Held::Text(text) => Some(text),
+            ClaimsForm::Object(_) => None,
+            ClaimsForm::Text(text) => Some(text),
         }
     }
 
     /// The claims; fails if the text they are held as is no JSON object.
     pub fn object(&self) -> Result<Cow<'_, Object>, Error> {
         match &self.0 {
-            Held::Object(object) => Ok(Cow::Borrowed(object)),
-            Held::Text(text) => text.read().map(Cow::Owned),
+            ClaimsForm::Object(object) => Ok(Cow::Borrowed(object)),
+            ClaimsForm::Text(text) => text.read().map(Cow::Owned),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Default for Claims {
 
 impl From<Object> for Claims {
     fn from(object: Object) -> Self {
-        Self(Held::Object(object))
+        Self(ClaimsForm::Object(object))
     }
 }
 

@@ -12,10 +12,10 @@ use chassis::secret::Secret;
 /// A token. Most calls never look at one, so a JWT may be held as the decoded parts it is kept as, which share the bytes
 /// they were read from; it is put together when somebody asks for it.
 #[derive(Clone)]
-pub struct Token(Held);
+pub struct Token(TokenForm);
 
 #[derive(Clone)]
-enum Held {
+enum TokenForm {
     Text(Secret<String>),
     Parts(Vec<Bytes>),
 }
@@ -23,27 +23,27 @@ enum Held {
 impl Token {
     /// A token as it came.
     pub fn new(text: String) -> Self {
-        Self(Held::Text(Secret::new(text)))
+        Self(TokenForm::Text(Secret::new(text)))
     }
 
     /// The token whose parts between the dots decode to these.
     pub fn of_parts(parts: Vec<Bytes>) -> Self {
-        Self(Held::Parts(parts))
+        Self(TokenForm::Parts(parts))
     }
 
     /// The decoded parts, if it is held so.
     pub fn parts(&self) -> Option<&[Bytes]> {
         match &self.0 {
-            Held::Text(_) => None,
-            Held::Parts(parts) => Some(parts),
+            TokenForm::Text(_) => None,
+            TokenForm::Parts(parts) => Some(parts),
         }
     }
 
     /// The token as it came.
     pub fn text(&self) -> Secret<String> {
         match &self.0 {
-            Held::Text(text) => text.clone(),
-            Held::Parts(parts) => Secret::new(compact(parts)),
+            TokenForm::Text(text) => text.clone(),
+            TokenForm::Parts(parts) => Secret::new(compact(parts)),
         }
     }
 }
@@ -62,7 +62,7 @@ pub fn compact(parts: &[Bytes]) -> String {
 
 impl From<Secret<String>> for Token {
     fn from(text: Secret<String>) -> Self {
-        Self(Held::Text(text))
+        Self(TokenForm::Text(text))
     }
 }
 

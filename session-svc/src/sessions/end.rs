@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::listed::{PAGE_BYTES, Shown};
 use super::once::First;
-use super::ports::Owed;
+use super::ports::PendingRevocation;
 use super::removing::{Found, Removed};
 use super::{Sessions, SessionsError};
 use crate::session::index::Whose;
@@ -88,14 +88,14 @@ impl OfflineTokens {
 
 /// Since when sessions are told to end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct EndingTime {
     /// When, in milliseconds since the Unix epoch by the store's clock.
     pub(super) at_ms: u64,
     /// Whether sessions that began since end as well.
     pub(super) ends_since: bool,
 }
 
-impl Told {
+impl EndingTime {
     fn concerns(&self, begun_at_ms: u64) -> bool {
         self.ends_since || begun_at_ms <= self.at_ms.saturating_add(CLOCKS_APART_MS)
     }
@@ -155,7 +155,7 @@ impl Sessions {
     /// use could not be noted has failed.
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
         let told_ago_ms = all.told_ago_ms.unwrap_or_default();
-        let told = Told {
+        let told = EndingTime {
             at_ms: self.keeper.now_ms().saturating_sub(told_ago_ms),
             ends_since: all.told_ago_ms.is_none(),
         };
@@ -163,7 +163,7 @@ impl Sessions {
             return self.end_told(all, told).await;
         };
         let told = match self.keeper.first_told(&all.issuer, once, told).await? {
-            First::Told(told) => told,
+            First::EndingTime(told) => told,
             First::Done => return Ok(0),
             First::Used => return Err(SessionsError::RequestIdReused),
         };
@@ -173,7 +173,7 @@ impl Sessions {
     }
 
     /// Ends sessions that were told to end. A mark that cannot be written holds nothing up.
-    async fn end_told(&self, all: &EndAll, told: Told) -> Result<u32, SessionsError> {
+    async fn end_told(&self, all: &EndAll, told: EndingTime) -> Result<u32, SessionsError> {
         self.refuse_strangers(all).await?;
         let marked = self.leave_mark(all, told).await;
         let count = self.end_listed(all, told).await?;
@@ -207,7 +207,7 @@ impl Sessions {
         Ok(())
     }
 
-    async fn leave_mark(&self, all: &EndAll, told: Told) -> Result<(), SessionsError> {
+    async fn leave_mark(&self, all: &EndAll, told: EndingTime) -> Result<(), SessionsError> {
         if all.existing_only {
             return Ok(());
         }
@@ -219,9 +219,9 @@ impl Sessions {
 
     /// Writes a mark for which the store had no room as soon as there is some, for as long as it would be kept, and ends what
     /// began meanwhile.
-    fn mark_later(&self, all: &EndAll, told: Told) {
+    fn mark_later(&self, all: &EndAll, told: EndingTime) {
         let (sessions, all) = (self.clone(), all.clone());
-        let told = Told {
+        let told = EndingTime {
             ends_since: false,
             ..told
         };
@@ -234,7 +234,7 @@ impl Sessions {
         });
     }
 
-    async fn end_listed(&self, all: &EndAll, told: Told) -> Result<u32, SessionsError> {
+    async fn end_listed(&self, all: &EndAll, told: EndingTime) -> Result<u32, SessionsError> {
         let whose = match (&all.provider_sid, &all.subject) {
             (Some(sid), _) => Whose::ProviderSession(&all.issuer, sid),
             (None, Some(subject)) => Whose::Person(&all.issuer, subject),
@@ -347,7 +347,7 @@ impl Sessions {
                 Gone::Session(last) => last.tokens.refresh.as_ref().map(Token::text),
                 Gone::Unread | Gone::Nothing => None,
             };
-            self.renew.settle_later(Owed {
+            self.renew.settle_later(PendingRevocation {
                 refresh_token: last.unwrap_or(owed.refresh_token),
                 ..owed
             });

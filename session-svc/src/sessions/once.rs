@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::SessionsError;
-use super::end::{Once, Told};
+use super::end::{EndingTime, Once};
 use super::endings::{MARK, MARK_KEPT_MS};
 use super::keeper::Keeper;
 use crate::session::index;
@@ -37,7 +37,7 @@ pub(super) const ARRIVAL: &str = "arrival";
 #[derive(Debug)]
 pub(super) enum First {
     /// End what began before the first call with the same one was told.
-    Told(Told),
+    EndingTime(EndingTime),
     /// Nothing: the very call has acted before.
     Done,
     /// Nothing: another one has.
@@ -50,7 +50,7 @@ impl Keeper {
         &self,
         issuer: &str,
         once: &Once,
-        told: Told,
+        told: EndingTime,
     ) -> Result<First, SessionsError> {
         let name = name(issuer, once);
         // Both to their end: that it arrived is remembered also where nothing else can be learnt.
@@ -59,7 +59,7 @@ impl Keeper {
         Ok(match used {
             Some(by) if once.is_by(&by) => First::Done,
             Some(_) => First::Used,
-            None => First::Told(Told {
+            None => First::EndingTime(EndingTime {
                 at_ms: first_ms.unwrap_or(told.at_ms).min(told.at_ms),
                 ends_since: told.ends_since && first_ms.is_none(),
             }),

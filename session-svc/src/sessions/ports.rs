@@ -75,15 +75,15 @@ pub trait Renew: Send + Sync + 'static {
 
     /// Notes in the store that the refresh token of a session that is about to end is to be revoked at its issuer (RFC 7009), so that
     /// some replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
-    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> Owed;
+    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> PendingRevocation;
 
     /// Revokes what was noted, later and without telling anybody.
-    fn settle_later(&self, owed: Owed);
+    fn settle_later(&self, owed: PendingRevocation);
 }
 
 /// A revocation that is owed.
 #[derive(Clone, Debug)]
-pub struct Owed {
+pub struct PendingRevocation {
     /// Name of its note.
     pub name: String,
     /// Issuer identifier of the provider.

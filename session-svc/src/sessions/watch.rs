@@ -36,7 +36,7 @@ pub enum Scope {
 
 /// What a watcher is told, each with the position to resume after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum WatchUpdate {
     /// Something happened.
     Change(Change),
     /// Nothing happened; everything up to here was told.
@@ -46,7 +46,7 @@ pub enum Told {
 }
 
 /// What a watch gives: what is told, when by the store's clock, and the position to resume after it.
-pub type Watching = BoxStream<'static, Result<(Told, u64, String), SessionsError>>;
+pub type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String), SessionsError>>;
 
 struct Watch {
     published: BoxStream<'static, Result<Published, StoreError>>,
@@ -92,7 +92,7 @@ impl Sessions {
 }
 
 impl Watch {
-    async fn next(&mut self) -> Option<Result<(Told, u64, String), SessionsError>> {
+    async fn next(&mut self) -> Option<Result<(WatchUpdate, u64, String), SessionsError>> {
         loop {
             tokio::select! {
                 biased;
@@ -103,24 +103,24 @@ impl Watch {
                             return Some(Ok(self.told(told)));
                         }
                     }
-                    Ok(Published::Missed) => return Some(Ok(self.told(Told::Missed))),
+                    Ok(Published::Missed) => return Some(Ok(self.told(WatchUpdate::Missed))),
                     Err(error) => return Some(Err(error.into())),
                 },
-                _ = self.beat.tick() => return Some(Ok(self.told(Told::Heartbeat))),
+                _ = self.beat.tick() => return Some(Ok(self.told(WatchUpdate::Heartbeat))),
             }
         }
     }
 
-    fn told(&self, told: Told) -> (Told, u64, String) {
+    fn told(&self, told: WatchUpdate) -> (WatchUpdate, u64, String) {
         let at_ms = match &told {
-            Told::Change(change) => change.at_ms,
-            Told::Heartbeat | Told::Missed => self.sessions.keeper.now_ms(),
+            WatchUpdate::Change(change) => change.at_ms,
+            WatchUpdate::Heartbeat | WatchUpdate::Missed => self.sessions.keeper.now_ms(),
         };
         (told, at_ms, self.position.clone())
     }
 
     /// What a payload means to this consumer; `None` if nothing.
-    fn read(&self, payload: &[u8]) -> Option<Told> {
+    fn read(&self, payload: &[u8]) -> Option<WatchUpdate> {
         if payload.is_empty() {
             return None;
         }
@@ -128,16 +128,15 @@ impl Watch {
             Ok(change) => change,
             Err(error) => {
                 tracing::warn!(%error, "a published change cannot be read");
-                return Some(Told::Missed);
+                return Some(WatchUpdate::Missed);
             }
         };
         match &self.scope {
-            Scope::All => Some(Told::Change(change)),
-            Scope::Session(handle) => (change.handle == *handle).then_some(Told::Change(change)),
-            Scope::Person { .. } if change.subject.is_empty() => Some(Told::Missed),
-            Scope::Person { issuer, subject } => {
-                (change.issuer == *issuer && change.subject == *subject).then_some(Told::Change(change))
-            }
+            Scope::All => Some(WatchUpdate::Change(change)),
+            Scope::Session(handle) => (change.handle == *handle).then_some(WatchUpdate::Change(change)),
+            Scope::Person { .. } if change.subject.is_empty() => Some(WatchUpdate::Missed),
+            Scope::Person { issuer, subject } => (change.issuer == *issuer && change.subject == *subject)
+                .then_some(WatchUpdate::Change(change)),
         }
     }
 }

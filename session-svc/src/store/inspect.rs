@@ -14,7 +14,7 @@ use super::{IndexName, Record, Replaced, SessionStore, StoreError};
 
 /// A part of a store that is walked by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shelf {
+pub enum KeySpace {
     /// Records, of sessions and of what is kept like them.
     Records,
     /// Remembered values.
@@ -89,7 +89,7 @@ pub struct Walked {
 
 /// How good or bad a fact is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Assessment {
     /// As it should be.
     Fine,
     /// Works, but should be looked at: what to do.
@@ -106,7 +106,7 @@ pub struct Fact {
     /// What it says; nothing secret.
     pub value: String,
     /// How good that is.
-    pub standing: Standing,
+    pub standing: Assessment,
 }
 
 impl Fact {
@@ -115,13 +115,13 @@ impl Fact {
         Self {
             name,
             value: value.into(),
-            standing: Standing::Fine,
+            standing: Assessment::Fine,
         }
     }
 
     /// The same fact, standing otherwise.
     #[must_use]
-    pub fn standing(self, standing: Standing) -> Self {
+    pub fn standing(self, standing: Assessment) -> Self {
         Self { standing, ..self }
     }
 }
@@ -130,7 +130,12 @@ impl Fact {
 #[async_trait]
 pub trait InspectedStore: SessionStore {
     /// Walks a shelf: about `limit` entries after the position given, or from the beginning.
-    async fn walk(&self, shelf: Shelf, after: Option<&str>, limit: usize) -> Result<Walked, StoreError>;
+    async fn walk(
+        &self,
+        key_space: KeySpace,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Walked, StoreError>;
 
     /// Puts `bytes` in the place of the sealed bytes of `was`, if it is still what it was. `Stale` if it was
     /// written since, `Missing` if it is gone.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, Rpc};
-use session_svc::start::Door;
+use session_svc::start::AccessPolicy;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
@@ -151,7 +151,7 @@ async fn what_a_caller_asked_before_its_authority_went_is_answered() {
 pub(crate) async fn plain() -> (u16, CancellationToken) {
     log();
     let callers = Callers::anyone();
-    start(Door { tls: None, callers }, memory()).await
+    start(AccessPolicy { tls: None, callers }, memory()).await
 }
 
 pub(crate) async fn plain_client(port: u16) -> Client {

@@ -6,7 +6,7 @@ use chassis::clock::SystemClock;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, Rpc};
-use session_svc::start::Door;
+use session_svc::start::AccessPolicy;
 use session_svc::store::SessionStore;
 use session_svc::store::url::StoreSettings;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,7 @@ pub(crate) async fn on_redis() -> OnRedis {
     crate::log::log();
     let (redis, store) = redis().await;
     let callers = Callers::anyone();
-    let (port, shutdown) = start(Door { tls: None, callers }, store).await;
+    let (port, shutdown) = start(AccessPolicy { tls: None, callers }, store).await;
     let client = SessionServiceClient::connect(format!("http://127.0.0.1:{port}"))
         .await
         .unwrap();

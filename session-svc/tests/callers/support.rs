@@ -20,7 +20,7 @@ use session_svc::callers::{Callers, Rpc, parse};
 use session_svc::refresh::Provider;
 use session_svc::session::Lifetime;
 use session_svc::sessions::Limits;
-use session_svc::start::{Door, Parts, serve_behind};
+use session_svc::start::{AccessPolicy, Parts, serve_behind};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::vault::KeyRing;
@@ -130,12 +130,12 @@ pub(crate) async fn world_on(list: Option<&str>, store: Arc<dyn SessionStore>) -
             callers
         }
     };
-    let door = Door {
+    let access = AccessPolicy {
         tls: Some(tls),
         callers,
     };
     let metrics = Registry::new();
-    let (port, shutdown) = start_measured(door, store, metrics.clone()).await;
+    let (port, shutdown) = start_measured(access, store, metrics.clone()).await;
     World {
         certificates,
         port,
@@ -151,12 +151,12 @@ fn copied(certificates: &Certificates, from: &std::path::Path, name: &str) -> st
 }
 
 /// Starts a service behind a door; gives its port and what stops it.
-pub(crate) async fn start(door: Door, store: Arc<dyn SessionStore>) -> (u16, CancellationToken) {
-    start_measured(door, store, Registry::new()).await
+pub(crate) async fn start(access: AccessPolicy, store: Arc<dyn SessionStore>) -> (u16, CancellationToken) {
+    start_measured(access, store, Registry::new()).await
 }
 
 async fn start_measured(
-    door: Door,
+    access: AccessPolicy,
     store: Arc<dyn SessionStore>,
     metrics: Registry,
 ) -> (u16, CancellationToken) {
@@ -189,7 +189,7 @@ async fn start_measured(
         metrics,
         workers: Workers::here(),
     };
-    tokio::spawn(async move { serve_behind(door, parts, listener, runtime).await.unwrap() });
+    tokio::spawn(async move { serve_behind(access, parts, listener, runtime).await.unwrap() });
     (port, shutdown)
 }
 

@@ -10,7 +10,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use session_proto::v1;
 use session_svc::callers::Callers;
-use session_svc::start::Door;
+use session_svc::start::AccessPolicy;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
@@ -85,7 +85,7 @@ fn sent(method: &str, traceparent: &str) -> Request<Body> {
 async fn a_call_continues_its_caller_s_trace_and_says_what_became_of_it() {
     log();
     let callers = Callers::anyone();
-    let (port, _shutdown) = start(Door { tls: None, callers }, memory()).await;
+    let (port, _shutdown) = start(AccessPolicy { tls: None, callers }, memory()).await;
     let mut raw = Raw::connect(port).await;
     for (method, trace, name, code, reason, status) in [
         (
@@ -128,7 +128,7 @@ async fn a_call_continues_its_caller_s_trace_and_says_what_became_of_it() {
 async fn a_malformed_trace_context_is_passed_over() {
     log();
     let callers = Callers::anyone();
-    let (port, _shutdown) = start(Door { tls: None, callers }, memory()).await;
+    let (port, _shutdown) = start(AccessPolicy { tls: None, callers }, memory()).await;
     let mut raw = Raw::connect(port).await;
     let trace = "4BF92F3577B34DA6A3CE929D0E0E4703";
     raw.status(sent("GetSession", &format!("00-{trace}-00f067aa0ba902b7-01")))

@@ -6,7 +6,7 @@ use hyper::body::{Bytes, Frame};
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, parse};
-use session_svc::start::Door;
+use session_svc::start::AccessPolicy;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use crate::support::*;
 async fn plain() -> (u16, CancellationToken) {
     crate::log::log();
     let callers = Callers::anyone();
-    start(Door { tls: None, callers }, memory()).await
+    start(AccessPolicy { tls: None, callers }, memory()).await
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_message_that_never_ends_is_given_up_at_the_deadline() {
 async fn a_caller_that_may_not_call_is_turned_away_before_its_message_is_there() {
     crate::log::log();
     let callers = Callers::listed(parse(&entry(EDGE, &["*"])).unwrap());
-    let (port, _shutdown) = start(Door { tls: None, callers }, memory()).await;
+    let (port, _shutdown) = start(AccessPolicy { tls: None, callers }, memory()).await;
     let mut raw = Raw::connect(port).await;
     let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
     let sent = request("GetSession", Vec::new()).map(|_| StreamBody::new(never).boxed());

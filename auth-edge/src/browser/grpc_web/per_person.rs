@@ -18,7 +18,7 @@ pub struct PerPerson {
 
 /// One of a person's, until dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PersonPermit {
     places: Arc<PerPerson>,
     person: Person,
 }
@@ -33,7 +33,7 @@ impl PerPerson {
     }
 
     /// A place for the session's person; none if they have taken all of theirs.
-    pub(super) fn enter(self: &Arc<Self>, session: &Session) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<Self>, session: &Session) -> Option<PersonPermit> {
         let person = (session.issuer.clone(), session.subject.clone());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(person.clone()).or_default();
@@ -42,11 +42,11 @@ impl PerPerson {
         }
         *count += 1;
         let places = Arc::clone(self);
-        Some(Place { places, person })
+        Some(PersonPermit { places, person })
     }
 }
 
-impl Drop for Place {
+impl Drop for PersonPermit {
     fn drop(&mut self) {
         let mut counts = self.places.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = counts.entry(std::mem::take(&mut self.person)) {

@@ -19,7 +19,7 @@ use session_proto::{error, timestamp};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::per_person::Place;
+use super::per_person::PersonPermit;
 use super::watch;
 use crate::browser::Browser;
 use crate::http::request;
@@ -62,7 +62,7 @@ impl Calls {
     }
 
     /// A place for a call that reads or ends several of a person's sessions.
-    fn listing(&self, mine: &Session) -> Result<Place, Status> {
+    fn listing(&self, mine: &Session) -> Result<PersonPermit, Status> {
         let place = self.browser.listing.enter(mine);
         place.ok_or_else(|| overloaded("too many calls of this person at once"))
     }

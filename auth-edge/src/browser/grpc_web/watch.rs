@@ -18,7 +18,7 @@ use session_proto::v1::{SessionEvent, WatchSessionsRequest};
 use tokio::time::{Instant, Interval, interval_at, sleep_until};
 use tonic::Status;
 
-use super::per_person::Place;
+use super::per_person::PersonPermit;
 use super::service::failed;
 use crate::browser::Browser;
 use crate::http::state::Shared;
@@ -42,7 +42,7 @@ struct Watch {
     id: SessionId,
     /// From then on it has to be looked up whether the session is still there.
     look_at_ms: u64,
-    _place: Place,
+    _place: PersonPermit,
     /// Where the page can go on: after the last the service told, its heartbeats included.
     resume_token: String,
     /// Why and since when nothing is heard.
@@ -57,7 +57,7 @@ struct Watch {
 pub(super) async fn stream(
     browser: &Shared<Browser>,
     current: CurrentSession,
-    place: Place,
+    place: PersonPermit,
     resume_token: String,
 ) -> Result<Events, SessionError> {
     let mine = &current.session;

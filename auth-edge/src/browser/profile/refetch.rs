@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use crate::browser::Browser;
 use crate::http::errors::{Failure, Handler};
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::sessions::{CurrentSession, Known};
+use crate::sessions::{CachedSession, CurrentSession};
 use crate::sign_in::user::user;
 
 /// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for whoever tries again.
@@ -30,7 +30,7 @@ const REFETCH_WINDOW: Duration = Duration::from_secs(15);
 const MERGES: usize = 3;
 
 /// What came of a refetch; none if the session has used up its bucket.
-type Outcome = Result<Option<Arc<Known>>, Failure>;
+type Outcome = Result<Option<Arc<CachedSession>>, Failure>;
 
 /// Refetches under way, by handle.
 type UnderWay = Arc<Mutex<HashMap<String, Weak<Flight>>>>;
@@ -71,7 +71,7 @@ impl Refetches {
             }
             read(browser, current)
                 .await
-                .map(|session| Some(Known::new(session)))
+                .map(|session| Some(CachedSession::new(session)))
         });
         outcome.await.clone()
     }

@@ -24,14 +24,14 @@ pub(super) struct Silent;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A body that may be silent only so long.
-pub(super) struct Passing<B> {
+pub(super) struct AnswerBody<B> {
     body: B,
     idle: Option<Duration>,
     /// Runs while the upstream is waited for.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<B> Passing<B> {
+impl<B> AnswerBody<B> {
     /// Passes `body` on; `None` lets it be silent for ever.
     pub(super) fn new(body: B, idle: Option<Duration>) -> Self {
         Self {
@@ -51,7 +51,7 @@ pub(super) fn is_stream(headers: &HeaderMap) -> bool {
     kind.starts_with(b"text/event-stream") || kind.starts_with(b"application/grpc")
 }
 
-impl<B> HttpBody for Passing<B>
+impl<B> HttpBody for AnswerBody<B>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -109,19 +109,19 @@ mod tests {
     async fn silence_ends_a_body_unless_it_may_be_silent() {
         let limit = Some(Duration::from_secs(300));
         let silent = || StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>());
-        let mut cut = Passing::new(Box::pin(silent()), limit);
+        let mut cut = AnswerBody::new(Box::pin(silent()), limit);
         let ended = tokio::time::timeout(Duration::from_secs(86_400), cut.frame()).await;
         let ended = ended.expect("it is cut off");
         assert!(ended.unwrap().unwrap_err().is::<Silent>());
 
-        let mut patient = Passing::new(Box::pin(silent()), None);
+        let mut patient = AnswerBody::new(Box::pin(silent()), None);
         let waited = tokio::time::timeout(Duration::from_secs(86_400), patient.frame()).await;
         assert!(waited.is_err(), "still waiting after a day");
     }
 
     #[tokio::test]
     async fn what_comes_goes_on_as_it_is() {
-        let body = Passing::new(Full::new(Bytes::from_static(b"a body")), None);
+        let body = AnswerBody::new(Full::new(Bytes::from_static(b"a body")), None);
         assert_eq!(body.size_hint().exact(), Some(6));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "a body");
     }
@@ -133,7 +133,7 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("evil"));
         }
         let body = Full::new(Bytes::from_static(b"a")).with_trailers(std::future::ready(Some(Ok(trailers))));
-        let passed = Passing::new(Box::pin(body), None).collect().await.unwrap();
+        let passed = AnswerBody::new(Box::pin(body), None).collect().await.unwrap();
         let names: Vec<&str> = passed
             .trailers()
             .unwrap()

@@ -16,7 +16,7 @@ use super::super::assertion::{self, Assertions};
 use super::super::guard::Granted;
 use super::super::headers;
 use super::upgrade;
-use super::{Way, is_ours, proof};
+use super::{ProxyContext, is_ours, proof};
 use crate::http::errors::Failure;
 use crate::route_table::{Csrf, Server};
 use crate::values::forwarded::X_FORWARDED_FOR;
@@ -30,7 +30,7 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 
 /// What a client asks of an upstream: made the upstream's anew for each sending.
 pub(super) struct Asking<'a> {
-    way: &'a Way<'a>,
+    context: &'a ProxyContext<'a>,
     head: &'a Parts,
     uri: Uri,
     peer: IpAddr,
@@ -38,13 +38,18 @@ pub(super) struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// The client's head, for this address of the upstream's.
-    pub(super) fn new(way: &'a Way<'a>, head: &'a Parts, uri: Uri, peer: IpAddr) -> Self {
-        Self { way, head, uri, peer }
+    pub(super) fn new(context: &'a ProxyContext<'a>, head: &'a Parts, uri: Uri, peer: IpAddr) -> Self {
+        Self {
+            context,
+            head,
+            uri,
+            peer,
+        }
     }
 
     /// How it goes on.
-    pub(super) fn way(&self) -> &Way<'a> {
-        self.way
+    pub(super) fn context(&self) -> &ProxyContext<'a> {
+        self.context
     }
 
     /// Where it goes.
@@ -54,16 +59,20 @@ impl<'a> Asking<'a> {
 
     /// The head as the upstream gets it: nothing of this hop or of somebody's invention is left, what we know is told.
     pub(super) fn dressed(&self, access_token: Option<&Granted>) -> Parts {
-        let (way, gateway, client) = (self.way, self.way.gateway, &self.head.headers);
+        let (context, gateway, client) = (self.context, self.context.gateway, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         // Whatever a client sent under these names is not the token this upstream trusts.
-        let ours: &[HeaderName] = if way.route.asks.access_token { &TOKENS } else { &[] };
+        let ours: &[HeaderName] = if context.route.asks.access_token {
+            &TOKENS
+        } else {
+            &[]
+        };
         // A preflight passes guards: what it carries must not turn it into something else.
-        let may_override_method = way.route.csrf == Csrf::None && head.method != Method::OPTIONS;
+        let may_override_method = context.route.csrf == Csrf::None && head.method != Method::OPTIONS;
         head.headers =
             headers::for_upstream(client, ours, may_override_method, |name| is_ours(gateway, name));
-        headers::add_identity(&mut head.headers, way.passed);
+        headers::add_identity(&mut head.headers, context.passed);
         if let Some(granted) = access_token {
             attach(&mut head.headers, granted);
         }
@@ -81,13 +90,13 @@ impl<'a> Asking<'a> {
         );
         let host = gateway.sites.of(client).authority();
         tell(&mut head.headers, X_FORWARDED_HOST, host);
-        let may_speak_http2 = way.server.prior_knowledge || way.server.url.scheme() == "https";
+        let may_speak_http2 = context.server.prior_knowledge || context.server.url.scheme() == "https";
         if may_speak_http2 && headers::is_grpc(client) {
             // gRPC needs it to be said, hop by hop.
             head.headers
                 .insert(header::TE, HeaderValue::from_static("trailers"));
         }
-        if let Some(asked) = way.asked {
+        if let Some(asked) = context.asked {
             upgrade::ask(asked, &mut head.method, &mut head.headers);
         }
         head.uri = self.uri.clone();
@@ -97,18 +106,23 @@ impl<'a> Asking<'a> {
 
 /// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule asks for it. Without
 /// them the request does not go out.
-pub(super) fn sign(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
-    proof::prove(head, way)?;
-    let Some(current) = way.passed.current.as_ref().filter(|_| way.route.upstream_jwt) else {
+pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), Failure> {
+    proof::prove(head, context)?;
+    let Some(current) = context
+        .passed
+        .current
+        .as_ref()
+        .filter(|_| context.route.upstream_jwt)
+    else {
         return Ok(());
     };
     let sign = |assertions: &Assertions| {
-        let audience = way.server.origin();
+        let audience = context.server.origin();
         assertions
-            .sign(&current.session, &audience, way.gateway.clock.now_secs())
+            .sign(&current.session, &audience, context.gateway.clock.now_secs())
             .ok()
     };
-    let value = way.gateway.assertions.as_ref().and_then(sign);
+    let value = context.gateway.assertions.as_ref().and_then(sign);
     match value.and_then(|token| HeaderValue::try_from(token).ok()) {
         Some(mut value) => {
             value.set_sensitive(true);
@@ -117,7 +131,7 @@ pub(super) fn sign(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
             Ok(())
         }
         None => {
-            tracing::error!(http.route = &*way.route.name, "an assertion cannot be signed");
+            tracing::error!(http.route = &*context.route.name, "an assertion cannot be signed");
             Err(Failure::Internal)
         }
     }

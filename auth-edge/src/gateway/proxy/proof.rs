@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use oidc::RelyingParty;
 use url::Url;
 
-use super::Way;
+use super::ProxyContext;
 use crate::http::errors::Failure;
 
 /// The header of a proof.
@@ -17,16 +17,17 @@ pub(super) const HEADER: HeaderName = HeaderName::from_static("dpop");
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// Whether this way's access token is worth nothing without a proof.
-pub(super) fn is_needed(way: &Way<'_>) -> bool {
-    way.passed
+pub(super) fn is_needed(context: &ProxyContext<'_>) -> bool {
+    context
+        .passed
         .access_token
         .as_ref()
         .is_some_and(|granted| granted.bound)
 }
 
 /// Adds the proof for the token the request carries.
-pub(super) fn prove(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
-    if !is_needed(way) {
+pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), Failure> {
+    if !is_needed(context) {
         return Ok(());
     }
     let token = head
@@ -37,8 +38,8 @@ pub(super) fn prove(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
     let (Some(token), Some(url)) = (token, address(&head.uri)) else {
         return Ok(());
     };
-    let now = way.gateway.clock.now_ms() / 1000;
-    let proof = party(way).map_or(Ok(None), |party| {
+    let now = context.gateway.clock.now_ms() / 1000;
+    let proof = party(context).map_or(Ok(None), |party| {
         party.dpop_proof(head.method.as_str(), &url, token, now)
     });
     match proof.map(|proof| proof.and_then(|proof| HeaderValue::try_from(proof).ok())) {
@@ -58,14 +59,19 @@ pub(super) fn prove(head: &mut Parts, way: &Way<'_>) -> Result<(), Failure> {
 }
 
 /// Keeps the nonce an upstream gave; tells whether it refused the request for the lack of it.
-pub(super) fn wants_nonce(way: &Way<'_>, uri: &Uri, status: StatusCode, headers: &HeaderMap) -> bool {
-    if !is_needed(way) {
+pub(super) fn wants_nonce(
+    context: &ProxyContext<'_>,
+    uri: &Uri,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> bool {
+    if !is_needed(context) {
         return false;
     }
     let nonce = headers.get(NONCE).and_then(|value| value.to_str().ok());
     let learned = nonce
         .zip(address(uri))
-        .is_some_and(|(nonce, url)| party(way).is_some_and(|party| party.learn_dpop_nonce(&url, nonce)));
+        .is_some_and(|(nonce, url)| party(context).is_some_and(|party| party.learn_dpop_nonce(&url, nonce)));
     let mut challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
     learned
         && status == StatusCode::UNAUTHORIZED
@@ -73,9 +79,9 @@ pub(super) fn wants_nonce(way: &Way<'_>, uri: &Uri, status: StatusCode, headers:
 }
 
 /// Who holds the key: the relying party of the provider that bound the token.
-fn party<'a>(way: &'a Way<'_>) -> Option<&'a RelyingParty> {
-    let current = way.passed.current.as_ref()?;
-    let provider = way.gateway.providers.of_session(&current.session.issuer)?;
+fn party<'a>(context: &'a ProxyContext<'_>) -> Option<&'a RelyingParty> {
+    let current = context.passed.current.as_ref()?;
+    let provider = context.gateway.providers.of_session(&current.session.issuer)?;
     Some(&provider.party)
 }
 

@@ -1,6 +1,6 @@
 //! Why an upstream gave no answer, and what the client is told of it.
 
-use super::{Way, upload};
+use super::{ProxyContext, upload};
 use crate::http::errors::Failure;
 use crate::http::protect::slow_client;
 
@@ -20,7 +20,7 @@ impl Unanswered {
         matches!(self, Self::Broken(_))
     }
 
-    pub(super) fn told(self, way: &Way<'_>) -> Failure {
+    pub(super) fn told(self, context: &ProxyContext<'_>) -> Failure {
         let error = match self {
             Self::TooLate => return Failure::UpstreamSlow,
             Self::Ours(failure) => return failure,
@@ -38,7 +38,7 @@ impl Unanswered {
         }
         tracing::warn!(
             error = cause,
-            http.route = &*way.route.name,
+            http.route = &*context.route.name,
             "an upstream cannot be reached"
         );
         let timed_out = std::iter::successors(Some(cause), |error| error.source()).any(|error| {

@@ -30,7 +30,7 @@ use crate::sessions::keys;
 
 /// How a client asks for a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Asked {
+pub(in super::super) enum WebSocketHandshake {
     /// By `Upgrade`.
     Http1,
     /// By extended CONNECT.
@@ -60,31 +60,31 @@ fn is_wanted(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// [`Malformed`]; the answer is 400.
-pub(in super::super) fn asked(request: &Request) -> Result<Option<Asked>, Malformed> {
+pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHandshake>, Malformed> {
     let headers = request.headers();
     let asked = if *request.method() == Method::CONNECT {
         let protocol = request.extensions().get::<Protocol>();
         protocol
             .is_some_and(|protocol| protocol.as_str() == "websocket")
-            .then_some(Asked::Http2)
+            .then_some(WebSocketHandshake::Http2)
     } else {
-        (request.version() != Version::HTTP_10 && is_wanted(headers)).then_some(Asked::Http1)
+        (request.version() != Version::HTTP_10 && is_wanted(headers)).then_some(WebSocketHandshake::Http1)
     };
     let well_formed = match asked {
         None => true,
         // A length beside a tunnel is the length of nothing.
-        Some(Asked::Http2) => !headers.contains_key(header::CONTENT_LENGTH),
-        Some(Asked::Http1) => *request.method() == Method::GET && request.body().is_end_stream(),
+        Some(WebSocketHandshake::Http2) => !headers.contains_key(header::CONTENT_LENGTH),
+        Some(WebSocketHandshake::Http1) => *request.method() == Method::GET && request.body().is_end_stream(),
     };
     if well_formed { Ok(asked) } else { Err(Malformed) }
 }
 
 /// Puts the wish into a request for the upstream.
-pub(super) fn ask(asked: Asked, method: &mut Method, headers: &mut HeaderMap) {
+pub(super) fn ask(asked: WebSocketHandshake, method: &mut Method, headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     *method = Method::GET;
-    if asked == Asked::Http2 {
+    if asked == WebSocketHandshake::Http2 {
         // HTTP/2 has no such key; its value only has to be new (RFC 6455, section 4.1).
         let key = STANDARD.encode(keys::random::<16>().unwrap_or_default());
         if let Ok(key) = HeaderValue::try_from(key) {
@@ -94,14 +94,14 @@ pub(super) fn ask(asked: Asked, method: &mut Method, headers: &mut HeaderMap) {
 }
 
 /// The upstream's consent as the client of either version understands it; the answer has lost its hop-by-hop headers.
-pub(super) fn consent(asked: Asked, mut response: Response) -> Response {
+pub(super) fn consent(asked: WebSocketHandshake, mut response: Response) -> Response {
     match asked {
-        Asked::Http1 => {
+        WebSocketHandshake::Http1 => {
             let headers = response.headers_mut();
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         }
-        Asked::Http2 => {
+        WebSocketHandshake::Http2 => {
             response.headers_mut().remove(header::SEC_WEBSOCKET_ACCEPT);
             *response.status_mut() = StatusCode::OK;
             *response.body_mut() = Body::empty();

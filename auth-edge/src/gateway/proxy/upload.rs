@@ -38,7 +38,7 @@ pub(super) fn watched(body: Body, limit: u64) -> (Body, Progress) {
     let progress = Progress::default();
     let room = if limit == 0 { u64::MAX } else { limit };
     (
-        Body::new(Watched {
+        Body::new(UploadBody {
             body,
             room,
             progress: progress.clone(),
@@ -67,13 +67,13 @@ pub(super) async fn within<F: Future>(
     }
 }
 
-struct Watched {
+struct UploadBody {
     body: Body,
     room: u64,
     progress: Progress,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for UploadBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -34,7 +34,7 @@ pub fn render(response: Response, page: bool, request_id: &RequestId) -> Respons
 }
 
 fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Response) -> Response {
-    let told = failure.told();
+    let told = failure.presentation();
     let mut response = match failure {
         Failure::NotAuthenticated => unauthorized(),
         Failure::NotSent { .. } if !page => unauthorized(),

@@ -31,7 +31,7 @@ const ENDED: u8 = 4;
 
 /// Places for requests, and what visitors have of them. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<Counts>);
+pub struct ConcurrencyLimit(Arc<Counts>);
 
 #[derive(Debug)]
 struct Counts {
@@ -45,7 +45,7 @@ struct Counts {
 /// A request that has been let in, until dropped.
 #[derive(Debug)]
 pub struct Admitted {
-    places: Places,
+    places: ConcurrencyLimit,
     visitor: Visitor,
     /// How far a request with a body has come; without one it is worked on from the beginning.
     steps: Option<Arc<AtomicU8>>,
@@ -55,12 +55,12 @@ pub struct Admitted {
 /// Tells when the body of a request has come.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    places: Places,
+    places: ConcurrencyLimit,
     visitor: Visitor,
     steps: Arc<AtomicU8>,
 }
 
-impl Places {
+impl ConcurrencyLimit {
     /// So many of each kind (0 is no limit), and so many for one visitor.
     #[must_use]
     pub fn new(count: usize, share: Share) -> Self {
@@ -239,9 +239,9 @@ mod tests {
 
     #[test]
     fn clones_share_their_places_and_a_refusal_takes_none() {
-        let places = Places::new(2, MANY);
+        let places = ConcurrencyLimit::new(2, MANY);
         let others = places.clone();
-        let enter = |places: &Places| places.enter(ip(1), || None, false);
+        let enter = |places: &ConcurrencyLimit| places.enter(ip(1), || None, false);
         let (one, other) = (enter(&places).unwrap(), enter(&others).unwrap());
         for _ in 0..3 {
             assert!(matches!(enter(&places), Err(Failure::Overloaded)));
@@ -251,14 +251,14 @@ mod tests {
         assert!(enter(&places).is_err());
         drop((other, again));
         assert!(enter(&places).is_ok());
-        let endless = Places::new(0, MANY);
+        let endless = ConcurrencyLimit::new(0, MANY);
         let entered: Vec<_> = (0..10).map(|_| enter(&endless).unwrap()).collect();
         assert_eq!(entered.len(), 10);
     }
 
     #[test]
     fn bodies_that_do_not_come_take_no_place_of_what_is_worked_on() {
-        let places = Places::new(1, MANY);
+        let places = ConcurrencyLimit::new(1, MANY);
         let waiting = places.enter(ip(1), || None, true).unwrap();
         assert!(places.enter(ip(1), || None, true).is_err());
         let working = places.enter(ip(1), || None, false).unwrap();
@@ -283,7 +283,7 @@ mod tests {
             of_address: 1,
             of_session: 1,
         };
-        let places = Places::new(10, share);
+        let places = ConcurrencyLimit::new(10, share);
         let mut request = places.enter(ip(1), || None, true).unwrap();
         let arrival = request.arrival().unwrap();
         request.answered();

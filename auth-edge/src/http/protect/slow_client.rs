@@ -27,7 +27,7 @@ pub struct TooSlow;
 
 /// How long a client may let us wait within a body.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct BodyTimeouts {
     /// The longest silence, and the time granted before the rate counts.
     pub silence: Duration,
     /// The least rate in bytes per second of waiting; 0 is none.
@@ -36,7 +36,7 @@ pub struct Patience {
     pub total: Option<Duration>,
 }
 
-impl Patience {
+impl BodyTimeouts {
     /// How much longer a client is waited for that has sent so much and been waited for so long.
     fn left(&self, received: u64, waited: Duration) -> Duration {
         let by_rate = match received
@@ -65,7 +65,7 @@ impl MayBeSilent {
 }
 
 /// A request whose body is given up when it does not come; `arrival` is told when it has.
-pub fn bounded(mut request: Request, patience: Patience, arrival: Option<Arrival>) -> Request {
+pub fn bounded(mut request: Request, body_timeouts: BodyTimeouts, arrival: Option<Arrival>) -> Request {
     let Some(arrival) = arrival else {
         return request;
     };
@@ -74,9 +74,9 @@ pub fn bounded(mut request: Request, patience: Patience, arrival: Option<Arrival
         request.extensions_mut().insert(may_be_silent.clone());
     }
     request.map(|body| {
-        Body::new(Awaited {
+        Body::new(TimedBody {
             body,
-            patience,
+            body_timeouts,
             received: 0,
             waited: Duration::ZERO,
             waiting: None,
@@ -109,9 +109,9 @@ pub fn unread(error: &axum::Error) -> Failure {
     }
 }
 
-struct Awaited {
+struct TimedBody {
     body: Body,
-    patience: Patience,
+    body_timeouts: BodyTimeouts,
     received: u64,
     /// In all, but for the wait that runs.
     waited: Duration,
@@ -126,7 +126,7 @@ struct Waiting {
     over: Pin<Box<Sleep>>,
 }
 
-impl Awaited {
+impl TimedBody {
     fn ended(&mut self) {
         if let Some(arrival) = self.arrival.take() {
             arrival.came();
@@ -139,7 +139,7 @@ impl Awaited {
         if may_be_silent.is_some_and(|it| it.0.load(Ordering::Relaxed)) {
             return Poll::Pending;
         }
-        let left = self.patience.left(self.received, self.waited);
+        let left = self.body_timeouts.left(self.received, self.waited);
         let waiting = self.waiting.get_or_insert_with(|| {
             let since = Instant::now();
             let over = Box::pin(tokio::time::sleep_until(since + left));
@@ -149,7 +149,7 @@ impl Awaited {
     }
 }
 
-impl HttpBody for Awaited {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

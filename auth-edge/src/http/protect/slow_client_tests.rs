@@ -5,10 +5,10 @@ use futures_util::stream;
 use http_body_util::BodyExt as _;
 
 use super::*;
-use crate::http::protect::load::Places;
+use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::visitors::Share;
 
-const PATIENCE: Patience = Patience {
+const PATIENCE: BodyTimeouts = BodyTimeouts {
     silence: Duration::from_secs(30),
     rate: 500,
     total: Some(Duration::from_secs(3_600)),
@@ -22,13 +22,13 @@ fn comes(bytes: usize, every: Duration, times: usize) -> Body {
     }))
 }
 
-fn awaited(body: Body, patience: Patience) -> Request {
+fn awaited(body: Body, body_timeouts: BodyTimeouts) -> Request {
     let share = Share {
         of_address: 1,
         of_session: 1,
     };
-    let entered = Places::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
-    bounded(Request::new(body), patience, entered.unwrap().arrival())
+    let entered = ConcurrencyLimit::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
+    bounded(Request::new(body), body_timeouts, entered.unwrap().arrival())
 }
 
 /// How long a body was read, how many bytes came, and whether it was given up.
@@ -64,7 +64,7 @@ async fn a_body_that_comes_at_the_least_rate_goes_on_until_its_time_is_over() {
     let endless = comes(10_000, Duration::from_secs(19), usize::MAX);
     let (took, _, given_up) = read(awaited(endless, PATIENCE)).await;
     assert!(given_up && took.as_secs() == 3_600, "{took:?}");
-    let unlimited = Patience {
+    let unlimited = BodyTimeouts {
         rate: 0,
         total: None,
         ..PATIENCE
@@ -106,7 +106,7 @@ async fn a_stream_that_was_passed_on_may_be_silent() {
         of_address: 1,
         of_session: 1,
     };
-    let entered = Places::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
+    let entered = ConcurrencyLimit::new(0, share).enter([192, 0, 2, 1].into(), || None, true);
     let mut request = Request::new(comes(1, Duration::from_secs(300), 2));
     *request.version_mut() = Version::HTTP_2;
     let kind = HeaderValue::from_static("application/grpc");

@@ -25,7 +25,7 @@ use super::gathering::Gathering;
 use super::limits::{HEADER_BYTES_MAX, Limits};
 use super::progress::{Counted, Progress, may_stop, unused};
 use super::socket::Socket;
-use super::streams::{Sending, Streams, Taken};
+use super::streams::{AnswerProgress, Sending, Streams};
 use super::waiting::Waiting;
 use crate::tls::{PeerCertificate, ServerTls};
 
@@ -175,7 +175,7 @@ async fn answer(
     request: hyper::Request<Incoming>,
     mut router: Router,
     progress: Progress,
-    taken: Option<Arc<Taken>>,
+    taken: Option<Arc<AnswerProgress>>,
     waiting: Waiting,
     open_header_bytes: usize,
 ) -> Result<Response, Infallible> {

@@ -33,7 +33,7 @@ use crate::runtime::{PerScheduler, Workers};
 use crate::tls::ServerTls;
 
 pub use self::limits::{CONNECTIONS_MAX, Limits, Share, connections_within, network};
-pub use self::waiting::{Held, Waiting};
+pub use self::waiting::{BytesPermit, Waiting};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub async fn serve_each(
     if let Some(room) = &limits.room {
         room.met();
     }
-    let house = House {
+    let acceptor = Acceptor {
         workers,
         routers: Arc::new(PerScheduler::new(router)),
         tls,
@@ -160,9 +160,9 @@ pub async fn serve_each(
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = house.stopping.told.cancelled() => break,
+            () = acceptor.stopping.told.cancelled() => break,
         };
-        if let Err(error) = house.take(accepted).await {
+        if let Err(error) = acceptor.take(accepted).await {
             tracing::warn!(%error, "a connection could not be accepted");
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
@@ -170,12 +170,12 @@ pub async fn serve_each(
     let finished = async {
         // Without room, or without descriptors, the last ones fare no better than any other.
         closing::last(listener, |accepted| {
-            let _ = accepted.map(|accepted| house.enter_and_serve(accepted));
+            let _ = accepted.map(|accepted| acceptor.enter_and_serve(accepted));
         })
         .await;
-        house.stopping.closed.cancel();
-        house.connections.close();
-        house.connections.wait().await;
+        acceptor.stopping.closed.cancel();
+        acceptor.connections.close();
+        acceptor.connections.wait().await;
     };
     if tokio::time::timeout(DRAIN_TIMEOUT, finished).await.is_err() {
         tracing::warn!("work in flight did not finish in time and is cut off");
@@ -183,7 +183,7 @@ pub async fn serve_each(
 }
 
 /// Where the connections of one listener are served.
-struct House {
+struct Acceptor {
     workers: Workers,
     routers: Arc<PerScheduler<Router>>,
     tls: Option<ServerTls>,
@@ -194,7 +194,7 @@ struct House {
     connections: TaskTracker,
 }
 
-impl House {
+impl Acceptor {
     /// Serves a connection as soon as there is room for it.
     async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<()> {
         let mut waiting = accepted?;

@@ -18,14 +18,14 @@ use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep};
 
 use super::progress::{Busy, Progress};
-use super::waiting::{Held, Waiting};
+use super::waiting::{BytesPermit, Waiting};
 
 /// A larger piece is given away in parts, so that a slow client is seen to take them.
 const PIECE: usize = 16 * 1024;
 
 /// What is known of one stream's answer. All of it happens on the connection's scheduler.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct AnswerProgress {
     pieces: AtomicU64,
     waits_for_client: AtomicBool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Taken {
 /// Runs the streams of one connection.
 #[derive(Clone)]
 pub(super) struct Streams {
-    next: Arc<Mutex<Option<Arc<Taken>>>>,
+    next: Arc<Mutex<Option<Arc<AnswerProgress>>>>,
     progress: Progress,
     longest: Option<Duration>,
 }
@@ -49,8 +49,8 @@ impl Streams {
     }
 
     /// The stream of the request that is about to be run: the server asks for both in turn.
-    pub(super) fn begin(&self) -> Arc<Taken> {
-        let taken = Arc::<Taken>::default();
+    pub(super) fn begin(&self) -> Arc<AnswerProgress> {
+        let taken = Arc::<AnswerProgress>::default();
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&taken));
         taken
     }
@@ -83,7 +83,7 @@ where
 }
 
 /// Runs a stream until its answer has stood still for `longest`: a stream that is dropped is reset.
-async fn watched(stream: impl Future, taken: Arc<Taken>, longest: Duration) {
+async fn watched(stream: impl Future, taken: Arc<AnswerProgress>, longest: Duration) {
     let mut stream = pin!(stream);
     let mut seen = 0;
     // Runs while the client is waited for.
@@ -117,15 +117,15 @@ pub(super) struct Sending {
     body: Body,
     /// What is left of a piece, and its place among what waits.
     rest: Bytes,
-    held: Option<Held>,
+    held: Option<BytesPermit>,
     waiting: Waiting,
-    taken: Option<Arc<Taken>>,
+    taken: Option<Arc<AnswerProgress>>,
     _busy: Busy,
 }
 
 impl Sending {
     /// Over HTTP/2 it tells its stream how far it is taken.
-    pub(super) fn new(body: Body, taken: Option<Arc<Taken>>, waiting: Waiting, busy: Busy) -> Self {
+    pub(super) fn new(body: Body, taken: Option<Arc<AnswerProgress>>, waiting: Waiting, busy: Busy) -> Self {
         Self {
             body,
             rest: Bytes::new(),

@@ -40,7 +40,7 @@ struct Own {
 
 /// So many bytes, held until dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct BytesPermit {
     waiting: Waiting,
     bytes: usize,
 }
@@ -60,7 +60,7 @@ impl Waiting {
 
     /// Holds so many bytes more; none if the connection has its part.
     #[must_use]
-    pub fn hold(&self, bytes: usize) -> Option<Held> {
+    pub fn hold(&self, bytes: usize) -> Option<BytesPermit> {
         if let Some(own) = &self.0 {
             let wanted = own.taken.load(Ordering::Relaxed).saturating_add(bytes);
             let free = || {
@@ -76,7 +76,7 @@ impl Waiting {
     }
 
     /// Holds so many bytes more, which are there in any case.
-    pub(super) fn must_hold(&self, bytes: usize) -> Held {
+    pub(super) fn must_hold(&self, bytes: usize) -> BytesPermit {
         if let Some(own) = &self.0 {
             let before = own.taken.fetch_add(bytes, Ordering::Relaxed);
             let shared = shared(before + bytes) - shared(before);
@@ -84,7 +84,7 @@ impl Waiting {
                 own.room.taken.fetch_add(shared, Ordering::Relaxed);
             }
         }
-        Held {
+        BytesPermit {
             waiting: self.clone(),
             bytes,
         }
@@ -96,7 +96,7 @@ fn shared(taken: usize) -> usize {
     taken.saturating_sub(EVERYBODYS)
 }
 
-impl Drop for Held {
+impl Drop for BytesPermit {
     fn drop(&mut self) {
         if let Some(own) = &self.waiting.0 {
             let before = own.taken.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -114,7 +114,7 @@ mod tests {
 
     const ROOM: usize = 1024 * 1024;
 
-    fn hold_all(waiting: &Waiting, piece: usize) -> Vec<Held> {
+    fn hold_all(waiting: &Waiting, piece: usize) -> Vec<BytesPermit> {
         std::iter::from_fn(|| waiting.hold(piece)).collect()
     }
 

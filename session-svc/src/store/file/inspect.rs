@@ -6,17 +6,22 @@ use redb::{ReadTransaction, ReadableTableMetadata as _};
 use super::tables::{INDEX, PAST_ANY_NAME, RECORDS, REMEMBERED};
 use super::writer::Needs;
 use super::{FileStore, store_error};
-use crate::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Walked, resealed};
+use crate::store::inspect::{Fact, Found, InspectedStore, KeySpace, Sealed, Walked, resealed};
 use crate::store::{Replaced, SessionStore as _, StoreError, codec};
 
 #[async_trait]
 impl InspectedStore for FileStore {
-    async fn walk(&self, shelf: Shelf, after: Option<&str>, limit: usize) -> Result<Walked, StoreError> {
+    async fn walk(
+        &self,
+        key_space: KeySpace,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Walked, StoreError> {
         let (now_ms, after) = (self.now_ms(), after.unwrap_or_default());
-        self.kept.file.read(|reading| match shelf {
-            Shelf::Records => records(reading, after, limit, now_ms),
-            Shelf::Remembered => remembered(reading, after, limit, now_ms),
-            Shelf::Indexes => indexes(reading, after, limit, now_ms),
+        self.kept.file.read(|reading| match key_space {
+            KeySpace::Records => records(reading, after, limit, now_ms),
+            KeySpace::Remembered => remembered(reading, after, limit, now_ms),
+            KeySpace::Indexes => indexes(reading, after, limit, now_ms),
         })
     }
 

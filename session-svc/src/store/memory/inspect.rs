@@ -3,18 +3,23 @@
 use async_trait::async_trait;
 
 use super::{MemoryStore, Replaced, State, StoreError};
-use crate::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Walked, resealed};
+use crate::store::inspect::{Fact, Found, InspectedStore, KeySpace, Sealed, Walked, resealed};
 
 #[async_trait]
 impl InspectedStore for MemoryStore {
-    async fn walk(&self, shelf: Shelf, after: Option<&str>, limit: usize) -> Result<Walked, StoreError> {
+    async fn walk(
+        &self,
+        key_space: KeySpace,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Walked, StoreError> {
         use crate::store::SessionStore as _;
         let now_ms = self.now_ms();
         let state = self.kept.state();
-        let mut names: Vec<&String> = match shelf {
-            Shelf::Records => state.records.keys().collect(),
-            Shelf::Remembered => state.remembered.keys().collect(),
-            Shelf::Indexes => state.indexes.keys().collect(),
+        let mut names: Vec<&String> = match key_space {
+            KeySpace::Records => state.records.keys().collect(),
+            KeySpace::Remembered => state.remembered.keys().collect(),
+            KeySpace::Indexes => state.indexes.keys().collect(),
         };
         names.retain(|name| after.is_none_or(|after| name.as_str() > after));
         names.sort_unstable();
@@ -23,7 +28,7 @@ impl InspectedStore for MemoryStore {
         let found = names.into_iter().take(limit);
         Ok(Walked {
             found: found
-                .filter_map(|name| state.found(shelf, name, now_ms))
+                .filter_map(|name| state.found(key_space, name, now_ms))
                 .collect(),
             next,
         })
@@ -55,12 +60,12 @@ impl InspectedStore for MemoryStore {
 }
 
 impl State {
-    fn found(&self, shelf: Shelf, name: &str, now_ms: u64) -> Option<Found> {
-        match shelf {
-            Shelf::Records => self
+    fn found(&self, key_space: KeySpace, name: &str, now_ms: u64) -> Option<Found> {
+        match key_space {
+            KeySpace::Records => self
                 .live(name, now_ms)
                 .map(|record| Found::Sealed(Sealed::Record(record.clone()))),
-            Shelf::Remembered => {
+            KeySpace::Remembered => {
                 let (until, value) = self.remembered.get(name)?;
                 (now_ms < *until).then(|| {
                     Found::Sealed(Sealed::Remembered {
@@ -69,7 +74,7 @@ impl State {
                     })
                 })
             }
-            Shelf::Indexes => {
+            KeySpace::Indexes => {
                 let entries = self.indexes.get(name)?;
                 let expired = |(_, name): &&(u64, String)| {
                     self.records

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use crate::store::url::RedisSettings;
 
 use super::answers::{Consequence, consequence};
-use super::lanes::{Held, Lane, Lanes};
+use super::lanes::{Lane, Lanes, PooledConnection};
 use super::nodes::Node;
 use super::source::{SetupError, Source, Unsaid, Wire, not_the_master, verify};
 
@@ -250,7 +250,7 @@ impl Connections {
             Ok((wire, from_pool)) => {
                 *failed = None;
                 let number = self.made.fetch_add(1, Ordering::Relaxed);
-                lane.hold(Held {
+                lane.hold(PooledConnection {
                     wire: wire.clone(),
                     number,
                     generation,

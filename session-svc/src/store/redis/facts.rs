@@ -1,6 +1,6 @@
 //! What servers say of themselves, judged: does this keep sessions?
 
-use crate::store::inspect::{Fact, Standing};
+use crate::store::inspect::{Assessment, Fact};
 
 /// Slots of a cluster.
 const SLOTS: &str = "16384";
@@ -42,7 +42,7 @@ pub(super) fn of_server(node: &str, about: &str, saves: Option<&str>) -> Vec<Fac
         Fact::fine("used_memory_bytes", said("used_memory").unwrap_or_default()),
     ];
     if let Some(evicted) = said("evicted_keys").filter(|count| *count != "0") {
-        facts.push(Fact::fine("evicted_keys", evicted).standing(Standing::Warning(EVICTION)));
+        facts.push(Fact::fine("evicted_keys", evicted).standing(Assessment::Warning(EVICTION)));
     }
     if !node.is_empty() {
         facts
@@ -54,9 +54,9 @@ pub(super) fn of_server(node: &str, about: &str, saves: Option<&str>) -> Vec<Fac
 
 fn role(role: &str) -> Fact {
     let standing = if role == "master" {
-        Standing::Fine
+        Assessment::Fine
     } else {
-        Standing::Problem(NOT_MASTER)
+        Assessment::Problem(NOT_MASTER)
     };
     Fact::fine("role", role).standing(standing)
 }
@@ -64,29 +64,29 @@ fn role(role: &str) -> Fact {
 /// The server says how many of its replicas are good only if it refuses writes without them.
 fn replicas(connected: &str, good: Option<&str>) -> Fact {
     let standing = if connected == "0" || good.is_some() {
-        Standing::Fine
+        Assessment::Fine
     } else {
-        Standing::Warning(REPLICAS_NOT_NEEDED)
+        Assessment::Warning(REPLICAS_NOT_NEEDED)
     };
     Fact::fine("connected_replicas", connected).standing(standing)
 }
 
 fn eviction(policy: &str, limit: &str) -> Fact {
     let standing = match (policy, limit) {
-        ("noeviction", _) => Standing::Fine,
+        ("noeviction", _) => Assessment::Fine,
         // Without a limit nothing is evicted, until somebody sets one.
-        (_, "0") => Standing::Warning(EVICTION),
-        _ => Standing::Problem(EVICTION),
+        (_, "0") => Assessment::Warning(EVICTION),
+        _ => Assessment::Problem(EVICTION),
     };
     Fact::fine("maxmemory_policy", policy).standing(standing)
 }
 
 fn persistence(appending: bool, saves: Option<&str>) -> Fact {
     let (value, standing) = match (appending, saves) {
-        (true, _) => ("appendonly", Standing::Fine),
-        (false, None) => ("unknown", Standing::Warning(UNKNOWN_PERSISTENCE)),
-        (false, Some("")) => ("none", Standing::Warning(NO_PERSISTENCE)),
-        (false, Some(_)) => ("snapshots", Standing::Warning(ONLY_SNAPSHOTS)),
+        (true, _) => ("appendonly", Assessment::Fine),
+        (false, None) => ("unknown", Assessment::Warning(UNKNOWN_PERSISTENCE)),
+        (false, Some("")) => ("none", Assessment::Warning(NO_PERSISTENCE)),
+        (false, Some(_)) => ("snapshots", Assessment::Warning(ONLY_SNAPSHOTS)),
     };
     Fact::fine("persistence", value).standing(standing)
 }
@@ -103,9 +103,9 @@ pub(super) fn of_cluster(about: &str) -> Vec<Fact> {
     let state = said("cluster_state").unwrap_or_default();
     let judged = |fine: bool| {
         if fine {
-            Standing::Fine
+            Assessment::Fine
         } else {
-            Standing::Problem(SLOTS_MISSING)
+            Assessment::Problem(SLOTS_MISSING)
         }
     };
     vec![
@@ -118,7 +118,7 @@ pub(super) fn of_cluster(about: &str) -> Vec<Fact> {
 mod tests {
     use super::*;
 
-    fn standing(facts: &[Fact], name: &str) -> Standing {
+    fn standing(facts: &[Fact], name: &str) -> Assessment {
         facts
             .iter()
             .find(|fact| fact.name == name)
@@ -137,41 +137,44 @@ mod tests {
     #[test]
     fn eviction_is_a_problem_once_memory_is_limited() {
         let judged = |policy, limit| standing(&told(policy, limit, "1", None), "maxmemory_policy");
-        assert_eq!(judged("noeviction", "1000"), Standing::Fine);
-        assert!(matches!(judged("allkeys-lru", "0"), Standing::Warning(_)));
-        assert!(matches!(judged("allkeys-lru", "1000"), Standing::Problem(_)));
+        assert_eq!(judged("noeviction", "1000"), Assessment::Fine);
+        assert!(matches!(judged("allkeys-lru", "0"), Assessment::Warning(_)));
+        assert!(matches!(judged("allkeys-lru", "1000"), Assessment::Problem(_)));
     }
 
     #[test]
     fn what_a_restart_would_lose_is_warned_of() {
         let judged = |appending, saves| standing(&told("noeviction", "0", appending, saves), "persistence");
-        assert_eq!(judged("1", Some("")), Standing::Fine);
+        assert_eq!(judged("1", Some("")), Assessment::Fine);
         for saves in [None, Some(""), Some("3600 1")] {
-            assert!(matches!(judged("0", saves), Standing::Warning(_)), "{saves:?}");
+            assert!(matches!(judged("0", saves), Assessment::Warning(_)), "{saves:?}");
         }
     }
 
     #[test]
     fn a_master_whose_replicas_are_not_needed_for_a_write_is_warned_of() {
         let judged = |about: &str| standing(&of_server("", about, None), "connected_replicas");
-        assert_eq!(judged("role:master\r\nconnected_slaves:0\r\n"), Standing::Fine);
+        assert_eq!(judged("role:master\r\nconnected_slaves:0\r\n"), Assessment::Fine);
         assert_eq!(
             judged("connected_slaves:1\r\nmin_slaves_good_slaves:1\r\n"),
-            Standing::Fine
+            Assessment::Fine
         );
         assert!(matches!(
             judged("role:master\r\nconnected_slaves:2\r\n"),
-            Standing::Warning(_)
+            Assessment::Warning(_)
         ));
     }
 
     #[test]
     fn a_replica_and_a_cluster_with_holes_are_problems() {
         let replica = of_server("h:1", "role:slave\r\nvalkey_version:8.1.0\r\n", None);
-        assert!(matches!(standing(&replica, "role"), Standing::Problem(_)));
+        assert!(matches!(standing(&replica, "role"), Assessment::Problem(_)));
         assert_eq!(replica[0].value, "valkey 8.1.0 on h:1");
         let holes = of_cluster("cluster_state:ok\r\ncluster_slots_ok:10922\r\n");
-        assert!(matches!(standing(&holes, "cluster_slots"), Standing::Problem(_)));
-        assert_eq!(standing(&holes, "cluster_state"), Standing::Fine);
+        assert!(matches!(
+            standing(&holes, "cluster_slots"),
+            Assessment::Problem(_)
+        ));
+        assert_eq!(standing(&holes, "cluster_state"), Assessment::Fine);
     }
 }

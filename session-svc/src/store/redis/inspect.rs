@@ -12,7 +12,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::facts;
 use super::nodes::Node;
 use super::{RedisStore, scripts, unavailable};
-use crate::store::inspect::{Fact, Found, InspectedStore, Sealed, Shelf, Walked, resealed};
+use crate::store::inspect::{Fact, Found, InspectedStore, KeySpace, Sealed, Walked, resealed};
 use crate::store::{IndexName, Replaced, SessionStore as _, StoreError, codec};
 
 /// Commands in flight at a time for one page of a walk: enough to hide the round trips, few enough not to delay
@@ -24,18 +24,26 @@ const START: &str = "0";
 
 #[async_trait]
 impl InspectedStore for RedisStore {
-    async fn walk(&self, shelf: Shelf, after: Option<&str>, limit: usize) -> Result<Walked, StoreError> {
+    async fn walk(
+        &self,
+        key_space: KeySpace,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Walked, StoreError> {
         let nodes = self.writes.nodes().await?;
         let (node, cursor) = position(&nodes, after);
         let Some(node) = node else {
             return Ok(Walked::default());
         };
         let mut command = redis::cmd("SCAN");
-        command.arg(&cursor).arg("MATCH").arg(self.keys.pattern(shelf));
+        command
+            .arg(&cursor)
+            .arg("MATCH")
+            .arg(self.keys.pattern(key_space));
         command.arg("COUNT").arg(limit.max(1));
         let (next, keys): (String, Vec<Vec<u8>>) = self.on(node, &command).await?;
         Ok(Walked {
-            found: self.found(shelf, keys).await?,
+            found: self.found(key_space, keys).await?,
             next: following(&nodes, node, &next),
         })
     }
@@ -94,17 +102,17 @@ impl RedisStore {
         T::from_redis_value(value).map_err(|error| unavailable(error.into()))
     }
 
-    async fn found(&self, shelf: Shelf, keys: Vec<Vec<u8>>) -> Result<Vec<Found>, StoreError> {
-        let found = stream::iter(keys.into_iter().map(|key| self.look(shelf, key)));
+    async fn found(&self, key_space: KeySpace, keys: Vec<Vec<u8>>) -> Result<Vec<Found>, StoreError> {
+        let found = stream::iter(keys.into_iter().map(|key| self.look(key_space, key)));
         let found: Vec<Vec<Found>> = found.buffered(AT_ONCE).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn look(&self, shelf: Shelf, key: Vec<u8>) -> Result<Vec<Found>, StoreError> {
-        if shelf == Shelf::Indexes {
+    async fn look(&self, key_space: KeySpace, key: Vec<u8>) -> Result<Vec<Found>, StoreError> {
+        if key_space == KeySpace::Indexes {
             return self.look_into(key).await;
         }
-        let Some(name) = self.keys.name_in(shelf, &key) else {
+        let Some(name) = self.keys.name_in(key_space, &key) else {
             return Ok(vec![Found::Foreign]);
         };
         let mut command = redis::cmd("GET");
@@ -116,9 +124,9 @@ impl RedisStore {
         let Some(value) = value.map_err(unavailable)? else {
             return Ok(Vec::new());
         };
-        Ok(vec![match shelf {
-            Shelf::Remembered => Found::Sealed(Sealed::Remembered { name, value }),
-            Shelf::Records | Shelf::Indexes => match codec::decode(&name, &value) {
+        Ok(vec![match key_space {
+            KeySpace::Remembered => Found::Sealed(Sealed::Remembered { name, value }),
+            KeySpace::Records | KeySpace::Indexes => match codec::decode(&name, &value) {
                 Ok(record) => Found::Sealed(Sealed::Record(record)),
                 Err(_) => Found::Unreadable { name },
             },

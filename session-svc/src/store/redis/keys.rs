@@ -11,7 +11,7 @@
 //! Entries of a record's first index are in a second set as well, beside the shared one, that orders them by creation: all scored
 //! alike, so that a page is a range of their bytes (see `docs/decisions/lists.md`).
 
-use crate::store::inspect::Shelf;
+use crate::store::inspect::KeySpace;
 use crate::store::{Lease, Record, codec};
 
 /// Makes key names below one prefix.
@@ -40,7 +40,7 @@ const ORDER_MASK: u8 = 0xfe;
 const PACKED_HASH: &[u8] = &[0x80, 16];
 
 /// Where an index is.
-pub(super) struct Place {
+pub(super) struct IndexLocation {
     /// The sorted set it shares, scored by expiry.
     pub(super) key: Vec<u8>,
     /// The set beside it that orders entries by creation.
@@ -78,7 +78,7 @@ impl Keys {
         [self.prefix(), &end.0[CREATED_BYTES.min(end.0.len())..]].concat()
     }
 
-    pub(super) fn index(&self, name: &str) -> Place {
+    pub(super) fn index(&self, name: &str) -> IndexLocation {
         let written = codec::index_name(name);
         let (head, bytes) = written.split_at(PACKED_HASH.len());
         let (set, rest) = bytes.split_at(SET_BYTES.min(bytes.len()));
@@ -93,7 +93,7 @@ impl Keys {
             [first, second] if which == 0 => key(ORDER, &[first, second & ORDER_MASK]),
             _ => key(ORDER, set),
         };
-        Place {
+        IndexLocation {
             key: key(INDEX, set),
             order,
             begins,
@@ -109,14 +109,14 @@ impl Keys {
     }
 
     /// The pattern that finds the keys of a shelf. A prefix has no character that means something in one.
-    pub(super) fn pattern(&self, shelf: Shelf) -> String {
-        let [packed, plain] = letters(shelf).map(char::from);
+    pub(super) fn pattern(&self, key_space: KeySpace) -> String {
+        let [packed, plain] = letters(key_space).map(char::from);
         format!("{}[{packed}{plain}]*", self.prefix)
     }
 
     /// The name in a key of a shelf; of an index's key the part of the name that is in it. `None` if it is no key of ours.
-    pub(super) fn name_in(&self, shelf: Shelf, key: &[u8]) -> Option<String> {
-        named(letters(shelf), key.strip_prefix(self.prefix())?)
+    pub(super) fn name_in(&self, key_space: KeySpace, key: &[u8]) -> Option<String> {
+        named(letters(key_space), key.strip_prefix(self.prefix())?)
     }
 
     /// The name of the index and the end of an entry that was found in the sorted set of this key.
@@ -135,11 +135,11 @@ impl Keys {
     }
 }
 
-fn letters(shelf: Shelf) -> [u8; 2] {
-    match shelf {
-        Shelf::Records => RECORD,
-        Shelf::Remembered => REMEMBERED,
-        Shelf::Indexes => INDEX,
+fn letters(key_space: KeySpace) -> [u8; 2] {
+    match key_space {
+        KeySpace::Records => RECORD,
+        KeySpace::Remembered => REMEMBERED,
+        KeySpace::Indexes => INDEX,
     }
 }
 
@@ -180,7 +180,7 @@ impl Entry {
     }
 
     /// The entry of a record in one index, behind the index's own beginning.
-    pub(super) fn member(record: &Record, place: &Place) -> Vec<u8> {
+    pub(super) fn member(record: &Record, place: &IndexLocation) -> Vec<u8> {
         [
             &place.begins[..],
             &Self::new(record.created_at_ms, &record.name).0,
@@ -237,8 +237,8 @@ mod tests {
         fn a_walk_reads_names_and_entries_back(created: u64, name in any_name(), index in any_name()) {
             let keys = Keys::new("p");
             let key = keys.record(&name);
-            prop_assert_eq!(keys.name_in(Shelf::Records, &key), Some(name.clone()));
-            prop_assert_eq!(keys.name_in(Shelf::Remembered, &key), None);
+            prop_assert_eq!(keys.name_in(KeySpace::Records, &key), Some(name.clone()));
+            prop_assert_eq!(keys.name_in(KeySpace::Remembered, &key), None);
             let (place, entry) = (keys.index(&index), Entry::new(created, &name));
             let member = [&place.begins[..], &entry.0].concat();
             let (found, end) = keys.found_in(&place.key, &member).unwrap();

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, watch};
 use super::source::{Source, Wire};
 
 /// A connection in use, and the pool's hold on it.
-pub(super) struct Held {
+pub(super) struct PooledConnection {
     pub(super) wire: Wire,
     pub(super) number: usize,
     /// Which settings it was made with.
@@ -20,7 +20,7 @@ pub(super) struct Held {
     pub(super) from_pool: Option<deadpool_redis::Connection>,
 }
 
-impl Held {
+impl PooledConnection {
     /// Takes it out of its pool: one that leads to another server than it should answers the pool's question all the same.
     fn discard(self) {
         if let Some(pooled) = self.from_pool {
@@ -44,7 +44,7 @@ impl Found {
 
 #[derive(Default)]
 pub(super) struct Lane {
-    held: RwLock<Option<Held>>,
+    held: RwLock<Option<PooledConnection>>,
     /// When and why connecting failed last.
     pub(super) connecting: Mutex<Option<(Instant, RedisError)>>,
 }
@@ -59,7 +59,7 @@ impl Lane {
         })
     }
 
-    pub(super) fn hold(&self, held: Held) {
+    pub(super) fn hold(&self, held: PooledConnection) {
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
@@ -68,7 +68,7 @@ impl Lane {
         self.let_go_if(|held| held.number == number);
     }
 
-    fn let_go_if(&self, applies: impl Fn(&Held) -> bool) {
+    fn let_go_if(&self, applies: impl Fn(&PooledConnection) -> bool) {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = held.take_if(|held| applies(held)) {
             held.discard();

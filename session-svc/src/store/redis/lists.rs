@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::store::{Cursor, Entry as Listed, LOOKED_AT, Listing, StoreError};
 
-use super::keys::{Entry, Place};
+use super::keys::{Entry, IndexLocation};
 use super::reads::Reads;
 use super::{scripts, unavailable};
 
@@ -62,7 +62,7 @@ fn in_creation(end: &Entry) -> Cursor {
 }
 
 /// An entry found, if it is one of ours; `score` if it was found in the order of expiry.
-fn listed(place: &Place, end: Entry, score: Option<u64>) -> Option<Listed> {
+fn listed(place: &IndexLocation, end: Entry, score: Option<u64>) -> Option<Listed> {
     let cursor = match score {
         Some(score) => in_expiry(score, &[&place.begins[..], &end.0].concat()),
         None => in_creation(&end),
@@ -74,7 +74,7 @@ fn listed(place: &Place, end: Entry, score: Option<u64>) -> Option<Listed> {
     })
 }
 
-fn member(place: &Place, entry: &Listed) -> Vec<u8> {
+fn member(place: &IndexLocation, entry: &Listed) -> Vec<u8> {
     let end = Entry::new(entry.created_at_ms, &entry.name);
     [&place.begins[..], &end.0].concat()
 }
@@ -114,7 +114,12 @@ impl Reads {
         Ok(!beyond.is_empty())
     }
 
-    async fn list_at_once(&self, place: &Place, from: From, limit: usize) -> Result<Listing, StoreError> {
+    async fn list_at_once(
+        &self,
+        place: &IndexLocation,
+        from: From,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         let call = scripts::LIST
             .call()
             .key(place.key.clone())
@@ -148,7 +153,12 @@ impl Reads {
     }
 
     /// In a cluster: the entries from their nodes, then whether their records are on theirs.
-    async fn list_scattered(&self, place: &Place, from: From, limit: usize) -> Result<Listing, StoreError> {
+    async fn list_scattered(
+        &self,
+        place: &IndexLocation,
+        from: From,
+        limit: usize,
+    ) -> Result<Listing, StoreError> {
         let (mut entries, from) = match from {
             From::Created(after) => {
                 let (page, next) = self.ordered(place, &after, limit).await?;
@@ -169,7 +179,7 @@ impl Reads {
     /// A page in the order of creation, and where it goes on if that order does.
     async fn ordered(
         &self,
-        place: &Place,
+        place: &IndexLocation,
         after: &[u8],
         limit: usize,
     ) -> Result<(Vec<Listed>, Option<Cursor>), StoreError> {
@@ -194,7 +204,7 @@ impl Reads {
     /// At most `limit` entries that are found in the order of expiry alone, and where it goes on.
     async fn by_expiry(
         &self,
-        place: &Place,
+        place: &IndexLocation,
         (from, after): (u64, Vec<u8>),
         limit: usize,
     ) -> Result<(Vec<Listed>, Option<Cursor>), StoreError> {
@@ -236,7 +246,7 @@ impl Reads {
         Ok((judged.into_iter().flatten().collect(), next))
     }
 
-    async fn is_ordered(&self, place: &Place, entry: &Listed) -> Result<bool, StoreError> {
+    async fn is_ordered(&self, place: &IndexLocation, entry: &Listed) -> Result<bool, StoreError> {
         let bound = [b"[", &member(place, entry)[..]].concat();
         let mut command = redis::cmd("ZRANGE");
         command.arg(&place.order).arg(&bound).arg(&bound).arg("BYLEX");
@@ -245,7 +255,11 @@ impl Reads {
     }
 
     /// Those of the entries whose records are there. The others are taken out once they are nobody's for sure.
-    async fn leading_on(&self, place: &Place, entries: Vec<Listed>) -> Result<Vec<Listed>, StoreError> {
+    async fn leading_on(
+        &self,
+        place: &IndexLocation,
+        entries: Vec<Listed>,
+    ) -> Result<Vec<Listed>, StoreError> {
         let judged = stream::iter(entries.into_iter().map(async |entry: Listed| {
             let mut command = redis::cmd("EXISTS");
             command.arg(self.keys.record(&entry.name));
@@ -262,7 +276,7 @@ impl Reads {
         Ok(judged.into_iter().flatten().collect())
     }
 
-    async fn take_out(&self, place: &Place, entry: &Listed) {
+    async fn take_out(&self, place: &IndexLocation, entry: &Listed) {
         let member = member(place, entry);
         for key in [&place.key, &place.order] {
             let mut command = redis::cmd("ZREM");

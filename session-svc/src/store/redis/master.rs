@@ -44,7 +44,7 @@ const FIRST_VERDICT: Duration = Duration::from_millis(1_500);
 
 /// The server in use.
 #[derive(Clone)]
-enum Standing {
+enum MasterState {
     /// Nobody has said anything yet.
     Unknown,
     /// This one.
@@ -53,7 +53,7 @@ enum Standing {
     None(&'static str),
 }
 
-impl Standing {
+impl MasterState {
     /// Why there is none.
     fn why(&self) -> Option<&'static str> {
         match self {
@@ -68,7 +68,7 @@ pub(super) type MakeClient = Box<dyn Fn(&Address) -> RedisResult<Client> + Send 
 
 /// Follows the master until dropped.
 pub(super) struct Master {
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<MasterState>,
     look: Arc<Notify>,
     _tasks: JoinSet<()>,
 }
@@ -90,7 +90,7 @@ impl Master {
             let asking = sentinels::ask_on(client, name.to_owned(), at, answers.clone(), Arc::clone(&look));
             tasks.spawn(asking);
         }
-        let (sender, standing) = watch::channel(Standing::Unknown);
+        let (sender, standing) = watch::channel(MasterState::Unknown);
         let follower = Follower {
             heard,
             standing: sender,
@@ -113,11 +113,11 @@ impl Master {
     /// The client of the server in use.
     pub(super) async fn client(&self) -> RedisResult<Client> {
         let mut standing = self.standing.clone();
-        let known = standing.wait_for(|standing| !matches!(standing, Standing::Unknown));
+        let known = standing.wait_for(|standing| !matches!(standing, MasterState::Unknown));
         let known = tokio::time::timeout(FIRST_VERDICT, known).await;
         match known.ok().and_then(Result::ok).as_deref() {
-            Some(Standing::Used(client)) => Ok(Client::clone(client)),
-            Some(Standing::None(why)) => Err((ErrorKind::Io, *why).into()),
+            Some(MasterState::Used(client)) => Ok(Client::clone(client)),
+            Some(MasterState::None(why)) => Err((ErrorKind::Io, *why).into()),
             _ => Err((ErrorKind::Io, "no Sentinel names a master").into()),
         }
     }
@@ -143,7 +143,7 @@ struct Followed {
 
 struct Follower {
     heard: watch::Receiver<Vec<Option<Answer>>>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<MasterState>,
     lanes: Arc<Lanes>,
     make: MakeClient,
     probe: String,
@@ -166,7 +166,7 @@ impl Follower {
         }
     }
 
-    async fn stands(&mut self) -> Standing {
+    async fn stands(&mut self) -> MasterState {
         let now = Instant::now();
         let followed = self
             .followed
@@ -174,7 +174,7 @@ impl Follower {
             .map(|followed| (followed.epoch, &followed.address));
         let verdict = judge(&self.heard.borrow_and_update(), now, followed);
         match verdict {
-            Verdict::Replacing => return Standing::None("the Sentinels are replacing the master"),
+            Verdict::Replacing => return MasterState::None("the Sentinels are replacing the master"),
             Verdict::Silent => {}
             Verdict::Master {
                 epoch,
@@ -184,7 +184,7 @@ impl Follower {
             } => {
                 if let Err(error) = self.found(epoch, address) {
                     tracing::error!(%error, "the address of the master cannot be used");
-                    return Standing::None("the Sentinels name an address that cannot be used");
+                    return MasterState::None("the Sentinels name an address that cannot be used");
                 }
                 if let Some(followed) = &mut self.followed {
                     followed.majority = followed.majority.max(majority_at);
@@ -202,11 +202,11 @@ impl Follower {
         self.prove().await;
         match &self.followed {
             Some(followed) if followed.vouched.is_some_and(|at| at.elapsed() < FRESH) => {
-                Standing::Used(Arc::clone(&followed.client))
+                MasterState::Used(Arc::clone(&followed.client))
             }
-            _ if self.began.elapsed() < FIRST_VERDICT => Standing::Unknown,
-            None => Standing::None("no Sentinel names a master"),
-            Some(_) => Standing::None("neither the Sentinels nor all replicas vouch for the master"),
+            _ if self.began.elapsed() < FIRST_VERDICT => MasterState::Unknown,
+            None => MasterState::None("no Sentinel names a master"),
+            Some(_) => MasterState::None("neither the Sentinels nor all replicas vouch for the master"),
         }
     }
 
@@ -268,11 +268,11 @@ impl Follower {
         }
     }
 
-    fn tell(&mut self, standing: Standing) {
-        let is_used = matches!(standing, Standing::Used(_));
+    fn tell(&mut self, standing: MasterState) {
+        let is_used = matches!(standing, MasterState::Used(_));
         let why = standing.why();
         let was = self.standing.send_replace(standing);
-        let was_used = matches!(was, Standing::Used(_));
+        let was_used = matches!(was, MasterState::Used(_));
         if let Some(reason) = why
             && was.why() != why
         {

@@ -10,7 +10,7 @@ use crate::store::{Inserted, Record, Replaced, StoreError, codec};
 use super::connections::Connections;
 use super::entries::Says;
 use super::events::{Events, KEPT_EVENTS};
-use super::keys::{Entry, Keys, Place};
+use super::keys::{Entry, IndexLocation, Keys};
 use super::scripts::{self, Call};
 
 /// What writes need.
@@ -96,7 +96,7 @@ impl Writes {
         self.done(call.run(&self.connections).await).await
     }
 
-    fn places<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = Place> + 'a {
+    fn places<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
         record.indexes.iter().map(|index| self.keys.index(index))
     }
 
@@ -118,7 +118,12 @@ impl Writes {
         Ok(())
     }
 
-    async fn enter_at(&self, record: &Record, place: Place, is_ordered: bool) -> Result<(), StoreError> {
+    async fn enter_at(
+        &self,
+        record: &Record,
+        place: IndexLocation,
+        is_ordered: bool,
+    ) -> Result<(), StoreError> {
         let member = Entry::member(record, &place);
         let call = scripts::ENTER.call().arg(expiry(record)).arg(member.as_slice());
         let told: Vec<Vec<u8>> = call.key(place.key).run(&self.connections).await?;

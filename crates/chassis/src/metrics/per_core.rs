@@ -14,13 +14,13 @@ use crate::runtime::PerScheduler;
 
 /// Counters or histograms, one of them for each scheduler. Clones share them.
 #[derive(Clone)]
-pub struct Spread<T> {
+pub struct PerCoreMetric<T> {
     /// Tells what there is, and counts for whom nothing else can.
     first: T,
     others: Arc<PerScheduler<T>>,
 }
 
-impl<T: Clone + Send + Sync + 'static> Spread<T> {
+impl<T: Clone + Send + Sync + 'static> PerCoreMetric<T> {
     /// What `make` makes, made anew for each scheduler.
     ///
     /// # Errors
@@ -45,13 +45,13 @@ impl<T: Clone + Send + Sync + 'static> Spread<T> {
     }
 }
 
-impl<T> fmt::Debug for Spread<T> {
+impl<T> fmt::Debug for PerCoreMetric<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Spread").field(&self.others).finish()
+        f.debug_tuple("PerCoreMetric").field(&self.others).finish()
     }
 }
 
-impl<T: Collector> Collector for Spread<T> {
+impl<T: Collector> Collector for PerCoreMetric<T> {
     fn desc(&self) -> Vec<&Desc> {
         self.first.desc()
     }
@@ -127,9 +127,9 @@ mod tests {
     #[tokio::test]
     async fn what_schedulers_counted_is_added_up_by_its_labels() {
         let counters =
-            Spread::new(|| IntCounterVec::new(Opts::new("asked", "How often."), &["what"])).unwrap();
+            PerCoreMetric::new(|| IntCounterVec::new(Opts::new("asked", "How often."), &["what"])).unwrap();
         let durations = || HistogramOpts::new("took", "How long.").buckets(vec![1.0, 2.0]);
-        let durations = Spread::new(move || HistogramVec::new(durations(), &["what"])).unwrap();
+        let durations = PerCoreMetric::new(move || HistogramVec::new(durations(), &["what"])).unwrap();
         let registry = Registry::new();
         registry.register(Box::new(counters.clone())).unwrap();
         registry.register(Box::new(durations.clone())).unwrap();

@@ -16,7 +16,7 @@ const TOKENS_MAX: usize = 8;
 
 /// A session that was read.
 #[derive(Debug)]
-pub struct Known {
+pub struct CachedSession {
     session: Session,
     user_json: OnceLock<Bytes>,
     identity: OnceLock<Identity>,
@@ -76,7 +76,7 @@ pub fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-impl Known {
+impl CachedSession {
     /// Takes what the session service said.
     #[must_use]
     pub fn new(session: Session) -> Arc<Self> {
@@ -120,7 +120,7 @@ impl Known {
     }
 }
 
-impl Deref for Known {
+impl Deref for CachedSession {
     type Target = Session;
 
     fn deref(&self) -> &Session {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_session_remembers_a_few_tokens_each_for_its_own_scopes() {
-        let known = Known::new(Session::default());
+        let known = CachedSession::new(Session::default());
         let scopes = |number: usize| vec![format!("scope-{number}")];
         for number in 0..100 {
             let granted = GetAccessTokenResponse {

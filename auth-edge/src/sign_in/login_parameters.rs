@@ -9,7 +9,7 @@ use crate::values::login_parameters::{ALLOWED_PARAMETERS, fits};
 
 /// What this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct LoginParameters {
     /// Parameters, each name once.
     pub extra: Vec<(String, String)>,
     /// How old the authentication may be, in seconds.
@@ -20,7 +20,7 @@ pub struct Wishes {
     pub silent_by_visitor: bool,
 }
 
-impl Wishes {
+impl LoginParameters {
     /// Reads the allow-listed parameters of the query, the first of repeated ones, and those of the route; what does not fit
     /// is left out.
     #[must_use]
@@ -30,7 +30,7 @@ impl Wishes {
         route: Option<&Route>,
         organization_is_configured: bool,
     ) -> Self {
-        let mut wishes = Self::default();
+        let mut wanted = Self::default();
         for name in ALLOWED_PARAMETERS {
             let asked = allowed
                 .iter()
@@ -44,24 +44,24 @@ impl Wishes {
                 continue;
             };
             match name {
-                "max_age" => wishes.max_age = value.parse().ok(),
+                "max_age" => wanted.max_age = value.parse().ok(),
                 // Somebody else's organization must not get around the configured one.
                 "organization" if organization_is_configured => {}
                 "organization" => {
-                    wishes.organization = Some(value.clone());
-                    wishes.extra.push((name.to_owned(), value));
+                    wanted.organization = Some(value.clone());
+                    wanted.extra.push((name.to_owned(), value));
                 }
                 _ => {
-                    wishes.silent_by_visitor |= by_visitor && name == "prompt" && is_silent(&value);
-                    wishes.extra.push((name.to_owned(), value));
+                    wanted.silent_by_visitor |= by_visitor && name == "prompt" && is_silent(&value);
+                    wanted.extra.push((name.to_owned(), value));
                 }
             }
         }
-        if wishes.silent() && wishes.max_age == Some(0) {
+        if wanted.silent() && wanted.max_age == Some(0) {
             // "Do not ask" and "ask anew" contradict each other (OpenID Connect Core, section 3.1.2.3).
-            wishes.max_age = None;
+            wanted.max_age = None;
         }
-        wishes
+        wanted
     }
 
     /// Whether the provider is told to ask nothing.
@@ -135,8 +135,8 @@ mod tests {
         ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn of(query: &str) -> Wishes {
-        Wishes::of(query, &all(), None, false)
+    fn of(query: &str) -> LoginParameters {
+        LoginParameters::of(query, &all(), None, false)
     }
 
     fn route(demands: &[(&str, &str)]) -> Route {
@@ -156,8 +156,8 @@ mod tests {
         }
     }
 
-    fn on_route(query: &str, demands: &[(&str, &str)]) -> Wishes {
-        Wishes::of(query, &all(), Some(&route(demands)), false)
+    fn on_route(query: &str, demands: &[(&str, &str)]) -> LoginParameters {
+        LoginParameters::of(query, &all(), Some(&route(demands)), false)
     }
 
     // conformance: B-001
@@ -165,7 +165,7 @@ mod tests {
     fn no_query_parameter_can_set_a_protocol_parameter() {
         let hostile = "client_id=x&redirect_uri=x&state=x&nonce=x&code_challenge=x&response_type=token&scope=x\
                        &response_mode=x&request=x&request_uri=x&audience=x&code_challenge_method=plain&resource=x";
-        assert_eq!(of(hostile), Wishes::default());
+        assert_eq!(of(hostile), LoginParameters::default());
     }
 
     #[test]
@@ -178,16 +178,16 @@ mod tests {
 
     #[test]
     fn configuration_narrows_or_switches_off_the_list() {
-        let narrowed = Wishes::of("login_hint=a&prompt=login", &["prompt".to_owned()], None, false);
+        let narrowed = LoginParameters::of("login_hint=a&prompt=login", &["prompt".to_owned()], None, false);
         assert_eq!(narrowed.extra.len(), 1);
-        let off = Wishes::of("login_hint=a&prompt=login", &[], None, false);
-        assert_eq!(off, Wishes::default());
+        let off = LoginParameters::of("login_hint=a&prompt=login", &[], None, false);
+        assert_eq!(off, LoginParameters::default());
     }
 
     #[test]
     fn a_configured_organization_cannot_be_got_around() {
-        let configured = Wishes::of("organization=org_evil", &all(), None, true);
-        assert_eq!(configured, Wishes::default());
+        let configured = LoginParameters::of("organization=org_evil", &all(), None, true);
+        assert_eq!(configured, LoginParameters::default());
         assert_eq!(of("organization=org_a").organization.as_deref(), Some("org_a"));
     }
 
@@ -204,7 +204,7 @@ mod tests {
             "max_age=-1",
             "max_age=soon",
         ] {
-            assert_eq!(of(query), Wishes::default(), "{query}");
+            assert_eq!(of(query), LoginParameters::default(), "{query}");
         }
         assert_eq!(of("max_age=0").max_age, Some(0));
         assert_eq!(of("max_age=0&prompt=none").max_age, None);
@@ -223,12 +223,12 @@ mod tests {
         };
         for query in ["", "max_age=9999&acr_values=bronze&organization=org_b"] {
             for allowed in [all(), Vec::new()] {
-                let wishes = Wishes::of(query, &allowed, Some(&route), false);
+                let wanted = LoginParameters::of(query, &allowed, Some(&route), false);
                 assert_eq!(
                     (
-                        wishes.max_age,
-                        wishes.acr_values(),
-                        wishes.organization.as_deref()
+                        wanted.max_age,
+                        wanted.acr_values(),
+                        wanted.organization.as_deref()
                     ),
                     (Some(900), Some("gold silver"), Some("org_a")),
                     "{query}"
@@ -241,9 +241,9 @@ mod tests {
     fn what_a_route_demands_cannot_be_asked_away_but_more_can_be_asked() {
         let demands = [("acr_values", "gold"), ("max_age", "600"), ("prompt", "login")];
         for query in ["", "acr_values=bronze&max_age=9999&prompt=none"] {
-            let wishes = on_route(query, &demands);
+            let wanted = on_route(query, &demands);
             assert_eq!(
-                (wishes.acr_values(), wishes.max_age, wishes.silent()),
+                (wanted.acr_values(), wanted.max_age, wanted.silent()),
                 (Some("gold"), Some(600), false),
                 "{query}"
             );
