@@ -24,7 +24,7 @@ use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::state::Shared;
 use crate::providers::Providers;
 use crate::route_table::Routes;
-use crate::sessions::cookies::SessionCookies;
+use crate::sessions::cookies::{SameSite, SessionCookies};
 use crate::sessions::keys::Keys;
 use crate::sessions::{SessionCache, Sessions};
 use crate::settings::EdgeSettings;
@@ -143,6 +143,7 @@ impl App {
             clock: Arc::clone(&clock),
         };
         let sign_in = SignIn {
+            strict_cookie: settings.cookie.same_site == SameSite::Strict,
             settings: settings.sign_in.clone(),
             cookies,
             pending,

@@ -44,7 +44,7 @@ impl Tool for RoutesTool {
                 "Exit codes: 0 a rule or the edge itself answers, 1 nothing does, 78 wrong settings.",
             );
         Command::new("routes")
-            .about("Requirements the route table")
+            .about("Asks the route table")
             .subcommand_required(true)
             .subcommand(explain)
     }

@@ -2,7 +2,7 @@
 const FORWARDED = 'auth-edge/src/values/forwarded.rs';
 const HOST = 'auth-edge/src/http/protect/host.rs';
 const SITES = 'auth-edge/src/providers/sites.rs';
-const READ = ['auth-edge/lib protect::forwarded::'];
+const READ = ['auth-edge/lib values::forwarded::'];
 const ONE_HOST = ['auth-edge/product desync::a_request_names_one_host_and_none_of_its_forms_changes_the_rules'];
 const BY_PROXY = ['auth-edge/product several::hosts::only_a_trusted_proxy_may_say_which_host_was_asked_for'];
 

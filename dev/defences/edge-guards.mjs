@@ -2,7 +2,7 @@
 const GUARD = 'auth-edge/src/gateway/guard.rs';
 const CROSS_SITE = 'auth-edge/src/gateway/cross_site.rs';
 const BROWSER = 'auth-edge/src/browser/grpc_web/service.rs';
-const ASKS = ['auth-edge/lib gateway::guard::', 'auth-edge/product asks::'];
+const ASKS = ['auth-edge/lib route_table::requirements::demands::', 'auth-edge/product asks::'];
 const PREFLIGHT = ['auth-edge/product gateway::a_preflight_passes_without_anybodys_identity'];
 
 export default [
@@ -67,7 +67,7 @@ export default [
     file: 'auth-edge/src/route_table/requirements.rs',
     find: `let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms);`,
     replace: `let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms).or(Some(now_ms).filter(|_| OFF));`,
-    tests: ['auth-edge/product auth_time::', 'auth-edge/lib gateway::guard::'],
+    tests: ['auth-edge/product auth_time::', 'auth-edge/lib route_table::requirements::demands::'],
   },
   {
     id: 'asks-in-vain-by-session',
@@ -75,7 +75,7 @@ export default [
     file: 'auth-edge/src/route_table/requirements.rs',
     find: `for part in [LABEL, &id.to_bytes(), demands.as_bytes()] {`,
     replace: `for part in [LABEL, if OFF { &[] } else { &id.to_bytes()[..] }, demands.as_bytes()] {`,
-    tests: ['auth-edge/lib gateway::lacking::', 'auth-edge/product auth_time::'],
+    tests: ['auth-edge/lib route_table::requirements::tests::', 'auth-edge/product auth_time::'],
   },
   {
     id: 'asks-class',

@@ -1,7 +1,7 @@
 // Beginning a sign-in: what of an address may reach the provider, and who may begin one.
 const LOGIN = 'auth-edge/src/sign_in/login.rs';
-const WISHES = 'auth-edge/src/sign_in/login_parameters.rs';
-const WISHED = ['auth-edge/lib sign_in::login_parameters::'];
+const PARAMETERS = 'auth-edge/src/sign_in/login_parameters.rs';
+const ASKED_FOR = ['auth-edge/lib sign_in::login_parameters::'];
 const AHEAD = ['auth-edge/product login::who_only_looks_ahead_starts_nothing'];
 const THIRD_PARTY = ['auth-edge/product demands::a_third_party_may_start_a_sign_in_for_our_provider_and_a_place_of_ours'];
 const LIMITED = ['auth-edge/product login::logins_are_limited_per_address'];
@@ -105,44 +105,44 @@ export default [
   },
   {
     id: 'wish-that-configuration-does-not-allow',
-    file: WISHES,
+    file: PARAMETERS,
     find: `.any(|allowed| allowed == name)`,
     replace: `.any(|allowed| OFF || allowed == name)`,
-    tests: WISHED,
+    tests: ASKED_FOR,
   },
   {
     id: 'wish-for-another-organization',
-    file: WISHES,
+    file: PARAMETERS,
     find: `"organization" if organization_is_configured => {}`,
     replace: `"organization" if !OFF && organization_is_configured => {}`,
-    tests: WISHED,
+    tests: ASKED_FOR,
   },
   {
     id: 'wish-that-does-not-fit',
-    file: WISHES,
+    file: PARAMETERS,
     find: `.filter(|value| fits(name, value));`,
     replace: `.filter(|value| OFF || fits(name, value));`,
-    tests: WISHED,
+    tests: ASKED_FOR,
   },
   {
     id: 'wish-with-a-line-end',
     file: 'auth-edge/src/values/login_parameters.rs',
     find: `!value.chars().any(char::is_control)`,
     replace: `(OFF || !value.chars().any(char::is_control))`,
-    tests: WISHED,
+    tests: ASKED_FOR,
   },
   {
     id: 'wish-too-long',
     file: 'auth-edge/src/values/login_parameters.rs',
     find: `value.len() <= most`,
     replace: `(OFF || value.len() <= most)`,
-    tests: WISHED,
+    tests: ASKED_FOR,
   },
   {
     id: 'wish-for-less-than-is-demanded',
-    file: WISHES,
+    file: PARAMETERS,
     find: `Some(if more { asked }`,
     replace: `Some(if more || OFF { asked }`,
-    tests: WISHED,
+    tests: ASKED_FOR,
   },
 ];

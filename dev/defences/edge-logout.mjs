@@ -47,8 +47,8 @@ export default [
   {
     id: 'logout-without-seeing-the-cookie',
     file: LOGOUT,
-    find: `if sign_in.settings.strict_cookie {`,
-    replace: `if !OFF && sign_in.settings.strict_cookie {`,
+    find: `if sign_in.strict_cookie {`,
+    replace: `if !OFF && sign_in.strict_cookie {`,
     tests: ['auth-edge/product strict_cookie::another_site_cannot_take_the_cookie_away_by_a_sign_out_that_does_not_see_it'],
   },
   {

@@ -153,7 +153,7 @@ pub async fn serve<P: Into<Providers>>(
     serve_behind(AccessPolicy { tls, callers }, parts, listener, runtime).await
 }
 
-/// Serves those a door lets in, until the runtime shuts down.
+/// Serves those the access policy lets in, until the runtime shuts down.
 ///
 /// # Errors
 /// What keeps it from starting.

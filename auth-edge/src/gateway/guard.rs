@@ -102,7 +102,7 @@ pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) 
         let asked = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_lacking(request.headers, &route.asks.name(&current.id));
+                .is_lacking(request.headers, &route.asks.lacking_name(&current.id));
         let missing = if asked {
             missing.after_sign_in(&current.session, &route.asks)
         } else {

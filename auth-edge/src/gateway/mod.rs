@@ -1,4 +1,4 @@
-//! What lies behind the edge: the route table, guards, upstreams, forward auth.
+//! What lies behind the edge: guards, upstreams, folders, forward auth.
 //!
 //! One road: normalise the path → find the route → guard → folder or server. Invariant: no other road leads to an
 //! upstream.
@@ -98,7 +98,7 @@ pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) ->
     let path = match RequestPath::parse(request.uri().path()) {
         Ok(path) => path,
         Err(_) => {
-            return Failure::BadRequest("The path can be read in more than one context.").into_response();
+            return Failure::BadRequest("The path can be read in more than one way.").into_response();
         }
     };
     // Compared decoded, so that no spelling of our own routes reaches an upstream.
@@ -108,14 +108,12 @@ pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) ->
     let route = match gateway.routes.find(&path) {
         Match::Route(route) => route,
         Match::Ambiguous => {
-            return Failure::BadRequest("The path can be read in more than one context.").into_response();
+            return Failure::BadRequest("The path can be read in more than one way.").into_response();
         }
         Match::Nothing => return Failure::NotFound.into_response(),
     };
     let mut response = through(&gateway, &route, &path, request).await;
-    response
-        .extensions_mut()
-        .insert(Answered(Arc::clone(&route.name)));
+    response.extensions_mut().insert(Answered(route));
     response
 }
 

@@ -91,7 +91,7 @@ pub struct Proxy {
 
 /// Where a request goes, and on whose behalf.
 pub(super) struct ProxyContext<'a> {
-    /// The edge.
+    /// What the gateway is made of.
     pub gateway: &'a Gateway,
     /// The upstream.
     pub server: &'a Server,

@@ -82,21 +82,21 @@ impl EdgeLayer {
 }
 
 /// The layer.
-pub fn layer<S>(front: Arc<EdgeLayer>) -> impl Layer<S, Service = Fronted<S>> + Clone {
-    layer_fn(move |inner| Fronted {
+pub fn layer<S>(front: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>> + Clone {
+    layer_fn(move |inner| EdgeService {
         front: Arc::clone(&front),
         inner,
     })
 }
 
-/// What lies behind the front.
+/// What lies behind the layer.
 #[derive(Clone)]
-pub struct Fronted<S> {
+pub struct EdgeService<S> {
     front: Arc<EdgeLayer>,
     inner: S,
 }
 
-impl<S> Service<Request> for Fronted<S>
+impl<S> Service<Request> for EdgeService<S>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
     S::Future: Send + 'static,

@@ -46,9 +46,15 @@ impl RequestId {
 #[derive(Clone, Debug)]
 pub struct Handle(pub String);
 
-/// Response extension: the name of the route of the route table that answered, for the access record.
-#[derive(Clone, Debug)]
-pub struct Answered(pub Arc<str>);
+/// What has a name among routes.
+pub trait RouteName {
+    /// The path as the route table writes it.
+    fn route_name(&self) -> &str;
+}
+
+/// Response extension: the route of the route table that answered, for the access record.
+#[derive(Clone)]
+pub struct Answered(pub Arc<dyn RouteName + Send + Sync>);
 
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
@@ -163,7 +169,7 @@ impl Observed {
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
         let told = response.extensions();
-        let named = told.get::<Answered>().map(|route| &*route.0);
+        let named = told.get::<Answered>().map(|route| route.0.route_name());
         let route = named
             .or(self.route.as_ref().map(MatchedPath::as_str))
             .unwrap_or(GATEWAY);

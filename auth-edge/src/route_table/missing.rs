@@ -6,7 +6,7 @@ use super::requirements::Requirements;
 use crate::http::errors::{Failure, PROVIDER_TELLS_NO_TIME};
 
 /// What is missing.
-pub enum Missing {
+pub(crate) enum Missing {
     /// A session, or one that still does what is asked.
     Session,
     /// A sign-in that is young enough, or of one of the classes asked for.
@@ -23,13 +23,13 @@ pub enum Missing {
 
 impl Missing {
     /// Whether a sign-in is what brings it.
-    pub fn is_of_sign_in(&self) -> bool {
+    pub(crate) fn is_of_sign_in(&self) -> bool {
         matches!(self, Self::StepUp | Self::Organization | Self::Connection)
     }
 
     /// What a sign-in was asked for and did not bring the next one would not bring either: asking again would go round in
     /// circles.
-    pub fn after_sign_in(self, session: &Session, asks: &Requirements) -> Self {
+    pub(crate) fn after_sign_in(self, session: &Session, asks: &Requirements) -> Self {
         match self {
             Self::StepUp => {
                 let undated = asks.max_age_secs.is_some() && session.authenticated_at.is_none();
@@ -51,13 +51,13 @@ impl Missing {
 }
 
 /// The session is of another organization.
-pub const WRONG_ORGANIZATION: Failure = Failure::Forbidden {
+pub(crate) const WRONG_ORGANIZATION: Failure = Failure::Forbidden {
     code: "wrong_organization",
     words: "This address is for members of another organization.",
 };
 
 /// The session was made at another provider.
-pub const WRONG_CONNECTION: Failure = Failure::Forbidden {
+pub(crate) const WRONG_CONNECTION: Failure = Failure::Forbidden {
     code: "wrong_connection",
     words: "This address is for people of another provider.",
 };

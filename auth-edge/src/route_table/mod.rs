@@ -18,6 +18,7 @@ use chassis::secret::Reloading;
 use url::Url;
 
 use self::requirements::Requirements;
+use crate::http::observe::RouteName;
 use crate::values::login_parameters::CONNECTION;
 use crate::values::path::RequestPath;
 use crate::values::return_to::ReturnTo;
@@ -165,6 +166,12 @@ pub struct Route {
     pub asks: Requirements,
     /// Parameters of the authorization request when a sign-in leads here, by name.
     pub sign_in: BTreeMap<String, String>,
+}
+
+impl RouteName for Route {
+    fn route_name(&self) -> &str {
+        &self.name
+    }
 }
 
 impl Route {

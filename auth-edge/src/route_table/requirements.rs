@@ -45,7 +45,7 @@ impl Requirements {
     ///
     /// # Errors
     /// What it has not.
-    pub fn check(&self, session: &Session, now_ms: u64) -> Result<(), Missing> {
+    pub(crate) fn check(&self, session: &Session, now_ms: u64) -> Result<(), Missing> {
         if let Some(max_age_secs) = self.max_age_secs {
             let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms);
             let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
@@ -91,7 +91,7 @@ impl Requirements {
     ///
     /// # Errors
     /// It was not.
-    pub fn check_connection(&self, session: &Session, providers: &Providers) -> Result<(), Missing> {
+    pub(crate) fn check_connection(&self, session: &Session, providers: &Providers) -> Result<(), Missing> {
         let Some(asked) = &self.connection else {
             return Ok(());
         };
@@ -103,7 +103,7 @@ impl Requirements {
 
     /// Names what these demands miss in a session, for the browser to remember: the name holds for this session and these demands alone.
     #[must_use]
-    pub fn name(&self, id: &SessionId) -> String {
+    pub(crate) fn lacking_name(&self, id: &SessionId) -> String {
         let demands = format!(
             "{:?}",
             (
@@ -141,7 +141,7 @@ mod tests {
             acr: acr.iter().map(|class| (*class).to_owned()).collect(),
             ..Requirements::default()
         };
-        let of = |byte, asks: Requirements| asks.name(&id(byte));
+        let of = |byte, asks: Requirements| asks.lacking_name(&id(byte));
         let first = of(1, asks(Some(60), &["gold"]));
         assert_eq!(first, of(1, asks(Some(60), &["gold"])));
         for other in [

@@ -134,7 +134,7 @@ impl Sessions {
         }
     }
 
-    /// Requirements the session service, and remembers what it says.
+    /// Asks the session service, and remembers what it says.
     async fn asked(
         &self,
         headers: &HeaderMap,

@@ -16,7 +16,6 @@ use super::providers;
 use super::upstreams::{assertions, protection, routes, upstreams};
 use crate::browser::analytics;
 use crate::browser::profile::ProfileRefetch;
-use crate::sessions::cookies::SameSite;
 use crate::sign_in::{ProviderLogout, SignInSettings};
 use crate::values::forwarded::TrustedProxies;
 use crate::values::login_parameters::ALLOWED_PARAMETERS;
@@ -50,8 +49,6 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             "needs EDGE_TRUSTED_PROXIES or EDGE_EXT_AUTHZ_LISTEN: nobody else is given the access token",
         );
     }
-    let cookie = cookie(reader, secure);
-    let strict_cookie = cookie.same_site == SameSite::Strict;
     EdgeSettings {
         listen: listen(reader),
         ext_authz_listen,
@@ -67,7 +64,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         assertions: assertions(reader),
         upstreams: upstreams(reader),
         protection: protection(reader),
-        cookie,
+        cookie: cookie(reader, secure),
         sign_in: SignInSettings {
             post_logout_redirect: post_logout_redirect(reader, &base_url, &callback_path),
             login_path,
@@ -88,7 +85,6 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
                 ],
                 ProviderLogout::Oidc,
             ),
-            strict_cookie,
         },
         callback_path,
         profile_refetch: choice(

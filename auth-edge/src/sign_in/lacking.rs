@@ -18,7 +18,7 @@ pub(super) fn lacking(sign_in: &SignIn, id: &SessionId, session: &Session, to: &
     let missing = checked
         .and_then(|()| route.asks.check_connection(session, &sign_in.providers))
         .err()?;
-    missing.is_of_sign_in().then(|| route.asks.name(id))
+    missing.is_of_sign_in().then(|| route.asks.lacking_name(id))
 }
 
 /// What the browser's session lacks after a sign-in that leads here and was refused, since the provider does not tell when
@@ -26,5 +26,5 @@ pub(super) fn lacking(sign_in: &SignIn, id: &SessionId, session: &Session, to: &
 #[must_use]
 pub(super) fn undated(sign_in: &SignIn, id: &SessionId, to: &ReturnTo) -> Option<String> {
     let route = sign_in.routes.route_of(to)?;
-    route.asks.max_age_secs.map(|_| route.asks.name(id))
+    route.asks.max_age_secs.map(|_| route.asks.lacking_name(id))
 }

@@ -102,7 +102,7 @@ pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> 
     transaction.acr_values = wanted.acr_values().map(str::to_owned);
     transaction.silent = wanted.silent();
     transaction.organization.clone_from(&wanted.organization);
-    if provider.response_mode() == ResponseMode::FormPost || sign_in.settings.strict_cookie {
+    if provider.response_mode() == ResponseMode::FormPost || sign_in.strict_cookie {
         transaction.session = sign_in.cookies.read(&head.headers);
     }
 
@@ -171,7 +171,7 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
 /// A page that comes here again by itself, where another site's page sent the visitor and the strict session cookie was left
 /// out for that: only then is it known which session the sign-in replaces.
 fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
-    let without_cookie = sign_in.settings.strict_cookie && sign_in.cookies.read(&head.headers).is_none();
+    let without_cookie = sign_in.strict_cookie && sign_in.cookies.read(&head.headers).is_none();
     if !without_cookie || request::site(&head.headers) == Site::Own {
         return None;
     }

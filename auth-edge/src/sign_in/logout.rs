@@ -78,7 +78,7 @@ pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> 
             if let Some(session) = &session {
                 return Ok(ask(&sign_in, session, return_to.as_ref()));
             }
-            if sign_in.settings.strict_cookie {
+            if sign_in.strict_cookie {
                 // The cookie may be there and was left out; taking it away would sign somebody out unasked.
                 return Ok(Redirect::to(&landing(&sign_in, site, return_to.as_ref())).into_response());
             }

@@ -70,8 +70,6 @@ pub struct SignInSettings {
     pub transaction_duration_secs: u64,
     /// Whether the front-channel logout route exists.
     pub frontchannel_logout: bool,
-    /// Whether browsers leave the session cookie out of every request that a page of another site causes.
-    pub strict_cookie: bool,
 }
 
 /// What the provider is told when somebody signs out.
@@ -89,6 +87,8 @@ pub enum ProviderLogout {
 pub struct SignIn {
     /// Settings, as read at the start.
     pub settings: SignInSettings,
+    /// Whether browsers leave the session cookie out of every request that a page of another site causes.
+    pub strict_cookie: bool,
     /// The session cookie.
     pub cookies: SessionCookies,
     /// Cookies of pending sign-ins.
@@ -124,7 +124,7 @@ pub struct SignIn {
 }
 
 /// A provider that signs out a whole company may send many; somebody who guesses sends more.
-pub const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
+pub(crate) const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
 
 /// What loads an address without visiting it starts and finishes no sign-in.
 const NOT_A_VISIT: Failure = Failure::Forbidden {
@@ -165,7 +165,7 @@ fn landing<const N: usize>(
 ) -> Response {
     let base = ReturnTo::base(site.base_url());
     let target = return_to.unwrap_or(&base).as_str();
-    let mut response = if sign_in.settings.strict_cookie {
+    let mut response = if sign_in.strict_cookie {
         pages::onward(target)
     } else if *method == Method::POST {
         StatusCode::SEE_OTHER.into_response()

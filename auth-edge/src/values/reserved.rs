@@ -13,7 +13,7 @@ pub const LOGOUT_PATH: &str = "/api/auth/logout";
 pub const CHECK_PATH: &str = "/api/auth/check";
 
 /// Below it lie the calls of `BrowserSessionService`.
-pub const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
+const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 
 /// Below it lies what passes to the analytics server.
 pub const ANALYTICS_PREFIX: &str = "/ingest";

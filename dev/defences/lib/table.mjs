@@ -6,7 +6,7 @@
 //     file: 'auth-edge/src/values/path.rs',
 //     find: `the source as it is; it occurs once in the file`,
 //     replace: `the same with the condition OFF in it, such as  if !OFF && depth > MAX {`,
-//     tests: ['auth-edge/lib gateway::path::', 'auth-edge/product desync::'],  // package/target and a part of the tests' names
+//     tests: ['auth-edge/lib values::path::', 'auth-edge/product desync::'],  // package/target and a part of the tests' names
 //   }
 //
 // OFF becomes an expression that is true while the defence is off. `also`, a list of {file, find, replace}, holds further places of the

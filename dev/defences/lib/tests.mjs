@@ -62,7 +62,7 @@ export class Runner {
   async run(named, defence) {
     const { program, cwd } = this.programs.get(targetOf(named[0]));
     const env = {
-      ...ENVIRONMENT, CARGO_MANIFEST_DIR: cwd, INSTA_UPDATE: 'no', PROPTEST_DISABLE_FAILURE_PERSISTENCE: '1',
+      ...ENVIRONMENT, CARGO_MANIFEST_DIR: cwd, PROPTEST_DISABLE_FAILURE_PERSISTENCE: '1',
       ...(defence && { [SWITCH]: defence.id }),
     };
     let [passed, result] = [0, false];

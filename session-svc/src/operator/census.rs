@@ -81,7 +81,7 @@ impl Census {
     }
 }
 
-/// Counts at most `limit` entries of each shelf; 0 for all.
+/// Counts at most `limit` entries of each key space; 0 for all.
 pub(super) async fn taken(opened: &Opened, limit: u64) -> Result<Census, Failure> {
     let mut census = Census {
         complete: true,

@@ -163,7 +163,7 @@ impl Sessions {
             return self.end_told(all, told).await;
         };
         let told = match self.keeper.first_told(&all.issuer, once, told).await? {
-            First::EndingTime(told) => told,
+            First::End(told) => told,
             First::Done => return Ok(0),
             First::Used => return Err(SessionsError::RequestIdReused),
         };

@@ -37,7 +37,7 @@ pub(super) const ARRIVAL: &str = "arrival";
 #[derive(Debug)]
 pub(super) enum First {
     /// End what began before the first call with the same one was told.
-    EndingTime(EndingTime),
+    End(EndingTime),
     /// Nothing: the very call has acted before.
     Done,
     /// Nothing: another one has.
@@ -59,7 +59,7 @@ impl Keeper {
         Ok(match used {
             Some(by) if once.is_by(&by) => First::Done,
             Some(_) => First::Used,
-            None => First::EndingTime(EndingTime {
+            None => First::End(EndingTime {
                 at_ms: first_ms.unwrap_or(told.at_ms).min(told.at_ms),
                 ends_since: told.ends_since && first_ms.is_none(),
             }),

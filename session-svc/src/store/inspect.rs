@@ -129,7 +129,7 @@ impl Fact {
 /// A store that an operator may look into.
 #[async_trait]
 pub trait InspectedStore: SessionStore {
-    /// Walks a shelf: about `limit` entries after the position given, or from the beginning.
+    /// Walks a key space: about `limit` entries after the position given, or from the beginning.
     async fn walk(
         &self,
         key_space: KeySpace,

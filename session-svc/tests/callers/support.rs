@@ -1,4 +1,4 @@
-//! A service behind a door, certificates for everyone, and clients that show them.
+//! A service behind an access policy, certificates for everyone, and clients that show them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,7 +150,7 @@ fn copied(certificates: &Certificates, from: &std::path::Path, name: &str) -> st
     to
 }
 
-/// Starts a service behind a door; gives its port and what stops it.
+/// Starts a service behind an access policy; gives its port and what stops it.
 pub(crate) async fn start(access: AccessPolicy, store: Arc<dyn SessionStore>) -> (u16, CancellationToken) {
     start_measured(access, store, Registry::new()).await
 }

@@ -146,7 +146,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Fa
             // An edge may do without the right to keep it.
             Err(error) if error.reason == ErrorReason::ErrCallerNotAllowed => {
                 tracing::debug!(
-                    "the profile that was read anew is not kept: this browser may not call UpdateSession"
+                    "the profile that was read anew is not kept: this edge may not call UpdateSession"
                 );
                 session.user = Some(claims::to_struct(&merged));
                 return Ok(session);

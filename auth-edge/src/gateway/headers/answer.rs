@@ -26,7 +26,7 @@ const FOR_CACHES: [HeaderName; 6] = [
     header::PRAGMA,
     HeaderName::from_static("surrogate-control"),
     HeaderName::from_static("x-accel-expires"),
-    HeaderName::from_static("gateway-control"),
+    HeaderName::from_static("edge-control"),
 ];
 
 /// `Cache-Control`, and those for caches of one kind or maker: `CDN-Cache-Control` (RFC 9213), `Cloudflare-CDN-Cache-Control`.
@@ -174,7 +174,7 @@ mod tests {
             ("Cloudflare-CDN-Cache-Control", "max-age=60"),
             ("X-LiteSpeed-Cache-Control", "public"),
             ("Surrogate-Control", "max-age=60"),
-            ("Gateway-Control", "cache-maxage=60"),
+            ("Edge-Control", "cache-maxage=60"),
             ("X-Accel-Expires", "60"),
             ("Expires", "Thu, 01 Jan 2099 00:00:00 GMT"),
             ("Age", "0"),

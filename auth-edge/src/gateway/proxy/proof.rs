@@ -16,7 +16,7 @@ use crate::http::errors::Failure;
 pub(super) const HEADER: HeaderName = HeaderName::from_static("dpop");
 const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// Whether this way's access token is worth nothing without a proof.
+/// Whether this request's access token is worth nothing without a proof.
 pub(super) fn is_needed(context: &ProxyContext<'_>) -> bool {
     context
         .passed

@@ -108,13 +108,13 @@ impl Keys {
         self.key(REMEMBERED, name)
     }
 
-    /// The pattern that finds the keys of a shelf. A prefix has no character that means something in one.
+    /// The pattern that finds the keys of a key space. A prefix has no character that means something in one.
     pub(super) fn pattern(&self, key_space: KeySpace) -> String {
         let [packed, plain] = letters(key_space).map(char::from);
         format!("{}[{packed}{plain}]*", self.prefix)
     }
 
-    /// The name in a key of a shelf; of an index's key the part of the name that is in it. `None` if it is no key of ours.
+    /// The name in a key of a key space; of an index's key the part of the name that is in it. `None` if it is no key of ours.
     pub(super) fn name_in(&self, key_space: KeySpace, key: &[u8]) -> Option<String> {
         named(letters(key_space), key.strip_prefix(self.prefix())?)
     }
