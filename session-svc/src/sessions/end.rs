@@ -193,7 +193,7 @@ impl Sessions {
             return Ok(());
         };
         let whose = Whose::ProviderSession(&all.issuer, sid);
-        let _permit = self.part_permit().await?;
+        let _permit = self.ending_permit().await?;
         let (listed, _) = self
             .keeper
             .list(whose, None, PAGE, &mut PAGE_BYTES.clone())
@@ -252,7 +252,7 @@ impl Sessions {
         let mut count: u32 = 0;
         loop {
             // Nothing is held from one part to the next: what began or ended meanwhile, and a call that is repeated, change nothing.
-            let _permit = self.part_permit().await?;
+            let _permit = self.ending_permit().await?;
             let (listed, next) = self
                 .keeper
                 .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())

@@ -46,7 +46,7 @@ impl Sessions {
         } else {
             Some(self.read_token(&index, page_token)?)
         };
-        let permit = self.part_permit().await?;
+        let permit = self.page_permit().await?;
         let (mut sessions, mut room): (Vec<Listed>, usize) = (Vec::new(), PAGE_BYTES);
         for _ in 0..MAX_READS {
             let rest = size.saturating_sub(sessions.len());

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::keeper::Keeper;
 use super::{Sessions, SessionsError};
@@ -21,9 +21,13 @@ pub(super) const READ_AT_ONCE: usize = 32;
 /// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds.
 pub(super) const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// Parts of lists in memory at once, whoever asks for them: a large one takes 12 MiB with what is made of it. More wait, and are not
-/// refused: a part is read in a millisecond or two.
-pub(super) const PARTS_AT_ONCE: usize = 2;
+/// Pages of lists in memory at once, whoever asks for them: a large one takes 12 MiB with what is made of it. More wait, and are not
+/// refused: a page is read in a millisecond or two.
+pub(super) const PAGES_AT_ONCE: usize = 2;
+
+/// Parts of lists that are being ended at once: 4 MiB of the largest. Endings wait for no list, and a node of the store that stands
+/// still holds up few others.
+pub(super) const ENDINGS_AT_ONCE: usize = 8;
 
 /// Opening a record that is larger takes as long as a hundred of the usual size: whoever else waits for the core goes in between.
 const LARGE_RECORD: usize = 16 * 1024;
@@ -83,11 +87,20 @@ pub struct Listed {
 }
 
 impl Sessions {
-    /// The right to have a part of a list in memory, until it is dropped. Waits for those who have it.
-    pub(super) async fn part_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
-        let permit = Arc::clone(&self.parts).acquire_owned().await;
-        permit.map_err(|_closed| SessionsError::Internal)
+    /// The right to have a page of a list in memory, until it is dropped. Waits for those who have it.
+    pub(super) async fn page_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
+        permit(&self.pages).await
     }
+
+    /// The right to have a part of a list in memory while its sessions end, until it is dropped. Waits for those who have it.
+    pub(super) async fn ending_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
+        permit(&self.endings).await
+    }
+}
+
+async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, SessionsError> {
+    let permit = Arc::clone(of).acquire_owned().await;
+    permit.map_err(|_closed| SessionsError::Internal)
 }
 
 impl Keeper {

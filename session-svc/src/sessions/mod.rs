@@ -74,8 +74,10 @@ pub struct Sessions {
     renew: Arc<dyn Renew>,
     limits: Limits,
     random: SystemRandom,
-    /// One permit for each part of a list that may be in memory.
-    parts: Arc<Semaphore>,
+    /// One permit for each page of a list that may be in memory.
+    pages: Arc<Semaphore>,
+    /// One for each part of a list whose sessions end.
+    endings: Arc<Semaphore>,
 }
 
 impl Sessions {
@@ -86,7 +88,8 @@ impl Sessions {
             renew,
             limits,
             random: SystemRandom::new(),
-            parts: Arc::new(Semaphore::new(listed::PARTS_AT_ONCE)),
+            pages: Arc::new(Semaphore::new(listed::PAGES_AT_ONCE)),
+            endings: Arc::new(Semaphore::new(listed::ENDINGS_AT_ONCE)),
         }
     }
 
