@@ -20,6 +20,7 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
+use chassis::clock::Clock;
 use http_body::Body as _;
 
 use self::assertion::Assertions;
@@ -39,7 +40,6 @@ use crate::sign_in::pending::PendingSignIns;
 use crate::values::forwarded::TrustedProxies;
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
-use chassis::clock::Clock;
 
 pub(crate) use self::proxy::is_never_passed_on;
 pub use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError, certificates};

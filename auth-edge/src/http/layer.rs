@@ -82,9 +82,9 @@ impl EdgeLayer {
 }
 
 /// The layer.
-pub fn layer<S>(front: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>> + Clone {
+pub fn layer<S>(layer: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>> + Clone {
     layer_fn(move |inner| EdgeService {
-        front: Arc::clone(&front),
+        layer: Arc::clone(&layer),
         inner,
     })
 }
@@ -92,7 +92,7 @@ pub fn layer<S>(front: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>
 /// What lies behind the layer.
 #[derive(Clone)]
 pub struct EdgeService<S> {
-    front: Arc<EdgeLayer>,
+    layer: Arc<EdgeLayer>,
     inner: S,
 }
 
@@ -110,12 +110,12 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let front = Arc::clone(&self.front);
+        let layer = Arc::clone(&self.layer);
         let observed = Observed::begin(&request);
         let version = request.version();
         let page = errors::wants_page(request.headers());
         // The request is given away here and not within the answering, which would carry it along.
-        let answering = front.admitted(request).map(|(admitted, request)| {
+        let answering = layer.admitted(request).map(|(admitted, request)| {
             let answer = observed.span().in_scope(|| self.inner.call(request));
             (admitted, answer)
         });
@@ -132,11 +132,11 @@ where
             let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
             let admitted = admitted.filter(|_| holds);
             let answer = errors::render(answer, page, observed.id());
-            let mut answer = security_headers::add(answer, front.https);
+            let mut answer = security_headers::add(answer, layer.https);
             if answer.status().is_redirection() {
-                redirects::end_fragment(answer.headers_mut(), &front.sites);
+                redirects::end_fragment(answer.headers_mut(), &layer.sites);
             }
-            let answer = observed.end(answer, &front.requests);
+            let answer = observed.end(answer, &layer.requests);
             Ok(match admitted {
                 Some(admitted) => admitted.until_sent(answer),
                 None => answer,

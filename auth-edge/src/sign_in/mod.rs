@@ -25,7 +25,6 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-
 use chassis::clock::Clock;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -40,8 +39,7 @@ use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
 use crate::providers::Providers;
-use crate::providers::sites::Site;
-use crate::providers::sites::Sites;
+use crate::providers::sites::{Site, Sites};
 use crate::route_table::Routes;
 use crate::sessions::Sessions;
 use crate::sessions::cookies::SessionCookies;
