@@ -66,13 +66,17 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         ..Default::default()
     };
     client.end_session(end).await.unwrap();
-    client.get_session(get).await.unwrap_err();
+    client.get_session(get.clone()).await.unwrap_err();
+    let batch = v1::BatchGetSessionsRequest {
+        requests: vec![get.clone(), get],
+    };
+    client.batch_get_sessions(batch).await.unwrap();
     client
         .list_sessions(v1::ListSessionsRequest::default())
         .await
         .unwrap_err();
 
-    let records = log().wait_for(6, by("recorded")).await;
+    let records = log().wait_for(7, by("recorded")).await;
     let told: Vec<_> = records
         .iter()
         .map(|record| {
@@ -94,6 +98,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
             ("audit", "GetAccessToken", "OK", ""),
             ("audit", "EndSession", "OK", ""),
             ("audit::read", "GetSession", "NOT_FOUND", "ERR_MISSING_SESSION"),
+            ("audit::read", "BatchGetSessions", "OK", ""),
             (
                 "audit",
                 "ListSessions",
@@ -110,6 +115,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         );
         assert_eq!(record["session"] == handle.as_str(), at < 5, "{record}");
     }
+    assert_eq!(records[5]["sessions"], format!("{handle} {handle}"));
     assert_eq!(
         (&records[3]["cause"], &records[3]["ended_count"]),
         (&"audited".into(), &1.into())

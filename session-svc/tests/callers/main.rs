@@ -7,8 +7,6 @@
     reason = "a test says what went wrong by panicking"
 )]
 
-mod asked;
-mod asking;
 mod audit;
 #[path = "../support/certificates.rs"]
 mod certificates;
@@ -19,8 +17,6 @@ mod log;
 mod open_to_all;
 mod policy;
 mod process;
-#[path = "../support/questions.rs"]
-mod questions;
 mod raw;
 #[path = "../support/redis.rs"]
 mod redis;

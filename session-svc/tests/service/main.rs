@@ -7,15 +7,13 @@
 )]
 
 mod access_tokens;
-mod asking;
+mod batches;
 mod creating;
 mod ending;
 mod failing_store;
 mod limit;
 mod listing;
 mod malformed;
-#[path = "../support/questions.rs"]
-mod questions;
 mod reading;
 mod requests;
 mod sign_ins;
