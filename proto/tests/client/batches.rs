@@ -1,6 +1,5 @@
 //! Reads that come while another one is on its way: who goes together, and who is answered when that fails.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -110,12 +110,6 @@ impl Server {
         *self.seen.calls.borrow()
     }
 
-    /// Waits until there were so many calls.
-    pub(crate) async fn asked(&self, count: usize) {
-        let mut calls = self.seen.calls.subscribe();
-        within(calls.wait_for(|calls| *calls >= count)).await.unwrap();
-    }
-
     /// How many reads each call for several had.
     pub(crate) fn batches(&self) -> Vec<usize> {
         self.seen.batches.lock().unwrap().clone()
