@@ -12,7 +12,6 @@ use tokio::sync::Semaphore;
 use crate::browser::Browser;
 use crate::browser::analytics::Analytics;
 use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
-use crate::browser::profile::Refetches;
 use crate::gateway::assertion::Assertions;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::device::Devices;
@@ -120,7 +119,7 @@ impl App {
             sites: sites.clone(),
             devices: devices.clone(),
             clock: Arc::clone(&clock),
-            refetches: Refetches::default(),
+            refetches: Arc::default(),
             analytics: settings.analytics.clone().map(Analytics::new),
             listening: PerPerson::new(LISTENING_MAX),
             listing: PerPerson::new(LISTING_MAX),
@@ -154,11 +153,11 @@ impl App {
             clock,
             devices,
             form_tokens: FormTokens::new(keys),
-            login_limit: RateLimiter::new(settings.rate_limit_login),
-            callback_limit: RateLimiter::new(settings.rate_limit_login),
-            back_channel_limit: RateLimiter::new(BACK_CHANNEL_PER_MINUTE),
-            front_channel_limit: RateLimiter::new(settings.rate_limit_login),
-            redeemed: Redeemed::new(settings.sign_in.transaction_duration_secs),
+            login_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
+            callback_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
+            back_channel_limit: Arc::new(RateLimiter::new(BACK_CHANNEL_PER_MINUTE)),
+            front_channel_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
+            redeemed: Arc::new(Redeemed::new(settings.sign_in.transaction_duration_secs)),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics,
         };
@@ -171,13 +170,30 @@ impl App {
         }))
     }
 
-    /// The same edge, for a worker of its own: its clones are counted apart from the others'.
+    /// The same edge for a worker of its own: with its own connections to the session service, and references that no other worker
+    /// counts.
     #[must_use]
     pub fn apart(&self) -> Self {
+        let Parts {
+            sign_in,
+            gateway,
+            browser,
+            ..
+        } = &*self.0;
+        let sessions = sign_in.sessions.apart();
         Self(Arc::new(Parts {
-            sign_in: self.0.sign_in.apart(),
-            gateway: self.0.gateway.apart(),
-            browser: self.0.browser.apart(),
+            sign_in: Shared::new(SignIn {
+                sessions: sessions.clone(),
+                ..SignIn::clone(sign_in)
+            }),
+            gateway: Shared::new(Gateway {
+                sessions: sessions.clone(),
+                ..Gateway::clone(gateway)
+            }),
+            browser: Shared::new(Browser {
+                sessions,
+                ..Browser::clone(browser)
+            }),
             ..Parts::clone(&self.0)
         }))
     }

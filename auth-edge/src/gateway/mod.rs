@@ -45,6 +45,7 @@ pub(crate) use self::proxy::is_never_passed_on;
 pub use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError, certificates};
 
 /// What lies behind the edge, and what leads there.
+#[derive(Clone)]
 pub struct Gateway {
     /// Path of the login route.
     pub login_path: String,

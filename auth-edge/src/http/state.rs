@@ -1,28 +1,18 @@
-//! What handlers are given, shared by all of them.
+//! What handlers are given.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// One state for all workers, with a reference count for each of them: cores that count the same references wait for each other
+/// The state of one worker. Each worker has its own: cores that count the same references wait for each other
 /// (docs/decisions/schedulers.md).
 #[derive(Debug)]
-pub struct Shared<T>(Arc<OfOneWorker<T>>);
-
-/// What the handles of one worker count.
-#[derive(Debug)]
-struct OfOneWorker<T>(Arc<T>);
+pub struct Shared<T>(Arc<T>);
 
 impl<T> Shared<T> {
-    /// Shares a state.
+    /// Shares a state among the handlers of a worker.
     #[must_use]
     pub fn new(state: T) -> Self {
-        Self(Arc::new(OfOneWorker(Arc::new(state))))
-    }
-
-    /// The same state, for a worker of its own.
-    #[must_use]
-    pub fn apart(&self) -> Self {
-        Self(Arc::new(OfOneWorker(Arc::clone(&self.0.0))))
+        Self(Arc::new(state))
     }
 }
 
@@ -36,6 +26,6 @@ impl<T> Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0.0
+        &self.0
     }
 }

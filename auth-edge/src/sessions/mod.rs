@@ -89,6 +89,15 @@ impl Sessions {
         }
     }
 
+    /// The same for another worker, with connections of its own to the session service.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self {
+            client: self.client.apart(),
+            ..self.clone()
+        }
+    }
+
     /// The streams that are open on behalf of sessions.
     #[must_use]
     pub fn streams(&self) -> &OpenStreams {

@@ -1,7 +1,4 @@
-//! The connections to one address: one for each scheduler that calls, and more where streams would fill it.
-//!
-//! A connection is driven by the tokio runtime it was made on. A caller on another one would wake that runtime's thread
-//! for its request, and be woken by it for the answer: several times what the call itself costs.
+//! The connections to one address: one for calls, and more where streams would fill it.
 //!
 //! A server takes so many streams on one connection at once, and a call that finds none free waits until one ends. Watches
 //! do not end, so calls never share a connection with more than a few of them.
@@ -9,15 +6,11 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
-use tokio::runtime::{Handle, Id};
+use arc_swap::ArcSwapOption;
 use tonic::Status;
 use tonic::transport::Endpoint;
 
 use super::connection::Connection;
-
-/// Schedulers that are remembered: more than a process has, unless it makes and drops them all the time (tests do).
-const REMEMBERED_MAX: usize = 64;
 
 /// Streams on the connection calls take: half of the least that any server or proxy should take (RFC 9113, section 6.5.2).
 const STREAMS_BESIDE_CALLS: usize = 50;
@@ -30,27 +23,19 @@ const STREAMS_ALONE: usize = 100;
 pub(super) struct Channels {
     endpoint: Endpoint,
     address: SocketAddr,
-    made: ArcSwap<Vec<Own>>,
-    carriers: Mutex<Vec<Carrier>>,
+    for_calls: ArcSwapOption<Connection>,
+    for_streams: Mutex<Vec<StreamConnection>>,
 }
 
-/// The connection of one scheduler for its calls.
-#[derive(Clone, Debug)]
-struct Own {
-    scheduler: Id,
-    connection: Arc<Connection>,
-}
-
-/// A connection that carries streams; each of them holds a clone of `taken`.
+/// A connection with streams; each of them holds a clone of `taken`.
 #[derive(Debug)]
-struct Carrier {
-    scheduler: Id,
+struct StreamConnection {
     connection: Arc<Connection>,
     places: usize,
     taken: Arc<()>,
 }
 
-impl Carrier {
+impl StreamConnection {
     fn streams(&self) -> usize {
         Arc::strong_count(&self.taken) - 1
     }
@@ -66,38 +51,24 @@ impl Channels {
         Self {
             endpoint,
             address,
-            made: ArcSwap::default(),
-            carriers: Mutex::default(),
+            for_calls: ArcSwapOption::default(),
+            for_streams: Mutex::default(),
         }
     }
 
-    /// The last connection that was made for calls of the scheduler this is called on. Panics outside a tokio runtime.
-    pub(super) fn here(&self) -> Option<Arc<Connection>> {
-        let scheduler = Handle::current().id();
-        let made = self.made.load();
-        let own = made.iter().find(|own| own.scheduler == scheduler);
-        own.map(|own| Arc::clone(&own.connection))
+    /// The last connection that was made for calls.
+    pub(super) fn last(&self) -> Option<Arc<Connection>> {
+        self.for_calls.load_full()
     }
 
-    /// Makes another connection for calls of the scheduler this is called on. Panics outside a tokio runtime.
+    /// Makes another connection for calls.
     pub(super) async fn connect(&self) -> Result<Arc<Connection>, Status> {
         let connection = self.another().await?;
-        let own = Own {
-            scheduler: Handle::current().id(),
-            connection: Arc::clone(&connection),
-        };
-        self.made.rcu(|made| {
-            let mut made = Vec::clone(made);
-            made.retain(|other| other.scheduler != own.scheduler);
-            made.truncate(REMEMBERED_MAX - 1);
-            made.insert(0, own.clone());
-            made
-        });
+        self.for_calls.store(Some(Arc::clone(&connection)));
         Ok(connection)
     }
 
-    /// A connection of the scheduler this is called on with room for a stream, that for calls if it has any. Panics outside a tokio
-    /// runtime.
+    /// A connection with room for a stream, that for calls if it has any.
     pub(super) async fn for_stream(
         &self,
         calls: &Arc<Connection>,
@@ -113,29 +84,26 @@ impl Channels {
         };
         let taken = Arc::new(());
         let place = StreamPlace(Arc::clone(&taken));
-        let carrier = Carrier {
-            scheduler: Handle::current().id(),
+        let opened = StreamConnection {
             connection: Arc::clone(&connection),
             places,
             taken,
         };
-        self.carriers
+        self.for_streams
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(carrier);
+            .push(opened);
         Ok((connection, place))
     }
 
-    /// A place on a connection that carries streams already; where there is none, whether the one for calls has any.
+    /// A place on a connection that has streams already; where there is none, whether the one for calls has any.
     fn place(&self, calls: &Arc<Connection>) -> Result<(Arc<Connection>, StreamPlace), bool> {
-        let scheduler = Handle::current().id();
-        let mut carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
-        // What carries nothing any more is closed, unless calls use it too.
-        carriers.retain(|carrier| carrier.streams() > 0 && !carrier.connection.is_going());
-        let mut own = carriers.iter().filter(|carrier| carrier.scheduler == scheduler);
-        match own.clone().find(|carrier| carrier.streams() < carrier.places) {
+        let mut for_streams = self.for_streams.lock().unwrap_or_else(PoisonError::into_inner);
+        // What has no streams any more is closed, unless calls use it too.
+        for_streams.retain(|one| one.streams() > 0 && !one.connection.is_going());
+        match for_streams.iter().find(|one| one.streams() < one.places) {
             Some(free) => Ok((Arc::clone(&free.connection), StreamPlace(Arc::clone(&free.taken)))),
-            None => Err(!own.any(|carrier| Arc::ptr_eq(&carrier.connection, calls))),
+            None => Err(!for_streams.iter().any(|one| Arc::ptr_eq(&one.connection, calls))),
         }
     }
 

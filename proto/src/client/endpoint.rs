@@ -1,6 +1,5 @@
 //! One address of the service, and the name it was found by.
 
-use std::collections::HashMap;
 use std::fmt::{Display, Formatter};
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
-use tokio::runtime::{Handle, Id};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tonic::Status;
@@ -164,8 +162,8 @@ type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, Status>>>;
 pub(super) struct Peer {
     pub(super) id: EndpointId,
     channels: Channels,
-    /// Connections on their way, by scheduler.
-    attempts: Mutex<HashMap<Id, Attempt>>,
+    /// The connection on its way.
+    attempt: Mutex<Option<Attempt>>,
     epoch: Instant,
     resolve_soon: Arc<Notify>,
     /// Milliseconds after `epoch` until which the peer is left out.
@@ -186,7 +184,7 @@ impl Peer {
             Ok(endpoint) => Some(Arc::new(Self {
                 id: target.id(address),
                 channels: Channels::new(endpoint, address),
-                attempts: Mutex::default(),
+                attempt: Mutex::default(),
                 epoch: Instant::now(),
                 resolve_soon: Arc::clone(resolve_soon),
                 left_out_until_ms: AtomicU64::new(0),
@@ -199,14 +197,14 @@ impl Peer {
         }
     }
 
-    /// The connection of the scheduler this is called on, if there is one that takes calls. Panics outside a tokio runtime.
+    /// The connection, if there is one that takes calls.
     pub(super) fn connected(&self) -> Option<Arc<Connection>> {
-        self.channels.here().filter(|connection| !connection.is_going())
+        self.channels.last().filter(|connection| !connection.is_going())
     }
 
     /// Begins to connect, unless that is under way. One that took the last connection and dropped it at once is left out first.
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
-        let last = self.channels.here();
+        let last = self.channels.last();
         if last.is_some_and(|connection| connection.is_younger_than(LEFT_OUT)) {
             self.failed();
         } else {
@@ -214,7 +212,7 @@ impl Peer {
         }
     }
 
-    /// The connection of the scheduler this is called on, made now if there is none. Panics outside a tokio runtime.
+    /// The connection, made now if there is none. Panics outside a tokio runtime.
     pub(super) async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>, Status> {
         match self.connected() {
             Some(connection) => Ok(connection),
@@ -222,11 +220,10 @@ impl Peer {
         }
     }
 
-    /// The attempt to connect that is under way on this scheduler, or a new one. It goes on if nobody waits for it.
+    /// The attempt to connect that is under way, or a new one. It goes on if nobody waits for it.
     fn attempt(self: &Arc<Self>) -> Attempt {
-        let scheduler = Handle::current().id();
-        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(attempt) = attempts.get(&scheduler) {
+        let mut under_way = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attempt) = &*under_way {
             return attempt.clone();
         }
         let this = Arc::clone(self);
@@ -235,12 +232,11 @@ impl Peer {
             if made.is_err() {
                 this.failed();
             }
-            let mut attempts = this.attempts.lock().unwrap_or_else(PoisonError::into_inner);
-            attempts.remove(&scheduler);
+            *this.attempt.lock().unwrap_or_else(PoisonError::into_inner) = None;
             made
         };
         let attempt = attempt.boxed().shared();
-        attempts.insert(scheduler, attempt.clone());
+        *under_way = Some(attempt.clone());
         tokio::spawn(attempt.clone());
         attempt
     }

@@ -1,7 +1,7 @@
 //! The replicas of the session service: found by name, taking turns, left out for a moment when they cannot be reached.
 //!
 //! tonic's own balancer keeps endpoints that are gone and never resolves a name twice, and its channels connect while calls wait. So
-//! the choice is made here, among connections that stand: one for each address and scheduler.
+//! the choice is made here, among connections that stand: one for each address.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,8 +17,7 @@ use tonic::{Extensions, Request, Status};
 
 use super::connection::Connection;
 use super::endpoint::{EndpointId, Peer, Target};
-use super::resolve::Resolve;
-use super::settings::{Annotate, ClientSettings, InvalidSettings};
+use super::settings::{ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
 
 /// After a failure names are resolved sooner than usual, but not more often than this.
@@ -67,17 +66,15 @@ impl Resolved {
 
 /// All replicas.
 pub(super) struct Pool {
-    targets: Vec<Target>,
+    targets: Arc<[Target]>,
     known: ArcSwap<Resolved>,
     endpoints: watch::Sender<Vec<EndpointId>>,
     turn: AtomicUsize,
     /// Held while resolving; the certificates connections are made with.
     resolving: Mutex<Option<ClientTls>>,
-    resolver: Arc<dyn Resolve>,
     resolver_runs: AtomicBool,
     resolve_soon: Arc<Notify>,
-    resolve_interval: Duration,
-    annotate: Option<Annotate>,
+    settings: ClientSettings,
 }
 
 impl std::fmt::Debug for Pool {
@@ -98,22 +95,29 @@ impl Pool {
             .addresses
             .iter()
             .map(|address| Target::parse(address))
-            .collect::<Result<Vec<_>, _>>()?;
-        for target in &targets {
+            .collect::<Result<Arc<[_]>, _>>()?;
+        for target in &*targets {
             target.check(settings.tls.as_ref())?;
         }
-        Ok(Self {
+        Ok(Self::over(targets, settings))
+    }
+
+    /// Another one for the same settings, with connections of its own.
+    pub(super) fn apart(&self) -> Self {
+        Self::over(Arc::clone(&self.targets), self.settings.clone())
+    }
+
+    fn over(targets: Arc<[Target]>, settings: ClientSettings) -> Self {
+        Self {
             targets,
             known: ArcSwap::default(),
             endpoints: watch::Sender::default(),
             turn: AtomicUsize::new(0),
-            resolving: Mutex::new(settings.tls),
-            resolver: settings.resolver,
+            resolving: Mutex::new(settings.tls.clone()),
             resolver_runs: AtomicBool::new(false),
             resolve_soon: Arc::default(),
-            resolve_interval: settings.resolve_interval,
-            annotate: settings.annotate,
-        })
+            settings,
+        }
     }
 
     /// How many addresses are known.
@@ -173,7 +177,7 @@ impl Pool {
     }
 
     pub(super) fn annotate(&self, metadata: &mut MetadataMap) {
-        if let Some(annotate) = &self.annotate {
+        if let Some(annotate) = &self.settings.annotate {
             annotate(metadata);
         }
     }
@@ -188,7 +192,7 @@ impl Pool {
             tokio::spawn(keep_resolving(
                 Arc::downgrade(self),
                 self.resolve_soon.clone(),
-                self.resolve_interval,
+                self.settings.resolve_interval,
             ));
         }
     }
@@ -198,7 +202,10 @@ impl Pool {
     async fn resolve(&self, tls: &mut Option<ClientTls>) {
         let same_certificates = !self.renew(tls).await;
         let before = self.known.load_full();
-        let lookups = self.targets.iter().map(|target| target.lookup(&*self.resolver));
+        let lookups = self
+            .targets
+            .iter()
+            .map(|target| target.lookup(&*self.settings.resolver));
         let mut by_id = HashMap::new();
         for (target, found) in self.targets.iter().zip(join_all(lookups).await) {
             let addresses = found.unwrap_or_else(|error| {
