@@ -1,7 +1,8 @@
 //! Reads of sessions that come while another one is on its way go together, as one `BatchGetSessions`.
 //!
-//! A call costs its head, its stream and its tasks on both sides: several times what reading a session costs. Nobody waits for company:
-//! a read that finds none on its way is a `GetSession` at once, and what comes meanwhile leaves when that one is answered.
+//! A call costs its head, its stream and its tasks on both sides: several times what reading a session costs. Nobody waits for time to
+//! pass: a read that finds none on its way steps back once behind what else is ready to run on this scheduler, and is a `GetSession` if no
+//! other read has come of that; what comes while a call is on its way leaves when that one is answered.
 //!
 //! Invariants
 //! - A read joins only a batch that has not been sent, so that no answer is older than its question.
@@ -9,10 +10,10 @@
 //! - A caller that hangs up loses its own answer alone.
 //! - A read whose metadata would be lost among others is a call of its own.
 
-use std::future::Future;
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -35,8 +36,8 @@ const BATCH_MAX: usize = 50;
 /// A call that takes longer holds nobody back: many times what a read takes, and not yet felt.
 const HOLDS_BACK_MAX: Duration = Duration::from_millis(20);
 
-/// How long a read waits for its batch before it asks by itself: many batches, and a small part of any deadline.
-const BATCH_WAIT_MAX: Duration = Duration::from_millis(100);
+/// How much longer a read waits for its batch before it asks by itself: many batches, and a small part of any deadline.
+const BATCH_WAIT_MAX: Duration = Duration::from_millis(80);
 
 type Answer = Result<GetSessionResponse, Status>;
 
@@ -67,14 +68,6 @@ struct Waiting {
     answer: oneshot::Sender<Answer>,
 }
 
-/// How a read goes on.
-enum Joined {
-    /// By a call of its own, which holds others back.
-    First(InFlight),
-    /// With others.
-    Waiting(oneshot::Receiver<Answer>),
-}
-
 /// A call on its way; when this is dropped, those who wait are sent.
 struct InFlight(Arc<Reads>);
 
@@ -90,39 +83,44 @@ impl Batcher {
     /// Reads a session, to be answered by the time given. Panics outside a tokio runtime.
     pub(super) async fn get(&self, pool: &Pool, request: &GetSessionRequest, until: Instant) -> Answer {
         let metadata = pool.annotations();
-        let in_flight = if may_go_with_others(&metadata) && !self.0.knows_no_batches.load(Ordering::Relaxed) {
-            match self.join(request, until) {
-                Joined::First(in_flight) => Some(in_flight),
-                Joined::Waiting(answer) => match timeout(BATCH_WAIT_MAX, answer).await {
-                    Ok(Ok(answer)) => return answer,
-                    Ok(Err(_)) | Err(_) => None,
-                },
+        let mut in_flight = None;
+        if may_go_with_others(&metadata) && !self.0.knows_no_batches.load(Ordering::Relaxed) {
+            in_flight = self.0.begin();
+            if in_flight.is_some() {
+                step_back().await;
             }
-        } else {
-            None
-        };
+            if (in_flight.is_none() || self.0.somebody_waits())
+                && let Some(answer) = self.with_others(in_flight.take(), request, until).await
+            {
+                return answer;
+            }
+        }
         let mut client = service(self.0.channel.clone());
-        let call = client.get_session(timed(metadata, request.clone(), until));
-        let answer = match in_flight {
-            Some(in_flight) => holding_back(in_flight, call).await,
-            None => call.await,
-        };
+        let answer = client.get_session(timed(metadata, request.clone(), until)).await;
+        drop(in_flight);
         answer.map(Response::into_inner)
     }
 
-    fn join(&self, request: &GetSessionRequest, until: Instant) -> Joined {
-        let mut queue = self.0.queue();
-        if !queue.in_flight {
-            queue.in_flight = true;
-            return Joined::First(InFlight(Arc::clone(&self.0)));
-        }
-        let (answer, answered) = oneshot::channel();
-        queue.waiting.push(Waiting {
+    /// Joins those who wait, and sends them off where `first` was to go before them. None if the batch brings no answer.
+    async fn with_others(
+        &self,
+        first: Option<InFlight>,
+        request: &GetSessionRequest,
+        until: Instant,
+    ) -> Option<Answer> {
+        let (answer, mut answered) = oneshot::channel();
+        self.0.queue().waiting.push(Waiting {
             request: request.clone(),
             until,
             answer,
         });
-        Joined::Waiting(answered)
+        drop(first);
+        if let Ok(answer) = timeout(HOLDS_BACK_MAX, &mut answered).await {
+            return answer.ok();
+        }
+        self.0.send_waiting();
+        let answer = timeout(BATCH_WAIT_MAX, answered).await;
+        answer.ok()?.ok()
     }
 }
 
@@ -130,36 +128,51 @@ impl Reads {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The first of those that come together; none if a call is on its way.
+    fn begin(self: &Arc<Self>) -> Option<InFlight> {
+        let is_first = !std::mem::replace(&mut self.queue().in_flight, true);
+        is_first.then(|| InFlight(Arc::clone(self)))
+    }
+
+    fn somebody_waits(&self) -> bool {
+        !self.queue().waiting.is_empty()
+    }
+
+    /// Sends those who wait, as many as go together; if there are none, the next read is the first again.
+    fn send_waiting(self: &Arc<Self>) {
+        let mut queue = self.queue();
+        queue.waiting.retain(|waiting| !waiting.answer.is_closed());
+        let length = queue.waiting.len().min(BATCH_MAX);
+        let batch: Vec<Waiting> = queue.waiting.drain(..length).collect();
+        let runtime = Handle::try_current().ok();
+        match runtime.filter(|_| !batch.is_empty()) {
+            Some(runtime) => {
+                queue.in_flight = true;
+                drop(runtime.spawn(send(InFlight(Arc::clone(self)), batch)));
+            }
+            None => queue.in_flight = false,
+        }
+    }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut queue = self.0.queue();
-        queue.waiting.retain(|waiting| !waiting.answer.is_closed());
-        let next = match Handle::try_current() {
-            Ok(runtime) if !queue.waiting.is_empty() => runtime,
-            Ok(_) | Err(_) => {
-                queue.in_flight = false;
-                queue.waiting.clear();
-                return;
-            }
-        };
-        let length = queue.waiting.len().min(BATCH_MAX);
-        let batch: Vec<Waiting> = queue.waiting.drain(..length).collect();
-        drop(queue);
-        next.spawn(send(Self(Arc::clone(&self.0)), batch));
+        self.0.send_waiting();
     }
 }
 
-/// Awaits a call; those who wait go when it is answered, or when it takes long.
-async fn holding_back<T>(in_flight: InFlight, call: impl Future<Output = T>) -> T {
-    let mut call = pin!(call);
-    let answered = timeout(HOLDS_BACK_MAX, &mut call).await;
-    drop(in_flight);
-    match answered {
-        Ok(answer) => answer,
-        Err(_elapsed) => call.await,
-    }
+/// Lets everything else that is ready to run on this scheduler go first.
+async fn step_back() {
+    let mut stepped_back = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut stepped_back, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Sends a batch with the longest of its deadlines, and hands out what it brings.
@@ -173,12 +186,10 @@ async fn send(in_flight: InFlight, batch: Vec<Waiting>) {
         .into_iter()
         .map(|waiting| (waiting.request, waiting.answer))
         .unzip();
-    let call = client.batch_get_sessions(timed(
-        MetadataMap::new(),
-        BatchGetSessionsRequest { requests },
-        until,
-    ));
-    match holding_back(in_flight, call).await {
+    let request = timed(MetadataMap::new(), BatchGetSessionsRequest { requests }, until);
+    let answer = client.batch_get_sessions(request).await;
+    drop(in_flight);
+    match answer {
         Ok(response) => {
             for (answer, result) in answers.into_iter().zip(response.into_inner().results) {
                 if let Some(told) = told(result) {

@@ -67,7 +67,7 @@ async fn what_comes_while_a_read_is_on_its_way_goes_together_and_each_has_its_ow
     let server = server(Batches::Answered).await;
     let client = connected(&server).await;
     // A machine that is busy may answer so late that they go apart.
-    until(&server, &client, 10, &[9]).await;
+    until(&server, &client, 10, &[10]).await;
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_lone_read_is_a_plain_call() {
 async fn no_batch_is_larger_than_the_service_takes() {
     let server = server(Batches::Answered).await;
     let client = connected(&server).await;
-    until(&server, &client, 121, &[50, 50, 20]).await;
+    until(&server, &client, 121, &[50, 50, 21]).await;
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn what_finds_no_room_in_a_batch_is_read_by_itself() {
 async fn a_replica_that_knows_no_batches_is_asked_one_by_one_and_not_offered_another() {
     let server = server(Batches::Refused(Status::unimplemented("an earlier release"))).await;
     let client = connected(&server).await;
-    until(&server, &client, 10, &[9]).await;
+    until(&server, &client, 10, &[10]).await;
     for _ in 0..3 {
         read_at_once(&client, 10).await;
     }
@@ -130,7 +130,7 @@ async fn a_batch_that_fails_or_is_not_answered_costs_nobody_the_answer() {
     for batches in [Batches::Refused(unavailable), Batches::Unanswered] {
         let server = server(batches).await;
         let client = connected(&server).await;
-        until(&server, &client, 10, &[9]).await;
+        until(&server, &client, 10, &[10]).await;
     }
 }
 
