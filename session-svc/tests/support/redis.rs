@@ -2,7 +2,6 @@
 //! when dropped.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
-#![expect(dead_code, reason = "each test uses its part of it")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
