@@ -317,7 +317,7 @@ impl Proxy {
         headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
         answer.extensions_mut().insert(FromUpstream);
         let idle = self.idle_timeout.filter(|_| !answer::is_stream(answer.headers()));
-        answer.map(|body| Body::new(answer::AnswerBody::new(body, idle)))
+        answer.map(|body| Body::new(answer::bounded(body, idle)))
     }
 }
 
