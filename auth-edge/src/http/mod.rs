@@ -9,4 +9,3 @@ pub mod passing_body;
 pub mod protect;
 pub mod request;
 pub mod response;
-pub mod state;
