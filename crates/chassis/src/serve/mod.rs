@@ -6,11 +6,10 @@
 
 mod closing;
 mod connection;
-mod gathering;
+mod connection_io;
 mod limits;
 mod progress;
 mod room;
-mod socket;
 mod streams;
 mod waiting;
 
@@ -28,7 +27,6 @@ use tokio_util::task::TaskTracker;
 use self::connection::Opened;
 use self::progress::Progress;
 use self::room::{NoSeat, Room, Seat};
-use self::socket::Socket;
 use crate::runtime::Workers;
 use crate::tls::ServerTls;
 
@@ -262,6 +260,7 @@ impl Acceptor {
             progress,
             waiting: self.waiting.as_ref().map(Waiting::of).unwrap_or_default(),
             limits: Arc::clone(&self.limits),
+            seat: Some(seat),
         };
         let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());
         let serving = async move {
@@ -269,7 +268,6 @@ impl Acceptor {
                 return;
             };
             let _ = stream.set_nodelay(true);
-            let stream = Socket::of(stream, opened.progress.clone(), Some(seat));
             // Cloned here, so that only this worker's core counts the router's references.
             let Some(router) = routers.get(number).cloned() else {
                 return;
