@@ -25,7 +25,7 @@ const KEPT: usize = 64 * 1024;
 
 /// Where records wait; clones share it.
 #[derive(Clone)]
-pub struct Queue(Arc<Shared>);
+pub(crate) struct Queue(Arc<Shared>);
 
 struct Shared {
     waiting: Mutex<Waiting>,
@@ -49,7 +49,10 @@ impl Queue {
     ///
     /// # Errors
     /// There can be no further thread.
-    pub fn start(out: impl Write + Send + 'static, audit_target: Option<&'static str>) -> io::Result<Self> {
+    pub(crate) fn start(
+        out: impl Write + Send + 'static,
+        audit_target: Option<&'static str>,
+    ) -> io::Result<Self> {
         let dropped = IntCounter::new(
             "log_records_dropped_total",
             "Log records dropped because nobody read standard output.",
@@ -72,12 +75,12 @@ impl Queue {
     ///
     /// # Errors
     /// The name is taken.
-    pub fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+    pub(crate) fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
         registry.register(Box::new(self.0.dropped.clone()))
     }
 
     /// Waits until everything is written, but no longer than `patience`.
-    pub fn flush(&self, patience: Duration) {
+    pub(crate) fn flush(&self, patience: Duration) {
         let waiting = self.0.waiting();
         let is_busy = |waiting: &mut Waiting| waiting.writing || !waiting.records.is_empty();
         drop(self.0.idle.wait_timeout_while(waiting, patience, is_busy));
@@ -137,7 +140,7 @@ impl Shared {
 }
 
 /// Takes one record at a time.
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     shared: &'a Shared,
     room: usize,
 }

@@ -30,7 +30,7 @@ use self::room::{NoSeat, Room, Seat};
 use crate::runtime::Workers;
 use crate::tls::ServerTls;
 
-pub use self::limits::{CONNECTIONS_MAX, Limits, Share, connections_within, network};
+pub use self::limits::{Limits, Share, connections_within, network};
 pub use self::waiting::{BytesPermit, Waiting};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
@@ -38,7 +38,7 @@ pub use self::waiting::{BytesPermit, Waiting};
 pub struct Peer(pub SocketAddr);
 
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
-pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// A client takes something of what waits for it at least so often; what most servers grant.
 const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
