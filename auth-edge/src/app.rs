@@ -12,7 +12,6 @@ use tokio::sync::Semaphore;
 use crate::browser::Browser;
 use crate::browser::analytics::Analytics;
 use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
-use crate::browser::profile::Refetches;
 use crate::gateway::assertion::Assertions;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::device::Devices;
@@ -21,11 +20,11 @@ use crate::http::observe::Metrics;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::http::state::Shared;
 use crate::providers::Providers;
 use crate::route_table::Routes;
 use crate::sessions::cookies::{SameSite, SessionCookies};
 use crate::sessions::keys::Keys;
+use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SessionCache, Sessions};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
@@ -38,13 +37,12 @@ use crate::values::forwarded::TrustedProxies;
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-#[derive(Clone)]
 struct Parts {
     settings: Arc<EdgeSettings>,
     layer: LayerParts,
-    sign_in: Shared<SignIn>,
-    gateway: Shared<Gateway>,
-    browser: Shared<Browser>,
+    sign_in: Arc<SignIn>,
+    gateway: Arc<Gateway>,
+    browser: Arc<Browser>,
 }
 
 /// What the edge needs besides its settings.
@@ -53,6 +51,8 @@ pub struct Dependencies {
     pub session_client: SessionClient,
     /// Sessions remembered, if any are to be.
     pub session_cache: Option<SessionCache>,
+    /// How often they are found there.
+    pub lookups: CacheMetrics,
     /// The identity providers.
     pub providers: Providers,
     /// Keys derived from the secrets.
@@ -76,6 +76,7 @@ impl App {
         let Dependencies {
             session_client,
             session_cache,
+            lookups,
             providers,
             keys,
             clock,
@@ -93,7 +94,13 @@ impl App {
             &settings.cookie.name,
             settings.sign_in.transaction_duration_secs,
         );
-        let sessions = Sessions::new(session_client, cookies.clone(), Arc::clone(&clock), session_cache);
+        let sessions = Sessions::new(
+            session_client,
+            cookies.clone(),
+            Arc::clone(&clock),
+            session_cache,
+            lookups,
+        );
         let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
         let devices = Devices {
             trusted_proxies: trusted_proxies.clone(),
@@ -120,7 +127,7 @@ impl App {
             sites: sites.clone(),
             devices: devices.clone(),
             clock: Arc::clone(&clock),
-            refetches: Refetches::default(),
+            refetches: Arc::default(),
             analytics: settings.analytics.clone().map(Analytics::new),
             listening: PerPerson::new(LISTENING_MAX),
             listing: PerPerson::new(LISTING_MAX),
@@ -131,7 +138,7 @@ impl App {
             check_authorization: settings.check_authorization,
             send_timeout: protection.send_timeout,
             routes: routes.clone(),
-            proxy,
+            proxy: Arc::new(proxy),
             assertions,
             cookies: cookies.clone(),
             pending: pending.clone(),
@@ -154,31 +161,44 @@ impl App {
             clock,
             devices,
             form_tokens: FormTokens::new(keys),
-            login_limit: RateLimiter::new(settings.rate_limit_login),
-            callback_limit: RateLimiter::new(settings.rate_limit_login),
-            back_channel_limit: RateLimiter::new(BACK_CHANNEL_PER_MINUTE),
-            front_channel_limit: RateLimiter::new(settings.rate_limit_login),
-            redeemed: Redeemed::new(settings.sign_in.transaction_duration_secs),
+            login_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
+            callback_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
+            back_channel_limit: Arc::new(RateLimiter::new(BACK_CHANNEL_PER_MINUTE)),
+            front_channel_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
+            redeemed: Arc::new(Redeemed::new(settings.sign_in.transaction_duration_secs)),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics,
         };
         Self(Arc::new(Parts {
             settings: Arc::new(settings),
             layer,
-            sign_in: Shared::new(sign_in),
-            gateway: Shared::new(gateway),
-            browser: Shared::new(browser),
+            sign_in: Arc::new(sign_in),
+            gateway: Arc::new(gateway),
+            browser: Arc::new(browser),
         }))
     }
 
-    /// The same edge, for a worker of its own: its clones are counted apart from the others'.
+    /// The same edge for a worker: connections, counts and references of its own, which no other core touches.
     #[must_use]
-    pub fn apart(&self) -> Self {
+    pub fn for_worker(&self) -> Self {
+        let parts = &*self.0;
+        let sessions = parts.gateway.sessions.for_worker();
         Self(Arc::new(Parts {
-            sign_in: self.0.sign_in.apart(),
-            gateway: self.0.gateway.apart(),
-            browser: self.0.browser.apart(),
-            ..Parts::clone(&self.0)
+            settings: Arc::clone(&parts.settings),
+            layer: parts.layer.clone(),
+            sign_in: Arc::new(SignIn {
+                sessions: sessions.clone(),
+                ..SignIn::clone(&parts.sign_in)
+            }),
+            gateway: Arc::new(Gateway {
+                sessions: sessions.clone(),
+                proxy: Arc::new(parts.gateway.proxy.for_worker()),
+                ..Gateway::clone(&parts.gateway)
+            }),
+            browser: Arc::new(Browser {
+                sessions,
+                ..Browser::clone(&parts.browser)
+            }),
         }))
     }
 
@@ -196,31 +216,31 @@ impl App {
 
     /// Signing in and out.
     #[must_use]
-    pub fn sign_in(&self) -> &Shared<SignIn> {
+    pub fn sign_in(&self) -> &Arc<SignIn> {
         &self.0.sign_in
     }
 
     /// The routes for scripts.
     #[must_use]
-    pub fn browser(&self) -> &Shared<Browser> {
+    pub fn browser(&self) -> &Arc<Browser> {
         &self.0.browser
     }
 }
 
-impl FromRef<App> for Shared<SignIn> {
+impl FromRef<App> for Arc<SignIn> {
     fn from_ref(app: &App) -> Self {
-        app.0.sign_in.clone()
+        Arc::clone(&app.0.sign_in)
     }
 }
 
-impl FromRef<App> for Shared<Gateway> {
+impl FromRef<App> for Arc<Gateway> {
     fn from_ref(app: &App) -> Self {
-        app.0.gateway.clone()
+        Arc::clone(&app.0.gateway)
     }
 }
 
-impl FromRef<App> for Shared<Browser> {
+impl FromRef<App> for Arc<Browser> {
     fn from_ref(app: &App) -> Self {
-        app.0.browser.clone()
+        Arc::clone(&app.0.browser)
     }
 }

@@ -15,7 +15,7 @@ use provider_settings::Providers;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
-use crate::sessions::Limits;
+use crate::sessions::{AUDIT_TARGET, Limits};
 use crate::store::url::StoreSettings;
 use crate::vault::KeyRing;
 
@@ -23,6 +23,8 @@ use crate::vault::KeyRing;
 pub static SERVICE: Service = Service {
     name: "session-svc",
     prefix: "SESSION_",
+    shared_prefix: Some(provider_settings::PREFIX),
+    audit_target: Some(AUDIT_TARGET),
     about: "Keeps the sessions of signed-in people, encrypted, and hands out access tokens that work.",
     topics: &[
         &ADDRESSES,

@@ -23,6 +23,7 @@ use crate::sessions::cookies::SessionCookies;
 use crate::sessions::keys::Keys;
 
 /// What the routes for scripts are made of.
+#[derive(Clone)]
 pub struct Browser {
     /// When `me` reads userinfo anew.
     pub profile_refetch: ProfileRefetch,
@@ -45,7 +46,7 @@ pub struct Browser {
     /// Wall clock.
     pub clock: Arc<dyn Clock>,
     /// Profiles that are read anew.
-    pub refetches: Refetches,
+    pub refetches: Arc<Refetches>,
     /// The way to the analytics server; none when off.
     pub analytics: Option<Analytics>,
     /// Who listens to their sessions.

@@ -100,10 +100,10 @@ impl Metrics {
         })
     }
 
-    /// How long requests take, as the scheduler this is called on counts it.
+    /// How long requests take, as one more worker counts it.
     #[must_use]
-    pub fn requests(&self) -> Arc<HistogramVec> {
-        self.requests.here()
+    pub fn requests_of_worker(&self) -> Arc<HistogramVec> {
+        self.requests.for_worker()
     }
 
     /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.

@@ -31,6 +31,7 @@ pub use listening::SILENCE_MAX;
 pub use open_streams::{OpenStream, OpenStreams};
 
 use self::listening::Moment;
+use self::metrics::CacheMetrics;
 use crate::sessions::cookies::{SessionCookies, SessionId};
 
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
@@ -67,6 +68,7 @@ pub struct Sessions {
     cookies: SessionCookies,
     clock: Arc<dyn Clock>,
     cache: Option<Arc<SessionCache>>,
+    lookups: CacheMetrics,
     streams: OpenStreams,
 }
 
@@ -78,6 +80,7 @@ impl Sessions {
         cookies: SessionCookies,
         clock: Arc<dyn Clock>,
         cache: Option<SessionCache>,
+        lookups: CacheMetrics,
     ) -> Self {
         let heard = cache.as_ref().map(SessionCache::heard);
         Self {
@@ -86,6 +89,16 @@ impl Sessions {
             cookies,
             clock,
             cache: cache.map(Arc::new),
+            lookups,
+        }
+    }
+
+    /// The same, for a worker of its own.
+    #[must_use]
+    pub fn for_worker(&self) -> Self {
+        Self {
+            lookups: self.lookups.for_worker(),
+            ..self.clone()
         }
     }
 
@@ -110,14 +123,16 @@ impl Sessions {
         let Some(id) = self.cookies.read(headers) else {
             return Ok(None);
         };
-        if let Some(cache) = &self.cache
-            && let Some(session) = cache.find(&id, visitor.is_some(), self.clock.now_ms())
-        {
-            return Ok(Some(CurrentSession {
-                id,
-                session,
-                renewed: None,
-            }));
+        if let Some(cache) = &self.cache {
+            let found = cache.find(&id, visitor.is_some(), self.clock.now_ms());
+            self.lookups.count(&found);
+            if let Ok(session) = found {
+                return Ok(Some(CurrentSession {
+                    id,
+                    session,
+                    renewed: None,
+                }));
+            }
         }
         self.asked(headers, id, visitor.map(|device| device())).await
     }

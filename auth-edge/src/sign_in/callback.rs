@@ -4,6 +4,8 @@
 //! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -17,7 +19,6 @@ use crate::http::errors::Failure;
 use crate::http::observe::Handle;
 use crate::http::request;
 use crate::http::response::no_content;
-use crate::http::state::Shared;
 use crate::providers::Provider;
 use crate::providers::sites::Site;
 use crate::sessions::cookies::SessionId;
@@ -48,7 +49,7 @@ impl From<Rejected> for Ended {
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
 /// `at` is the place of the provider whose callback this is.
-pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
+pub async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
     let provider = sign_in.providers.all().get(at).ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     // Before anything is counted or read: another site's page must not use up its visitor's share, or their sign-in.
@@ -99,7 +100,7 @@ pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Res
 
 /// What a callback goes through with.
 struct CallbackContext<'a> {
-    sign_in: &'a Shared<SignIn>,
+    sign_in: &'a Arc<SignIn>,
     provider: &'a Provider,
     /// Its place.
     at: usize,
@@ -185,7 +186,7 @@ impl From<Reason> for NotRedeemed {
 
 /// What a code is redeemed with.
 struct Redemption {
-    sign_in: Shared<SignIn>,
+    sign_in: Arc<SignIn>,
     /// The place of the provider.
     at: usize,
     head: Parts,

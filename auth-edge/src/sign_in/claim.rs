@@ -6,6 +6,7 @@
 //! asks later none. Against a session service that has no claims, or does not let this edge make them, the process alone
 //! remembers what it redeemed ([`super::redeemed`]).
 
+use std::sync::Arc;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,6 @@ use session_proto::v1::{
 };
 use session_proto::{error, timestamp};
 
-use crate::http::state::Shared;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
@@ -146,7 +146,7 @@ impl Claim {
 
     /// Gives the sign-in up, in the background and until that is done: those who wait learn that nothing comes of it, and its session
     /// ends, which may have been created although nobody heard of it.
-    pub(super) fn abandon(self, sign_in: &Shared<SignIn>) {
+    pub(super) fn abandon(self, sign_in: &Arc<SignIn>) {
         if self.holder.is_empty() {
             return;
         }

@@ -6,6 +6,8 @@
 //! not there leaves no trace, offline tokens stay good, and one address asks so many times and no more. Deliberately absent: telling
 //! whether there was a session.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -14,11 +16,10 @@ use session_proto::v1::EndSessionsRequest;
 use crate::http::errors::Failure;
 use crate::http::pages;
 use crate::http::request;
-use crate::http::state::Shared;
 use crate::sign_in::SignIn;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
-pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
     if !sign_in.settings.frontchannel_logout {
         return Err(Failure::NotFound);
     }

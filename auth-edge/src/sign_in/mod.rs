@@ -82,6 +82,7 @@ pub enum ProviderLogout {
 }
 
 /// What signing in and out is made of.
+#[derive(Clone)]
 pub struct SignIn {
     /// Settings, as read at the start.
     pub settings: SignInSettings,
@@ -106,15 +107,15 @@ pub struct SignIn {
     /// Tokens of our own forms.
     pub form_tokens: FormTokens,
     /// Logins per address.
-    pub login_limit: RateLimiter,
+    pub login_limit: Arc<RateLimiter>,
     /// Callbacks per address.
-    pub callback_limit: RateLimiter,
+    pub callback_limit: Arc<RateLimiter>,
     /// Back-channel logouts per address.
-    pub back_channel_limit: RateLimiter,
+    pub back_channel_limit: Arc<RateLimiter>,
     /// Front-channel logouts per address.
-    pub front_channel_limit: RateLimiter,
+    pub front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.
-    pub redeemed: Redeemed,
+    pub redeemed: Arc<Redeemed>,
     /// Places for sessions that are ended in the background.
     pub background: Arc<Semaphore>,
     /// Metrics.

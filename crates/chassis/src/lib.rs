@@ -7,10 +7,10 @@
 //! configuration file format of its own.
 
 pub mod address;
-pub mod admin;
+pub(crate) mod admin;
 pub mod clock;
 pub mod files;
-pub mod logs;
+pub(crate) mod logs;
 pub mod memory;
 pub mod metrics;
 pub mod propagation;
@@ -22,4 +22,4 @@ pub mod service;
 pub mod settings;
 pub mod tls;
 pub mod tool;
-pub mod traces;
+pub(crate) mod traces;

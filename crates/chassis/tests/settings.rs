@@ -20,13 +20,15 @@ static TOPIC: Topic = Topic {
         setting("T_NUMBER", "60", false),
         setting("T_LISTEN", "127.0.0.1:1", false),
         setting("T_SECRET", "", true),
-        setting("OIDC_SCOPE", "openid", false),
+        setting("SHARED_SCOPE", "openid", false),
     ],
 };
 
 static SERVICE: Service = Service {
     name: "t",
     prefix: "T_",
+    shared_prefix: Some("SHARED_"),
+    audit_target: None,
     about: "",
     topics: &[&TOPIC],
 };
@@ -171,7 +173,7 @@ fn no_message_holds_a_secret_whoever_wrote_it() {
 fn mistyped_variables_are_warned_of_but_not_what_kubernetes_sets() {
     let given = [
         ("T_TEXTS", "x"),
-        ("OIDC_SCOPES", "x"),
+        ("SHARED_SCOPES", "x"),
         ("T_SVC_PORT_80_TCP_ADDR", "10.0.0.1"),
         ("T_PORT", "tcp://10.0.0.1:80"),
         ("OTHER", "x"),
@@ -180,7 +182,7 @@ fn mistyped_variables_are_warned_of_but_not_what_kubernetes_sets() {
     assert_eq!(
         warnings,
         [
-            "OIDC_SCOPES: is not a setting of t; did you mean OIDC_SCOPE?",
+            "SHARED_SCOPES: is not a setting of t; did you mean SHARED_SCOPE?",
             "T_TEXTS: is not a setting of t; did you mean T_TEXT?"
         ]
     );

@@ -17,4 +17,4 @@ mod words;
 pub use follow::{CredentialFiles, follow};
 pub use providers::{Provider, Providers};
 pub use read::read;
-pub use table::{PROVIDERS, TOPIC};
+pub use table::{PREFIX, PROVIDERS, TOPIC};

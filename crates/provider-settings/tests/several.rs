@@ -12,6 +12,8 @@ use tempfile::TempDir;
 static SERVICE: Service = Service {
     name: "test",
     prefix: "TEST_",
+    shared_prefix: Some(provider_settings::PREFIX),
+    audit_target: None,
     about: "reads the providers' settings",
     topics: &[&TOPIC],
 };

@@ -16,6 +16,7 @@ use tracing::Span;
 
 use super::call::Call;
 use super::method::{Method, Recorded};
+use crate::sessions::AUDIT_TARGET;
 
 /// A record that is being made; written when it is told the outcome, or when it is dropped.
 pub(super) struct Record {
@@ -36,7 +37,7 @@ struct Outcome {
 }
 
 macro_rules! write_record {
-    ($level:ident, $target:literal, $record:expr, $outcome:expr) => {{
+    ($level:ident, $target:expr, $record:expr, $outcome:expr) => {{
         let (record, outcome): (&Record, Outcome) = ($record, $outcome);
         let endings = record.call.endings();
         tracing::$level!(
@@ -96,7 +97,7 @@ impl Record {
         match self.method.recorded {
             Recorded::AsRead if !turned_away => write_record!(info, "audit::read", self, outcome),
             Recorded::ForDebugging if !turned_away => write_record!(debug, "audit::open", self, outcome),
-            _ => write_record!(info, "audit", self, outcome),
+            _ => write_record!(info, AUDIT_TARGET, self, outcome),
         }
     }
 }

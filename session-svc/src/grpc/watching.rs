@@ -16,7 +16,7 @@ use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
 use crate::callers::{Rpc, TurnedAway};
-use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};
+use crate::sessions::{AUDIT_TARGET, SessionsError, WatchScope, WatchUpdate, Watching};
 
 /// What is sent.
 pub(super) type Events = BoxStream<'static, Result<SessionEvent, Status>>;
@@ -212,7 +212,7 @@ impl Watch {
 impl Drop for Ending {
     fn drop(&mut self) {
         tracing::info!(
-            target: "audit",
+            target: AUDIT_TARGET,
             { rpc.method = self.rpc.full_name(),
             rpc.response.status_code = code_name(self.code),
             caller = self.call.caller.shown().unwrap_or_default(),

@@ -47,6 +47,9 @@ pub use watch::{Scope as WatchScope, WatchUpdate, Watching};
 use keeper::Keeper;
 use ports::Renew;
 
+/// The target of the records that tell who changed what.
+pub(crate) const AUDIT_TARGET: &str = "audit";
+
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

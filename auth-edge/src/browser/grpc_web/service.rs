@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use futures_util::Stream;
@@ -23,7 +24,6 @@ use super::per_person::PersonPermit;
 use super::watch;
 use crate::browser::Browser;
 use crate::http::request;
-use crate::http::state::Shared;
 use crate::sessions::{CurrentSession, SessionsUnavailable};
 
 /// Why a session that was ended from another device says it ended.
@@ -35,11 +35,11 @@ const PAGES_MAX: usize = 20;
 
 /// Answers the browser's calls.
 pub(super) struct Calls {
-    browser: Shared<Browser>,
+    browser: Arc<Browser>,
 }
 
 impl Calls {
-    pub(super) fn new(browser: Shared<Browser>) -> Self {
+    pub(super) fn new(browser: Arc<Browser>) -> Self {
         Self { browser }
     }
 

@@ -93,6 +93,10 @@ pub struct Service {
     pub name: &'static str,
     /// What its own variables begin with, for example `EDGE_`.
     pub prefix: &'static str,
+    /// What variables begin with that it shares with other services, if any do: mistyped as easily as its own.
+    pub shared_prefix: Option<&'static str>,
+    /// The target of its audit records, if it writes any: they find room when other log records do not.
+    pub audit_target: Option<&'static str>,
     /// One sentence for the manual.
     pub about: &'static str,
     /// Its topics, in the order of the manual.

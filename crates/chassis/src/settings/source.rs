@@ -148,14 +148,9 @@ impl Source {
                 .filter(|setting| setting.secret)
                 .map(Setting::file_variable),
         );
-        // The provider's settings are shared by the services and mistyped as easily as one's own.
-        let prefixes = [self.service.prefix, "OIDC_"];
-        let prefixes: Vec<&str> = prefixes
-            .into_iter()
-            .filter(|prefix| known.iter().any(|name| name.starts_with(prefix)))
-            .collect();
+        let prefixes = [Some(self.service.prefix), self.service.shared_prefix];
         for (name, value) in environment {
-            let ours = prefixes.iter().any(|prefix| name.starts_with(prefix));
+            let ours = prefixes.iter().flatten().any(|prefix| name.starts_with(prefix));
             if !ours || known.contains(name) || is_kubernetes_service_link(name, value) {
                 continue;
             }

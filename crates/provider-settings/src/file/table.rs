@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::{Reading, Value};
 use crate::one::one;
 use crate::providers::Provider;
-use crate::table::{TOPIC, is_of_one_provider};
+use crate::table::{PREFIX, TOPIC, is_of_one_provider};
 use crate::{CredentialFiles, words};
 
 /// The longest id: it stands in addresses and in every log line about the provider.
@@ -21,7 +21,9 @@ const OWN_KEYS: [&str; 4] = ["id", "hosts", "paths", "callback_path"];
 /// One table is read as if its fields were the variables of a service that has nothing else.
 static TABLE: Service = Service {
     name: "a provider",
-    prefix: "OIDC_",
+    prefix: PREFIX,
+    shared_prefix: None,
+    audit_target: None,
     about: "One table of OIDC_PROVIDERS.",
     topics: &[&TOPIC],
 };
