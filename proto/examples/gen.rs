@@ -45,7 +45,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .extern_path(".google.protobuf.Struct", "crate::claims::Claims")
         // An answer is handed on many times before somebody keeps it.
         .boxed(".session.v1.GetSessionResponse.session")
-        .boxed(".session.v1.ReadSessionsResponse.session")
         .boxed(".session.v1.RollSessionResponse.session")
         .skip_debug(SECRET_BEARING.map(|name| format!(".session.v1.{name}")))
         .compile_fds(descriptors.clone())?;

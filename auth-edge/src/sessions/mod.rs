@@ -21,7 +21,7 @@ use session_proto::client::{SessionClient, SessionError};
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, Device,
     EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
-    RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
+    GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 use session_proto::{claims, timestamp};
 
@@ -134,7 +134,13 @@ impl Sessions {
                 }));
             }
         }
-        self.asked(headers, id, visitor.map(|device| device())).await
+        let used = visitor.is_some();
+        let asked = self.now();
+        let read = match visitor {
+            Some(device) => self.used(&id, device).await,
+            None => self.get(&id).await.map(|session| (session, false)),
+        };
+        self.remembered(headers, id, asked, used, read)
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
@@ -144,24 +150,52 @@ impl Sessions {
         device: Device,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         match self.cookies.read(headers) {
-            Some(id) => self.asked(headers, id, Some(device)).await,
+            Some(id) => {
+                let asked = self.now();
+                let read = self.roll(&id, device).await;
+                self.remembered(headers, id, asked, true, read)
+            }
             None => Ok(None),
         }
     }
 
-    /// Asks the session service, and remembers what it says.
-    async fn asked(
+    /// To be taken before the session service is asked.
+    fn now(&self) -> Moment {
+        self.cache.as_deref().map(SessionCache::now).unwrap_or_default()
+    }
+
+    /// Reads a session that is used, and extends it where that is due; a failed roll never fails the request it rides on.
+    async fn used(
+        &self,
+        id: &SessionId,
+        device: Visitor<'_>,
+    ) -> Result<(Box<v1::Session>, bool), SessionError> {
+        let read = self.read(id).await?;
+        let session = read.session.ok_or_else(malformed)?;
+        if !read.roll_due {
+            return Ok((session, false));
+        }
+        match Box::pin(self.roll(id, device())).await {
+            Err(error) if error.reason != ErrorReason::ErrMissingSession => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a session that is used is not extended"
+                );
+                Ok((session, false))
+            }
+            rolled => rolled,
+        }
+    }
+
+    /// What the session service said when it was asked at `asked`, remembered.
+    fn remembered(
         &self,
         headers: &HeaderMap,
         id: SessionId,
-        device: Option<Device>,
+        asked: Moment,
+        used: bool,
+        read: Result<(Box<v1::Session>, bool), SessionError>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
-        let used = device.is_some();
-        let asked = self.cache.as_deref().map(SessionCache::now);
-        let read = match device {
-            Some(device) => self.roll(&id, device).await,
-            None => self.get(&id).await.map(|session| (session, false)),
-        };
         match read {
             Ok((session, rolled)) => {
                 let cookie = if rolled {
@@ -169,12 +203,9 @@ impl Sessions {
                 } else {
                     None
                 };
-                let renewed = cookie.map(|cookie| Renewed {
-                    cookie,
-                    asked: asked.unwrap_or_default(),
-                });
+                let renewed = cookie.map(|cookie| Renewed { cookie, asked });
                 let session = CachedSession::new(*session);
-                if let (Some(cache), Some(asked)) = (&self.cache, asked) {
+                if let Some(cache) = &self.cache {
                     cache.keep(&id, &session, asked, used);
                 }
                 Ok(Some(CurrentSession { id, session, renewed }))
@@ -249,12 +280,12 @@ impl Sessions {
 
     /// Reads a session without touching it.
     pub async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
+        self.read(id).await?.session.ok_or_else(malformed)
+    }
+
+    async fn read(&self, id: &SessionId) -> Result<GetSessionResponse, SessionError> {
         let by = Some(get_session_request::By::SessionId(id.expose().to_owned()));
-        self.client
-            .get_session(GetSessionRequest { by })
-            .await?
-            .session
-            .ok_or_else(malformed)
+        self.client.get_session(GetSessionRequest { by }).await
     }
 
     /// Extends a session by use; tells whether its deadline moved.

@@ -69,9 +69,9 @@ class Sessions:
     def roll(self, session_id):
         return self.stub.RollSession(service_pb2.RollSessionRequest(session_id=session_id), timeout=DEADLINE)
 
-    def read(self, questions):
-        """The answers to many questions over one call, in any order; `questions` may go on as long as the caller likes."""
-        return self.stub.ReadSessions(questions)
+    def batch(self, *requests):
+        """What became of each request, in their order."""
+        return self.stub.BatchGetSessions(service_pb2.BatchGetSessionsRequest(requests=requests), timeout=DEADLINE).results
 
     def access_token(self, session_id, *scopes):
         request = service_pb2.GetAccessTokenRequest(session_id=session_id, scopes=scopes)

@@ -66,8 +66,8 @@ class HealthAndReflection(unittest.TestCase):
         described = DescriptorPool(database).FindServiceByName(SERVICE)
         self.assertEqual(len(described.methods), 13)
         self.assertTrue(described.methods_by_name["WatchSessions"].server_streaming)
-        reading = described.methods_by_name["ReadSessions"]
-        self.assertTrue(reading.client_streaming and reading.server_streaming)
+        batch = described.methods_by_name["BatchGetSessions"]
+        self.assertFalse(batch.client_streaming or batch.server_streaming)
 
     def test_reflection_describes_what_failures_carry(self):
         pool = DescriptorPool(ProtoReflectionDescriptorDatabase(self.channel))

@@ -46,6 +46,7 @@ const config = `{
   "methodConfig": [{
     "name": [
       {"service": "session.v1.SessionService", "method": "GetSession"},
+      {"service": "session.v1.SessionService", "method": "BatchGetSessions"},
       {"service": "session.v1.SessionService", "method": "ListSessions"},
       {"service": "session.v1.SessionService", "method": "RollSession"},
       {"service": "session.v1.SessionService", "method": "GetAccessToken"},

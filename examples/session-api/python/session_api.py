@@ -31,7 +31,7 @@ DEADLINE = 5  # seconds; every call has one
 TOKEN_DEADLINE = 20  # a refresh may have to wait for the provider
 
 # What may be sent twice is sent again by gRPC when no replica could be reached.
-REPEATABLE = ["GetSession", "ListSessions", "RollSession", "GetAccessToken", "EndSession", "EndSessions"]
+REPEATABLE = ["GetSession", "BatchGetSessions", "ListSessions", "RollSession", "GetAccessToken", "EndSession", "EndSessions"]
 CONFIG = {
     "loadBalancingConfig": [{"round_robin": {}}],  # all addresses of the name take turns
     "methodConfig": [

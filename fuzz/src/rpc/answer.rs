@@ -5,12 +5,16 @@ use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use prost::Message as _;
-use session_proto::v1::{ErrorReason, ReadSessionsResponse};
+use session_proto::v1::batch_get_sessions_response::result::Outcome;
+use session_proto::v1::{BatchGetSessionsResponse, ErrorReason};
 
 use super::Rpc;
 
 /// Frames read of a watch before it is hung up.
 const WATCHED_FRAMES: usize = 3;
+
+/// What comes before a message (gRPC over HTTP/2, "Length-Prefixed-Message").
+const FRAME_HEAD_BYTES: usize = 5;
 
 /// What was answered.
 #[derive(Debug)]
@@ -58,23 +62,21 @@ impl Answer {
         self.body.extend_from_slice(data);
     }
 
-    /// Each answer to a question holds a session or a failure; panics if one does not, or tells a fault of the service.
-    pub(crate) fn answers_well(&self) {
-        let mut rest = self.body.as_slice();
-        while let Some((head, behind)) = rest.split_first_chunk::<5>() {
-            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-            let (message, behind) = behind.split_at(usize::try_from(length).unwrap());
-            rest = behind;
-            let answer = ReadSessionsResponse::decode(message).unwrap();
-            let is_well = match (&answer.session, &answer.failure) {
-                (Some(_), None) => true,
-                (None, Some(failure)) => {
+    /// Each result of a batch holds a session or a failure; panics if one does not, or tells a fault of the service.
+    pub(crate) fn results_are_well(&self) {
+        let Some(message) = self.body.get(FRAME_HEAD_BYTES..) else {
+            return;
+        };
+        for result in BatchGetSessionsResponse::decode(message).unwrap().results {
+            let is_well = match &result.outcome {
+                Some(Outcome::Response(response)) => response.session.is_some(),
+                Some(Outcome::Failure(failure)) => {
                     let reason = ErrorReason::try_from(failure.reason).unwrap();
                     !matches!(reason, ErrorReason::ErrInternal | ErrorReason::ErrUnspecified)
                 }
-                _ => false,
+                None => false,
             };
-            assert!(is_well, "{answer:?}");
+            assert!(is_well, "{result:?}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! - The service answers with a gRPC status: nothing panics, nothing hangs.
 //! - No answer tells anything of a session the request did not name, and no refresh token at all.
 //! - Sessions that were not named are still there afterwards.
-//! - A question of many over one call is answered with a session or with a failure that is no fault of the service.
+//! - Each result of a batch is a session or a failure that is no fault of the service.
 
 mod answer;
 mod fields;
@@ -26,8 +26,8 @@ pub enum Rpc {
     AbandonSignIn,
     CreateSession,
     GetSession,
+    BatchGetSessions,
     RollSession,
-    ReadSessions,
     UpdateSession,
     GetAccessToken,
     EndSession,
@@ -53,8 +53,8 @@ impl Target for Rpc {
         Self::AbandonSignIn,
         Self::CreateSession,
         Self::GetSession,
+        Self::BatchGetSessions,
         Self::RollSession,
-        Self::ReadSessions,
         Self::UpdateSession,
         Self::GetAccessToken,
         Self::EndSession,
@@ -81,8 +81,8 @@ impl Target for Rpc {
             (0..=16).contains(&code),
             "{self:?} answered with the status {code}"
         );
-        if self == Self::ReadSessions {
-            answer.answers_well();
+        if self == Self::BatchGetSessions {
+            answer.results_are_well();
         }
         world.told_nothing_of_others(self, &own, &sent, &answer);
         world.others_are_still_there();

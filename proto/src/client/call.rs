@@ -15,10 +15,8 @@ use super::channels::StreamPlace;
 use super::connection::Connection;
 use super::endpoint::Peer;
 use super::pool::{Picked, Pool};
-use super::reading::Outcome;
 use crate::error;
-use crate::v1::read_sessions_request::Question;
-use crate::v1::{ErrorReason, ReadSessionsResponse};
+use crate::v1::ErrorReason;
 
 /// First try included. Three reach every replica of a usual deployment without multiplying the load of an outage.
 const ATTEMPTS_MAX: u32 = 3;
@@ -85,34 +83,6 @@ where
             sleep_until((Instant::now() + backoff(BACKOFF * attempt)).min(until)).await;
         }
         attempt += 1;
-    }
-}
-
-/// Asks a question about a session over the line of `connection`; none if it has to be a call of its own.
-pub(super) async fn asked(
-    pool: &Pool,
-    connection: &Connection,
-    question: Question,
-    until: Instant,
-) -> Option<Result<ReadSessionsResponse, Status>> {
-    let question = pool.question(question, until)?;
-    if question.encoded_len() > REQUEST_BYTES_MAX {
-        return None;
-    }
-    let mut answer = match connection.reads().ask(question).await {
-        Outcome::Answered(answer) => answer,
-        Outcome::CallInstead => return None,
-        Outcome::Failed(status) => return Some(Err(status)),
-    };
-    match answer.failure.take() {
-        None => Some(Ok(answer)),
-        // A kind of question that this replica does not know.
-        Some(failure) if failure.reason() == ErrorReason::ErrUnimplemented => None,
-        Some(failure) => Some(Err(error::status(
-            failure.reason(),
-            failure.message,
-            failure.metadata,
-        ))),
     }
 }
 

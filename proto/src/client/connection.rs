@@ -4,8 +4,8 @@
 //! - It is made before any call goes over it, and never a second time: a replica that is on its way out, or whose address answers
 //!   nobody any more, keeps no call waiting. Who needs another one makes it where no call waits for it
 //!   ([`Channels`](super::channels::Channels)).
-//! - It counts as going from the first sign on: its end, the replica's GOAWAY (RFC 9113, section 6.8) as the next call meets it, or the
-//!   replica's word over a call for many reads. What is in flight on it goes on.
+//! - It counts as going from the first sign on: its end, or the replica's GOAWAY (RFC 9113, section 6.8) as the next call meets it. What is
+//!   in flight on it goes on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,8 +18,8 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
+use super::batching::Batcher;
 use super::gathering;
-use super::reading::Reads;
 
 /// Whether a connection still takes calls; clones share it.
 #[derive(Clone, Debug, Default)]
@@ -36,11 +36,11 @@ impl AcceptsCalls {
     }
 }
 
-/// A connection that was made, and the line for reads over it.
+/// A connection that was made, and the reads over it.
 #[derive(Debug)]
 pub(super) struct Connection {
     channel: Channel,
-    reads: Reads,
+    reads: Batcher,
     standing: AcceptsCalls,
     made: Instant,
 }
@@ -68,7 +68,7 @@ impl Connection {
             Status::unavailable("no connection to the session service can be made")
         })?;
         Ok(Self {
-            reads: Reads::over(channel.clone(), standing.clone()),
+            reads: Batcher::over(channel.clone()),
             channel,
             standing,
             made: Instant::now(),
@@ -79,7 +79,7 @@ impl Connection {
         self.channel.clone()
     }
 
-    pub(super) fn reads(&self) -> &Reads {
+    pub(super) fn reads(&self) -> &Batcher {
         &self.reads
     }
 

@@ -9,7 +9,7 @@
 //! - Calls go over connections that stand. A replica that says goodbye (GOAWAY), or whose connection ends, has no further calls
 //!   until it has been connected to again, which no call waits for while there is another replica.
 //!
-//! `get_session` and `roll_session` are questions over one long call to each replica, every other method is a call of its own.
+//! Each method is a call of its own, but for `get_session`: what is asked while another one is on its way goes together.
 //!
 //! # What is repeated
 //! At most three attempts, all within the one deadline, with a pause of 10 to 40 ms between them. What the service says
@@ -17,7 +17,7 @@
 //!
 //! | Call | Repeated | Because |
 //! |---|---|---|
-//! | `get_session`, `list_sessions` | yes | they change nothing |
+//! | `get_session`, `batch_get_sessions`, `list_sessions` | yes | they change nothing |
 //! | `roll_session` | yes | rolling twice is rolling once |
 //! | `get_access_token` | yes, unless `force_refresh` | callers share one refresh; a forced one would be a second |
 //! | `create_session` | with a `request_id` | the service remembers it for ten minutes and answers with the same session |
@@ -31,6 +31,7 @@
 //!
 //! Deliberately absent: caching. What a session says is true at the moment of the answer and not later.
 
+mod batching;
 mod call;
 mod channels;
 mod connection;
@@ -38,7 +39,6 @@ mod endpoint;
 mod failure;
 mod gathering;
 mod pool;
-mod reading;
 mod resolve;
 mod settings;
 mod tls;
@@ -60,15 +60,16 @@ pub use self::tls::ClientTls;
 pub use self::watch::WatchItem;
 
 use self::call::Repeat;
+use self::connection::Connection;
 use self::pool::Pool;
-use crate::v1::read_sessions_request::Question;
 use crate::v1::session_service_client::SessionServiceClient;
 use crate::v1::{
-    AbandonSignInRequest, AbandonSignInResponse, BeginSignInRequest, BeginSignInResponse,
-    CreateSessionRequest, CreateSessionResponse, EndSessionRequest, EndSessionResponse, EndSessionsRequest,
-    EndSessionsResponse, GetAccessTokenRequest, GetAccessTokenResponse, GetSessionRequest,
-    GetSessionResponse, ListSessionsRequest, ListSessionsResponse, RollSessionRequest, RollSessionResponse,
-    SessionEvent, UpdateSessionRequest, UpdateSessionResponse, WatchSessionsRequest,
+    AbandonSignInRequest, AbandonSignInResponse, BatchGetSessionsRequest, BatchGetSessionsResponse,
+    BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, CreateSessionResponse, EndSessionRequest,
+    EndSessionResponse, EndSessionsRequest, EndSessionsResponse, GetAccessTokenRequest,
+    GetAccessTokenResponse, GetSessionRequest, GetSessionResponse, ListSessionsRequest, ListSessionsResponse,
+    RollSessionRequest, RollSessionResponse, SessionEvent, UpdateSessionRequest, UpdateSessionResponse,
+    WatchSessionsRequest,
 };
 
 /// Answers larger than this are refused: a page of 200 sessions of the largest size a service stores fits.
@@ -114,28 +115,6 @@ macro_rules! unary {
     };
 }
 
-/// Writes one method that is asked over the line of a replica, or by a call of its own where there is none: its name, messages,
-/// fields of the answer and kind of question.
-macro_rules! read {
-    ($(#[$doc:meta])* $method:ident($request:ty) -> $response:ident { $($field:ident),+ }, $question:path) => {
-        $(#[$doc])*
-        ///
-        /// # Errors
-        /// The reason the service gave, or that it could not be reached within the deadline.
-        pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
-            let (pool, request) = (&self.pool, &request);
-            call::unary(pool, self.terms.deadline, Repeat::Safe, request, |connection, until| async move {
-                if let Some(read) = call::asked(pool, &connection, $question(request.clone()), until).await {
-                    return read.map(|answer| $response { $($field: answer.$field),+ });
-                }
-                let answer = service(connection.channel()).$method(pool.request(request.clone(), until)).await;
-                answer.map(Response::into_inner)
-            })
-            .await
-        }
-    };
-}
-
 impl SessionClient {
     /// A client for the service at the addresses given. Does no IO.
     ///
@@ -165,13 +144,25 @@ impl SessionClient {
         create_session(CreateSessionRequest) -> CreateSessionResponse,
         |request: &CreateSessionRequest| Repeat::safe_if(!request.request_id.is_empty()), 1
     );
-    read!(
-        /// Reads a session without touching it.
-        get_session(GetSessionRequest) -> GetSessionResponse { session }, Question::Get
+    /// Reads a session without touching it.
+    ///
+    /// # Errors
+    /// The reason the service gave, or that it could not be reached within the deadline.
+    pub async fn get_session(&self, request: GetSessionRequest) -> Result<GetSessionResponse, SessionError> {
+        let (pool, request) = (&self.pool, &request);
+        let read = |connection: Arc<Connection>, until| async move {
+            connection.reads().get(pool, request, until).await
+        };
+        call::unary(pool, self.terms.deadline, Repeat::Safe, request, read).await
+    }
+
+    unary!(
+        /// Reads several sessions; each has a result of its own, in the order of the requests.
+        batch_get_sessions(BatchGetSessionsRequest) -> BatchGetSessionsResponse, |_: &_| Repeat::Safe, 1
     );
-    read!(
+    unary!(
         /// Reads a session for its browser and extends it by use.
-        roll_session(RollSessionRequest) -> RollSessionResponse { session, rolled }, Question::Roll
+        roll_session(RollSessionRequest) -> RollSessionResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
         /// Replaces the user claims or the attributes of a session.

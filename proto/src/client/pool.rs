@@ -13,15 +13,13 @@ use futures_util::future::{join_all, select_ok};
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Status};
+use tonic::{Extensions, Request, Status};
 
 use super::connection::Connection;
 use super::endpoint::{EndpointId, Peer, Target};
 use super::resolve::Resolve;
 use super::settings::{Annotate, ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
-use crate::v1::ReadSessionsRequest;
-use crate::v1::read_sessions_request::Question;
 
 /// After a failure names are resolved sooner than usual, but not more often than this.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(250);
@@ -164,29 +162,14 @@ impl Pool {
 
     /// A request with the time left as its gRPC deadline.
     pub(super) fn request<Q>(&self, message: Q, until: Instant) -> Request<Q> {
-        let mut request = Request::new(message);
-        request.set_timeout(in_whole_ms(until.saturating_duration_since(Instant::now())));
-        self.annotate(request.metadata_mut());
-        request
+        timed(self.annotations(), message, until)
     }
 
-    /// A question with the time left; none if the caller adds metadata that a question has no place for.
-    pub(super) fn question(&self, question: Question, until: Instant) -> Option<ReadSessionsRequest> {
+    /// What is added to a call that is made now.
+    pub(super) fn annotations(&self) -> MetadataMap {
         let mut metadata = MetadataMap::new();
         self.annotate(&mut metadata);
-        let mut trace = |name| match metadata.remove(name) {
-            Some(value) => value.to_str().ok().map(str::to_owned),
-            None => Some(String::new()),
-        };
-        let (traceparent, tracestate) = (trace("traceparent")?, trace("tracestate")?);
-        let left = in_whole_ms(until.saturating_duration_since(Instant::now()));
-        metadata.is_empty().then(|| ReadSessionsRequest {
-            number: 0,
-            question: Some(question),
-            timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
-            traceparent,
-            tracestate,
-        })
+        metadata
     }
 
     pub(super) fn annotate(&self, metadata: &mut MetadataMap) {
@@ -265,6 +248,13 @@ impl Pool {
             }
         }
     }
+}
+
+/// A request with this metadata, and the time left as its gRPC deadline.
+pub(super) fn timed<Q>(metadata: MetadataMap, message: Q, until: Instant) -> Request<Q> {
+    let mut request = Request::from_parts(metadata, Extensions::default(), message);
+    request.set_timeout(in_whole_ms(until.saturating_duration_since(Instant::now())));
+    request
 }
 
 /// What is left of a deadline, up to a millisecond more: calls that have the same time tell it in the same letters, which the

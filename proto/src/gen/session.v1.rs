@@ -531,6 +531,63 @@ pub struct GetSessionResponse {
     /// The session.
     #[prost(message, optional, boxed, tag = "1")]
     pub session: ::core::option::Option<::prost::alloc::boxed::Box<Session>>,
+    /// Whether RollSession has something to do now: to extend the session, or to renew tokens that soon expire. Whoever acts for the
+    /// browser's own request need not call it otherwise.
+    #[prost(bool, tag = "2")]
+    pub roll_due: bool,
+}
+/// Reads several sessions.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchGetSessionsRequest {
+    /// Which sessions: 1 to 50. The same one may be asked for more than once.
+    #[prost(message, repeated, tag = "1")]
+    pub requests: ::prost::alloc::vec::Vec<GetSessionRequest>,
+}
+/// The sessions read.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchGetSessionsResponse {
+    /// One for each request, in the order of the requests.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<batch_get_sessions_response::Result>,
+}
+/// Nested message and enum types in `BatchGetSessionsResponse`.
+pub mod batch_get_sessions_response {
+    /// Why a session was not read: what the status of GetSession would tell.
+    #[derive(Clone, PartialEq, ::prost::Message)]
+    pub struct Failure {
+        /// Why, for programs. ERR_OVERLOADED: the sessions before it have filled the answer; ask for it by another call.
+        #[prost(enumeration = "super::ErrorReason", tag = "1")]
+        pub reason: i32,
+        /// The same for people.
+        #[prost(string, tag = "2")]
+        pub message: ::prost::alloc::string::String,
+        /// Details the reason defines.
+        #[prost(map = "string, string", tag = "3")]
+        pub metadata: ::std::collections::HashMap<
+            ::prost::alloc::string::String,
+            ::prost::alloc::string::String,
+        >,
+    }
+    /// What became of one request.
+    #[derive(Clone, PartialEq, ::prost::Message)]
+    pub struct Result {
+        /// What GetSession would answer.
+        #[prost(oneof = "result::Outcome", tags = "1, 2")]
+        pub outcome: ::core::option::Option<result::Outcome>,
+    }
+    /// Nested message and enum types in `Result`.
+    pub mod result {
+        /// What GetSession would answer.
+        #[derive(Clone, PartialEq, ::prost::Oneof)]
+        pub enum Outcome {
+            /// The session was read.
+            #[prost(message, tag = "1")]
+            Response(super::super::GetSessionResponse),
+            /// It was not.
+            #[prost(message, tag = "2")]
+            Failure(super::Failure),
+        }
+    }
 }
 /// Reads a session on behalf of its browser and extends it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -552,73 +609,6 @@ pub struct RollSessionResponse {
     /// Whether the idle deadline moved.
     #[prost(bool, tag = "2")]
     pub rolled: bool,
-}
-/// A question about a session.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReadSessionsRequest {
-    /// Names the question in its answer: any number but 0 that no open question of this call has.
-    #[prost(uint64, tag = "1")]
-    pub number: u64,
-    /// How long the caller waits for this answer, in milliseconds; 0 means as long as for a call of its own without a deadline.
-    #[prost(uint32, tag = "4")]
-    pub timeout_ms: u32,
-    /// The caller's trace, as the metadata of a call of its own would tell it (W3C Trace Context).
-    #[prost(string, tag = "5")]
-    pub traceparent: ::prost::alloc::string::String,
-    /// More about the trace.
-    #[prost(string, tag = "6")]
-    pub tracestate: ::prost::alloc::string::String,
-    /// What is asked. Required; ERR_UNIMPLEMENTED for what the service does not know.
-    #[prost(oneof = "read_sessions_request::Question", tags = "2, 3")]
-    pub question: ::core::option::Option<read_sessions_request::Question>,
-}
-/// Nested message and enum types in `ReadSessionsRequest`.
-pub mod read_sessions_request {
-    /// What is asked. Required; ERR_UNIMPLEMENTED for what the service does not know.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Question {
-        /// Reads a session without touching it.
-        #[prost(message, tag = "2")]
-        Get(super::GetSessionRequest),
-        /// Reads a session on behalf of its browser and extends it.
-        #[prost(message, tag = "3")]
-        Roll(super::RollSessionRequest),
-    }
-}
-/// The answer to a question about a session.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReadSessionsResponse {
-    /// The number of the question; 0 asks the caller to ask elsewhere.
-    #[prost(uint64, tag = "1")]
-    pub number: u64,
-    /// The session; absent if the question failed.
-    #[prost(message, optional, boxed, tag = "2")]
-    pub session: ::core::option::Option<::prost::alloc::boxed::Box<Session>>,
-    /// Whether the idle deadline moved, for a question that rolls.
-    #[prost(bool, tag = "3")]
-    pub rolled: bool,
-    /// Why the question failed; absent if it did not.
-    #[prost(message, optional, tag = "4")]
-    pub failure: ::core::option::Option<read_sessions_response::Failure>,
-}
-/// Nested message and enum types in `ReadSessionsResponse`.
-pub mod read_sessions_response {
-    /// Why there is no session to tell: what the status of a call of its own would tell.
-    #[derive(Clone, PartialEq, ::prost::Message)]
-    pub struct Failure {
-        /// Why, for programs.
-        #[prost(enumeration = "super::ErrorReason", tag = "1")]
-        pub reason: i32,
-        /// The same for people.
-        #[prost(string, tag = "2")]
-        pub message: ::prost::alloc::string::String,
-        /// Details the reason defines.
-        #[prost(map = "string, string", tag = "3")]
-        pub metadata: ::std::collections::HashMap<
-            ::prost::alloc::string::String,
-            ::prost::alloc::string::String,
-        >,
-    }
 }
 /// Replaces parts of a session.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1020,6 +1010,35 @@ pub mod session_service_client {
                 .insert(GrpcMethod::new("session.v1.SessionService", "GetSession"));
             self.inner.unary(req, path, codec).await
         }
+        /// GetSession for several sessions in one call (AIP-231), at most 50. Each request has a result of its own, in the order of the
+        /// requests, and one that fails takes no other with it. Needs the right to GetSession. A replica of an earlier release answers
+        /// UNIMPLEMENTED: read the sessions one by one.
+        pub async fn batch_get_sessions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BatchGetSessionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchGetSessionsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/session.v1.SessionService/BatchGetSessions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("session.v1.SessionService", "BatchGetSessions"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Reads a session on behalf of its browser and extends it by use. The write is throttled, and a
         /// write that fails does not fail the call: "rolled" says whether the deadline moved.
         pub async fn roll_session(
@@ -1045,39 +1064,6 @@ pub mod session_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("session.v1.SessionService", "RollSession"));
             self.inner.unary(req, path, codec).await
-        }
-        /// GetSession and RollSession many times over one call, at a part of what a call for each costs: for callers that ask all the
-        /// time. Each question is judged, measured and recorded as the call it stands for, and may be repeated as that may. Answers come
-        /// as they are there, in any order. The service takes 1024 questions of a call at once; a caller stays well below that.
-        ///
-        /// An answer without a number asks the caller to ask elsewhere: it ends its side of the call, opens another one for its next
-        /// questions, and still gets the answers to those it has asked. The end of the call answers nothing: a question that is still
-        /// open is asked again.
-        pub async fn read_sessions(
-            &mut self,
-            request: impl tonic::IntoStreamingRequest<
-                Message = super::ReadSessionsRequest,
-            >,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::ReadSessionsResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = crate::codec::Codec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/session.v1.SessionService/ReadSessions",
-            );
-            let mut req = request.into_streaming_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("session.v1.SessionService", "ReadSessions"));
-            self.inner.streaming(req, path, codec).await
         }
         /// Replaces the user claims or the attributes of a session. ERR_STALE_VERSION if a version is
         /// given and the session has changed since.
@@ -1312,6 +1298,16 @@ pub mod session_service_server {
             tonic::Response<super::GetSessionResponse>,
             tonic::Status,
         >;
+        /// GetSession for several sessions in one call (AIP-231), at most 50. Each request has a result of its own, in the order of the
+        /// requests, and one that fails takes no other with it. Needs the right to GetSession. A replica of an earlier release answers
+        /// UNIMPLEMENTED: read the sessions one by one.
+        async fn batch_get_sessions(
+            &self,
+            request: tonic::Request<super::BatchGetSessionsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::BatchGetSessionsResponse>,
+            tonic::Status,
+        >;
         /// Reads a session on behalf of its browser and extends it by use. The write is throttled, and a
         /// write that fails does not fail the call: "rolled" says whether the deadline moved.
         async fn roll_session(
@@ -1319,26 +1315,6 @@ pub mod session_service_server {
             request: tonic::Request<super::RollSessionRequest>,
         ) -> std::result::Result<
             tonic::Response<super::RollSessionResponse>,
-            tonic::Status,
-        >;
-        /// Server streaming response type for the ReadSessions method.
-        type ReadSessionsStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::ReadSessionsResponse, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// GetSession and RollSession many times over one call, at a part of what a call for each costs: for callers that ask all the
-        /// time. Each question is judged, measured and recorded as the call it stands for, and may be repeated as that may. Answers come
-        /// as they are there, in any order. The service takes 1024 questions of a call at once; a caller stays well below that.
-        ///
-        /// An answer without a number asks the caller to ask elsewhere: it ends its side of the call, opens another one for its next
-        /// questions, and still gets the answers to those it has asked. The end of the call answers nothing: a question that is still
-        /// open is asked again.
-        async fn read_sessions(
-            &self,
-            request: tonic::Request<tonic::Streaming<super::ReadSessionsRequest>>,
-        ) -> std::result::Result<
-            tonic::Response<Self::ReadSessionsStream>,
             tonic::Status,
         >;
         /// Replaces the user claims or the attributes of a session. ERR_STALE_VERSION if a version is
@@ -1677,6 +1653,52 @@ pub mod session_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/session.v1.SessionService/BatchGetSessions" => {
+                    #[allow(non_camel_case_types)]
+                    struct BatchGetSessionsSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::BatchGetSessionsRequest>
+                    for BatchGetSessionsSvc<T> {
+                        type Response = super::BatchGetSessionsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BatchGetSessionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::batch_get_sessions(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BatchGetSessionsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/session.v1.SessionService/RollSession" => {
                     #[allow(non_camel_case_types)]
                     struct RollSessionSvc<T: SessionService>(pub Arc<T>);
@@ -1718,54 +1740,6 @@ pub mod session_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/session.v1.SessionService/ReadSessions" => {
-                    #[allow(non_camel_case_types)]
-                    struct ReadSessionsSvc<T: SessionService>(pub Arc<T>);
-                    impl<
-                        T: SessionService,
-                    > tonic::server::StreamingService<super::ReadSessionsRequest>
-                    for ReadSessionsSvc<T> {
-                        type Response = super::ReadSessionsResponse;
-                        type ResponseStream = T::ReadSessionsStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<
-                                tonic::Streaming<super::ReadSessionsRequest>,
-                            >,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as SessionService>::read_sessions(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ReadSessionsSvc(inner);
-                        let codec = crate::codec::Codec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod batches;
 mod calls;
 mod finding;
-mod reading;
 mod replica;
 mod secured;
 mod support;

@@ -7,7 +7,7 @@ use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionC
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
-use crate::replica::{Answer, Lines};
+use crate::replica::{Answer, Batches};
 use crate::support::{Name, Server, by_handle, found_by, loopback, within};
 
 /// A certificate authority with a certificate for `localhost` and one for a client.
@@ -85,7 +85,7 @@ impl Authority {
             "secured",
             Answer::Session,
             Some(self.server_tls(name)),
-            Lines::taken(),
+            Batches::Answered,
         )
         .await
     }
@@ -173,7 +173,7 @@ async fn certificates_that_change_in_their_files_are_taken_up() {
         "new",
         Answer::Session,
         Some(new.server_tls("server")),
-        Lines::taken(),
+        Batches::Answered,
     )
     .await;
     within(async { while client.get_session(by_handle()).await.is_err() {} }).await;

@@ -1,7 +1,6 @@
 //! Session services on loopback that do as a test tells them, and names that lead where it says.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Status;
 use tonic::transport::ServerTlsConfig;
 
-use crate::replica::{Answer, Lines, Replica, Seen, Tell};
+use crate::replica::{Answer, Batches, Replica, Seen, Tell};
 
 /// On loopback a connection is queued in microseconds.
 const QUEUED_WITHIN: Duration = Duration::from_millis(100);
@@ -27,7 +26,7 @@ pub(crate) struct Server {
     seen: Seen,
     events: broadcast::Sender<Tell>,
     greeting: Arc<Mutex<Vec<SessionEvent>>>,
-    pub(crate) lines: Lines,
+    slow_reads: watch::Sender<bool>,
     stop: Option<oneshot::Sender<()>>,
     ended: tokio::task::JoinHandle<()>,
 }
@@ -42,7 +41,7 @@ impl Server {
     }
 
     pub(crate) async fn start_at(address: SocketAddr, name: &str, answer: Answer) -> Self {
-        Self::start_with(address, name, answer, None, Lines::taken()).await
+        Self::start_with(address, name, answer, None, Batches::Answered).await
     }
 
     pub(crate) async fn start_with(
@@ -50,7 +49,7 @@ impl Server {
         name: &str,
         answer: Answer,
         tls: Option<ServerTlsConfig>,
-        lines: Lines,
+        batches: Batches,
     ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -58,13 +57,15 @@ impl Server {
         let events = broadcast::Sender::new(64);
         // As the service does: a heartbeat at once.
         let greeting = Arc::new(Mutex::new(vec![told(Kind::Heartbeat, "")]));
+        let slow_reads = watch::Sender::default();
         let replica = Replica {
             name: name.to_owned(),
             answer,
             seen: seen.clone(),
             events: events.clone(),
             greeting: greeting.clone(),
-            lines: lines.clone(),
+            batches,
+            slow_reads: slow_reads.clone(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         // The least a server should take (RFC 9113, section 6.5.2).
@@ -72,14 +73,13 @@ impl Server {
         if let Some(tls) = tls {
             server = server.tls_config(tls).unwrap();
         }
-        let (closing, lines_closing) = (events.clone(), lines.clone());
+        let closing = events.clone();
         let ended = tokio::spawn(async move {
             server
                 .add_service(SessionServiceServer::new(replica))
                 .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async move {
                     let _ = stopped.await;
                     let _ = closing.send(Tell::Ends);
-                    lines_closing.close();
                 })
                 .await
                 .unwrap();
@@ -89,7 +89,7 @@ impl Server {
             seen,
             events,
             greeting,
-            lines,
+            slow_reads,
             stop: Some(stop),
             ended,
         }
@@ -99,7 +99,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Stops as a drain does: what is under way is answered, watches and calls for many reads end.
+    /// Stops as a drain does: what is under way is answered, watches end.
     pub(crate) async fn stop(mut self) -> SocketAddr {
         drop(self.stop.take());
         within(&mut self.ended).await.unwrap();
@@ -110,21 +110,14 @@ impl Server {
         *self.seen.calls.borrow()
     }
 
-    /// Waits until there were so many calls.
-    pub(crate) async fn asked(&self, count: usize) {
-        let mut calls = self.seen.calls.subscribe();
-        within(calls.wait_for(|calls| *calls >= count)).await.unwrap();
+    /// How many reads each call for several had.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.seen.batches.lock().unwrap().clone()
     }
 
-    /// How many calls for many reads there were.
-    pub(crate) fn lines_opened(&self) -> usize {
-        self.seen.lines.load(Ordering::SeqCst)
-    }
-
-    /// Waits until so many calls for many reads are open.
-    pub(crate) async fn open_lines(&self, count: usize) {
-        let mut open = self.seen.open_lines.subscribe();
-        within(open.wait_for(|open| *open == count)).await.unwrap();
+    /// Answers reads of the handle "slow", which it does not do before.
+    pub(crate) fn answers_slow_reads(&self) {
+        self.slow_reads.send_replace(true);
     }
 
     pub(crate) fn traces(&self) -> Vec<String> {

@@ -39,10 +39,10 @@ rpcs! {
     CreateSession,
     /// Reads a session.
     GetSession,
+    /// Reads several sessions.
+    BatchGetSessions,
     /// Reads and extends a session.
     RollSession,
-    /// Reads and extends many sessions over one call, each as its own method.
-    ReadSessions,
     /// Replaces claims or attributes.
     UpdateSession,
     /// Hands out an access token.
@@ -64,6 +64,7 @@ impl Rpc {
     #[must_use]
     pub const fn right(self) -> Self {
         match self {
+            Self::BatchGetSessions => Self::GetSession,
             Self::FollowSessions => Self::WatchSessions,
             other => other,
         }

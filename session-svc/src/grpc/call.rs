@@ -33,6 +33,7 @@ pub(super) struct Call {
 #[derive(Default)]
 struct Notes {
     session: OnceLock<Handle>,
+    batch: OnceLock<Vec<Handle>>,
     ended: OnceLock<(String, u32)>,
 }
 
@@ -52,19 +53,6 @@ impl Call {
         }
     }
 
-    /// The call a question stands for that came with this one, from a caller who waits so long.
-    pub(super) fn asked_within(&self, asked: Option<Duration>) -> Self {
-        Self {
-            caller: Arc::clone(&self.caller),
-            peer: self.peer,
-            asked,
-            asked_until: None,
-            disbelieved: None,
-            waiting: self.waiting.clone(),
-            notes: Arc::default(),
-        }
-    }
-
     /// The call a method was called with, and its message.
     pub(super) fn with_message<T>(request: tonic::Request<T>) -> (Self, T) {
         let (_, mut extensions, message) = request.into_parts();
@@ -76,6 +64,11 @@ impl Call {
         let _ = self.notes.session.set(session);
     }
 
+    /// The sessions a call for several is about.
+    pub(super) fn is_about_all(&self, sessions: Vec<Handle>) {
+        let _ = self.notes.batch.set(sessions);
+    }
+
     /// The call ended so many sessions.
     pub(super) fn ended(&self, cause: &str, count: u32) {
         let _ = self.notes.ended.set((cause.to_owned(), count));
@@ -84,6 +77,13 @@ impl Call {
     /// The session the call is about, once that is known.
     pub(super) fn session(&self) -> Option<Handle> {
         self.notes.session.get().copied()
+    }
+
+    /// The sessions a call for several is about, separated by spaces.
+    pub(super) fn batch(&self) -> Option<String> {
+        let handles = self.notes.batch.get()?;
+        let texts: Vec<String> = handles.iter().map(ToString::to_string).collect();
+        Some(texts.join(" "))
     }
 
     /// Why and how many sessions ended, if the call ended any.

@@ -76,19 +76,16 @@ impl Method {
         }
     }
 
-    /// What there is not.
-    pub(super) fn other() -> Self {
-        Self::of("")
-    }
-
     /// Whether it is open to every verified client, on the list of callers or not.
     pub(super) fn is_open(&self) -> bool {
         self.rpc.is_none() && self.name != OTHER
     }
 
-    pub(super) fn of_rpc(rpc: Rpc) -> Self {
+    fn of_rpc(rpc: Rpc) -> Self {
         let (deadline, recorded) = match rpc {
-            Rpc::GetSession | Rpc::RollSession | Rpc::ListSessions => (SHORT, Recorded::AsRead),
+            Rpc::GetSession | Rpc::BatchGetSessions | Rpc::RollSession | Rpc::ListSessions => {
+                (SHORT, Recorded::AsRead)
+            }
             Rpc::BeginSignIn
             | Rpc::AbandonSignIn
             | Rpc::CreateSession
@@ -96,8 +93,6 @@ impl Method {
             | Rpc::EndSession
             | Rpc::WatchSessions
             | Rpc::FollowSessions => (SHORT, Recorded::Always),
-            // What it is asked is recorded, each question as what it is.
-            Rpc::ReadSessions => (SHORT, Recorded::ForDebugging),
             Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),
         };
         Self {
@@ -106,10 +101,10 @@ impl Method {
             deadline,
             recorded,
             bytes: match rpc {
-                Rpc::ListSessions | Rpc::EndSessions => LIST_BYTES,
+                Rpc::BatchGetSessions | Rpc::ListSessions | Rpc::EndSessions => LIST_BYTES,
                 _ => CALL_BYTES,
             },
-            has_one_message: !matches!(rpc, Rpc::ReadSessions | Rpc::FollowSessions),
+            has_one_message: !matches!(rpc, Rpc::FollowSessions),
         }
     }
 }

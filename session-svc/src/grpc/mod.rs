@@ -6,6 +6,7 @@
 //! Deliberately absent: rules about sessions, and the transport (TLS, draining), which is chassis'.
 
 mod arguments;
+mod batch;
 mod call;
 mod calls;
 mod deadline;
@@ -15,7 +16,6 @@ mod health;
 mod kept;
 mod method;
 mod new_session;
-mod reading;
 mod record;
 mod resource;
 mod service;

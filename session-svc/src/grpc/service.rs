@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::call::Call;
 use super::calls::{Calls, told};
-use super::{arguments, end_sessions, new_session, reading, resource, sign_in, watching};
+use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Handle, Session};
 use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update};
@@ -77,33 +77,12 @@ impl Api {
         Ok(answer)
     }
 
-    /// Reads a session.
-    pub(super) async fn get(
-        &self,
-        call: &Call,
-        request: &v1::GetSessionRequest,
-    ) -> Result<Box<v1::Session>, SessionsError> {
-        use v1::get_session_request::By;
-        let handle = match &request.by {
-            Some(By::SessionId(id)) => by_id(call, id),
-            Some(By::Handle(handle)) => noted(call, arguments::handle("handle", handle)),
-            None => arguments::wrong("session_id", "either session_id or handle is required"),
-        };
-        let session = self.sessions.get(handle?).await?;
-        Ok(Box::new(self.resource(&session)?))
-    }
-
-    /// Reads a session for its browser and extends it; tells whether its deadline moved.
-    pub(super) async fn roll(
-        &self,
-        call: &Call,
-        request: &v1::RollSessionRequest,
-    ) -> Result<(Box<v1::Session>, bool), SessionsError> {
-        let handle = by_id(call, &request.session_id);
-        let device = arguments::device(request.device.as_ref())?;
-        let caller = call.caller.shown().unwrap_or_default();
-        let (session, rolled) = self.sessions.roll(handle?, device, caller).await?;
-        Ok((Box::new(self.resource(&session)?), rolled))
+    /// What a session that was read is answered with.
+    pub(super) fn read(&self, session: &Session) -> Result<v1::GetSessionResponse, SessionsError> {
+        Ok(v1::GetSessionResponse {
+            session: Some(Box::new(self.resource(session)?)),
+            roll_due: self.sessions.roll_is_due(session),
+        })
     }
 
     /// What all calls share.
@@ -122,6 +101,16 @@ fn noted(call: &Call, handle: Result<Handle, SessionsError>) -> Result<Handle, S
         call.is_about(*handle);
     }
     handle
+}
+
+/// The session a request names.
+pub(super) fn named(request: &v1::GetSessionRequest) -> Result<Handle, SessionsError> {
+    use v1::get_session_request::By;
+    match &request.by {
+        Some(By::SessionId(id)) => arguments::session_id("session_id", id).map(|id| id.handle()),
+        Some(By::Handle(handle)) => arguments::handle("handle", handle),
+        None => arguments::wrong("session_id", "either session_id or handle is required"),
+    }
 }
 
 fn by_id(call: &Call, session_id: &str) -> Result<Handle, SessionsError> {
@@ -188,11 +177,18 @@ impl SessionService for Api {
         request: Request<v1::GetSessionRequest>,
     ) -> Result<Response<v1::GetSessionResponse>, Status> {
         let (call, request) = Call::with_message(request);
-        let outcome = self.get(&call, &request).await;
-        let session = told(Rpc::GetSession, &call, outcome)?;
-        Ok(Response::new(v1::GetSessionResponse {
-            session: Some(session),
-        }))
+        let handle = noted(&call, named(&request));
+        let outcome = async { self.read(&self.sessions.get(handle?).await?) }.await;
+        told(Rpc::GetSession, &call, outcome).map(Response::new)
+    }
+
+    async fn batch_get_sessions(
+        &self,
+        request: Request<v1::BatchGetSessionsRequest>,
+    ) -> Result<Response<v1::BatchGetSessionsResponse>, Status> {
+        let (call, request) = Call::with_message(request);
+        let outcome = batch::get_sessions(self, &call, &request).await;
+        told(Rpc::BatchGetSessions, &call, outcome).map(Response::new)
     }
 
     async fn roll_session(
@@ -200,22 +196,18 @@ impl SessionService for Api {
         request: Request<v1::RollSessionRequest>,
     ) -> Result<Response<v1::RollSessionResponse>, Status> {
         let (call, request) = Call::with_message(request);
-        let outcome = self.roll(&call, &request).await;
-        let (session, rolled) = told(Rpc::RollSession, &call, outcome)?;
-        let session = Some(session);
-        Ok(Response::new(v1::RollSessionResponse { session, rolled }))
-    }
-
-    type ReadSessionsStream = reading::Answers;
-
-    async fn read_sessions(
-        &self,
-        request: Request<Streaming<v1::ReadSessionsRequest>>,
-    ) -> Result<Response<reading::Answers>, Status> {
-        let (call, questions) = Call::with_message(request);
-        let draining = self.shutdown.clone();
-        let answers = reading::answers(self.clone(), questions, call, draining);
-        Ok(Response::new(answers))
+        let handle = by_id(&call, &request.session_id);
+        let outcome = async {
+            let device = arguments::device(request.device.as_ref())?;
+            let caller = call.caller.shown().unwrap_or_default();
+            let (session, rolled) = self.sessions.roll(handle?, device, caller).await?;
+            Ok(v1::RollSessionResponse {
+                session: Some(Box::new(self.resource(&session)?)),
+                rolled,
+            })
+        }
+        .await;
+        told(Rpc::RollSession, &call, outcome).map(Response::new)
     }
 
     async fn update_session(

@@ -91,11 +91,11 @@ pub(super) fn turned_away(why: TurnedAway) -> Status {
     }
 }
 
-/// A question of a later release.
-pub(super) fn unknown_question() -> Status {
+/// The sessions before this one have filled the answer.
+pub(super) fn no_room_in_answer() -> Status {
     status(
-        ErrorReason::ErrUnimplemented,
-        "there is no such question: make it a call of its own",
+        ErrorReason::ErrOverloaded,
+        "the sessions before it have filled the answer: ask for it by another call",
         None,
     )
 }

@@ -51,10 +51,15 @@ impl Sessions {
 
     /// Has tokens refreshed in the background that will soon count as expired.
     pub(super) fn refresh_ahead(&self, session: &Session, caller: &str) {
-        let (margin_ms, ahead_ms) = (self.limits.token_expiry_margin_ms, self.limits.refresh_ahead_ms);
-        if is_due_ahead(session, margin_ms, ahead_ms, self.keeper.now_ms()) {
+        if self.refresh_is_due(session) {
             self.renew.refresh_later(session.clone(), caller);
         }
+    }
+
+    /// Whether tokens will so soon count as expired that they are refreshed ahead.
+    pub(super) fn refresh_is_due(&self, session: &Session) -> bool {
+        let (margin_ms, ahead_ms) = (self.limits.token_expiry_margin_ms, self.limits.refresh_ahead_ms);
+        is_due_ahead(session, margin_ms, ahead_ms, self.keeper.now_ms())
     }
 
     async fn renewed(

@@ -12,7 +12,7 @@ use super::ports::{Seal, SealError};
 pub use super::removing::Removed;
 use crate::session::change::{Change, Kind};
 use crate::session::{Handle, Lifetime, Session, index};
-use crate::store::{Inserted, Record, Replaced, SessionStore};
+use crate::store::{Inserted, Loaded, Record, Replaced, SessionStore, StoreError};
 
 /// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
 const WRITE_ATTEMPTS: usize = 8;
@@ -78,12 +78,28 @@ impl Keeper {
 
     /// Reads a session; `Missing` if there is none that is valid now.
     pub async fn load(&self, handle: Handle) -> Result<Session, SessionsError> {
-        let record = self
-            .store
-            .load(&handle.text())
-            .await?
-            .ok_or(SessionsError::Missing)?;
-        let session = self.open(&record)?;
+        let record = self.store.load(&handle.text()).await?;
+        self.valid(&record.ok_or(SessionsError::Missing)?)
+    }
+
+    /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`] does. Opened when their turn
+    /// comes.
+    pub async fn load_many(
+        &self,
+        handles: &[Handle],
+    ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
+        let names: Vec<_> = handles.iter().map(Handle::text).collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let loaded = self.store.load_many(&names).await?;
+        Ok(loaded.into_iter().map(|loaded| match loaded {
+            Loaded::Record(record) => self.valid(&record),
+            Loaded::Unreadable => Err(StoreError::Corrupt.into()),
+            Loaded::Gone => Err(SessionsError::Missing),
+        }))
+    }
+
+    fn valid(&self, record: &Record) -> Result<Session, SessionsError> {
+        let session = self.open(record)?;
         if session.is_valid(&self.lifetime, self.now_ms()) {
             Ok(session)
         } else {

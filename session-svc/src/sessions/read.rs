@@ -11,6 +11,21 @@ impl Sessions {
         self.keeper.load(handle).await
     }
 
+    /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its turn comes.
+    pub async fn get_many(
+        &self,
+        handles: &[Handle],
+    ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
+        self.keeper.load_many(handles).await
+    }
+
+    /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens renewed that will soon
+    /// count as expired.
+    pub fn roll_is_due(&self, session: &Session) -> bool {
+        let lifetime = self.keeper.lifetime();
+        lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.refresh_is_due(session)
+    }
+
     /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
     /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was. `caller` is
     /// who asks, for the record of a refresh that is due.

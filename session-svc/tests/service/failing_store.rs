@@ -1,4 +1,4 @@
-//! A store that fails at one moment, or holds reads up: nobody is signed out by it, and nothing that was refused becomes good.
+//! A store that fails at one moment: nobody is signed out by it, and nothing that was refused becomes good.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,6 @@ use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
     Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
 };
-use tokio::sync::watch;
 
 use crate::support::*;
 
@@ -35,21 +34,11 @@ pub(crate) enum Loses {
     InsertAnswers(u8),
 }
 
-/// Reads that are held up.
-#[derive(Clone, Copy, Debug, Default)]
-struct Held {
-    /// How many of those to come.
-    next: usize,
-    /// How many wait.
-    waiting: usize,
-}
-
 #[derive(Clone)]
 pub(crate) struct FailingStore {
     inner: MemoryStore,
     fails: Arc<Mutex<Fails>>,
     loses: Arc<Mutex<Loses>>,
-    held: watch::Sender<Held>,
 }
 
 impl FailingStore {
@@ -59,36 +48,6 @@ impl FailingStore {
             inner: world.store.clone(),
             fails: Arc::new(Mutex::new(Fails::Nothing)),
             loses: Arc::new(Mutex::new(Loses::Nothing)),
-            held: watch::Sender::default(),
-        }
-    }
-
-    /// Holds the next reads up.
-    pub(crate) fn holds(&self, next: usize) {
-        self.held.send_modify(|held| held.next = next);
-    }
-
-    /// Waits until so many reads are held up.
-    pub(crate) async fn wait_for_held(&self, count: usize) {
-        let mut held = self.held.subscribe();
-        within(held.wait_for(|held| held.waiting == count)).await.unwrap();
-    }
-
-    /// Lets all go on that are held up.
-    pub(crate) fn lets_go(&self) {
-        self.held.send_replace(Held::default());
-    }
-
-    async fn hold(&self) {
-        let is_held = self.held.send_if_modified(|held| {
-            let is_held = held.next > 0;
-            held.next -= usize::from(is_held);
-            held.waiting += usize::from(is_held);
-            is_held
-        });
-        if is_held {
-            let mut held = self.held.subscribe();
-            held.wait_for(|held| held.waiting == 0).await.unwrap();
         }
     }
 
@@ -98,6 +57,13 @@ impl FailingStore {
 
     pub(crate) fn loses(&self, loses: Loses) {
         *self.loses.lock().unwrap() = loses;
+    }
+
+    fn load_step(&self) -> Result<(), StoreError> {
+        self.step(|fails| match fails {
+            Fails::Load(left) => Some((left, Fails::Load(left.saturating_sub(1)))),
+            Fails::Insert(_) | Fails::Lists | Fails::Nothing => None,
+        })
     }
 
     /// Counts a call; the one it is about fails, those after it do not.
@@ -141,11 +107,7 @@ impl SessionStore for FailingStore {
     }
 
     async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
-        self.step(|fails| match fails {
-            Fails::Load(left) => Some((left, Fails::Load(left.saturating_sub(1)))),
-            Fails::Insert(_) | Fails::Lists | Fails::Nothing => None,
-        })?;
-        self.hold().await;
+        self.load_step()?;
         self.inner.load(name).await
     }
 
@@ -176,6 +138,7 @@ impl SessionStore for FailingStore {
     }
 
     async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        self.load_step()?;
         self.inner.load_many(names).await
     }
 

@@ -11,7 +11,7 @@
 )]
 
 mod access_tokens;
-mod asking;
+mod batches;
 mod callers;
 #[path = "../support/certificates.rs"]
 mod certificates;
@@ -28,8 +28,6 @@ mod listing;
 mod malformed;
 mod operator;
 mod provider_files;
-#[path = "../support/questions.rs"]
-mod questions;
 mod reading;
 #[expect(dead_code, reason = "the tests of the store use the rest")]
 #[path = "../support/redis.rs"]

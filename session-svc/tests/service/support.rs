@@ -274,11 +274,6 @@ impl World {
         service(store, provider, clock, &self.shutdown, limits, lifetime(), "ab").await
     }
 
-    /// Tells all services to stop.
-    pub(crate) fn drain(&self) {
-        self.shutdown.cancel();
-    }
-
     pub(crate) async fn create(&mut self, request: v1::CreateSessionRequest) -> v1::CreateSessionResponse {
         self.one.create_session(request).await.unwrap().into_inner()
     }

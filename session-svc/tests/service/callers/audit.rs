@@ -42,9 +42,23 @@ pub(crate) fn alice() -> v1::CreateSessionRequest {
     }
 }
 
+/// How many calls of a method with this outcome were measured.
+fn measured(world: &World, rpc: Rpc, code: &str) -> u64 {
+    let families = world.metrics.gather();
+    let metric = families
+        .iter()
+        .filter(|family| family.name() == "rpc_server_call_duration_seconds")
+        .flat_map(|family| family.get_metric())
+        .find(|metric| {
+            let has = |value: &str| metric.get_label().iter().any(|label| label.value() == value);
+            has(rpc.full_name()) && has(code)
+        });
+    metric.map_or(0, |metric| metric.get_histogram().get_sample_count())
+}
+
 #[tokio::test]
 async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
-    let (_world, mut client) = world_of(
+    let (world, mut client) = world_of(
         "recorded",
         &["CreateSession", "GetSession", "GetAccessToken", "EndSession"],
     )
@@ -66,13 +80,17 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         ..Default::default()
     };
     client.end_session(end).await.unwrap();
-    client.get_session(get).await.unwrap_err();
+    client.get_session(get.clone()).await.unwrap_err();
+    let batch = v1::BatchGetSessionsRequest {
+        requests: vec![get.clone(), get],
+    };
+    client.batch_get_sessions(batch).await.unwrap();
     client
         .list_sessions(v1::ListSessionsRequest::default())
         .await
         .unwrap_err();
 
-    let records = log().wait_for(6, by("recorded")).await;
+    let records = log().wait_for(7, by("recorded")).await;
     let told: Vec<_> = records
         .iter()
         .map(|record| {
@@ -94,6 +112,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
             ("audit", "GetAccessToken", "OK", ""),
             ("audit", "EndSession", "OK", ""),
             ("audit::read", "GetSession", "NOT_FOUND", "ERR_MISSING_SESSION"),
+            ("audit::read", "BatchGetSessions", "OK", ""),
             (
                 "audit",
                 "ListSessions",
@@ -109,6 +128,15 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
             "{record}"
         );
         assert_eq!(record["session"] == handle.as_str(), at < 5, "{record}");
+    }
+    assert_eq!(records[5]["sessions"], format!("{handle} {handle}"));
+    for (rpc, code, count) in [
+        (Rpc::GetSession, "OK", 1),
+        (Rpc::GetSession, "NOT_FOUND", 1),
+        (Rpc::BatchGetSessions, "OK", 1),
+        (Rpc::ListSessions, "PERMISSION_DENIED", 1),
+    ] {
+        assert_eq!(measured(&world, rpc, code), count, "{rpc} {code}");
     }
     assert_eq!(
         (&records[3]["cause"], &records[3]["ended_count"]),

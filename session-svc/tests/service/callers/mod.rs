@@ -1,7 +1,5 @@
 //! Who may call what: the service behind TLS, with real certificates, over real gRPC.
 
-mod asked;
-mod asking;
 mod audit;
 mod deadlines;
 mod examples;

@@ -255,12 +255,12 @@ pub(crate) async fn call(client: &mut Client, rpc: Rpc) -> Result<(), Status> {
             .get_session(v1::GetSessionRequest::default())
             .await
             .map(|_| ()),
-        Rpc::RollSession => client
-            .roll_session(v1::RollSessionRequest::default())
+        Rpc::BatchGetSessions => client
+            .batch_get_sessions(v1::BatchGetSessionsRequest::default())
             .await
             .map(|_| ()),
-        Rpc::ReadSessions => client
-            .read_sessions(tokio_stream::once(v1::ReadSessionsRequest::default()))
+        Rpc::RollSession => client
+            .roll_session(v1::RollSessionRequest::default())
             .await
             .map(|_| ()),
         Rpc::UpdateSession => client

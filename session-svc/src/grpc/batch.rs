@@ -1,0 +1,76 @@
+//! Several sessions in one answer: each result stands by itself.
+//!
+//! Invariants
+//! - Results come in the order of the requests; one that fails takes no other with it.
+//! - The answer is bounded: what finds no room in it is told so.
+
+use prost::Message as _;
+use session_proto::error;
+use session_proto::v1::batch_get_sessions_response::result::Outcome;
+use session_proto::v1::batch_get_sessions_response::{Failure, Result as BatchResult};
+use session_proto::v1::{BatchGetSessionsRequest, BatchGetSessionsResponse, ErrorReason, GetSessionResponse};
+use tonic::Status;
+
+use super::arguments;
+use super::call::Call;
+use super::calls::told;
+use super::service::{Api, named};
+use super::status;
+use crate::callers::Rpc;
+use crate::session::Handle;
+use crate::sessions::SessionsError;
+
+/// Most sessions of one call: of the usual size they are read and answered in a fraction of a millisecond.
+const REQUESTS_MAX: usize = 50;
+
+/// Bytes of sessions after which nothing more is put into an answer: opening these takes a core a few milliseconds, and with one more
+/// session of the largest size the answer stays far below the 4 MiB that gRPC clients take.
+const ANSWER_BYTES: usize = 1024 * 1024;
+
+/// Reads the sessions asked for, in one round trip to the store; fails as a whole only if that does, or if too many are asked for.
+pub(super) async fn get_sessions(
+    api: &Api,
+    call: &Call,
+    request: &BatchGetSessionsRequest,
+) -> Result<BatchGetSessionsResponse, SessionsError> {
+    if !(1..=REQUESTS_MAX).contains(&request.requests.len()) {
+        return arguments::wrong("requests", "has to name 1 to 50 sessions");
+    }
+    let names: Vec<_> = request.requests.iter().map(named).collect();
+    let handles: Vec<Handle> = names.iter().flatten().copied().collect();
+    call.is_about_all(handles.clone());
+    let mut sessions = api.sessions().get_many(&handles).await?;
+    let mut bytes = 0;
+    let mut results = Vec::with_capacity(names.len());
+    for name in names {
+        let outcome = match name {
+            Ok(_) if bytes > ANSWER_BYTES => Err(status::no_room_in_answer()),
+            Ok(_) => {
+                let session = sessions.next().unwrap_or(Err(SessionsError::Internal));
+                let read = session.and_then(|session| api.read(&session));
+                told(Rpc::BatchGetSessions, call, read)
+            }
+            Err(malformed) => Err(status::of(&malformed)),
+        };
+        let result = result(outcome);
+        bytes += result.encoded_len();
+        results.push(result);
+    }
+    Ok(BatchGetSessionsResponse { results })
+}
+
+fn result(outcome: Result<GetSessionResponse, Status>) -> BatchResult {
+    let outcome = match outcome {
+        Ok(response) => Outcome::Response(response),
+        Err(status) => Outcome::Failure(Failure {
+            reason: error::reason_of(&status)
+                .unwrap_or(ErrorReason::ErrInternal)
+                .into(),
+            message: status.message().to_owned(),
+            metadata: error::metadata_of(&status),
+        }),
+    };
+    BatchResult {
+        outcome: Some(outcome),
+    }
+}
