@@ -125,7 +125,7 @@ async fn remember(sessions: &SessionClient, key: String, value: String) -> Resul
 // end
 
 // example: end-all
-use session_proto::v1::{EndSessionRequest, ListSessionsRequest, end_session_request};
+use session_proto::v1::{Cause, EndSessionRequest, ListSessionsRequest, end_session_request};
 
 /// Lists a person's sessions page by page, and ends them. (`EndSessions` ends them all in one call.)
 async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> Result<(), Box<dyn Error>> {
@@ -141,7 +141,7 @@ async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> R
             let answer = sessions
                 .end_session(EndSessionRequest {
                     by: Some(end_session_request::By::Handle(session.handle.clone())),
-                    cause: "operator".into(),
+                    cause: Cause::Operator.into(),
                     ..Default::default()
                 })
                 .await?;
@@ -177,7 +177,7 @@ async fn watch(sessions: &SessionClient) {
             }
             WatchItem::Connected => println!("live again"),
             WatchItem::Event(event) if event.kind() == Kind::Ended => {
-                println!("ended {} {}", event.handle, event.cause)
+                println!("ended {} {}", event.handle, event.cause().as_str_name())
             }
             WatchItem::Missed => println!("missed: read again what you remember"),
             WatchItem::Lost(error) => println!("lost: do not trust what you remember ({error})"),

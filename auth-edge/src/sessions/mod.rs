@@ -19,7 +19,7 @@ use chassis::clock::Clock;
 use serde_json::{Map, Value};
 use session_proto::client::{SessionClient, SessionError};
 use session_proto::v1::{
-    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, Device,
+    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
     EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
     RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
@@ -308,7 +308,7 @@ impl Sessions {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
             by,
-            cause: "logout".to_owned(),
+            cause: Cause::Logout.into(),
             ..EndSessionRequest::default()
         };
         let response = self.client.end_session(request).await;

@@ -140,7 +140,7 @@ for (const language of Object.keys(EXAMPLES)) {
         const ending = async () => {
           const { sessionId, session } = await client.createSession({ issuer: provider.url, user: { sub: 'ada' } });
           await client.endSession({ by: { case: 'sessionId', value: sessionId } });
-          return `ended ${session.handle} logout`;
+          return `ended ${session.handle} CAUSE_LOGOUT`;
         };
         const example = launch(language, ['watch'], { at: killed });
         const told = (line) => until(PATIENCE_MS, async () => example.output.split('\n').includes(line), () => `not told: ${line}\n${example.output}`);

@@ -215,7 +215,7 @@ func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 		}
 		for _, session := range page.GetSessions() {
 			by := &pb.EndSessionRequest_Handle{Handle: session.GetHandle()}
-			answer, err := sessions.EndSession(ctx, &pb.EndSessionRequest{By: by, Cause: "operator"})
+			answer, err := sessions.EndSession(ctx, &pb.EndSessionRequest{By: by, Cause: pb.Cause_CAUSE_OPERATOR})
 			if err != nil {
 				return err
 			}
@@ -232,7 +232,7 @@ func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 
 // example: watch
 const (
-	silence  = time.Second // the service beats three times a second, so a stream silent for longer is dead
+	beats    = 3 // a stream that is silent for so many of the heartbeat intervals it tells is dead
 	pauseMin = 50 * time.Millisecond
 	pauseMax = 5 * time.Second
 )
@@ -274,6 +274,7 @@ func (w *watcher) listen() (live bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	silence := deadline
 	for {
 		event, err := stream.Recv()
 		if err != nil {
@@ -293,10 +294,10 @@ func (w *watcher) listen() (live bool, err error) {
 				fmt.Println("live: read what you need to know")
 			}
 			live, w.heard = true, true
+			interval := event.GetHeartbeatInterval()
+			silence = beats * (time.Duration(interval.GetSeconds())*time.Second + time.Duration(interval.GetNanos()))
 		}
-		if live {
-			tooSilent.Reset(silence)
-		}
+		tooSilent.Reset(silence)
 	}
 }
 

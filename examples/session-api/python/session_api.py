@@ -148,7 +148,7 @@ def end_all(sessions, issuer, subject):
     while True:
         page = sessions.ListSessions(request, timeout=DEADLINE)
         for session in page.sessions:
-            end = api.EndSessionRequest(handle=session.handle, cause="operator")
+            end = api.EndSessionRequest(handle=session.handle, cause=session_pb2.CAUSE_OPERATOR)
             # Ending what somebody else has ended meanwhile is no failure.
             ended = sessions.EndSession(end, timeout=DEADLINE).ended
             print(session.handle, "ended" if ended else "was gone")
@@ -159,9 +159,9 @@ def end_all(sessions, issuer, subject):
 
 
 # example: watch
-SILENCE = 1  # seconds; the service beats three times a second, so a stream silent for longer is dead
+BEATS = 3  # a stream that is silent for so many of the heartbeat intervals it tells is dead
 PAUSE, PAUSE_MAX = 0.05, 5  # seconds between two attempts: they double
-Event = session_pb2.SessionEvent
+Event, CAUSES = session_pb2.SessionEvent, {number: name for name, number in session_pb2.Cause.items()}
 
 
 async def watch():
@@ -171,20 +171,21 @@ async def watch():
     resume_token, first, pause = "", True, PAUSE
     while True:
         stream = sessions.WatchSessions(api.WatchSessionsRequest(resume_token=resume_token))
-        live = False
+        live, silence = False, DEADLINE
         try:
             while True:
-                event = await asyncio.wait_for(stream.read(), SILENCE if live else DEADLINE)
+                event = await asyncio.wait_for(stream.read(), silence)
                 if event is grpc.aio.EOF:
                     break
                 resume_token = event.resume_token
                 if event.kind == Event.KIND_ENDED:
-                    print("ended", event.handle, event.cause, flush=True)
+                    print("ended", event.handle, CAUSES.get(event.cause, "CAUSE_OTHER"), flush=True)
                 elif event.kind == Event.KIND_MISSED:
                     print("missed: read again what you remember", flush=True)
-                elif event.kind == Event.KIND_HEARTBEAT and not live:
-                    # Everything that happened before was told.
-                    print("live: read what you need to know" if first else "live again", flush=True)
+                elif event.kind == Event.KIND_HEARTBEAT:
+                    silence = BEATS * event.heartbeat_interval.ToTimedelta().total_seconds()
+                    if not live:  # everything that happened before was told
+                        print("live: read what you need to know" if first else "live again", flush=True)
                     live, first, pause = True, False, PAUSE
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.INVALID_ARGUMENT:

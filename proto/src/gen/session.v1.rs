@@ -283,17 +283,19 @@ pub struct SessionEvent {
     /// When it happened, by the store's clock.
     #[prost(message, optional, tag = "5")]
     pub at: ::core::option::Option<::prost_types::Timestamp>,
-    /// Why a session ended: "logout", "other_device", "back_channel_logout", "front_channel_logout",
-    /// "operator", "replaced", "session_limit", "token_mismatch", "abandoned", or the word the caller of
-    /// EndSession gave.
-    #[prost(string, tag = "6")]
-    pub cause: ::prost::alloc::string::String,
+    /// Why the session ended; CAUSE_UNSPECIFIED for all else. A number that is not known here is a cause of a later release.
+    #[prost(enumeration = "Cause", tag = "6")]
+    pub cause: i32,
     /// Give it to the next watch to go on after this event.
     #[prost(string, tag = "7")]
     pub resume_token: ::prost::alloc::string::String,
     /// The number of the FollowSessionsRequest that a HEARTBEAT answers; 0 for all else.
     #[prost(uint64, tag = "8")]
     pub number: u64,
+    /// With a HEARTBEAT of WatchSessions: how long until the next one at the latest, at most ten seconds. A stream that is silent for
+    /// three times that is dead. Absent with FollowSessions, whose heartbeats come when the caller asks for them.
+    #[prost(message, optional, tag = "9")]
+    pub heartbeat_interval: ::core::option::Option<::prost_types::Duration>,
 }
 /// Nested message and enum types in `SessionEvent`.
 pub mod session_event {
@@ -358,6 +360,71 @@ pub mod session_event {
                 "KIND_MISSED" => Some(Self::Missed),
                 _ => None,
             }
+        }
+    }
+}
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Cause {
+    /// Not said. A request means LOGOUT with it for one session and OPERATOR for all of somebody's.
+    Unspecified = 0,
+    /// The person signed out in this browser.
+    Logout = 1,
+    /// The person signed this browser out from another one.
+    OtherDevice = 2,
+    /// The provider said so behind the browser's back (OpenID Connect Back-Channel Logout).
+    BackChannelLogout = 3,
+    /// The provider said so in the browser (OpenID Connect Front-Channel Logout).
+    FrontChannelLogout = 4,
+    /// Whoever runs the service ended it.
+    Operator = 5,
+    /// The person signed in anew in the same browser.
+    Replaced = 6,
+    /// The person had more sessions than allowed; this was the oldest.
+    SessionLimit = 7,
+    /// A refresh brought the tokens of somebody else.
+    TokenMismatch = 8,
+    /// The sign-in it came from was given up.
+    Abandoned = 9,
+    /// Anything else.
+    Other = 10,
+}
+impl Cause {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CAUSE_UNSPECIFIED",
+            Self::Logout => "CAUSE_LOGOUT",
+            Self::OtherDevice => "CAUSE_OTHER_DEVICE",
+            Self::BackChannelLogout => "CAUSE_BACK_CHANNEL_LOGOUT",
+            Self::FrontChannelLogout => "CAUSE_FRONT_CHANNEL_LOGOUT",
+            Self::Operator => "CAUSE_OPERATOR",
+            Self::Replaced => "CAUSE_REPLACED",
+            Self::SessionLimit => "CAUSE_SESSION_LIMIT",
+            Self::TokenMismatch => "CAUSE_TOKEN_MISMATCH",
+            Self::Abandoned => "CAUSE_ABANDONED",
+            Self::Other => "CAUSE_OTHER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CAUSE_LOGOUT" => Some(Self::Logout),
+            "CAUSE_OTHER_DEVICE" => Some(Self::OtherDevice),
+            "CAUSE_BACK_CHANNEL_LOGOUT" => Some(Self::BackChannelLogout),
+            "CAUSE_FRONT_CHANNEL_LOGOUT" => Some(Self::FrontChannelLogout),
+            "CAUSE_OPERATOR" => Some(Self::Operator),
+            "CAUSE_REPLACED" => Some(Self::Replaced),
+            "CAUSE_SESSION_LIMIT" => Some(Self::SessionLimit),
+            "CAUSE_TOKEN_MISMATCH" => Some(Self::TokenMismatch),
+            "CAUSE_ABANDONED" => Some(Self::Abandoned),
+            "CAUSE_OTHER" => Some(Self::Other),
+            _ => None,
         }
     }
 }
@@ -474,7 +541,7 @@ pub struct CreateSessionRequest {
     /// The browser that signs in.
     #[prost(message, optional, tag = "6")]
     pub device: ::core::option::Option<Device>,
-    /// A session this one takes the place of: it is ended with the cause "replaced".
+    /// A session this one takes the place of: it is ended with CAUSE_REPLACED.
     #[prost(string, tag = "7")]
     pub replaces_session_id: ::prost::alloc::string::String,
     /// Makes the call idempotent: a UUID chosen by the caller.
@@ -682,9 +749,10 @@ pub struct GetAccessTokenResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct EndSessionRequest {
-    /// Why, for the audit log and for watchers: at most 64 characters of a-z, 0-9 and "\_"; empty means "logout".
-    #[prost(string, tag = "3")]
-    pub cause: ::prost::alloc::string::String,
+    /// Why, for the audit log and for watchers; unspecified means CAUSE_LOGOUT. A number that is not known to the service counts as
+    /// CAUSE_OTHER: no session outlives its ending because of a word.
+    #[prost(enumeration = "Cause", tag = "3")]
+    pub cause: i32,
     /// Leaves the refresh token of a session with the scope offline_access good at the provider: access while nobody is there is what it
     /// was granted for (Back-Channel Logout 1.0, section 2.7).
     #[prost(bool, tag = "4")]
@@ -736,9 +804,9 @@ pub struct EndSessionsRequest {
     /// A session to leave alone.
     #[prost(string, tag = "4")]
     pub except_handle: ::prost::alloc::string::String,
-    /// Why, as in EndSessionRequest; empty means "operator".
-    #[prost(string, tag = "5")]
-    pub cause: ::prost::alloc::string::String,
+    /// Why, as in EndSessionRequest; unspecified means CAUSE_OPERATOR.
+    #[prost(enumeration = "Cause", tag = "5")]
+    pub cause: i32,
     /// What is good for one such call at that issuer, the jti of a logout token for one; at most 512 bytes. Once a call with it has
     /// done its work, another one is refused with ERR_REQUEST_ID_REUSED, at every replica; a call that failed can be repeated.
     #[prost(string, tag = "6")]

@@ -48,7 +48,7 @@ macro_rules! write_record {
             network.peer.address = record.call.peer.map(|peer| tracing::field::display(peer.ip())),
             network.peer.port = record.call.peer.map(|peer| peer.port()),
             session = record.call.session().map(tracing::field::display),
-            cause = endings.map(|(cause, _)| cause),
+            cause = endings.map(|(cause, _)| cause.name()),
             ended_count = endings.map(|(_, count)| count),
             duration_us = u64::try_from(record.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             trace_id = record.trace_id.as_deref() },

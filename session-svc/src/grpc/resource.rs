@@ -10,7 +10,7 @@ use session_proto::{claims, v1};
 
 use crate::session::change::Kind;
 use crate::session::claims::SUBJECT;
-use crate::session::{Claims, Device, Lifetime, Session, State};
+use crate::session::{Cause, Claims, Device, Lifetime, Session, State};
 use crate::sessions::ports::SealError;
 use crate::sessions::{SessionsError, Shown, WatchUpdate};
 
@@ -79,16 +79,12 @@ fn told(claims: &Claims) -> Result<claims::Claims, SessionsError> {
 }
 
 pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::SessionEvent {
-    let at = Some(from_ms(at_ms));
-    let silent = |kind: WireKind, resume_token| v1::SessionEvent {
-        kind: kind.into(),
-        at,
-        resume_token,
-        ..Default::default()
-    };
     match told {
-        WatchUpdate::Heartbeat => silent(WireKind::Heartbeat, resume_token),
-        WatchUpdate::Missed => silent(WireKind::Missed, resume_token),
+        WatchUpdate::Heartbeat(interval) => v1::SessionEvent {
+            heartbeat_interval: prost_types::Duration::try_from(interval).ok(),
+            ..about_none(WireKind::Heartbeat, at_ms, resume_token)
+        },
+        WatchUpdate::Missed => about_none(WireKind::Missed, at_ms, resume_token),
         WatchUpdate::Change(change) => {
             let kind = match change.kind {
                 Kind::Created => WireKind::Created,
@@ -102,12 +98,45 @@ pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::
                 handle: change.handle.to_string(),
                 issuer: change.issuer,
                 subject: change.subject,
-                at,
-                cause: change.cause,
+                at: Some(from_ms(at_ms)),
+                cause: change.cause.map_or(v1::Cause::Unspecified, cause).into(),
                 resume_token,
-                number: 0,
+                ..Default::default()
             }
         }
+    }
+}
+
+/// The answer to a question how far a watch is told.
+pub(super) fn answer(number: u64, at_ms: u64, resume_token: String) -> v1::SessionEvent {
+    v1::SessionEvent {
+        number,
+        ..about_none(WireKind::Heartbeat, at_ms, resume_token)
+    }
+}
+
+/// An event that is about no session.
+fn about_none(kind: WireKind, at_ms: u64, resume_token: String) -> v1::SessionEvent {
+    v1::SessionEvent {
+        kind: kind.into(),
+        at: Some(from_ms(at_ms)),
+        resume_token,
+        ..Default::default()
+    }
+}
+
+fn cause(cause: Cause) -> v1::Cause {
+    match cause {
+        Cause::Logout => v1::Cause::Logout,
+        Cause::OtherDevice => v1::Cause::OtherDevice,
+        Cause::BackChannelLogout => v1::Cause::BackChannelLogout,
+        Cause::FrontChannelLogout => v1::Cause::FrontChannelLogout,
+        Cause::Operator => v1::Cause::Operator,
+        Cause::Replaced => v1::Cause::Replaced,
+        Cause::SessionLimit => v1::Cause::SessionLimit,
+        Cause::TokenMismatch => v1::Cause::TokenMismatch,
+        Cause::Abandoned => v1::Cause::Abandoned,
+        Cause::Other => v1::Cause::Other,
     }
 }
 

@@ -10,7 +10,7 @@ use super::call::Call;
 use super::calls::{Calls, told};
 use super::{arguments, end_sessions, new_session, reading, resource, sign_in, watching};
 use crate::callers::Rpc;
-use crate::session::{Handle, Session};
+use crate::session::{Cause, Handle, Session};
 use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update};
 use crate::store::Cursor;
 
@@ -272,7 +272,7 @@ impl SessionService for Api {
         let (api, noting) = (self.clone(), call.clone());
         let work = async move {
             let handle = handle?;
-            let cause = arguments::cause(&request.cause, "logout")?;
+            let cause = arguments::cause(request.cause, Cause::Logout);
             let offline = OfflineTokens::kept_if(request.keep_offline_tokens);
             let Ended {
                 ended,
@@ -280,10 +280,10 @@ impl SessionService for Api {
                 issuer,
             } = match &request.by {
                 // The hint is for the holder of the secret alone.
-                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, &cause, offline).await?,
-                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause, offline).await?,
+                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, cause, offline).await?,
+                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, cause, offline).await?,
             };
-            noting.ended(&cause, u32::from(ended));
+            noting.ended(cause, u32::from(ended));
             let id_token_hint = id_token_hint
                 .map(chassis::secret::Secret::into_inner)
                 .unwrap_or_default();
@@ -305,7 +305,7 @@ impl SessionService for Api {
         let work = async move {
             let all = end_sessions::read(&request, noting.asked_until)?;
             let ended_count = api.sessions.end_all(&all).await?;
-            noting.ended(&all.cause, ended_count);
+            noting.ended(all.cause, ended_count);
             Ok(v1::EndSessionsResponse { ended_count })
         };
         self.calls.complete(Rpc::EndSessions, &call, work).await

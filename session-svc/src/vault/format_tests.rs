@@ -9,7 +9,7 @@ use super::tests::{NEW, session, vault};
 use super::*;
 use crate::session::carried::Carried;
 use crate::session::claims::Object;
-use crate::session::{Claims, Device, Lifetime, State, TokenSet};
+use crate::session::{Cause, Claims, Device, Lifetime, State, TokenSet};
 use crate::sessions::SessionsError;
 use crate::sessions::keeper::{Edit, Keeper, Removed};
 use crate::store::memory::MemoryStore;
@@ -64,8 +64,8 @@ fn what_format_1_wrote_is_read() {
     }
     let change = vault.open_change(&vector("change")).unwrap();
     assert_eq!(
-        (change.kind, change.cause.as_str(), change.at_ms),
-        (crate::session::change::Kind::Ended, "logout", 5)
+        (change.kind, change.cause, change.at_ms),
+        (crate::session::change::Kind::Ended, Some(Cause::Logout), 5)
     );
     assert_eq!(
         vault.open_note("mark", "n", &vector("note")).unwrap(),
@@ -164,7 +164,7 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
     ));
     let kept = keeper.store().load(&name).await.unwrap().unwrap();
     assert_eq!(kept.payload, sealed);
-    let removed = keeper.remove(session().handle, "operator").await.unwrap();
+    let removed = keeper.remove(session().handle, Cause::Operator).await.unwrap();
     assert!(matches!(removed, Removed::Unreadable), "{removed:?}");
     assert_eq!(keeper.store().load(&name).await.unwrap(), None);
 }

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::session::change::Kind;
-use crate::session::{AccessToken, Claims, Device, Scope, SessionId, State, Token, TokenSet, Unjudged};
+use crate::session::{
+    AccessToken, Cause, Claims, Device, Scope, SessionId, State, Token, TokenSet, Unjudged,
+};
 
 pub(super) const OLD: &str = "00";
 pub(super) const NEW: &str = "ff";
@@ -247,7 +249,7 @@ fn a_change_comes_back_as_it_was() {
             issuer: "i".to_owned(),
             subject: "s".to_owned(),
             at_ms: 5,
-            cause: "logout".to_owned(),
+            cause: Some(Cause::Logout),
         };
         assert_eq!(
             vault.open_change(&vault.seal_change(&change).unwrap()).unwrap(),

@@ -19,7 +19,7 @@ use super::unknown::fields_above;
 use crate::session::change::{Change, Kind};
 use crate::session::claims::{SUBJECT, Text};
 use crate::session::{
-    AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
+    AccessToken, Carried, Cause, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
 };
 use crate::sessions::ports::SealError;
 
@@ -267,7 +267,7 @@ pub(super) fn change_to_bytes(change: &Change) -> Vec<u8> {
         issuer: change.issuer.clone(),
         subject: change.subject.clone(),
         at_ms: change.at_ms,
-        cause: change.cause.clone(),
+        cause: change.cause.map(Cause::name).unwrap_or_default().to_owned(),
     };
     kept.encode_to_vec()
 }
@@ -293,7 +293,7 @@ pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<Change, SealError> {
         issuer: kept.issuer,
         subject: kept.subject,
         at_ms: kept.at_ms,
-        cause: kept.cause,
+        cause: (!kept.cause.is_empty()).then(|| Cause::of_name(&kept.cause)),
     })
 }
 

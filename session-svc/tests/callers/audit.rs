@@ -62,7 +62,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
     client.get_access_token(token).await.unwrap();
     let end = v1::EndSessionRequest {
         by: Some(v1::end_session_request::By::SessionId(id.clone())),
-        cause: "audited".to_owned(),
+        cause: v1::Cause::FrontChannelLogout.into(),
         ..Default::default()
     };
     client.end_session(end).await.unwrap();
@@ -112,7 +112,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
     }
     assert_eq!(
         (&records[3]["cause"], &records[3]["ended_count"]),
-        (&"audited".into(), &1.into())
+        (&"front_channel_logout".into(), &1.into())
     );
     let text = log().text();
     for secret in [

@@ -68,11 +68,6 @@ async fn every_malformed_field_is_named() {
     odd.tokens.as_mut().unwrap().token_type = "mac".to_owned();
     assert_eq!(field(world.one.create_session(odd).await), "tokens.token_type");
     assert_eq!(field(world.one.end_sessions(end_all("", "")).await), "subject");
-    let cause = v1::EndSessionsRequest {
-        cause: "Not OK".to_owned(),
-        ..end_all("alice", "")
-    };
-    assert_eq!(field(world.one.end_sessions(cause).await), "cause");
 }
 
 #[tokio::test]
@@ -183,15 +178,6 @@ async fn every_other_request_names_its_wrong_field_too() {
     ] {
         let asked = v1::GetAccessTokenRequest { scopes, ..token(&id) };
         assert_eq!(field(world.one.get_access_token(asked).await), "scopes");
-    }
-    for cause in [
-        "x".repeat(65),
-        "UPPER".to_owned(),
-        "a b".to_owned(),
-        "é".to_owned(),
-    ] {
-        let wrong = v1::EndSessionRequest { cause, ..end(&id) };
-        assert_eq!(field(world.one.end_session(wrong).await), "cause");
     }
     let once = v1::EndSessionsRequest {
         once_id: "j".repeat(513),

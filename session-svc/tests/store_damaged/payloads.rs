@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
+use session_svc::session::Cause;
 use session_svc::session::change::Kind;
 use session_svc::session::claims::{Claims, Object};
 use session_svc::sessions::SessionsError;
@@ -51,7 +52,7 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
             let told = matches!(unreadable.shown, Shown::Unreadable { .. });
             prop_assert!(told);
             prop_assert!(matches!(
-                keeper.remove(one.handle, "logout").await.unwrap(),
+                keeper.remove(one.handle, Cause::Logout).await.unwrap(),
                 Removed::Unreadable
             ));
             prop_assert!(matches!(

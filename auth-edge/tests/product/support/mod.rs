@@ -92,7 +92,8 @@ impl Stack {
         Self::with(&[]).await
     }
 
-    /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads.
+    /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads. Of the session
+    /// service's own, `SESSION_WATCH_HEARTBEAT_MS`.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
     }
@@ -130,7 +131,8 @@ impl Stack {
         } else {
             listed(&file)
         };
-        let sessions = SessionService::start(providers, &clock).await;
+        let heartbeat_ms = given("SESSION_WATCH_HEARTBEAT_MS", "300").parse().unwrap();
+        let sessions = SessionService::beating(providers, &clock, Duration::from_millis(heartbeat_ms)).await;
         let address = listener.local_addr().unwrap().to_string();
         let mut pairs = vec![
             ("EDGE_BASE_URL", format!("http://{address}")),
@@ -147,7 +149,8 @@ impl Stack {
         if !file.is_empty() {
             pairs.retain(|(name, _)| !name.starts_with("OIDC_"));
         }
-        for (name, value) in settings {
+        let of_the_edge = |(name, _): &&(&str, &str)| !name.starts_with("SESSION_");
+        for (name, value) in settings.iter().filter(of_the_edge) {
             pairs.retain(|(known, _)| known != name);
             pairs.push((name, (*value).to_owned()));
         }
