@@ -12,8 +12,6 @@
 
 use std::error::Error;
 
-use serde_json::json;
-use session_proto::claims;
 // example: connect
 use session_proto::client::{Advice, ClientSettings, ClientTls, SessionClient};
 
@@ -90,6 +88,7 @@ async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<
 // end
 
 // example: remember
+use serde_json::{Map, Value};
 use session_proto::v1::UpdateSessionRequest;
 
 /// Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
@@ -100,14 +99,11 @@ async fn remember(sessions: &SessionClient, key: String, value: String) -> Resul
         let by = Some(By::SessionId(session_id.clone()));
         let session = sessions.get_session(GetSessionRequest { by }).await?.session;
         let session = session.ok_or("an answer without a session")?;
-        let mut attributes = session
-            .attributes
-            .map(|known| claims::from_struct(&known))
-            .unwrap_or_default();
-        attributes.insert(key.clone(), json!(value));
+        let mut attributes: Map<String, Value> = serde_json::from_str(&session.attributes)?;
+        attributes.insert(key.clone(), value.clone().into());
         let request = UpdateSessionRequest {
             session_id: session_id.clone(),
-            attributes: Some(claims::to_struct(&attributes)),
+            attributes: serde_json::to_string(&attributes)?,
             version: session.version,
             ..Default::default()
         };

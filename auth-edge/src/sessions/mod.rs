@@ -16,14 +16,13 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
 use chassis::clock::Clock;
-use serde_json::{Map, Value};
 use session_proto::client::{SessionClient, SessionError};
+use session_proto::timestamp;
 use session_proto::v1::{
     self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
     EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
     RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
-use session_proto::{claims, timestamp};
 
 pub use cache::SessionCache;
 pub use cached_session::{CachedSession, Token, authorization};
@@ -260,12 +259,12 @@ impl Sessions {
     pub async fn update_user(
         &self,
         id: &SessionId,
-        user: &Map<String, Value>,
+        user: String,
         version: u64,
     ) -> Result<v1::Session, SessionError> {
         let request = UpdateSessionRequest {
             session_id: id.expose().to_owned(),
-            user: Some(claims::to_struct(user)),
+            user,
             version,
             ..UpdateSessionRequest::default()
         };

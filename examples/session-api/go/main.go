@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,6 @@ import (
 	"os"
 	"time"
 
-	structpb "github.com/golang/protobuf/ptypes/struct"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -181,13 +181,19 @@ func remember(sessions pb.SessionServiceClient, key, value string) error {
 		if err != nil {
 			return err
 		}
-		attributes := answer.GetSession().GetAttributes()
-		if attributes.GetFields() == nil {
-			attributes = &structpb.Struct{Fields: map[string]*structpb.Value{}}
+		var attributes map[string]json.RawMessage // as they stand: not even a number of others is rounded
+		if err := json.Unmarshal([]byte(answer.GetSession().GetAttributes()), &attributes); err != nil {
+			return err
 		}
-		attributes.Fields[key] = &structpb.Value{Kind: &structpb.Value_StringValue{StringValue: value}}
+		if attributes[key], err = json.Marshal(value); err != nil {
+			return err
+		}
+		changed, err := json.Marshal(attributes)
+		if err != nil {
+			return err
+		}
 		version := answer.GetSession().GetVersion()
-		_, err = sessions.UpdateSession(ctx, &pb.UpdateSessionRequest{SessionId: id, Attributes: attributes, Version: version})
+		_, err = sessions.UpdateSession(ctx, &pb.UpdateSessionRequest{SessionId: id, Attributes: string(changed), Version: version})
 		if err == nil {
 			fmt.Println("remembered")
 			return nil

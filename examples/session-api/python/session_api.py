@@ -126,8 +126,7 @@ def remember(sessions, key, value):
     session_id = os.environ["SESSION_ID"]
     while True:
         session = sessions.GetSession(api.GetSessionRequest(session_id=session_id), timeout=DEADLINE).session
-        attributes = session.attributes
-        attributes[key] = value
+        attributes = json.dumps(json.loads(session.attributes) | {key: value})
         change = api.UpdateSessionRequest(session_id=session_id, attributes=attributes, version=session.version)
         try:
             sessions.UpdateSession(change, timeout=DEADLINE)

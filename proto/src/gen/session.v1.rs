@@ -117,7 +117,8 @@ impl ErrorReason {
 ///
 /// It never carries a token: access tokens are handed out by GetAccessToken alone, and refresh
 /// tokens never leave the session service.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct Session {
     /// Public name of the session: derived one-way from the secret session_id, safe to log and to list.
     #[prost(string, tag = "1")]
@@ -128,12 +129,14 @@ pub struct Session {
     /// The person at that issuer ("sub"). Only issuer and subject together name a person.
     #[prost(string, tag = "3")]
     pub subject: ::prost::alloc::string::String,
-    /// Claims about the person, without the protocol's own claims.
-    #[prost(message, optional, tag = "4")]
-    pub user: ::core::option::Option<crate::claims::Claims>,
-    /// Free for callers: whatever another service wants to remember with the session.
-    #[prost(message, optional, tag = "5")]
-    pub attributes: ::core::option::Option<crate::claims::Claims>,
+    /// Claims about the person, without the protocol's own claims: the text of a JSON object, word for word as it was given with the
+    /// session, so that numbers stand as the provider wrote them. Always with "sub"; empty only with STATE_UNREADABLE.
+    #[prost(string, tag = "4")]
+    pub user: ::prost::alloc::string::String,
+    /// Free for callers, whatever another service wants to remember with the session: the text of a JSON object, word for word. "{}"
+    /// if there is nothing; empty only with STATE_UNREADABLE.
+    #[prost(string, tag = "5")]
+    pub attributes: ::prost::alloc::string::String,
     /// Scope of the access token, space-separated (RFC 6749, section 3.3).
     #[prost(string, tag = "6")]
     pub scope: ::prost::alloc::string::String,
@@ -180,17 +183,7 @@ pub struct Session {
 /// Nested message and enum types in `Session`.
 pub mod session {
     /// Whether the session still does everything a session does.
-    #[derive(
-        Clone,
-        Copy,
-        Debug,
-        PartialEq,
-        Eq,
-        Hash,
-        PartialOrd,
-        Ord,
-        ::prost::Enumeration
-    )]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
     #[repr(i32)]
     pub enum State {
         /// Never sent.
@@ -446,7 +439,7 @@ pub struct BeginSignInRequest {
     pub waiting: bool,
 }
 /// Whose turn it is.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct BeginSignInResponse {
     /// What the caller is to do.
@@ -520,15 +513,16 @@ pub struct AbandonSignInRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AbandonSignInResponse {}
 /// Begins a session.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct CreateSessionRequest {
     /// Issuer identifier of the provider. Required.
     #[prost(string, tag = "1")]
     pub issuer: ::prost::alloc::string::String,
-    /// Claims about the person; "sub" is required and names the person.
-    #[prost(message, optional, tag = "2")]
-    pub user: ::core::option::Option<crate::claims::Claims>,
+    /// Claims about the person: the text of a JSON object in which no name stands twice (RFC 7519, section 4). "sub" is required and
+    /// names the person.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
     /// What the provider's token endpoint answered.
     #[prost(message, optional, tag = "3")]
     pub tokens: ::core::option::Option<TokenSet>,
@@ -560,7 +554,7 @@ pub struct CreateSessionRequest {
     pub holder: ::prost::alloc::string::String,
 }
 /// The session that began.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct CreateSessionResponse {
     /// The secret: 32 hexadecimal digits. Whoever holds it is the session.
@@ -593,7 +587,7 @@ pub mod get_session_request {
     }
 }
 /// The session read.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetSessionResponse {
     /// The session.
     #[prost(message, optional, boxed, tag = "1")]
@@ -611,7 +605,7 @@ pub struct RollSessionRequest {
     pub device: ::core::option::Option<Device>,
 }
 /// The session after rolling.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RollSessionResponse {
     /// The session.
     #[prost(message, optional, boxed, tag = "1")]
@@ -688,19 +682,20 @@ pub mod read_sessions_response {
     }
 }
 /// Replaces parts of a session.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct UpdateSessionRequest {
     /// Which session. Required.
     #[prost(string, tag = "1")]
     pub session_id: ::prost::alloc::string::String,
-    /// The new claims about the person; "sub" has to stay as it is.
-    #[prost(message, optional, tag = "2")]
-    pub user: ::core::option::Option<crate::claims::Claims>,
-    /// The new attributes.
-    #[prost(message, optional, tag = "3")]
-    pub attributes: ::core::option::Option<crate::claims::Claims>,
-    /// Which of "user" and "attributes" to replace; empty means those that are present.
+    /// The new claims about the person, as in CreateSessionRequest; "sub" has to stay as it is.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// The new attributes, the text of a JSON object in which no name stands twice.
+    #[prost(string, tag = "3")]
+    pub attributes: ::prost::alloc::string::String,
+    /// Which of "user" and "attributes" to replace; empty means those that are not empty. Attributes that are named and empty are
+    /// cleared.
     #[prost(message, optional, tag = "4")]
     pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
     /// The version the caller has read; 0 means whatever it is now.
@@ -708,7 +703,7 @@ pub struct UpdateSessionRequest {
     pub version: u64,
 }
 /// The session after the update.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateSessionResponse {
     /// The session.
     #[prost(message, optional, tag = "1")]
@@ -2203,7 +2198,7 @@ pub mod session_service_server {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetCurrentSessionRequest {}
 /// This browser's session.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetCurrentSessionResponse {
     /// The session.
     #[prost(message, optional, tag = "1")]
@@ -2216,7 +2211,7 @@ pub struct GetCurrentSessionResponse {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RollCurrentSessionRequest {}
 /// The session after rolling.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RollCurrentSessionResponse {
     /// The session.
     #[prost(message, optional, tag = "1")]

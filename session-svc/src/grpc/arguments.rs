@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use prost_types::{Duration, Timestamp};
 use session_proto::v1;
 
-use crate::session::{Cause, Device, Handle, SessionId};
+use crate::session::{Cause, Claims, Device, Handle, SessionId};
 use crate::sessions::SessionsError;
 
 /// Most bytes of an issuer: more than any URL a provider uses.
@@ -93,6 +93,15 @@ pub(super) fn cause(number: i32, default: Cause) -> Cause {
         Ok(v1::Cause::Abandoned) => Cause::Abandoned,
         Ok(v1::Cause::Other) | Err(_) => Cause::Other,
     }
+}
+
+/// Claims about a person or of a caller; empty is none.
+pub(super) fn claims(field: &'static str, text: &str) -> Read<Claims> {
+    if text.is_empty() {
+        return Ok(Claims::default());
+    }
+    Claims::parse(text.to_owned())
+        .or_else(|_| wrong(field, "is not a JSON object in which no name stands twice"))
 }
 
 /// Who was told to go on with a sign-in; empty is nobody.

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use session_proto::v1::session_service_server::SessionService;
-use session_proto::{claims, timestamp, v1};
+use session_proto::{timestamp, v1};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -90,7 +90,7 @@ impl Api {
             None => arguments::wrong("session_id", "either session_id or handle is required"),
         };
         let session = self.sessions.get(handle?).await?;
-        Ok(Box::new(self.resource(&session)?))
+        Ok(Box::new(self.resource(&session)))
     }
 
     /// Reads a session for its browser and extends it; tells whether its deadline moved.
@@ -103,7 +103,7 @@ impl Api {
         let device = arguments::device(request.device.as_ref())?;
         let caller = call.caller.shown().unwrap_or_default();
         let (session, rolled) = self.sessions.roll(handle?, device, caller).await?;
-        Ok((Box::new(self.resource(&session)?), rolled))
+        Ok((Box::new(self.resource(&session)), rolled))
     }
 
     /// What all calls share.
@@ -111,7 +111,7 @@ impl Api {
         &self.calls
     }
 
-    fn resource(&self, session: &Session) -> Result<v1::Session, SessionsError> {
+    fn resource(&self, session: &Session) -> v1::Session {
         resource::session(session, self.sessions.lifetime())
     }
 }
@@ -177,7 +177,7 @@ impl SessionService for Api {
             noting.is_about(created.session.handle);
             Ok(v1::CreateSessionResponse {
                 session_id: created.id.reveal(),
-                session: Some(api.resource(&created.session)?),
+                session: Some(api.resource(&created.session)),
             })
         };
         self.calls.complete(Rpc::CreateSession, &call, work).await
@@ -227,7 +227,7 @@ impl SessionService for Api {
         let outcome = async {
             let session = self.sessions.update(handle?, update(&request)?).await?;
             Ok(v1::UpdateSessionResponse {
-                session: Some(self.resource(&session)?),
+                session: Some(self.resource(&session)),
             })
         }
         .await;
@@ -357,8 +357,8 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
         .flat_map(|mask| mask.paths.iter().map(String::as_str))
         .collect();
     if paths.is_empty() {
-        paths.extend(request.user.as_ref().map(|_| "user"));
-        paths.extend(request.attributes.as_ref().map(|_| "attributes"));
+        paths.extend((!request.user.is_empty()).then_some("user"));
+        paths.extend((!request.attributes.is_empty()).then_some("attributes"));
     }
     if paths.is_empty() {
         return arguments::wrong(
@@ -372,19 +372,13 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
     };
     for path in paths {
         match path {
-            "user" => match &request.user {
-                Some(user) => update.user = Some(claims::from_struct(user)),
-                None => return arguments::wrong("user", "is required by the update_mask"),
-            },
+            "user" if request.user.is_empty() => {
+                return arguments::wrong("user", "is required by the update_mask");
+            }
+            "user" => update.user = Some(arguments::claims("user", &request.user)?),
             // Absent but named: the attributes are cleared.
             "attributes" => {
-                update.attributes = Some(
-                    request
-                        .attributes
-                        .as_ref()
-                        .map(claims::from_struct)
-                        .unwrap_or_default(),
-                );
+                update.attributes = Some(arguments::claims("attributes", &request.attributes)?);
             }
             _ => return arguments::wrong("update_mask", "names something else than user and attributes"),
         }

@@ -17,6 +17,7 @@ use super::grant::Saved;
 use super::measures::FlightOutcome;
 use super::{Provider, Refresher};
 use crate::session::change::Kind;
+use crate::session::claims::Object;
 use crate::session::{AccessToken, Cause, Scope, Session, Token, Unjudged};
 use crate::sessions::claims_of;
 use crate::sessions::ports::RenewError;
@@ -180,7 +181,7 @@ async fn check(
     answered_at_ms: u64,
 ) -> Result<IdToken, IdTokenError> {
     let kept = session.tokens.id_token.as_ref().map(Token::text);
-    let original = kept.as_ref().and_then(|kept| claims_of(kept.expose()));
+    let original = kept.as_ref().and_then(|kept| claims_of::<Object>(kept.expose()));
     let original = original.unwrap_or_default();
     let expected = ExpectedOfRefresh {
         iss: &session.issuer,

@@ -230,7 +230,7 @@ impl Sessions {
             issuer: new.issuer.clone(),
             subject: new.subject.clone(),
             user: new.user.clone(),
-            attributes: Claims::new(),
+            attributes: Claims::default(),
             tokens: TokenSet {
                 access,
                 scope: new.scope.clone(),

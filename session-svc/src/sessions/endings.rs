@@ -10,6 +10,8 @@
 //!
 //! Marks are records like any other, without index, and are forgotten by themselves.
 
+use serde::de::DeserializeOwned;
+
 use super::SessionsError;
 use super::keeper::Keeper;
 use crate::session::{Cause, Handle, Session, index};
@@ -236,8 +238,8 @@ fn young_name(handle: Handle) -> String {
     index::hashed(&[b"young", handle.as_bytes()])
 }
 
-/// The claims of an ID token that was verified before.
-pub(crate) fn claims_of(id_token: &str) -> Option<crate::session::claims::Object> {
+/// The claims of an ID token that was verified before, as whoever asks reads them.
+pub(crate) fn claims_of<T: DeserializeOwned>(id_token: &str) -> Option<T> {
     use base64::Engine as _;
     let body = id_token.split('.').nth(1)?;
     let body = base64::engine::general_purpose::URL_SAFE_NO_PAD

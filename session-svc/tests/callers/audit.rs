@@ -31,7 +31,7 @@ pub(crate) fn alice() -> v1::CreateSessionRequest {
     let user = serde_json::json!({"sub": "subject-of-the-audit", "email": "alice@audit.example"});
     v1::CreateSessionRequest {
         issuer: "https://issuer.example".to_owned(),
-        user: Some(session_proto::claims::to_struct(user.as_object().unwrap())),
+        user: user.to_string(),
         tokens: Some(v1::TokenSet {
             access_token: "access-token-of-the-audit".to_owned(),
             refresh_token: "refresh-token-of-the-audit".to_owned(),

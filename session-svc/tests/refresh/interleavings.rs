@@ -19,7 +19,7 @@ use oidc::{
 use prometheus::Registry;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::claims::Object;
-use session_svc::session::{Cause, Device, Handle, Lifetime, Scope, SessionId};
+use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
@@ -200,7 +200,7 @@ impl Scene {
         NewSession {
             issuer: ISSUER.to_owned(),
             subject: SUBJECT.to_owned(),
-            user: claims.as_object().cloned().unwrap().into(),
+            user: Claims::parse(claims.to_string()).unwrap(),
             access_token: Some((Secret::new("access".to_owned()), "Bearer".to_owned())),
             access_token_expires_at_ms: Some(START_MS),
             scope: Scope::parse("openid"),
@@ -257,7 +257,7 @@ fn roll(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), Ses
 
 fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
     let update = Update {
-        attributes: Some(Object::new()),
+        attributes: Some(Claims::default()),
         ..Update::default()
     };
     async move { sessions.update(handle, update).await.map(drop) }.boxed()

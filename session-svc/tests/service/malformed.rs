@@ -33,7 +33,7 @@ async fn every_malformed_field_is_named() {
             world
                 .one
                 .create_session(v1::CreateSessionRequest {
-                    user: None,
+                    user: String::new(),
                     ..alice()
                 })
                 .await
@@ -74,19 +74,23 @@ async fn every_malformed_field_is_named() {
 async fn every_field_of_a_new_session_is_bounded() {
     let mut world = world().await;
     type Change = fn(&mut v1::CreateSessionRequest);
-    let cases: [(&str, Change); 14] = [
+    let cases: [(&str, Change); 16] = [
         ("issuer", |new| {
             new.issuer = format!("https://{}", "i".repeat(2_048))
         }),
         ("issuer", |new| new.issuer = "https://issuer\n.example".to_owned()),
         ("user.sub", |new| {
-            new.user = Some(claims(serde_json::json!({"sub": 7})))
+            new.user = claims(serde_json::json!({"sub": 7}));
         }),
         ("user.sub", |new| {
-            new.user = Some(claims(serde_json::json!({"sub": "s".repeat(513)})))
+            new.user = claims(serde_json::json!({"sub": "s".repeat(513)}));
         }),
         ("user.sub", |new| {
-            new.user = Some(claims(serde_json::json!({"sub": "a\u{0}b"})))
+            new.user = claims(serde_json::json!({"sub": "a\u{0}b"}));
+        }),
+        ("user", |new| new.user = "[]".to_owned()),
+        ("user", |new| {
+            new.user = r#"{"sub":"alice","sub":"bob"}"#.to_owned();
         }),
         ("provider_sid", |new| new.provider_sid = "s".repeat(513)),
         ("provider_sid", |new| new.provider_sid = "a\tb".to_owned()),

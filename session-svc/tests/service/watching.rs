@@ -103,7 +103,7 @@ async fn a_watch_of_a_person_is_told_of_nobody_else_and_goes_on_where_it_left() 
     );
     world.create(alice()).await;
     let request = || v1::CreateSessionRequest {
-        user: Some(claims(serde_json::json!({"sub": "bob"}))),
+        user: claims(serde_json::json!({"sub": "bob"})),
         ..alice()
     };
     let first = world.create(request()).await;

@@ -21,8 +21,8 @@ use chassis::settings::{Reader, Source};
 use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
-use session_proto::{claims, timestamp};
 use session_svc::refresh::Providers;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -132,7 +132,7 @@ impl Stack {
             listed(&file)
         };
         let heartbeat_ms = given("SESSION_WATCH_HEARTBEAT_MS", "300").parse().unwrap();
-        let sessions = SessionService::beating(providers, &clock, Duration::from_millis(heartbeat_ms)).await;
+        let sessions = SessionService::start(providers, &clock, Duration::from_millis(heartbeat_ms)).await;
         let address = listener.local_addr().unwrap().to_string();
         let mut pairs = vec![
             ("EDGE_BASE_URL", format!("http://{address}")),
@@ -269,7 +269,7 @@ impl Stack {
         let made = client
             .create_session(CreateSessionRequest {
                 issuer: self.provider.issuer().to_owned(),
-                user: user.as_object().map(claims::to_struct),
+                user: user.to_string(),
                 tokens: Some(TokenSet {
                     access_token: format!("token-of-{}", user["sub"].as_str().unwrap()),
                     expires_at: Some(timestamp::from_ms(now_ms + 3_600_000)),

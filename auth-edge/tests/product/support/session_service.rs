@@ -50,12 +50,8 @@ impl Drop for SessionService {
 }
 
 impl SessionService {
-    pub(crate) async fn start(providers: impl Into<Providers>, clock: &ManualClock) -> Self {
-        Self::beating(providers, clock, Duration::from_millis(300)).await
-    }
-
     /// One whose watches tell that often that they are alive.
-    pub(crate) async fn beating(
+    pub(crate) async fn start(
         providers: impl Into<Providers>,
         clock: &ManualClock,
         heartbeat: Duration,

@@ -109,7 +109,7 @@ export async function remember(sessions: Sessions, key: string, value: string): 
   const sessionId = process.env.SESSION_ID ?? '';
   for (;;) {
     const { session } = await repeated(() => sessions.getSession({ by: { case: 'sessionId', value: sessionId } }));
-    const attributes = { ...session?.attributes, [key]: value };
+    const attributes = JSON.stringify({ ...JSON.parse(session?.attributes || '{}'), [key]: value });
     try {
       await sessions.updateSession({ sessionId, attributes, version: session?.version });
       console.log('remembered');
