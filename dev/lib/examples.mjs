@@ -58,7 +58,6 @@ async function goProgram() {
   const packages = {
     ...Object.fromEntries(own.map((name) => [`session/v1/${name}`, STUBS])),
     'google/protobuf/duration.proto': 'github.com/golang/protobuf/ptypes/duration',
-    'google/protobuf/struct.proto': 'github.com/golang/protobuf/ptypes/struct',
     'google/protobuf/timestamp.proto': 'github.com/golang/protobuf/ptypes/timestamp',
     'google/protobuf/field_mask.proto': 'google.golang.org/genproto/protobuf/field_mask',
   };

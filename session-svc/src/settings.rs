@@ -15,7 +15,7 @@ use provider_settings::Providers;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
-use crate::sessions::{AUDIT_TARGET, Limits};
+use crate::sessions::{AUDIT_TARGET, Limits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
 use crate::vault::KeyRing;
 
@@ -155,7 +155,7 @@ static DURATIONS: Topic = Topic {
             "SESSION_WATCH_HEARTBEAT_MS",
             "300",
             "MS",
-            "How often a watch tells that it is alive.",
+            "How often a watch tells that it is alive; at most 10000. Each heartbeat tells it too.",
         ),
     ],
 };
@@ -245,12 +245,22 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             default_token_lifetime_ms: default_token_lifetime_secs.saturating_mul(SECOND_MS),
             max_bytes: reader.bytes("SESSION_MAX_BYTES"),
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
-            watch_heartbeat: Duration::from_millis(
-                reader.millis("SESSION_WATCH_HEARTBEAT_MS", Zero::Refused),
-            ),
+            watch_heartbeat: watch_heartbeat(reader),
         },
         providers,
     }
+}
+
+fn watch_heartbeat(reader: &mut Reader<'_>) -> Duration {
+    let name = "SESSION_WATCH_HEARTBEAT_MS";
+    let interval = Duration::from_millis(reader.millis(name, Zero::Refused));
+    if interval > WATCH_HEARTBEAT_MAX {
+        reader.wrong(
+            name,
+            format!("must not be more than {}", WATCH_HEARTBEAT_MAX.as_millis()),
+        );
+    }
+    interval
 }
 
 fn lifetime(reader: &mut Reader<'_>) -> Lifetime {

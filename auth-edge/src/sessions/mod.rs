@@ -16,14 +16,13 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
 use chassis::clock::Clock;
-use serde_json::{Map, Value};
 use session_proto::client::{SessionClient, SessionError};
+use session_proto::timestamp;
 use session_proto::v1::{
-    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, Device,
+    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
     EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
     GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
-use session_proto::{claims, timestamp};
 
 pub use cache::SessionCache;
 pub use cached_session::{CachedSession, Token, authorization};
@@ -306,12 +305,12 @@ impl Sessions {
     pub async fn update_user(
         &self,
         id: &SessionId,
-        user: &Map<String, Value>,
+        user: String,
         version: u64,
     ) -> Result<v1::Session, SessionError> {
         let request = UpdateSessionRequest {
             session_id: id.expose().to_owned(),
-            user: Some(claims::to_struct(user)),
+            user,
             version,
             ..UpdateSessionRequest::default()
         };
@@ -354,7 +353,7 @@ impl Sessions {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
             by,
-            cause: "logout".to_owned(),
+            cause: Cause::Logout.into(),
             ..EndSessionRequest::default()
         };
         let response = self.client.end_session(request).await;

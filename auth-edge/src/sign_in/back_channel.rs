@@ -12,7 +12,7 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
-use session_proto::v1::{EndSessionsRequest, ErrorReason};
+use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
 use crate::http::errors::{Failure, Handler};
 use crate::http::request;
@@ -89,7 +89,7 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
         subject: token.sub.clone().unwrap_or_default(),
         provider_sid: token.sid.clone().unwrap_or_default(),
         except_handle: String::new(),
-        cause: "back_channel_logout".to_owned(),
+        cause: Cause::BackChannelLogout.into(),
         once_id: token.jti.clone(),
         once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
         request_id: request_id()?,

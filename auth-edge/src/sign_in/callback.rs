@@ -21,6 +21,7 @@ use crate::http::request;
 use crate::http::response::no_content;
 use crate::providers::Provider;
 use crate::providers::sites::Site;
+use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::answer::{Answer, read_answer};
@@ -278,6 +279,7 @@ fn signed_in(
     session: Session,
 ) -> Response {
     let (sign_in, headers) = (context.sign_in, &context.head.headers);
+    let session = CachedSession::new(session);
     let return_to = transaction.return_to.as_ref();
     let lacking = return_to.and_then(|to| lacking::lacking(sign_in, id, &session, to));
     let cookies = [
@@ -288,7 +290,7 @@ fn signed_in(
         lacking.and_then(|lacking| sign_in.pending.remember_lacking(&lacking)),
     ];
     let mut response = landing(sign_in, context.site, &context.head.method, return_to, cookies);
-    response.extensions_mut().insert(Handle(session.handle));
+    response.extensions_mut().insert(Handle(session.handle.clone()));
     response
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use session_proto::v1::EndSessionsRequest;
+use session_proto::v1::{Cause, EndSessionsRequest};
 
 use crate::http::errors::Failure;
 use crate::http::pages;
@@ -41,7 +41,7 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
         let request = EndSessionsRequest {
             issuer: provider.issuer().to_owned(),
             provider_sid,
-            cause: "front_channel_logout".to_owned(),
+            cause: Cause::FrontChannelLogout.into(),
             keep_offline_tokens: true,
             existing_only: true,
             ..EndSessionsRequest::default()

@@ -2,8 +2,8 @@
 
 use axum::http::request::Parts;
 use oidc::IdToken;
+use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
-use session_proto::{claims, timestamp};
 
 use crate::http::errors::Failure;
 use crate::http::request;
@@ -11,7 +11,7 @@ use crate::sessions::cookies::SessionId;
 use crate::sessions::keys;
 use crate::sign_in::SignIn;
 use crate::sign_in::login::internal;
-use crate::sign_in::user::user;
+use crate::sign_in::user::{of_id_token, user};
 
 /// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
 pub(super) fn create_request(
@@ -29,13 +29,12 @@ pub(super) fn create_request(
         .or(had)
         .map(|id| id.expose().to_owned())
         .unwrap_or_default();
+    let user = of_id_token(&tokens.id_token)
+        .and_then(|claims| user(&claims, userinfo, &sign_in.settings.claim_filter).ok());
     CreateSessionRequest {
         issuer: id_token.iss,
-        user: Some(claims::to_struct(&user(
-            id_token.claims,
-            userinfo,
-            &sign_in.settings.claim_filter,
-        ))),
+        // Of a token that was verified it is there; without it the session service refuses.
+        user: user.unwrap_or_default(),
         tokens: Some(TokenSet {
             access_token: tokens.access_token,
             token_type: tokens.token_type,

@@ -180,7 +180,7 @@ impl Watch {
         let (told, at_ms, resume_token) = told.map_err(|error| status::of(&error))?;
         if self.questions.is_some() {
             self.position.clone_from(&resume_token);
-            if told == WatchUpdate::Heartbeat {
+            if matches!(told, WatchUpdate::Heartbeat(_)) {
                 return Ok(None);
             }
         }
@@ -192,10 +192,7 @@ impl Watch {
         let number = number.map_err(|unread| status::explained(&unread).unwrap_or(unread))?;
         let beat = || {
             let (now_ms, position) = (self.api.sessions().now_ms(), self.position.clone());
-            SessionEvent {
-                number,
-                ..resource::event(WatchUpdate::Heartbeat, now_ms, position)
-            }
+            resource::answer(number, now_ms, position)
         };
         Ok((number != 0).then(beat))
     }

@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod carried;
+pub mod cause;
 pub mod change;
 pub mod claims;
 pub mod device;
@@ -18,6 +19,7 @@ pub mod lifetime;
 pub mod tokens;
 
 pub use carried::Carried;
+pub use cause::Cause;
 pub use claims::Claims;
 pub use device::Device;
 pub use id::{Handle, SessionId};

@@ -12,7 +12,9 @@ use chassis::secret::Secret;
 use super::endings::{MARK_KEPT_MS, REQUEST_KEPT_MS};
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index};
+use crate::session::{
+    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index,
+};
 use crate::store::Inserted;
 
 /// How long ago tokens may have been received: while every mark that was left since is kept, with room for the writes of a
@@ -119,7 +121,7 @@ impl Sessions {
             }
         };
         if ended {
-            self.end_handle(session.handle, "back_channel_logout", OfflineTokens::Keep)
+            self.end_handle(session.handle, Cause::BackChannelLogout, OfflineTokens::Keep)
                 .await?;
             return Err(SessionsError::Missing);
         }
@@ -188,7 +190,7 @@ impl Sessions {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
             Inserted::Done if self.keeper.ended_young(session.handle).await? => {
                 // Ended and not just removed: whoever ended it may find nothing any more whose token to take back.
-                self.end_handle(session.handle, "replaced", OfflineTokens::TakeBack)
+                self.end_handle(session.handle, Cause::Replaced, OfflineTokens::TakeBack)
                     .await?;
                 Err(SessionsError::Missing)
             }
@@ -228,7 +230,7 @@ impl Sessions {
             issuer: new.issuer.clone(),
             subject: new.subject.clone(),
             user: new.user.clone(),
-            attributes: Claims::new(),
+            attributes: Claims::default(),
             tokens: TokenSet {
                 access,
                 scope: new.scope.clone(),

@@ -10,9 +10,11 @@
 //!
 //! Marks are records like any other, without index, and are forgotten by themselves.
 
+use serde::de::DeserializeOwned;
+
 use super::SessionsError;
 use super::keeper::Keeper;
-use crate::session::{Handle, Session, index};
+use crate::session::{Cause, Handle, Session, index};
 use crate::store::{Inserted, Record, Replaced};
 
 /// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
@@ -64,7 +66,7 @@ impl Keeper {
 
     /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated. A mark that
     /// cannot be written now is made up for, and what was brought back meanwhile ends then.
-    pub(crate) async fn mark_young(&self, session: &Session, cause: &str) {
+    pub(crate) async fn mark_young(&self, session: &Session, cause: Cause) {
         if self.now_ms().saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
             return;
         }
@@ -75,13 +77,13 @@ impl Keeper {
     }
 
     /// Writes the mark of a session that ended young as soon as it can be written.
-    pub(super) fn mark_young_later(&self, handle: Handle, cause: &str) {
-        let (keeper, cause) = (self.clone(), cause.to_owned());
+    pub(super) fn mark_young_later(&self, handle: Handle, cause: Cause) {
+        let keeper = self.clone();
         self.make_up("the mark of a session that ended young", move || {
-            let (keeper, cause) = (keeper.clone(), cause.clone());
+            let keeper = keeper.clone();
             async move {
                 keeper.mark_ended_young(handle).await?;
-                keeper.remove(handle, &cause).await.map(|_removed| ())
+                keeper.remove(handle, cause).await.map(|_removed| ())
             }
         });
     }
@@ -236,8 +238,8 @@ fn young_name(handle: Handle) -> String {
     index::hashed(&[b"young", handle.as_bytes()])
 }
 
-/// The claims of an ID token that was verified before.
-pub(crate) fn claims_of(id_token: &str) -> Option<crate::session::claims::Object> {
+/// The claims of an ID token that was verified before, as whoever asks reads them.
+pub(crate) fn claims_of<T: DeserializeOwned>(id_token: &str) -> Option<T> {
     use base64::Engine as _;
     let body = id_token.split('.').nth(1)?;
     let body = base64::engine::general_purpose::URL_SAFE_NO_PAD

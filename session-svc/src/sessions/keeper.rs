@@ -110,7 +110,7 @@ impl Keeper {
     /// Keeps a new session of version 1; `max_bytes` bounds what it takes.
     pub async fn insert(&self, session: &Session, max_bytes: usize) -> Result<Inserted, SessionsError> {
         let record = self.record(session, Some(max_bytes))?;
-        let change = self.sealed_change(session, Kind::Created, "")?;
+        let change = self.sealed_change(session, Kind::Created)?;
         Ok(self.store.insert(record, change).await?)
     }
 
@@ -134,7 +134,7 @@ impl Keeper {
             }
             edited.version = current.version.saturating_add(1);
             let record = self.record(&edited, max_bytes)?;
-            let change = self.sealed_change(&edited, kind, "")?;
+            let change = self.sealed_change(&edited, kind)?;
             match self.store.replace(record, current.version, Some(change)).await? {
                 Replaced::Done => return Ok((edited, true)),
                 Replaced::Stale => current = self.load(current.handle).await?,
@@ -178,14 +178,14 @@ impl Keeper {
         })
     }
 
-    fn sealed_change(&self, session: &Session, kind: Kind, cause: &str) -> Result<Vec<u8>, SealError> {
+    fn sealed_change(&self, session: &Session, kind: Kind) -> Result<Vec<u8>, SealError> {
         self.seal.seal_change(&Change {
             kind,
             handle: session.handle,
             issuer: session.issuer.clone(),
             subject: session.subject.clone(),
             at_ms: self.now_ms(),
-            cause: cause.to_owned(),
+            cause: None,
         })
     }
 }

@@ -42,7 +42,7 @@ pub use listed::{Listed, Shown};
 pub(crate) use sign_in::holder_hash;
 pub use sign_in::{Claim, Claimed};
 pub use update::Update;
-pub use watch::{Scope as WatchScope, WatchUpdate, Watching};
+pub use watch::{Scope as WatchScope, WATCH_HEARTBEAT_MAX, WatchUpdate, Watching};
 
 use keeper::Keeper;
 use ports::Renew;

@@ -6,13 +6,13 @@
 use super::SessionsError;
 use super::keeper::Keeper;
 use crate::session::change::{Change, Kind};
-use crate::session::{Handle, Session};
+use crate::session::{Cause, Handle, Session};
 use crate::store::StoreError;
 
 impl Keeper {
     /// Removes the session of a handle and tells why. Gives it as it was last, or `Nothing` if there was none to end.
     /// A record that cannot be read is removed all the same.
-    pub async fn remove(&self, handle: Handle, cause: &str) -> Result<Removed, SessionsError> {
+    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, SessionsError> {
         match self.find(handle).await? {
             Found::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
             Found::Unreadable => self.remove_seen(handle, None, cause).await,
@@ -39,7 +39,7 @@ impl Keeper {
         &self,
         handle: Handle,
         seen: Option<&Session>,
-        cause: &str,
+        cause: Cause,
     ) -> Result<Removed, SessionsError> {
         let name = handle.to_string();
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
@@ -49,7 +49,7 @@ impl Keeper {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
             at_ms: self.now_ms(),
-            cause: cause.to_owned(),
+            cause: Some(cause),
         };
         let event = self.seal().seal_change(&change)?;
         let mut removed = self.store().remove(&name, event.clone()).await;

@@ -3,16 +3,15 @@
 use super::keeper::Edit;
 use super::{Sessions, SessionsError};
 use crate::session::change::Kind;
-use crate::session::claims::Object;
-use crate::session::{Handle, Session};
+use crate::session::{Claims, Handle, Session};
 
 /// What to replace.
 #[derive(Clone, Debug, Default)]
 pub struct Update {
     /// The new claims about the person; `None` leaves them.
-    pub user: Option<Object>,
+    pub user: Option<Claims>,
     /// The new attributes; `None` leaves them.
-    pub attributes: Option<Object>,
+    pub attributes: Option<Claims>,
     /// The version the caller has read; `None` for whatever it is.
     pub version: Option<u64>,
 }
@@ -26,16 +25,16 @@ impl Sessions {
                 return Err(SessionsError::StaleVersion);
             }
             if let Some(user) = &update.user {
-                if user.get("sub").and_then(|sub| sub.as_str()) != Some(session.subject.as_str()) {
+                if user.subject().as_deref() != Some(session.subject.as_str()) {
                     return Err(SessionsError::Invalid {
                         field: "user.sub",
                         problem: "the person of a session cannot change",
                     });
                 }
-                session.user = user.clone().into();
+                session.user = user.clone();
             }
             if let Some(attributes) = &update.attributes {
-                session.attributes = attributes.clone().into();
+                session.attributes = attributes.clone();
             }
             Ok(Edit::Write)
         };

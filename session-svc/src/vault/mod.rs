@@ -139,7 +139,7 @@ const CHANGE: &str = "change";
 
 impl Seal for Vault {
     fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError> {
-        let plain = wire::session_to_bytes(session)?;
+        let plain = wire::session_to_bytes(session);
         self.seal(SESSION, &session.handle.to_string(), session.version, &plain)
     }
 

@@ -15,7 +15,6 @@ use prometheus::Registry;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use scripted_provider::{CLIENT_ID, Endpoint, ScriptedProvider};
 use serde_json::{Value, json};
-use session_proto::claims;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::{CreateSessionRequest, GetAccessTokenRequest, TokenSet};
 use tokio_util::sync::CancellationToken;
@@ -105,7 +104,7 @@ async fn begin(client: &SessionClient, provider: &ScriptedProvider) -> String {
     let text = |name: &str| tokens[name].as_str().unwrap().to_owned();
     let request = CreateSessionRequest {
         issuer: provider.issuer().to_owned(),
-        user: json!({"sub": "alice"}).as_object().map(claims::to_struct),
+        user: json!({"sub": "alice"}).to_string(),
         tokens: Some(TokenSet {
             access_token: text("access_token"),
             token_type: text("token_type"),

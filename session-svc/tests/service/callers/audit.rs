@@ -31,7 +31,7 @@ pub(crate) fn alice() -> v1::CreateSessionRequest {
     let user = serde_json::json!({"sub": "subject-of-the-audit", "email": "alice@audit.example"});
     v1::CreateSessionRequest {
         issuer: "https://issuer.example".to_owned(),
-        user: Some(session_proto::claims::to_struct(user.as_object().unwrap())),
+        user: user.to_string(),
         tokens: Some(v1::TokenSet {
             access_token: "access-token-of-the-audit".to_owned(),
             refresh_token: "refresh-token-of-the-audit".to_owned(),
@@ -76,7 +76,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
     client.get_access_token(token).await.unwrap();
     let end = v1::EndSessionRequest {
         by: Some(v1::end_session_request::By::SessionId(id.clone())),
-        cause: "audited".to_owned(),
+        cause: v1::Cause::FrontChannelLogout.into(),
         ..Default::default()
     };
     client.end_session(end).await.unwrap();
@@ -140,7 +140,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
     }
     assert_eq!(
         (&records[3]["cause"], &records[3]["ended_count"]),
-        (&"audited".into(), &1.into())
+        (&"front_channel_logout".into(), &1.into())
     );
     let text = log().text();
     for secret in [

@@ -68,7 +68,7 @@ async fn a_session_is_ended_by_its_handle_once() {
     let directory = tempfile::tempdir().unwrap();
     let service = Service::start(&file_in(directory.path()), NEW_KEY).await;
     let (_, handle) = service.create("ada", "", "").await;
-    let told = service.tool(&["sessions", "end", "--handle", &handle, "--cause", "stolen_laptop"]);
+    let told = service.tool(&["sessions", "end", "--handle", &handle, "--cause", "other_device"]);
     assert_eq!((told.code, told.out.as_str()), (0, "ended 1 session\n"));
     assert!(service.listed("ada").await.is_empty());
     let again = service.tool(&["sessions", "end", "--handle", &handle, "--json"]);

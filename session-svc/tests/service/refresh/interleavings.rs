@@ -19,7 +19,7 @@ use oidc::{
 use prometheus::Registry;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::claims::Object;
-use session_svc::session::{Device, Handle, Lifetime, Scope, SessionId};
+use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
@@ -200,7 +200,7 @@ impl Scene {
         NewSession {
             issuer: ISSUER.to_owned(),
             subject: SUBJECT.to_owned(),
-            user: claims.as_object().cloned().unwrap().into(),
+            user: Claims::parse(claims.to_string()).unwrap(),
             access_token: Some((Secret::new("access".to_owned()), "Bearer".to_owned())),
             access_token_expires_at_ms: Some(START_MS),
             scope: Scope::parse("openid"),
@@ -226,7 +226,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
         subject: Some(SUBJECT.to_owned()).filter(|_| ending == Ending::AllOfThePerson),
         provider_sid: Some(SID.to_owned()).filter(|_| ending == Ending::AllOfTheSid),
         except: None,
-        cause: "test".to_owned(),
+        cause: Cause::Other,
         offline_tokens: OfflineTokens::TakeBack,
         existing_only: false,
         once: None,
@@ -236,7 +236,7 @@ async fn end(sessions: &Sessions, ending: Ending, handle: Handle) {
     match ending {
         Ending::One => {
             _ = sessions
-                .end_for_holder(handle, "test", OfflineTokens::TakeBack)
+                .end_for_holder(handle, Cause::Other, OfflineTokens::TakeBack)
                 .await
                 .unwrap()
         }
@@ -257,7 +257,7 @@ fn roll(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), Ses
 
 fn update(sessions: Sessions, handle: Handle) -> BoxFuture<'static, Result<(), SessionsError>> {
     let update = Update {
-        attributes: Some(Object::new()),
+        attributes: Some(Claims::default()),
         ..Update::default()
     };
     async move { sessions.update(handle, update).await.map(drop) }.boxed()

@@ -2,7 +2,7 @@
 
 use scripted_provider::Endpoint;
 use serde_json::json;
-use session_proto::v1::{EndSessionsRequest, ErrorReason, GetAccessTokenRequest};
+use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason, GetAccessTokenRequest};
 
 use super::support::*;
 
@@ -25,7 +25,7 @@ async fn log_out(world: &World, sid: &str, subject: &str) -> u32 {
         issuer: world.provider.issuer().to_owned(),
         provider_sid: sid.to_owned(),
         subject: subject.to_owned(),
-        cause: "back_channel_logout".to_owned(),
+        cause: Cause::BackChannelLogout.into(),
         ..Default::default()
     };
     let answer = world.two.client.clone().end_sessions(request).await;

@@ -211,7 +211,7 @@ pub(crate) fn request(tokens: &Claims, issuer: &str, expires_at_ms: u64) -> v1::
     let user = serde_json::json!({"sub": "alice", "name": "Alice Example"});
     v1::CreateSessionRequest {
         issuer: issuer.to_owned(),
-        user: Some(session_proto::claims::to_struct(user.as_object().unwrap())),
+        user: user.to_string(),
         tokens: Some(v1::TokenSet {
             access_token: text("access_token"),
             scope: SCOPE.to_owned(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chassis::clock::{Clock as _, SystemClock};
 use deadpool_redis::redis::{self, Value};
 use proptest::prelude::*;
+use session_svc::session::Cause;
 use session_svc::store::{Cursor, Inserted, Lease, Record, StoreError};
 
 use super::server::Server;
@@ -146,7 +147,7 @@ fn scripts_called_with_anything_answer_or_refuse() {
             )
             .await
             .unwrap();
-        keeper.remove(other.handle, "logout").await.unwrap();
+        keeper.remove(other.handle, Cause::Logout).await.unwrap();
         let ttl = Duration::from_secs(60);
         let lease = server
             .store

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
 use session_svc::session::change::Kind;
-use session_svc::session::claims::{Claims, Object};
+use session_svc::session::{Cause, Claims};
 use session_svc::sessions::SessionsError;
 use session_svc::sessions::keeper::{Edit, Removed};
 use session_svc::sessions::ports::SealError;
@@ -51,7 +51,7 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
             let told = matches!(unreadable.shown, Shown::Unreadable { .. });
             prop_assert!(told);
             prop_assert!(matches!(
-                keeper.remove(one.handle, "logout").await.unwrap(),
+                keeper.remove(one.handle, Cause::Logout).await.unwrap(),
                 Removed::Unreadable
             ));
             prop_assert!(matches!(
@@ -79,7 +79,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     }
     let first = store.load(&before.handle.to_string()).await.unwrap().unwrap();
     let edited = keeper_one.edit(before, Kind::Changed, None, |session| {
-        session.attributes = Object::from_iter([("theme".to_owned(), "dark".into())]).into();
+        session.attributes = claims(r#"{"theme":"dark"}"#);
         Ok(Edit::Write)
     });
     let (one, _) = edited.await.unwrap();
@@ -124,5 +124,5 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     plant(&*store, first).await;
     let put_back = keeper_one.load(one.handle).await.unwrap();
     assert_eq!((put_back.version, &put_back.subject), (1, &one.subject));
-    assert_eq!(put_back.attributes, Claims::new());
+    assert_eq!(put_back.attributes, Claims::default());
 }

@@ -6,7 +6,6 @@ use chassis::secret::{Reloading, Secret};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use session_svc::session::change::Kind;
-use session_svc::session::claims::Object;
 pub(crate) use session_svc::session::index::Whose;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet,
@@ -34,10 +33,13 @@ pub(crate) fn keeper(store: Arc<dyn SessionStore>, key: &str) -> Keeper {
     Keeper::new(store, Arc::new(Vault::new(Reloading::new(ring))), LIFETIME)
 }
 
+pub(crate) fn claims(text: &str) -> Claims {
+    Claims::parse(text.to_owned()).unwrap()
+}
+
 pub(crate) fn session(number: u8, now_ms: u64) -> Session {
     let subject = format!("person {number}");
-    let mut user = Object::new();
-    user.insert("sub".to_owned(), subject.clone().into());
+    let user = claims(&format!(r#"{{"sub":"{subject}"}}"#));
     let device = Device {
         user_agent: "a browser".to_owned(),
         address: None,
@@ -47,8 +49,8 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         handle: Handle::from_bytes([number; 16]),
         issuer: ISSUER.to_owned(),
         subject,
-        user: user.into(),
-        attributes: Claims::new(),
+        user,
+        attributes: Claims::default(),
         tokens: TokenSet {
             access: Some(AccessToken {
                 value: Token::new(format!("access token of {number}")),
@@ -83,7 +85,7 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
         assert_eq!(keeper.insert(session, 65_536).await.unwrap(), Inserted::Done);
     }
     let edited = keeper.edit(one, Kind::Changed, None, |session| {
-        session.attributes = Object::from_iter([("theme".to_owned(), "dark".into())]).into();
+        session.attributes = claims(r#"{"theme":"dark"}"#);
         Ok(Edit::Write)
     });
     [edited.await.unwrap().0, other]

@@ -164,16 +164,12 @@ fn found<T>(answer: Result<tonic::Response<T>, Status>) -> Result<Option<T>, Ret
     }
 }
 
-fn object(json: &serde_json::Value) -> session_proto::claims::Claims {
-    session_proto::claims::to_struct(json.as_object().unwrap())
-}
-
 #[async_trait]
 impl Target for Service {
     async fn create(&self, person: &str) -> Result<String, Retryable> {
         let request = v1::CreateSessionRequest {
             issuer: ISSUER.to_owned(),
-            user: Some(object(&serde_json::json!({ "sub": person }))),
+            user: serde_json::json!({ "sub": person }).to_string(),
             tokens: Some(v1::TokenSet {
                 access_token: "access".to_owned(),
                 ..Default::default()
@@ -209,7 +205,7 @@ impl Target for Service {
         }
         let request = v1::UpdateSessionRequest {
             session_id: name.to_owned(),
-            attributes: Some(object(&serde_json::json!({ "number": number }))),
+            attributes: serde_json::json!({ "number": number }).to_string(),
             update_mask: Some(prost_types::FieldMask {
                 paths: vec!["attributes".to_owned()],
             }),

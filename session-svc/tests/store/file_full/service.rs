@@ -98,7 +98,7 @@ fn wish(provider: &ScriptedProvider) -> v1::CreateSessionRequest {
     let user = serde_json::json!({"sub": "alice", "about": "x".repeat(30_000)});
     v1::CreateSessionRequest {
         issuer: provider.issuer().to_owned(),
-        user: Some(session_proto::claims::to_struct(user.as_object().unwrap())),
+        user: user.to_string(),
         tokens: Some(v1::TokenSet {
             access_token: text("access_token"),
             scope: SCOPE.to_owned(),
