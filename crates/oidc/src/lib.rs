@@ -7,8 +7,8 @@
 //! - Only `response_type=code` with PKCE (S256) exists; there is no switch for another flow.
 //! - Tokens, codes, secrets and verifiers appear in no `Debug` output, error or log line.
 //!
-//! Keys and signatures are those of the `openidconnect` crate (`JsonWebKey::verify_signature`), except RSA's and HMAC's, which
-//! `ring` verifies; the claim checks, clock tolerance, key rotation, PAR, RFC 9207 and logout tokens it leaves out are here.
+//! Key sets, the requests a browser carries, nonces and secrets are those of the `openidconnect` crate; `ring` verifies all
+//! signatures. What the crate leaves out or refuses too much of is here, and why is in `docs/decisions/openidconnect.md`.
 
 mod access;
 pub mod algorithm;
