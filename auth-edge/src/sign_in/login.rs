@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{AuthorizationRequest, ResponseMode};
+use oidc::{AuthorizationRequest, RedirectUrl, ResponseMode};
 
 use crate::http::errors::{Failure, Handler};
 use crate::http::pages;
@@ -107,7 +107,7 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
         transaction.session = sign_in.cookies.read(&head.headers);
     }
 
-    let redirect_uri = site.at(&provider.callback_path);
+    let redirect_uri = RedirectUrl::new(site.at(&provider.callback_path)).map_err(internal)?;
     let authorization = AuthorizationRequest {
         redirect_uri: &redirect_uri,
         state: &transaction.state,

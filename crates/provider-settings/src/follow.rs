@@ -170,7 +170,7 @@ fn secret(path: &Path) -> Result<ClientSecret, Unusable> {
             problem: "holds no text of at least 8 characters",
         });
     }
-    Ok(ClientSecret::new(text))
+    Ok(ClientSecret::new(text.to_owned()))
 }
 
 #[cfg(test)]
