@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use chassis::random;
 use chassis::secret::Reloading;
 use ring::digest;
 use ring::rand::SystemRandom;
@@ -18,7 +19,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Map, Value, json};
 use session_proto::timestamp;
 
-use crate::sessions::{CachedSession, keys};
+use crate::sessions::CachedSession;
 
 /// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
 pub(super) const HEADER: &str = "x-auth-assertion";
@@ -168,7 +169,7 @@ impl Assertions {
     ) -> Result<String, CannotSign> {
         let keys = self.keys.load();
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": keys.first.id});
-        let id: [u8; 16] = keys::random().map_err(|_none| CannotSign)?;
+        let id = random::bytes::<16>().map_err(|_none| CannotSign)?;
         let mut body = self.passed_on(session);
         let own = json!({
             "iss": &*self.issuer,

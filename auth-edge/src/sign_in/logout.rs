@@ -176,7 +176,7 @@ async fn provider_logout(sign_in: &SignIn, ended: &Ended, landing: &str) -> Opti
         ProviderLogout::Auth0 => provider.party.auth0_logout_url(landing).map(String::from),
         ProviderLogout::Oidc => {
             // Nothing is remembered for it: that the browser comes back is all there is to the answer.
-            let state = crate::sessions::keys::random::<16>().ok().map(|bytes| {
+            let state = chassis::random::bytes::<16>().ok().map(|bytes| {
                 use base64::Engine;
                 base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
             });

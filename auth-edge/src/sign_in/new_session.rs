@@ -1,6 +1,7 @@
 //! What a finished sign-in tells the session service.
 
 use axum::http::request::Parts;
+use chassis::random;
 use oidc::IdToken;
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
@@ -8,7 +9,6 @@ use session_proto::v1::{CreateSessionRequest, TokenSet};
 use crate::http::errors::Failure;
 use crate::http::request;
 use crate::sessions::cookies::SessionId;
-use crate::sessions::keys;
 use crate::sign_in::SignIn;
 use crate::sign_in::login::internal;
 use crate::sign_in::user::{of_id_token, user};
@@ -59,7 +59,7 @@ pub(super) fn create_request(
 
 /// A fresh name for one call to the session service, so that repeating it does nothing twice.
 pub(super) fn request_id() -> Result<String, Failure> {
-    Ok(uuid(keys::random::<16>().map_err(internal)?))
+    Ok(uuid(random::bytes::<16>().map_err(internal)?))
 }
 
 /// A random UUID (RFC 9562, version 4) of these bytes.

@@ -14,6 +14,7 @@ pub(crate) mod logs;
 pub mod memory;
 pub mod metrics;
 pub mod propagation;
+pub mod random;
 pub mod readiness;
 pub mod runtime;
 pub mod secret;

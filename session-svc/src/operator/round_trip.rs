@@ -33,7 +33,7 @@ enum StepError {
     #[error("the probe could not be sealed")]
     Seal(#[from] crate::sessions::ports::SealError),
     #[error("no random name could be made")]
-    Random(#[from] crate::session::id::NoRandomness),
+    Random(#[from] chassis::random::NoRandomness),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("what was written is not what is read")]

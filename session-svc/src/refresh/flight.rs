@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ring::rand::{SecureRandom as _, SystemRandom};
+use chassis::random;
 use tokio::time::{Instant, sleep};
 
 use super::Refresher;
@@ -194,10 +194,7 @@ impl Flight {
         let process = match self.refresher.name.get() {
             Some(name) => name,
             None => {
-                let mut bytes = [0; NAME_BYTES];
-                SystemRandom::new()
-                    .fill(&mut bytes)
-                    .map_err(|_| RenewError::Internal)?;
+                let bytes = random::bytes::<NAME_BYTES>().map_err(|_none| RenewError::Internal)?;
                 self.refresher.name.get_or_init(|| encode_hex(&bytes))
             }
         };

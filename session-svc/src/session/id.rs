@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use chassis::random::NoRandomness;
 use ring::digest;
 use ring::rand::SecureRandom;
 
@@ -26,11 +27,6 @@ pub struct Handle([u8; ID_BYTES]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 32 lower-case hexadecimal digits")]
 pub struct Malformed;
-
-/// The operating system gave no randomness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gave no random bytes")]
-pub struct NoRandomness;
 
 impl SessionId {
     /// Makes a new ID; fails if there is no randomness.

@@ -1,7 +1,8 @@
 //! Why a use case failed.
 
+use chassis::random::NoRandomness;
+
 use crate::session::access::Refusal;
-use crate::session::id::NoRandomness;
 use crate::store::StoreError;
 
 use super::ports::{RenewError, SealError};

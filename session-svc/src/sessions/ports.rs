@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use async_trait::async_trait;
+use chassis::random::NoRandomness;
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
@@ -34,8 +35,8 @@ pub trait Seal: Send + Sync + 'static {
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The operating system gave no random bytes.
-    #[error("the operating system gave no random bytes")]
-    NoRandomness,
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
     /// The text could not be sealed.
     #[error("the text could not be sealed")]
     NotWritten,

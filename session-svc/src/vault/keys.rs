@@ -7,13 +7,12 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use chassis::random::NoRandomness;
 use chassis::secret::Secret;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk};
 use ring::rand::SecureRandom;
 use ring::{digest, hkdf};
-
-use crate::session::id::NoRandomness;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
