@@ -10,7 +10,6 @@ use super::Refresher;
 use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
 use super::record::Record;
-use crate::session::id::encode_hex;
 use crate::session::{Handle, Session, State};
 use crate::sessions::SessionsError;
 use crate::sessions::ports::RenewError;
@@ -198,7 +197,9 @@ impl Flight {
                 SystemRandom::new()
                     .fill(&mut bytes)
                     .map_err(|_| RenewError::Internal)?;
-                self.refresher.name.get_or_init(|| encode_hex(&bytes))
+                self.refresher
+                    .name
+                    .get_or_init(|| base16ct::lower::encode_string(&bytes))
             }
         };
         Ok(format!("{process}.{}", self.generation))

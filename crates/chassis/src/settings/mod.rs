@@ -5,14 +5,14 @@
 //! file format, and settings nobody declared.
 
 mod command;
-mod levenshtein;
+mod nearest;
 mod reader;
 mod source;
 mod table;
 mod wrong;
 
 pub use command::{Action, Given, given};
-pub use levenshtein::nearest;
+pub use nearest::nearest;
 pub use reader::{Reader, Zero};
 pub use source::Source;
 pub use table::markdown;
