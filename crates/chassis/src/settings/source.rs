@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{Given, Mistake, Service, Setting, Warning, nearest};
+use super::nearest::nearest;
+use super::{Given, Mistake, Service, Setting, Warning};
 use crate::files::{self, Snapshot};
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
