@@ -181,7 +181,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
                 connections: Some(&ids),
                 own_paths: &own_paths,
             };
-            file::parse(text, around).map_err(every)
+            file::parse(text, around)
         });
     }
     let metrics = Metrics::new(registry)?;
@@ -290,12 +290,4 @@ async fn probe(app: App, reached: Condition, shutdown: CancellationToken) {
             () = shutdown.cancelled() => return,
         }
     }
-}
-
-fn every(mistakes: Vec<file::Mistake>) -> String {
-    mistakes
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
 }

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chassis::files;
 use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
@@ -318,23 +317,8 @@ fn callers(reader: &mut Reader<'_>) -> Option<ListedCallers> {
             "needs SESSION_CLIENT_CA_FILE: callers are known by their certificates",
         );
     }
-    let text = files::read_bounded(&path).map(String::from_utf8);
-    let shown = path.display();
-    let mistakes = match text {
-        Ok(Ok(text)) => match callers::parse(&text) {
-            Ok(policy) => return Some(ListedCallers { path, policy }),
-            Err(mistakes) => mistakes
-                .iter()
-                .map(|mistake| format!("{shown}, {mistake}"))
-                .collect(),
-        },
-        Ok(Err(_)) => vec![format!("the file {shown} is not UTF-8 text")],
-        Err(error) => vec![format!("the file {shown} cannot be read: {error}")],
-    };
-    for mistake in mistakes {
-        reader.wrong("SESSION_CALLERS", mistake);
-    }
-    None
+    let policy = reader.toml_file("SESSION_CALLERS", &path, callers::parse)?;
+    Some(ListedCallers { path, policy })
 }
 
 fn tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {

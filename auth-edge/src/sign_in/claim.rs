@@ -98,8 +98,7 @@ fn name_of(transaction: &Transaction) -> String {
     context.update(CONTEXT);
     context.update(transaction.verifier.as_bytes());
     let hash = context.finish();
-    let name = hash.as_ref().iter().take(NAME_BYTES);
-    name.map(|byte| format!("{byte:02x}")).collect()
+    base16ct::lower::encode_string(&hash.as_ref()[..NAME_BYTES])
 }
 
 fn has_no_claims(reason: ErrorReason) -> bool {

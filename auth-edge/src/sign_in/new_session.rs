@@ -57,32 +57,8 @@ pub(super) fn create_request(
     }
 }
 
-/// A fresh name for one call to the session service, so that repeating it does nothing twice.
+/// A fresh name for one call to the session service, so that repeating it does nothing twice: a random UUID (RFC 9562, section 5.4).
 pub(super) fn request_id() -> Result<String, Failure> {
-    Ok(uuid(random::bytes::<16>().map_err(internal)?))
-}
-
-/// A random UUID (RFC 9562, version 4) of these bytes.
-fn uuid(mut bytes: [u8; 16]) -> String {
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_uuid_has_version_and_variant() {
-        assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-    }
+    let random = random::bytes::<16>().map_err(internal)?;
+    Ok(uuid::Builder::from_random_bytes(random).into_uuid().to_string())
 }

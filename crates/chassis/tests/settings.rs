@@ -1,6 +1,6 @@
 //! Reading settings from given values.
 
-use chassis::settings::{Reader, Service, Setting, Source, Topic, Zero};
+use chassis::settings::{Reader, Service, Setting, Source, Topic, Zero, toml_file};
 
 const fn setting(name: &'static str, default: &'static str, secret: bool) -> Setting {
     Setting {
@@ -185,5 +185,50 @@ fn mistyped_variables_are_warned_of_but_not_what_kubernetes_sets() {
             "SHARED_SCOPES: is not a setting of t; did you mean SHARED_SCOPE?",
             "T_TEXTS: is not a setting of t; did you mean T_TEXT?"
         ]
+    );
+}
+
+#[test]
+fn a_file_of_tables_is_read_whole_or_every_mistake_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tables.toml");
+    let told = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let (value, mistakes, _) = read(&[], |reader| {
+            reader.toml_file("T_TEXT", &path, |text| {
+                toml_file::parse(text, |file| {
+                    file.tables("thing", 2, |table| table.required("name")?.string())
+                })
+            })
+        });
+        let place = format!("T_TEXT (--text): {}, ", path.display());
+        let mistakes = mistakes.iter().map(|mistake| mistake.replace(&place, ""));
+        (value.flatten(), mistakes.collect::<Vec<_>>())
+    };
+    let names = Some(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(
+        told(b"[[thing]]\nname = \"a\"\n[[thing]]\nname = 'b'\n"),
+        (names, Vec::new())
+    );
+    let wrong = b"things = 1\n[[thing]]\nnam = 'a'\n[[thing]]\nname = 2\n[[thing]]\nname = ' '\nelse = 1\n";
+    let expected = [
+        "line 1: there are 3 things; at most 2 are taken",
+        "line 1: unknown key \"things\": did you mean \"thing\"?",
+        "line 2: the thing has no name",
+        "line 3: unknown key \"nam\": did you mean \"name\"?",
+        "line 5: expected a text in quotes",
+        "line 7: expected a text that is not empty",
+        "line 8: unknown key \"else\"",
+    ];
+    assert_eq!(told(wrong), (None, expected.map(str::to_owned).to_vec()));
+    let (_, mistakes) = told(b"[[thing]\nname = = 1\n");
+    let lines = mistakes.iter().map(|mistake| &mistake[..8]);
+    assert_eq!(lines.collect::<Vec<_>>(), ["line 1: ", "line 2: ", "line 2: "]);
+    assert!(told(b"\xff").1[0].ends_with("tables.toml is not UTF-8 text"));
+    std::fs::remove_file(&path).unwrap();
+    let (_, mistakes, _) = read(&[], |reader| reader.toml_file("T_TEXT", &path, |_| Ok(())));
+    assert!(
+        mistakes[0].contains("tables.toml cannot be read: "),
+        "{mistakes:?}"
     );
 }

@@ -180,7 +180,7 @@ http_timeout_ms = "soon"
         "line 8: the provider has no issuer_url",
         "line 8: the provider has no client_id",
         "line 10: client_secret_file: must have at least 8 characters",
-        "line 11: unknown key \"scop\"; did you mean scope?",
+        "line 11: unknown key \"scop\": did you mean \"scope\"?",
         "line 8: dpop_key_file: is required by dpop=on",
         "line 13: host \"https://partner.example.com\" has to be",
         "line 14: path \"partner\" has to begin with /",

@@ -10,7 +10,6 @@ use super::Refresher;
 use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
 use super::record::Record;
-use crate::session::id::encode_hex;
 use crate::session::{Handle, Session, State};
 use crate::sessions::SessionsError;
 use crate::sessions::ports::RenewError;
@@ -195,7 +194,9 @@ impl Flight {
             Some(name) => name,
             None => {
                 let bytes = random::bytes::<NAME_BYTES>().map_err(|_none| RenewError::Internal)?;
-                self.refresher.name.get_or_init(|| encode_hex(&bytes))
+                self.refresher
+                    .name
+                    .get_or_init(|| base16ct::lower::encode_string(&bytes))
             }
         };
         Ok(format!("{process}.{}", self.generation))

@@ -21,10 +21,7 @@ fn vector(name: &str) -> Vec<u8> {
     let line = VECTORS
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let digits = line.unwrap().trim().as_bytes().chunks_exact(2);
-    digits
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    base16ct::lower::decode_vec(line.unwrap().trim()).unwrap()
 }
 
 /// A session with nothing that may be left out.

@@ -131,11 +131,8 @@ impl fmt::Debug for KeyRing {
 
 fn decode(text: &str) -> Option<[u8; KEY_BYTES]> {
     let text = text.trim();
-    if text.len() == KEY_BYTES * 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        let mut key = [0; KEY_BYTES];
-        for (at, byte) in key.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
-        }
+    let mut key = [0; KEY_BYTES];
+    if base16ct::mixed::decode(text, &mut key).map(<[u8]>::len) == Ok(KEY_BYTES) {
         return Some(key);
     }
     let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];

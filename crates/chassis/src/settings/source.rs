@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{Given, Mistake, Service, Setting, Warning, levenshtein};
+use super::nearest::nearest;
+use super::{Given, Mistake, Service, Setting, Warning};
 use crate::files::{self, Snapshot};
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
@@ -154,7 +155,7 @@ impl Source {
             if !ours || known.contains(name) || is_kubernetes_service_link(name, value) {
                 continue;
             }
-            let text = match levenshtein::nearest(name, known.iter().map(String::as_str)) {
+            let text = match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => format!("is not a setting of {}; did you mean {near}?", self.service.name),
                 None => format!("is not a setting of {}", self.service.name),
             };

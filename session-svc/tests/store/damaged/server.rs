@@ -63,8 +63,7 @@ impl Server {
 }
 
 fn key_of(name: &str) -> Vec<u8> {
-    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    let bytes: Vec<u8> = name.as_bytes().chunks(2).map(digits).collect();
+    let bytes = base16ct::lower::decode_vec(name).unwrap();
     [PREFIX, b"s", &bytes].concat()
 }
 
