@@ -254,10 +254,8 @@ fn watch_heartbeat(reader: &mut Reader<'_>) -> Duration {
     let name = "SESSION_WATCH_HEARTBEAT_MS";
     let interval = Duration::from_millis(reader.millis(name, Zero::Refused));
     if interval > WATCH_HEARTBEAT_MAX {
-        reader.wrong(
-            name,
-            format!("must not be more than {}", WATCH_HEARTBEAT_MAX.as_millis()),
-        );
+        let most = WATCH_HEARTBEAT_MAX.as_millis();
+        reader.wrong(name, format!("must not be more than {most}"));
     }
     interval
 }

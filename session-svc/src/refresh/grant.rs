@@ -268,5 +268,5 @@ fn merged(user: &Claims, before: Option<&Members>, now: Members) -> Result<Claim
             user.insert(name, value);
         }
     }
-    Claims::of_members(&user)
+    Claims::of_members(user)
 }

@@ -43,9 +43,15 @@ impl Claims {
         }
     }
 
-    /// The claims of these names.
-    pub fn of_members(members: &Members) -> Result<Self, Error> {
-        serde_json::to_string(members).map(Self)
+    /// The claims of these names, whoever it is about first.
+    pub fn of_members(mut members: Members) -> Result<Self, Error> {
+        let subject = members.remove(SUBJECT);
+        let others = serde_json::to_string(&members)?;
+        let Some(subject) = subject else {
+            return Ok(Self(others));
+        };
+        let comma = if members.is_empty() { "" } else { "," };
+        Ok(Self(format!(r#"{{"{SUBJECT}":{subject}{comma}{}"#, &others[1..])))
     }
 
     /// The text.
@@ -121,10 +127,10 @@ mod tests {
         let claims = parse(text).unwrap();
         assert_eq!(claims.text(), text);
         assert_eq!(claims.subject().as_deref(), Some("ada"));
-        let again = Claims::of_members(&claims.members().unwrap()).unwrap();
+        let again = Claims::of_members(claims.members().unwrap()).unwrap();
         assert_eq!(
             again.text(),
-            r#"{"a":1.10,"sub":"a\u0064a","z":12345678901234567890123}"#
+            r#"{"sub":"a\u0064a","a":1.10,"z":12345678901234567890123}"#
         );
     }
 

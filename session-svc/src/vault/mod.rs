@@ -17,6 +17,7 @@
 mod jwt;
 pub mod keys;
 mod reseal;
+mod subject;
 mod unknown;
 mod wire;
 

@@ -12,13 +12,11 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use prost::Message;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::jwt::KeptToken;
+use super::subject;
 use super::unknown::fields_above;
 use crate::session::change::{Change, Kind};
-use crate::session::claims::SUBJECT;
 use crate::session::{
     AccessToken, Carried, Cause, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
 };
@@ -40,7 +38,7 @@ struct KeptSession {
     issuer: String,
     #[prost(string, tag = "2")]
     subject: String,
-    /// JSON; of earlier releases without "sub", and empty for no other claim.
+    /// JSON, as `subject` writes it.
     #[prost(string, tag = "3")]
     user: String,
     /// JSON; empty for none.
@@ -154,8 +152,8 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
     let kept = KeptSession {
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
-        user: session.user.text().to_owned(),
-        attributes: session.attributes.text().to_owned(),
+        user: subject::without(session.user.text(), &session.subject),
+        attributes: attributes_to_kept(&session.attributes),
         access_token: access.map(|access| KeptToken::from(&access.value)),
         token_type: access.map(type_to_kept).unwrap_or_default(),
         access_token_expires_after_ms: access
@@ -231,7 +229,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
     };
     Ok(Session {
         handle: Handle::parse(name).map_err(|_| SealError::NotReadable)?,
-        user: Claims::of_kept(with_subject(kept.user, &kept.subject)),
+        user: Claims::of_kept(subject::with(kept.user, &kept.subject)),
         attributes: Claims::of_kept(kept.attributes),
         issuer: kept.issuer,
         subject: kept.subject,
@@ -343,25 +341,10 @@ fn device_from_kept(kept: KeptDevice, created_at_ms: u64) -> Device {
     }
 }
 
-/// A person's claims. Earlier releases left "sub" out, which stands beside them.
-fn with_subject(claims: String, subject: &str) -> String {
-    let lacks_subject = |claims| serde_json::from_str::<Named>(claims).is_ok_and(|named| named.sub.is_none());
-    let others = match claims.as_str() {
-        "" => None,
-        of_before if lacks_subject(of_before) => of_before.strip_prefix('{'),
-        _ => return claims,
-    };
-    let subject = serde_json::Value::from(subject);
-    match others {
-        None => format!(r#"{{"{SUBJECT}":{subject}}}"#),
-        Some(others) => format!(r#"{{"{SUBJECT}":{subject},{others}"#),
-    }
-}
-
-/// Whether claims name somebody.
-#[derive(Deserialize)]
-struct Named {
-    sub: Option<IgnoredAny>,
+/// No attributes are written as nothing.
+fn attributes_to_kept(attributes: &Claims) -> String {
+    let some = Some(attributes).filter(|attributes| **attributes != Claims::default());
+    some.map(|some| some.text().to_owned()).unwrap_or_default()
 }
 
 fn malformed(cause: impl std::error::Error + Send + Sync + 'static) -> SealError {
