@@ -12,12 +12,20 @@ use crate::{ProviderError, ProviderSettings, RefreshError, RefreshedTokens, Refu
 const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
 
 /// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage.
-pub(crate) fn refusal(answer: &Answer) -> Option<Refusal> {
+fn refusal(answer: &Answer) -> Option<Refusal> {
     let may_refuse = matches!(answer.status, 400 | 401 | 403);
     let document: Map<String, Value> = answer.json().ok().filter(|_| may_refuse)?;
     let error = document.get("error")?.as_str()?;
     let passing = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
     (!passing).then(|| Refusal::new(error))
+}
+
+/// What an answer that holds nothing else says.
+pub(crate) fn refused(answer: &Answer, endpoint: &'static str) -> ProviderError {
+    refusal(answer).map_or_else(
+        || answer.status_error(),
+        |refusal| ProviderError::Refused { endpoint, refusal },
+    )
 }
 
 /// Reads the answer to a code grant.
@@ -72,10 +80,7 @@ pub(crate) fn refresh_answer(
 /// The `request_uri` of a pushed request: status 201, nothing else counts (RFC 9126 section 2.2).
 pub(crate) fn pushed_answer(answer: &Answer, endpoint: &'static str) -> Result<String, ProviderError> {
     if answer.status != 201 {
-        return Err(refusal(answer).map_or_else(
-            || answer.status_error(),
-            |refusal| ProviderError::Refused { endpoint, refusal },
-        ));
+        return Err(refused(answer, endpoint));
     }
     let document: Map<String, Value> = answer.json()?;
     let lives = document

@@ -140,11 +140,13 @@ impl RelyingParty {
         if pushed.is_none() && access.credentials.request_keys.is_none() {
             return Ok(whole);
         }
-        let parameters = authorization::parameters(&whole, endpoint);
-        let parameters = match self.request_object(&access, &parameters, request.now)? {
-            Some(object) => request_object::around(object, &parameters, pushed.is_some()),
-            None => parameters,
-        };
+        let mut parameters = authorization::parameters(&whole, endpoint);
+        if let Some(keys) = &access.credentials.request_keys {
+            let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
+            let object = request_object::sign(keys.signing(), client, issuer, &parameters, request.now)
+                .map_err(|_| ProviderError::ClientAssertion)?;
+            parameters = request_object::around(object, &parameters, pushed.is_some());
+        }
         let mut url = endpoint.url().clone();
         let Some(endpoint) = pushed else {
             url.query_pairs_mut().extend_pairs(parameters);
@@ -155,21 +157,6 @@ impl RelyingParty {
             .append_pair("client_id", &self.settings.client_id)
             .append_pair("request_uri", &request_uri);
         Ok(url)
-    }
-
-    fn request_object(
-        &self,
-        access: &Access,
-        parameters: &[(String, String)],
-        now: u64,
-    ) -> Result<Option<String>, ProviderError> {
-        let Some(keys) = &access.credentials.request_keys else {
-            return Ok(None);
-        };
-        let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
-        request_object::sign(keys.signing(), client, issuer, parameters, now)
-            .map(Some)
-            .map_err(|_| ProviderError::ClientAssertion)
     }
 
     async fn push(
@@ -302,10 +289,7 @@ impl RelyingParty {
         if answer.status == 200 {
             return Ok(Revoked::Done);
         }
-        Err(grant::refusal(&answer).map_or_else(
-            || answer.status_error(),
-            |refusal| ProviderError::Refused { endpoint, refusal },
-        ))
+        Err(grant::refused(&answer, endpoint))
     }
 
     /// Where to send the browser to end the provider's session too; `None` when the provider offers no such place.

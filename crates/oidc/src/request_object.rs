@@ -52,8 +52,11 @@ pub(crate) fn sign(
 
 /// The request that carries the object: who asks, and in the browser's what OpenID Connect wants to see outside it too.
 pub(crate) fn around(object: String, parameters: &[(String, String)], pushed: bool) -> Vec<(String, String)> {
-    let stays = |name: &str| name == "client_id" || (!pushed && matches!(name, "response_type" | "scope"));
-    let around = parameters.iter().filter(|(name, _)| stays(name));
+    const STAY: [&str; 3] = ["client_id", "response_type", "scope"];
+    let stay = if pushed { &STAY[..1] } else { &STAY };
+    let around = stay
+        .iter()
+        .flat_map(|stay| parameters.iter().find(|(name, _)| name == stay));
     let object = ("request".to_owned(), object);
     around.cloned().chain([object]).collect()
 }
