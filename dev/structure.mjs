@@ -9,7 +9,7 @@ import { join, relative } from 'node:path';
 
 import { ROOT } from './stack.mjs';
 
-const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/oidc', 'crates/provider-settings', 'proto'];
+const CRATES = ['auth-edge', 'session-svc', 'crates/chassis', 'crates/gathered-writes', 'crates/oidc', 'crates/provider-settings', 'proto'];
 const PROGRAMS = ['auth-edge', 'session-svc'];
 const DRAWING = /```mermaid\nflowchart \w+\n *%% rooms of ([\w/-]+)\n(.*?)```/gs;
 const WIRING = ['lib', 'main']; // they name every room and hold nothing
@@ -121,6 +121,7 @@ function check() {
   for (const crate of CRATES) {
     const rooms = arrows(crate);
     const allowed = drawn.get(crate);
+    if (!allowed && rooms.size === 0) continue;
     if (!allowed) {
       wrong.push(`${crate}: docs/architecture.md does not draw its rooms`);
       continue;

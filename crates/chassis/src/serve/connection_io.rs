@@ -70,14 +70,16 @@ impl<S: AsyncWrite + Unpin> ConnectionIo<S> {
         F: Future<Output = Result<(), E>>,
         E: From<io::Error>,
     {
-        std::future::poll_fn(|context| {
+        let driven = std::future::poll_fn(|context| {
             let turn = connection.as_mut().poll(context);
             match self.lock().poll_send(context) {
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
                 Poll::Ready(Ok(())) | Poll::Pending => turn,
             }
-        })
-        .await
+        });
+        let served = driven.await;
+        std::future::poll_fn(|context| self.lock().poll_send(context)).await?;
+        served
     }
 }
 
@@ -176,9 +178,84 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt as _;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
     use super::*;
+
+    /// A stream that counts how often it is written to.
+    struct Counted(DuplexStream, Arc<AtomicUsize>);
+
+    impl AsyncWrite for Counted {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut self.0).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_shutdown(context)
+        }
+    }
+
+    impl AsyncRead for Counted {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_read(context, buffer)
+        }
+    }
+
+    /// In how many writes pieces leave that one turn makes after a request of this version, with so much room on their way.
+    async fn writes_of(version: hyper::Version, pieces: &[&[u8]], room: usize) -> (usize, Vec<u8>) {
+        let (mut client, server) = tokio::io::duplex(room);
+        let (writes, progress) = (Arc::default(), Progress::default());
+        progress.request_came(version);
+        let io = ConnectionIo::over(Counted(server, Arc::clone(&writes)), progress, None);
+        let mut stream = io.clone();
+        let serving = async move {
+            for piece in pieces {
+                stream.write_all(piece).await?;
+                stream.flush().await?;
+            }
+            Ok::<_, io::Error>(())
+        };
+        let mut serving = Box::pin(serving);
+        let mut read = vec![0; pieces.concat().len()];
+        let (served, all) = tokio::join!(io.drive(serving.as_mut()), client.read_exact(&mut read));
+        served.unwrap();
+        all.unwrap();
+        (writes.load(Ordering::Relaxed), read)
+    }
+
+    #[tokio::test]
+    async fn what_one_turn_writes_over_http2_leaves_in_one_write() {
+        let pieces: &[&[u8]] = &[b"head", b"body", b"end"];
+        for (version, writes) in [(hyper::Version::HTTP_2, 1), (hyper::Version::HTTP_11, 3)] {
+            let left = writes_of(version, pieces, 64).await;
+            assert_eq!(left, (writes, b"headbodyend".to_vec()), "{version:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn more_than_is_gathered_or_taken_at_once_arrives_whole_and_in_order() {
+        static LARGE: [u8; 100_000] = [7; 100_000];
+        let pieces: &[&[u8]] = &[b"head", &LARGE, b"end"];
+        for version in [hyper::Version::HTTP_2, hyper::Version::HTTP_11] {
+            let (_, read) = writes_of(version, pieces, 1_000).await;
+            assert_eq!(read, pieces.concat(), "{version:?}");
+        }
+    }
 
     #[tokio::test]
     async fn no_more_is_read_ahead_than_there_is_room_for() {
