@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, Calls, Health};
+use crate::keeper::Keeper;
 use crate::refresh::{Measures, Providers, Refresher};
 use crate::session::Lifetime;
 use crate::session::id::NoRandomness;
-use crate::sessions::keeper::Keeper;
 use crate::sessions::{Limits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, OpenError, SessionStore};

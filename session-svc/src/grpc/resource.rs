@@ -8,11 +8,11 @@ use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
 use session_proto::{claims, v1};
 
+use crate::keeper::{SealError, Shown};
 use crate::session::change::Kind;
 use crate::session::claims::SUBJECT;
 use crate::session::{Claims, Device, Lifetime, Session, State};
-use crate::sessions::ports::SealError;
-use crate::sessions::{SessionsError, Shown, WatchUpdate};
+use crate::sessions::{SessionsError, WatchUpdate};
 
 /// The message of a session; `Unreadable` if the claims kept with it are none.
 pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Session, SessionsError> {

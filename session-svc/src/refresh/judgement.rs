@@ -17,8 +17,8 @@ use super::grant::Saved;
 use super::measures::FlightOutcome;
 use super::{Provider, Refresher};
 use crate::session::change::Kind;
+use crate::session::id_token::claims_of;
 use crate::session::{AccessToken, Scope, Session, Token, Unjudged};
-use crate::sessions::claims_of;
 use crate::sessions::ports::RenewError;
 
 /// Why a session ends whose refreshed ID token is not its own.

@@ -27,9 +27,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 pub use keys::{KeyRing, MalformedKey};
 pub use reseal::{KeyId, Use};
 
+use crate::keeper::{Seal, SealError};
 use crate::session::Session;
 use crate::session::change::Change;
-use crate::sessions::ports::{Seal, SealError};
 
 /// How texts are sealed now.
 const FORMAT: u8 = 1;

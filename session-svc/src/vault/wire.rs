@@ -16,12 +16,12 @@ use prost::Message;
 
 use super::jwt::KeptToken;
 use super::unknown::fields_above;
+use crate::keeper::SealError;
 use crate::session::change::{Change, Kind};
 use crate::session::claims::{SUBJECT, Text};
 use crate::session::{
     AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
 };
-use crate::sessions::ports::SealError;
 
 /// The last field of [`KeptSession`] this release knows.
 const LAST_FIELD: u64 = 21;

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use chassis::secret::{Reloading, Secret};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use session_svc::keeper::{Edit, Keeper, KeeperError};
+pub(crate) use session_svc::keeper::{Listed, Shown};
 use session_svc::session::change::Kind;
 use session_svc::session::claims::Object;
 pub(crate) use session_svc::session::index::Whose;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet,
 };
-use session_svc::sessions::SessionsError;
-use session_svc::sessions::keeper::{Edit, Keeper};
-pub(crate) use session_svc::sessions::{Listed, Shown};
-use session_svc::store::{Inserted, SessionStore};
+use session_svc::store::{Inserted, SessionStore, StoreError};
 use session_svc::vault::{KeyRing, Vault};
 
 /// Bytes a list may read here.
@@ -84,7 +83,7 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
     }
     let edited = keeper.edit(one, Kind::Changed, None, |session| {
         session.attributes = Object::from_iter([("theme".to_owned(), "dark".into())]).into();
-        Ok(Edit::Write)
+        Edit::Write
     });
     [edited.await.unwrap().0, other]
 }
@@ -131,9 +130,9 @@ pub(crate) fn cases(count: u32) -> TestRunner {
     })
 }
 
-pub(crate) fn is_told(error: &SessionsError) -> bool {
+pub(crate) fn is_told(error: &KeeperError) -> bool {
     matches!(
         error,
-        SessionsError::Unreadable(_) | SessionsError::CorruptStore(_)
+        KeeperError::Seal(_) | KeeperError::Store(StoreError::Corrupt)
     )
 }
