@@ -23,10 +23,10 @@ use chassis::clock::SystemClock;
 use chassis::secret::{Reloading, Secret};
 use deadpool_redis::redis::aio::MultiplexedConnection;
 use deadpool_redis::redis::{self, FromRedisValue};
+use session_svc::keeper::Seal as _;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, index,
 };
-use session_svc::sessions::ports::Seal as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Record, SessionStore, open};
 use session_svc::vault::{KeyRing, Vault};

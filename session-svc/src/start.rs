@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, Calls, Health};
+use crate::keeper::Keeper;
 use crate::refresh::{Measures, Providers, Refresher};
 use crate::session::Lifetime;
-use crate::sessions::keeper::Keeper;
 use crate::sessions::{Limits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, OpenError, SessionStore};

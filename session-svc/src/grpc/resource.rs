@@ -8,9 +8,10 @@ use session_proto::v1;
 use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
 
+use crate::keeper::Shown;
 use crate::session::change::Kind;
 use crate::session::{Cause, Device, Lifetime, Session, State};
-use crate::sessions::{Shown, WatchUpdate};
+use crate::sessions::WatchUpdate;
 
 /// The message of a session.
 pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {

@@ -10,8 +10,8 @@ use super::Refresher;
 use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
 use super::record::Record;
+use crate::keeper::KeeperError;
 use crate::session::{Handle, Session, State};
-use crate::sessions::SessionsError;
 use crate::sessions::ports::RenewError;
 use crate::store::{Lease, StoreError};
 
@@ -68,7 +68,7 @@ struct WaitLimit {
 
 impl WaitLimit {
     /// Passes over a store that is away, for a while.
-    async fn bear(&mut self, place: &FlightEntry, error: SessionsError) -> Result<(), RenewError> {
+    async fn bear(&mut self, place: &FlightEntry, error: KeeperError) -> Result<(), RenewError> {
         let error = renew_error(error);
         let since = *self.store_away_since.get_or_insert_with(Instant::now);
         if error != RenewError::StoreUnavailable || since.elapsed() >= STORE_PATIENCE {
@@ -283,22 +283,14 @@ pub(super) fn settled(session: Session, generation: u64) -> Option<Result<Sessio
     is_newer.then_some(Ok(session))
 }
 
-/// What a failure of the use cases below means to whoever wants tokens.
-pub(super) fn renew_error(error: SessionsError) -> RenewError {
+/// What a failure to read or write a session means to whoever wants tokens.
+pub(super) fn renew_error(error: KeeperError) -> RenewError {
     match error {
-        SessionsError::Missing => RenewError::Missing,
-        SessionsError::StoreUnavailable(_) | SessionsError::Full | SessionsError::StaleVersion => {
+        KeeperError::Missing => RenewError::Missing,
+        KeeperError::Store(StoreError::Unavailable(_) | StoreError::Full) | KeeperError::StaleVersion => {
             RenewError::StoreUnavailable
         }
-        SessionsError::RefreshRefused | SessionsError::Refused(_) => RenewError::Refused,
-        SessionsError::ProviderUnavailable => RenewError::ProviderUnavailable,
-        SessionsError::Invalid { .. }
-        | SessionsError::RequestIdReused
-        | SessionsError::TooLarge { .. }
-        | SessionsError::Unreadable(_)
-        | SessionsError::CorruptStore(_)
-        | SessionsError::NoRandomness(_)
-        | SessionsError::Internal => {
+        KeeperError::Store(StoreError::Corrupt) | KeeperError::Seal(_) | KeeperError::TooLarge { .. } => {
             tracing::error!(error = &error as &dyn std::error::Error, "a refresh failed");
             RenewError::Internal
         }

@@ -8,12 +8,12 @@ use tokio::time::{Instant, sleep};
 
 use super::flight::{Flight, Flown, LeaseExpiry, renew_error, settled};
 use super::measures::FlightOutcome;
+use crate::keeper::Edit;
 use crate::session::access::still_good;
 use crate::session::change::Kind;
 use crate::session::claims::Members;
+use crate::session::id_token::claims_of;
 use crate::session::{AccessToken, Claims, Scope, Session, State, Token};
-use crate::sessions::claims_of;
-use crate::sessions::keeper::Edit;
 use crate::sessions::ports::RenewError;
 
 /// Pauses between two tries to save: the first, and the longest.
@@ -174,11 +174,11 @@ impl Flight {
             let mut edited = None;
             let written = keeper.edit(session.clone(), kind, None, |session| {
                 if session.tokens.generation != generation {
-                    return Ok(Edit::Leave);
+                    return Edit::Leave;
                 }
                 edit(session);
                 edited = Some(session.tokens.clone());
-                Ok(Edit::Write)
+                Edit::Write
             });
             match written.await.map_err(renew_error) {
                 Ok((session, written)) => {

@@ -18,8 +18,8 @@ use super::measures::FlightOutcome;
 use super::{Provider, Refresher};
 use crate::session::change::Kind;
 use crate::session::claims::Object;
+use crate::session::id_token::claims_of;
 use crate::session::{AccessToken, Cause, Scope, Session, Token, Unjudged};
-use crate::sessions::claims_of;
 use crate::sessions::ports::RenewError;
 
 /// How long the ending of a session is tried while the store is out of reach.

@@ -14,6 +14,7 @@ pub mod change;
 pub mod claims;
 pub mod device;
 pub mod id;
+pub(crate) mod id_token;
 pub mod index;
 pub mod lifetime;
 pub mod tokens;

@@ -7,11 +7,11 @@
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
-use super::listed::{PAGE_BYTES, Shown};
 use super::once::First;
 use super::ports::PendingRevocation;
-use super::removing::{Found, Removed};
 use super::{Sessions, SessionsError};
+use crate::keeper::listed::PAGE_BYTES;
+use crate::keeper::{Found, Removed, Shown};
 use crate::session::index::Whose;
 use crate::session::{Cause, Handle, Session, Token};
 
@@ -162,13 +162,13 @@ impl Sessions {
         let Some(once) = &all.once else {
             return self.end_told(all, told).await;
         };
-        let told = match self.keeper.first_told(&all.issuer, once, told).await? {
+        let told = match self.first_told(&all.issuer, once, told).await? {
             First::End(told) => told,
             First::Done => return Ok(0),
             First::Used => return Err(SessionsError::RequestIdReused),
         };
         let count = self.end_told(all, told).await?;
-        self.keeper.note_use(&all.issuer, once, all.answer_by).await?;
+        self.note_use(&all.issuer, once, all.answer_by).await?;
         Ok(count)
     }
 
@@ -212,9 +212,8 @@ impl Sessions {
             return Ok(());
         }
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
-        self.keeper
-            .mark_ended(&all.issuer, subject, sid, told.at_ms)
-            .await
+        let marked = self.keeper.mark_ended(&all.issuer, subject, sid, told.at_ms);
+        Ok(marked.await?)
     }
 
     /// Writes a mark for which the store had no room as soon as there is some, for as long as it would be kept, and ends what

@@ -2,10 +2,10 @@
 
 use chassis::random::NoRandomness;
 
+use super::ports::RenewError;
+use crate::keeper::{KeeperError, SealError};
 use crate::session::access::Refusal;
 use crate::store::StoreError;
-
-use super::ports::{RenewError, SealError};
 
 /// Why a use case failed; what it means on the wire is said in `grpc::status` alone.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +75,18 @@ impl From<StoreError> for SessionsError {
 impl From<SealError> for SessionsError {
     fn from(error: SealError) -> Self {
         Self::Unreadable(error)
+    }
+}
+
+impl From<KeeperError> for SessionsError {
+    fn from(error: KeeperError) -> Self {
+        match error {
+            KeeperError::Missing => Self::Missing,
+            KeeperError::StaleVersion => Self::StaleVersion,
+            KeeperError::TooLarge { limit } => Self::TooLarge { limit },
+            KeeperError::Store(error) => error.into(),
+            KeeperError::Seal(error) => error.into(),
+        }
     }
 }
 

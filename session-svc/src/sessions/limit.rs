@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::listed::READ_AT_ONCE;
 use super::{OfflineTokens, Sessions, SessionsError};
+use crate::keeper::listed::READ_AT_ONCE;
 use crate::session::index::Whose;
 use crate::session::{Cause, Session};
 use crate::store::{Entry, StoreError};

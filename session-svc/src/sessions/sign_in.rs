@@ -13,10 +13,11 @@ use ring::digest;
 use tokio::time::{Instant, sleep};
 
 use super::create::FINGERPRINT_BYTES;
-use super::endings::REQUEST_KEPT_MS;
 use super::{Created, OfflineTokens, Sessions, SessionsError};
+use crate::keeper::{KeeperError, REQUEST_KEPT_MS};
 use crate::session::id::ID_BYTES;
 use crate::session::{Cause, SessionId};
+use crate::store::StoreError;
 
 /// How long a claim may be worked on: more than token request, keys, userinfo and creation take together.
 const UNDER_WAY_MS: u64 = 60_000;
@@ -140,8 +141,8 @@ impl Sessions {
                     })));
                 }
                 Ok(_) => return Ok(Claimed::Failed),
-                Err(SessionsError::Missing) => {}
-                Err(error) => return Err(error),
+                Err(KeeperError::Missing) => {}
+                Err(error) => return Err(error.into()),
             }
             let is_under_way = theirs.claimed_at_ms.is_some_and(|claimed_at_ms| {
                 self.keeper.now_ms() < claimed_at_ms.saturating_add(UNDER_WAY_MS)
@@ -174,11 +175,11 @@ impl Sessions {
         self.end_handle(handle, Cause::Abandoned, OfflineTokens::TakeBack)
             .await?;
         match marked {
-            Err(SessionsError::Full) => {
+            Err(KeeperError::Store(StoreError::Full)) => {
                 self.keeper.mark_young_later(handle, Cause::Abandoned);
                 Ok(())
             }
-            marked => marked,
+            marked => Ok(marked?),
         }
     }
 }

@@ -13,8 +13,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, unfold};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::ports::Seal;
 use super::{Sessions, SessionsError};
+use crate::keeper::Seal;
 use crate::session::Handle;
 use crate::session::change::Change;
 use crate::store::{Published, StoreError};

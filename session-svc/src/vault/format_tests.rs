@@ -7,10 +7,9 @@ use prost::Message;
 
 use super::tests::{NEW, session, vault};
 use super::*;
+use crate::keeper::{Edit, Keeper, KeeperError, Removed};
 use crate::session::carried::Carried;
 use crate::session::{Cause, Claims, Device, Lifetime, State, TokenSet};
-use crate::sessions::SessionsError;
-use crate::sessions::keeper::{Edit, Keeper, Removed};
 use crate::store::memory::MemoryStore;
 use crate::store::{Record, SessionStore as _};
 
@@ -159,7 +158,7 @@ async fn what_a_later_release_added_survives_a_write_of_this_one() {
     assert!(!format!("{read:?}").contains("silver"), "it may be a secret");
     let edit = |session: &mut Session| {
         session.rolled_at_ms = 2_000;
-        Ok(Edit::Write)
+        Edit::Write
     };
     let rolled = keeper
         .edit(read, crate::session::change::Kind::Rolled, None, edit)
@@ -183,7 +182,7 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
     let refused = keeper.load(session().handle).await;
     assert!(matches!(
         refused,
-        Err(SessionsError::Unreadable(SealError::UnknownFormat))
+        Err(KeeperError::Seal(SealError::UnknownFormat))
     ));
     let kept = keeper.store().load(&name).await.unwrap().unwrap();
     assert_eq!(kept.payload, sealed);

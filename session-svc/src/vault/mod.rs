@@ -28,9 +28,9 @@ use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 pub use keys::{KeyRing, MalformedKey};
 pub use reseal::{KeyId, Use};
 
+use crate::keeper::{Seal, SealError};
 use crate::session::Session;
 use crate::session::change::Change;
-use crate::sessions::ports::{Seal, SealError};
 
 /// How texts are sealed now.
 const FORMAT: u8 = 1;

@@ -9,7 +9,7 @@ use base16ct::HexDisplay;
 
 use super::keys::KEY_ID_BYTES;
 use super::{HEADER_BYTES, SESSION, Vault};
-use crate::sessions::ports::SealError;
+use crate::keeper::SealError;
 
 /// Tells keys apart; says nothing about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

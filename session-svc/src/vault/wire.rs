@@ -16,11 +16,11 @@ use prost::Message;
 use super::jwt::KeptToken;
 use super::subject;
 use super::unknown::fields_above;
+use crate::keeper::SealError;
 use crate::session::change::{Change, Kind};
 use crate::session::{
     AccessToken, Carried, Cause, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
 };
-use crate::sessions::ports::SealError;
 
 /// The last field of [`KeptSession`] this release knows.
 const LAST_FIELD: u64 = 21;

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use chassis::secret::{Reloading, Secret};
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
 use prometheus::Registry;
+use session_svc::keeper::Keeper;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::{
     AccessToken, Device, Lifetime, Scope, Session, SessionId, State, Token, TokenSet,
 };
-use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::ports::Asking;
 use session_svc::store::SessionStore;
 use session_svc::vault::{KeyRing, Vault};

@@ -17,10 +17,10 @@ use oidc::{
     ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked,
 };
 use prometheus::Registry;
+use session_svc::keeper::Keeper;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
 use session_svc::session::claims::Object;
 use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
-use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Holdings, SessionStore};

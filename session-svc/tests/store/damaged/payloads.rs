@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
+use session_svc::keeper::{Edit, KeeperError, Removed, SealError};
 use session_svc::session::change::Kind;
 use session_svc::session::{Cause, Claims};
-use session_svc::sessions::SessionsError;
-use session_svc::sessions::keeper::{Edit, Removed};
-use session_svc::sessions::ports::SealError;
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Inserted, Record, SessionStore};
 use tokio::runtime::Runtime;
@@ -54,10 +52,7 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
                 keeper.remove(one.handle, Cause::Logout).await.unwrap(),
                 Removed::Unreadable
             ));
-            prop_assert!(matches!(
-                keeper.load(one.handle).await,
-                Err(SessionsError::Missing)
-            ));
+            prop_assert!(matches!(keeper.load(one.handle).await, Err(KeeperError::Missing)));
             prop_assert_eq!(keeper.load(other.handle).await.unwrap(), other);
             Ok(())
         })
@@ -80,7 +75,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     let first = store.load(&before.handle.to_string()).await.unwrap().unwrap();
     let edited = keeper_one.edit(before, Kind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
-        Ok(Edit::Write)
+        Edit::Write
     });
     let (one, _) = edited.await.unwrap();
     let (name, other_name) = (one.handle.to_string(), other.handle.to_string());
@@ -107,17 +102,14 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
         plant(&*store, planted.clone()).await;
         let read = keeper_one.load(one.handle).await;
         assert!(
-            matches!(read, Err(SessionsError::Unreadable(SealError::NotReadable))),
+            matches!(read, Err(KeeperError::Seal(SealError::NotReadable))),
             "{read:?} of {planted:?}"
         );
     }
     plant(&*store, current.clone()).await;
     assert_eq!(keeper_one.load(one.handle).await.unwrap(), one);
     let elsewhere = keeper(Arc::clone(&store), "cd").load(one.handle).await;
-    assert!(matches!(
-        elsewhere,
-        Err(SessionsError::Unreadable(SealError::UnknownKey))
-    ));
+    assert!(matches!(elsewhere, Err(KeeperError::Seal(SealError::UnknownKey))));
 
     // A whole record put back as it once was can not be told from one that was never changed: whoever can write to the
     // store can undo a change, and nothing else.

@@ -6,10 +6,9 @@ use chassis::clock::SystemClock;
 use deadpool_redis::redis;
 use deadpool_redis::redis::aio::MultiplexedConnection;
 use proptest::prelude::*;
+use session_svc::keeper::{Edit, KeeperError};
 use session_svc::session::Cause;
 use session_svc::session::change::Kind;
-use session_svc::sessions::SessionsError;
-use session_svc::sessions::keeper::Edit;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{SessionStore, open};
 use tokio::runtime::Runtime;
@@ -100,14 +99,11 @@ fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
             };
             prop_assert!(listed.0.iter().all(told));
             let edited = keeper
-                .edit(one.clone(), Kind::Changed, None, |_| Ok(Edit::Write))
+                .edit(one.clone(), Kind::Changed, None, |_| Edit::Write)
                 .await;
             prop_assert!(!matches!(&edited, Ok((session, _)) if session.subject != one.subject));
             keeper.remove(one.handle, Cause::Logout).await.unwrap();
-            prop_assert!(matches!(
-                keeper.load(one.handle).await,
-                Err(SessionsError::Missing)
-            ));
+            prop_assert!(matches!(keeper.load(one.handle).await, Err(KeeperError::Missing)));
             prop_assert_eq!(&keeper.load(other.handle).await.unwrap(), &other);
             keeper.remove(other.handle, Cause::Logout).await.unwrap();
             server.is_sane().await

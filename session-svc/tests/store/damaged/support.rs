@@ -5,15 +5,14 @@ use std::sync::Arc;
 use chassis::secret::{Reloading, Secret};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use session_svc::keeper::{Edit, Keeper, KeeperError};
+pub(crate) use session_svc::keeper::{Listed, Shown};
 use session_svc::session::change::Kind;
 pub(crate) use session_svc::session::index::Whose;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet,
 };
-use session_svc::sessions::SessionsError;
-use session_svc::sessions::keeper::{Edit, Keeper};
-pub(crate) use session_svc::sessions::{Listed, Shown};
-use session_svc::store::{Inserted, SessionStore};
+use session_svc::store::{Inserted, SessionStore, StoreError};
 use session_svc::vault::{KeyRing, Vault};
 
 /// Bytes a list may read here.
@@ -86,7 +85,7 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
     }
     let edited = keeper.edit(one, Kind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
-        Ok(Edit::Write)
+        Edit::Write
     });
     [edited.await.unwrap().0, other]
 }
@@ -133,9 +132,9 @@ pub(crate) fn cases(count: u32) -> TestRunner {
     })
 }
 
-pub(crate) fn is_told(error: &SessionsError) -> bool {
+pub(crate) fn is_told(error: &KeeperError) -> bool {
     matches!(
         error,
-        SessionsError::Unreadable(_) | SessionsError::CorruptStore(_)
+        KeeperError::Seal(_) | KeeperError::Store(StoreError::Corrupt)
     )
 }

@@ -85,7 +85,10 @@ pub fn parse<T>(text: &str, read: impl FnOnce(&Table<'_>) -> T) -> Result<T, Fil
 ///
 /// # Errors
 /// Every mistake, each with the file and its line; or that the file cannot be read.
-pub fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileMistakes>) -> Result<T, Vec<String>> {
+pub(super) fn read<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, FileMistakes>,
+) -> Result<T, Vec<String>> {
     let shown = path.display();
     let bytes = files::read_bounded(path)
         .map_err(|error| vec![format!("the file {shown} cannot be read: {error}")])?;

@@ -24,11 +24,6 @@ impl<'a> Value<'a> {
         self.inner.get_ref()
     }
 
-    /// The key it stands behind.
-    pub fn key(self) -> &'a str {
-        self.key
-    }
-
     /// A text that is not empty.
     pub fn string(self) -> Option<String> {
         match self.as_toml() {

@@ -3,8 +3,7 @@
 //! Invariants: removing needs no reading, so that a record that is sealed with a key that is not in the ring, was written by a newer
 //! release or is damaged ends like any other; an answer of the store that is lost is no failure.
 
-use super::SessionsError;
-use super::keeper::Keeper;
+use super::{Keeper, KeeperError};
 use crate::session::change::{Change, Kind};
 use crate::session::{Cause, Handle, Session};
 use crate::store::StoreError;
@@ -12,7 +11,7 @@ use crate::store::StoreError;
 impl Keeper {
     /// Removes the session of a handle and tells why. Gives it as it was last, or `Nothing` if there was none to end.
     /// A record that cannot be read is removed all the same.
-    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, SessionsError> {
+    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, KeeperError> {
         match self.find(handle).await? {
             Found::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
             Found::Unreadable => self.remove_seen(handle, None, cause).await,
@@ -21,7 +20,7 @@ impl Keeper {
     }
 
     /// What there is of a handle, valid or not, before it is removed.
-    pub(super) async fn find(&self, handle: Handle) -> Result<Found, SessionsError> {
+    pub(crate) async fn find(&self, handle: Handle) -> Result<Found, KeeperError> {
         match self.store().load(&handle.text()).await {
             Ok(Some(record)) => Ok(match self.open(&record) {
                 Ok(session) => Found::Session(Box::new(session)),
@@ -35,12 +34,12 @@ impl Keeper {
 
     /// Removes the session of a handle that was seen before; `None` if it could not be read. An answer that is lost on its way is
     /// no failure: whoever finds the record gone takes what was seen for what was removed.
-    pub(super) async fn remove_seen(
+    pub(crate) async fn remove_seen(
         &self,
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<Removed, SessionsError> {
+    ) -> Result<Removed, KeeperError> {
         let name = handle.to_string();
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
         let change = Change {
@@ -62,7 +61,7 @@ impl Keeper {
             };
         }
         let opened = match removed {
-            Ok(Some(removed)) => self.open(&removed).map_err(SessionsError::from),
+            Ok(Some(removed)) => self.open(&removed).map_err(KeeperError::from),
             Ok(None) => return Ok(Removed::Nothing),
             Err(error @ StoreError::Corrupt) => Err(error.into()),
             Err(error) => return Err(error.into()),
@@ -87,7 +86,7 @@ impl Keeper {
 
 /// What there is of a handle.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// A session, which may have expired.
     Session(Box<Session>),
     /// A record that cannot be read.

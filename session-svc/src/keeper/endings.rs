@@ -10,28 +10,23 @@
 //!
 //! Marks are records like any other, without index, and are forgotten by themselves.
 
-use serde::de::DeserializeOwned;
-
-use super::SessionsError;
-use super::keeper::Keeper;
+use super::sealed_notes::MARK;
+use super::{Keeper, KeeperError};
 use crate::session::{Cause, Handle, Session, index};
 use crate::store::{Inserted, Record, Replaced};
 
 /// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
-pub(super) const MARK_KEPT_MS: u64 = 120_000;
+pub(crate) const MARK_KEPT_MS: u64 = 120_000;
 
 /// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
-pub(super) const REQUEST_KEPT_MS: u64 = 600_000;
+pub(crate) const REQUEST_KEPT_MS: u64 = 600_000;
 
 /// Writes of one mark; losing more often means that as many younger marks are there.
 const MARK_ATTEMPTS: usize = 5;
 
-/// Keeps marks apart from whatever else is sealed.
-pub(super) const MARK: &str = "mark";
-
 /// The marks that concern a session that is being created, as they were at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     subject: Option<Mark>,
     sid: Option<Mark>,
 }
@@ -47,13 +42,13 @@ struct Mark {
 impl Keeper {
     /// Leaves a mark for sessions of a person or a provider session that are just being created; `told_at_ms` is when their
     /// ending was asked for.
-    pub(super) async fn mark_ended(
+    pub(crate) async fn mark_ended(
         &self,
         issuer: &str,
         subject: Option<&str>,
         sid: Option<&str>,
         told_at_ms: u64,
-    ) -> Result<(), SessionsError> {
+    ) -> Result<(), KeeperError> {
         let index = match (sid, subject) {
             (Some(sid), _) => index::by_provider_sid(issuer, sid),
             (None, Some(subject)) => index::by_subject(issuer, subject),
@@ -77,7 +72,7 @@ impl Keeper {
     }
 
     /// Writes the mark of a session that ended young as soon as it can be written.
-    pub(super) fn mark_young_later(&self, handle: Handle, cause: Cause) {
+    pub(crate) fn mark_young_later(&self, handle: Handle, cause: Cause) {
         let keeper = self.clone();
         self.make_up("the mark of a session that ended young", move || {
             let keeper = keeper.clone();
@@ -89,24 +84,24 @@ impl Keeper {
     }
 
     /// Leaves a mark under the name of a session that ended young, or never began.
-    pub(super) async fn mark_ended_young(&self, handle: Handle) -> Result<(), SessionsError> {
+    pub(crate) async fn mark_ended_young(&self, handle: Handle) -> Result<(), KeeperError> {
         let now_ms = self.now_ms();
         self.write_mark(&young_name(handle), now_ms, "", REQUEST_KEPT_MS)
             .await
     }
 
     /// Whether a session of this name ended while it was young.
-    pub(super) async fn ended_young(&self, handle: Handle) -> Result<bool, SessionsError> {
+    pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, KeeperError> {
         Ok(self.store().load(&young_name(handle)).await?.is_some())
     }
 
     /// The marks that concern a session.
-    pub(super) async fn marks(
+    pub(crate) async fn marks(
         &self,
         issuer: &str,
         subject: &str,
         sid: Option<&str>,
-    ) -> Result<Marks, SessionsError> {
+    ) -> Result<Marks, KeeperError> {
         let by_subject = mark_name(&index::by_subject(issuer, subject));
         let by_sid = sid.map(|sid| mark_name(&index::by_provider_sid(issuer, sid)));
         let read_sid = async {
@@ -126,14 +121,14 @@ impl Keeper {
         subject: &str,
         sid: &str,
         since_ms: u64,
-    ) -> Result<bool, SessionsError> {
+    ) -> Result<bool, KeeperError> {
         let mark = self
             .read_mark(&mark_name(&index::by_provider_sid(issuer, sid)))
             .await?;
         Ok(mark.is_some_and(|mark| mark.concerns(subject) && mark.at_ms >= since_ms))
     }
 
-    async fn read_mark(&self, name: &str) -> Result<Option<Mark>, SessionsError> {
+    async fn read_mark(&self, name: &str) -> Result<Option<Mark>, KeeperError> {
         let record = self.store().load(name).await?;
         Ok(record.map(|record| self.open_mark(name, &record)))
     }
@@ -155,7 +150,7 @@ impl Keeper {
     }
 
     /// The first version of a mark.
-    pub(super) fn mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<Record, SessionsError> {
+    pub(crate) fn mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<Record, KeeperError> {
         let now_ms = self.now_ms();
         Ok(Record {
             name: name.to_owned(),
@@ -173,7 +168,7 @@ impl Keeper {
         at_ms: u64,
         subject: &str,
         kept_ms: u64,
-    ) -> Result<(), SessionsError> {
+    ) -> Result<(), KeeperError> {
         let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
         let mut record = self.mark(name, &note, kept_ms)?;
         for _ in 0..MARK_ATTEMPTS {
@@ -208,7 +203,7 @@ impl Mark {
 
 impl Marks {
     /// Whether a session of `subject` whose tokens were received at `received_at_ms` has to end.
-    pub(super) fn end_since(&self, subject: &str, received_at_ms: u64) -> bool {
+    pub(crate) fn end_since(&self, subject: &str, received_at_ms: u64) -> bool {
         [&self.subject, &self.sid]
             .into_iter()
             .flatten()
@@ -216,7 +211,7 @@ impl Marks {
     }
 
     /// Whether a session of `subject` that was being created since `since_ms`, while the marks went from `self` to `after`, has to end.
-    pub(super) fn end(&self, after: &Self, subject: &str, since_ms: u64) -> bool {
+    pub(crate) fn end(&self, after: &Self, subject: &str, since_ms: u64) -> bool {
         let ends = |before: &Option<Mark>, after: &Option<Mark>| {
             let Some(mark) = after.as_ref().filter(|mark| mark.concerns(subject)) else {
                 return false;
@@ -236,16 +231,6 @@ fn mark_name(index: &str) -> String {
 
 fn young_name(handle: Handle) -> String {
     index::hashed(&[b"young", handle.as_bytes()])
-}
-
-/// The claims of an ID token that was verified before, as whoever asks reads them.
-pub(crate) fn claims_of<T: DeserializeOwned>(id_token: &str) -> Option<T> {
-    use base64::Engine as _;
-    let body = id_token.split('.').nth(1)?;
-    let body = base64::engine::general_purpose::URL_SAFE_NO_PAD
-        .decode(body)
-        .ok()?;
-    serde_json::from_slice(&body).ok()
 }
 
 #[cfg(test)]

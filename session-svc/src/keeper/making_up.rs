@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-use super::SessionsError;
+use super::Keeper;
 use super::endings::MARK_KEPT_MS;
-use super::keeper::Keeper;
 
 /// Pause between two tries to make up for what could not be written.
 const MAKE_UP_PAUSE: Duration = Duration::from_millis(250);
@@ -31,9 +30,9 @@ impl Default for MakingUp {
 impl Keeper {
     /// Does in the background what the store had no room for, or could not be reached for: again and again until it is done, for as
     /// long as a mark is kept.
-    pub(super) fn make_up<F, W>(&self, what: &'static str, work: W)
+    pub(crate) fn make_up<F, W, E>(&self, what: &'static str, work: W)
     where
-        F: Future<Output = Result<(), SessionsError>> + Send + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
         W: Fn() -> F + Send + 'static,
     {
         let Ok(permit) = Arc::clone(&self.making_up().0).try_acquire_owned() else {

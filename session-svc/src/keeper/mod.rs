@@ -4,15 +4,28 @@
 //! - What comes out is valid now by the current durations; everything else is missing.
 //! - Every write compares versions and publishes what changed; a removed session is never written again.
 
+pub(crate) mod endings;
+mod error;
+pub(crate) mod listed;
+mod making_up;
+mod removing;
+mod seal;
+pub mod sealed_notes;
+
 use std::sync::Arc;
 
-use super::SessionsError;
-use super::making_up::MakingUp;
-use super::ports::{Seal, SealError};
-pub use super::removing::Removed;
 use crate::session::change::{Change, Kind};
 use crate::session::{Handle, Lifetime, Session, index};
 use crate::store::{Inserted, Loaded, Record, Replaced, SessionStore, StoreError};
+
+pub(crate) use endings::REQUEST_KEPT_MS;
+pub use error::KeeperError;
+pub use listed::{Listed, Shown};
+pub(crate) use removing::Found;
+pub use removing::Removed;
+pub use seal::{Seal, SealError};
+
+use making_up::MakingUp;
 
 /// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
 const WRITE_ATTEMPTS: usize = 8;
@@ -67,7 +80,7 @@ impl Keeper {
     }
 
     /// What could not be written and is made up for.
-    pub(super) fn making_up(&self) -> &MakingUp {
+    fn making_up(&self) -> &MakingUp {
         &self.making_up
     }
 
@@ -77,9 +90,9 @@ impl Keeper {
     }
 
     /// Reads a session; `Missing` if there is none that is valid now.
-    pub async fn load(&self, handle: Handle) -> Result<Session, SessionsError> {
+    pub async fn load(&self, handle: Handle) -> Result<Session, KeeperError> {
         let record = self.store.load(&handle.text()).await?;
-        self.valid(&record.ok_or(SessionsError::Missing)?)
+        self.valid(&record.ok_or(KeeperError::Missing)?)
     }
 
     /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`] does. Opened when their turn
@@ -87,28 +100,28 @@ impl Keeper {
     pub async fn load_many(
         &self,
         handles: &[Handle],
-    ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
+    ) -> Result<impl Iterator<Item = Result<Session, KeeperError>> + use<'_>, KeeperError> {
         let names: Vec<_> = handles.iter().map(Handle::text).collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         let loaded = self.store.load_many(&names).await?;
         Ok(loaded.into_iter().map(|loaded| match loaded {
             Loaded::Record(record) => self.valid(&record),
             Loaded::Unreadable => Err(StoreError::Corrupt.into()),
-            Loaded::Gone => Err(SessionsError::Missing),
+            Loaded::Gone => Err(KeeperError::Missing),
         }))
     }
 
-    fn valid(&self, record: &Record) -> Result<Session, SessionsError> {
+    fn valid(&self, record: &Record) -> Result<Session, KeeperError> {
         let session = self.open(record)?;
         if session.is_valid(&self.lifetime, self.now_ms()) {
             Ok(session)
         } else {
-            Err(SessionsError::Missing)
+            Err(KeeperError::Missing)
         }
     }
 
     /// Keeps a new session of version 1; `max_bytes` bounds what it takes.
-    pub async fn insert(&self, session: &Session, max_bytes: usize) -> Result<Inserted, SessionsError> {
+    pub async fn insert(&self, session: &Session, max_bytes: usize) -> Result<Inserted, KeeperError> {
         let record = self.record(session, Some(max_bytes))?;
         let change = self.sealed_change(session, Kind::Created)?;
         Ok(self.store.insert(record, change).await?)
@@ -122,14 +135,14 @@ impl Keeper {
         kind: Kind,
         max_bytes: Option<usize>,
         mut edit: F,
-    ) -> Result<(Session, bool), SessionsError>
+    ) -> Result<(Session, bool), KeeperError>
     where
-        F: FnMut(&mut Session) -> Result<Edit, SessionsError> + Send,
+        F: FnMut(&mut Session) -> Edit + Send,
     {
         let mut current = read;
         for _ in 0..WRITE_ATTEMPTS {
             let mut edited = current.clone();
-            if edit(&mut edited)? == Edit::Leave {
+            if edit(&mut edited) == Edit::Leave {
                 return Ok((current, false));
             }
             edited.version = current.version.saturating_add(1);
@@ -138,31 +151,31 @@ impl Keeper {
             match self.store.replace(record, current.version, Some(change)).await? {
                 Replaced::Done => return Ok((edited, true)),
                 Replaced::Stale => current = self.load(current.handle).await?,
-                Replaced::Missing => return Err(SessionsError::Missing),
+                Replaced::Missing => return Err(KeeperError::Missing),
             }
         }
-        Err(SessionsError::StaleVersion)
+        Err(KeeperError::StaleVersion)
     }
 
     /// Writes a session that was just read once more as it is, version and all, which tells nobody anything: whether the
     /// store takes it now. False if another one has written it, or removed it, meanwhile.
-    pub async fn rewrite(&self, read: &Session) -> Result<bool, SessionsError> {
+    pub async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
         let record = self.record(read, None)?;
         let written = self.store.replace(record, read.version, None).await?;
         Ok(written == Replaced::Done)
     }
 
-    pub(super) fn open(&self, record: &Record) -> Result<Session, SealError> {
+    fn open(&self, record: &Record) -> Result<Session, SealError> {
         self.seal
             .open_session(&record.name, record.version, &record.payload)
     }
 
-    fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, SessionsError> {
+    fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, KeeperError> {
         let payload = self.seal.seal_session(session)?;
         if let Some(limit) = max_bytes
             && payload.len() > limit
         {
-            return Err(SessionsError::TooLarge { limit });
+            return Err(KeeperError::TooLarge { limit });
         }
         let by_subject = index::by_subject(&session.issuer, &session.subject);
         let by_sid = session

@@ -5,29 +5,16 @@
 //! - What cannot be read is told and not passed over, so that it can be seen and ended.
 //! - However many sessions there are, and however large, a part of a list takes a bounded number of bytes.
 
-use std::sync::Arc;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use super::keeper::Keeper;
-use super::{Sessions, SessionsError};
+use super::{Keeper, KeeperError};
 use crate::session::index::{self, Whose};
 use crate::session::{Handle, Session};
 use crate::store::{Cursor, Entry, IndexName, Loaded};
 
 /// Records read at once: 2 MiB of the largest the service stores by default.
-pub(super) const READ_AT_ONCE: usize = 32;
+pub(crate) const READ_AT_ONCE: usize = 32;
 
 /// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds.
-pub(super) const PAGE_BYTES: usize = 2 * 1024 * 1024;
-
-/// Pages of lists in memory at once, whoever asks for them: a large one takes 12 MiB with what is made of it. More wait, and are not
-/// refused: a page is read in a millisecond or two.
-pub(super) const PAGES_AT_ONCE: usize = 2;
-
-/// Parts of lists that are being ended at once: 4 MiB of the largest. Endings wait for no list, and a node of the store that stands
-/// still holds up few others.
-pub(super) const ENDINGS_AT_ONCE: usize = 8;
+pub(crate) const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 /// Opening a record that is larger takes as long as a hundred of the usual size: whoever else waits for the core goes in between.
 const LARGE_RECORD: usize = 16 * 1024;
@@ -67,7 +54,7 @@ impl Shown {
 
     /// Whether it is a session of this person. Of one that cannot be read the lists tell that its record names, which are hashes of
     /// issuer and person; where there are none, the list it was found by is all there is to go by.
-    pub(super) fn is_of(&self, issuer: &str, subject: &str) -> bool {
+    pub(crate) fn is_of(&self, issuer: &str, subject: &str) -> bool {
         match self {
             Self::Session(session) => Whose::Person(issuer, subject).is(session),
             Self::Unreadable { indexes, .. } => {
@@ -86,23 +73,6 @@ pub struct Listed {
     pub cursor: Cursor,
 }
 
-impl Sessions {
-    /// The right to have a page of a list in memory, until it is dropped. Waits for those who have it.
-    pub(super) async fn page_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
-        permit(&self.pages).await
-    }
-
-    /// The right to have a part of a list in memory while its sessions end, until it is dropped. Waits for those who have it.
-    pub(super) async fn ending_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
-        permit(&self.endings).await
-    }
-}
-
-async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, SessionsError> {
-    let permit = Arc::clone(of).acquire_owned().await;
-    permit.map_err(|_closed| SessionsError::Internal)
-}
-
 impl Keeper {
     /// Valid sessions of a list and those that cannot be read, at most `limit`, and where it goes on; `None` after the last. A part
     /// may be short or empty before the end, and ends when the bytes in `room` have been read; these are taken off it.
@@ -112,7 +82,7 @@ impl Keeper {
         after: Option<&Cursor>,
         limit: usize,
         room: &mut usize,
-    ) -> Result<(Vec<Listed>, Option<Cursor>), SessionsError> {
+    ) -> Result<(Vec<Listed>, Option<Cursor>), KeeperError> {
         let listing = self.store().list(&whose.index(), after, limit).await?;
         let mut listed = Vec::new();
         let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
@@ -127,12 +97,12 @@ impl Keeper {
     }
 
     /// Adds the sessions that entries of a list lead to; gives how many bytes were read.
-    pub(super) async fn read_listed(
+    pub(crate) async fn read_listed(
         &self,
         whose: Whose<'_>,
         entries: &[Entry],
         listed: &mut Vec<Listed>,
-    ) -> Result<usize, SessionsError> {
+    ) -> Result<usize, KeeperError> {
         let (index, now_ms) = (whose.index(), self.now_ms());
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         let mut bytes = 0;
