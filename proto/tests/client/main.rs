@@ -1,9 +1,10 @@
-//! The client against real servers on loopback.
+//! The client against real servers on loopback, and what its guide says.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod calls;
 mod finding;
+mod guide;
 mod reading;
 mod replica;
 mod secured;
