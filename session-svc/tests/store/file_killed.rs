@@ -33,8 +33,8 @@ const ROUND: &str = "STORE_FILE_TEST_ROUND";
 #[test]
 fn killed_processes_lose_no_acknowledged_write_and_the_file_opens_again() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    match (std::env::var_os(FILE), std::env::var(ROUND)) {
-        (Some(path), Ok(round)) => runtime.block_on(write(path.into(), &round)),
+    match (std::env::var_os(FILE), std::env::var_os(ROUND)) {
+        (Some(path), Some(round)) => runtime.block_on(write(path.into(), round.to_str().unwrap())),
         _ => runtime.block_on(kill_again_and_again()),
     }
 }

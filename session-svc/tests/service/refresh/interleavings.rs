@@ -27,7 +27,7 @@ use session_svc::store::{Holdings, SessionStore};
 use session_svc::vault::{KeyRing, Vault};
 
 use super::support::{KEY, START_MS, limits};
-use super::turns::{Turn, TurnStore, Turns};
+use super::turns::{Turn, TurnStore, Turns, let_others_go_on};
 
 const ISSUER: &str = "https://issuer.example";
 const SUBJECT: &str = "alice";
@@ -173,10 +173,8 @@ impl Scene {
 
     /// The session is gone, nothing of it is left but marks, and no refresh token works.
     async fn is_over(&self, handle: Option<Handle>) -> bool {
-        for _ in 0..64 {
-            // Tokens are taken back, and the notes of it removed, in tasks of their own.
-            tokio::task::yield_now().await;
-        }
+        // Tokens are taken back, and the notes of it removed, in tasks of their own.
+        let_others_go_on(64).await;
         let observer = self.observer();
         let gone = match handle {
             Some(handle) => matches!(observer.get(handle).await, Err(SessionsError::Missing)),

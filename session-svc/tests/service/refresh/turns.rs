@@ -5,8 +5,10 @@
 //! next order, until none is left.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -115,7 +117,7 @@ impl Turns {
 
     /// Runs both actors in the order that is due; tells whether there is another order.
     pub(crate) async fn direct(&mut self, run: Run, actors: [BoxFuture<'static, ()>; 2]) -> bool {
-        let Run { mut reports, turns } = run;
+        let Run { reports, turns } = run;
         for (actor, turn) in actors.into_iter().zip(&turns) {
             let turn = turn.clone();
             tokio::spawn(async move {
@@ -123,31 +125,8 @@ impl Turns {
                 let _ = turn.reports.send(Report::Over(turn.actor));
             });
         }
-        let mut states = [Actor::default(), Actor::default()];
-        let mut naps = 0;
-        // Who went, and whether the other could have gone instead and has not yet.
-        let mut went: Vec<(usize, bool)> = Vec::new();
-        loop {
-            settle(&mut reports, &mut states).await;
-            let waiting: Vec<usize> = (0..2).filter(|at| !states[*at].waits.is_empty()).collect();
-            let Some(first) = waiting.first().copied() else {
-                if states.iter().all(|actor| actor.over) || naps == NAPS_MAX {
-                    break;
-                }
-                // One of them waits for the time alone.
-                naps += 1;
-                tokio::time::sleep(NAP).await;
-                continue;
-            };
-            let chosen = self.order.get(went.len()).copied().unwrap_or(first);
-            went.push((chosen, chosen == 0 && waiting.contains(&1)));
-            let go = states[chosen].waits.pop_front().expect("an actor that waits");
-            let _ = go.send(());
-        }
-        assert!(
-            states.iter().all(|actor| actor.over),
-            "an actor is stuck after {went:?}"
-        );
+        let directing = tokio::spawn(directed(self.order.clone(), reports));
+        let went = directing.await.expect("nobody is stuck");
         let Some(last_open) = went.iter().rposition(|(_, open)| *open) else {
             return false;
         };
@@ -157,11 +136,66 @@ impl Turns {
     }
 }
 
+/// Lets both actors take their steps in this order, until they are over: who went, and whether the other could have gone
+/// instead and has not yet.
+async fn directed(order: Vec<usize>, mut reports: mpsc::UnboundedReceiver<Report>) -> Vec<(usize, bool)> {
+    let mut states = [Actor::default(), Actor::default()];
+    let mut naps = 0;
+    let mut went = Vec::new();
+    loop {
+        settle(&mut reports, &mut states).await;
+        let waiting: Vec<usize> = (0..2).filter(|at| !states[*at].waits.is_empty()).collect();
+        let Some(first) = waiting.first().copied() else {
+            if states.iter().all(|actor| actor.over) || naps == NAPS_MAX {
+                break;
+            }
+            // One of them waits for the time alone.
+            naps += 1;
+            tokio::time::sleep(NAP).await;
+            continue;
+        };
+        let chosen = order.get(went.len()).copied().unwrap_or(first);
+        went.push((chosen, chosen == 0 && waiting.contains(&1)));
+        let go = states[chosen].waits.pop_front().expect("an actor that waits");
+        let _ = go.send(());
+    }
+    assert!(
+        states.iter().all(|actor| actor.over),
+        "an actor is stuck after {went:?}"
+    );
+    went
+}
+
+/// Lets every other task that can go on do so, so many times.
+pub(crate) async fn let_others_go_on(times: usize) {
+    let looks = async move {
+        for _ in 0..times {
+            behind_the_others().await;
+        }
+    };
+    tokio::spawn(looks).await.expect("looks do not panic");
+}
+
+/// Goes to the end of this thread's queue of tasks. Unlike `yield_now` it does not ask the operating system for news in
+/// between, which nobody here waits for. In a task of its own only: what `block_on` runs is not in the queue.
+async fn behind_the_others() {
+    let mut queued = false;
+    poll_fn(|context| {
+        if queued {
+            return Poll::Ready(());
+        }
+        queued = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Until both actors wait or are over.
 async fn settle(reports: &mut mpsc::UnboundedReceiver<Report>, states: &mut [Actor; 2]) {
     let mut quiet = 0;
     while quiet < QUIET_LOOKS {
-        tokio::task::yield_now().await;
+        behind_the_others().await;
         quiet += 1;
         while let Ok(report) = reports.try_recv() {
             quiet = 0;

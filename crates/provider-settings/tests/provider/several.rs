@@ -1,7 +1,5 @@
 //! The file of several providers: what it says, and every mistake in it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::path::Path;
 
 use chassis::settings::{Reader, Service, Source, Warning};
@@ -263,7 +261,7 @@ fn the_proxy_of_the_process_is_that_of_every_provider() {
 
 #[test]
 fn the_file_for_kubernetes_is_one() {
-    let text = include_str!("../../../k8s/components/providers/providers.toml");
+    let text = include_str!("../../../../k8s/components/providers/providers.toml");
     let folder = folder(
         &text
             .replace("/etc/vestibule/provider/staff", "{folder}/secret")

@@ -1,7 +1,5 @@
 //! A service as an operator meets it: flags, exit codes, messages, draining.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};

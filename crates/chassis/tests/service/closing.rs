@@ -1,7 +1,5 @@
 //! A port that closes, as those see it who are connecting to it.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
-
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use session_proto::client::{Advice, SessionError};
 use session_proto::error;
 use session_proto::v1::ErrorReason;
 
-const GUIDE: &str = include_str!("../../docs/session-api.md");
+const GUIDE: &str = include_str!("../../../docs/session-api.md");
 
 /// A status code as gRPC spells it: `FailedPrecondition` is `FAILED_PRECONDITION`.
 fn spelled(code: tonic::Code) -> String {

@@ -1,10 +1,5 @@
 //! TLS as clients meet it that do not keep to it.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
-
-#[path = "../../../session-svc/tests/support/certificates.rs"]
-mod certificates;
-
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use certificates::Certificates;
+use crate::certificates::Certificates;
 
 /// Far beyond every timeout.
 const AGES: Duration = Duration::from_secs(3_600);
