@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use chassis::clock::SystemClock;
-use deadpool_redis::redis;
-use deadpool_redis::redis::aio::MultiplexedConnection;
 use proptest::prelude::*;
+use redis::aio::MultiplexedConnection;
 use session_svc::session::change::Kind;
 use session_svc::sessions::SessionsError;
 use session_svc::sessions::keeper::Edit;
