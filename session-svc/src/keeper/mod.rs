@@ -59,6 +59,15 @@ impl Keeper {
         }
     }
 
+    /// The same keeper for one worker, with store connections of its own.
+    pub(super) fn for_worker(&self) -> Self {
+        let store = self.store.for_worker();
+        Self {
+            store: store.unwrap_or_else(|| Arc::clone(&self.store)),
+            ..self.clone()
+        }
+    }
+
     /// The store's clock, in milliseconds since the Unix epoch.
     pub fn now_ms(&self) -> u64 {
         self.store.now_ms()

@@ -90,6 +90,15 @@ impl Sessions {
         }
     }
 
+    /// The same use cases for one worker, with store connections of its own: requests of one core touch nothing that
+    /// another one waits for.
+    pub(crate) fn for_worker(&self) -> Self {
+        Self {
+            keeper: self.keeper.for_worker(),
+            ..self.clone()
+        }
+    }
+
     /// The durations in force.
     pub fn lifetime(&self) -> &crate::session::Lifetime {
         self.keeper.lifetime()

@@ -321,6 +321,29 @@ async fn a_frozen_server_is_unavailable_in_bounded_time() {
 }
 
 #[tokio::test]
+async fn each_worker_has_one_connection_of_its_own_to_the_same_records() {
+    let (server, store) = single().await;
+    let one = record(&*store, 60_000, &[]);
+    store.insert(one.clone(), Vec::new()).await.unwrap();
+    let clients = || {
+        server
+            .ask("CLIENT LIST")
+            .lines()
+            .filter(|line| line.contains("addr="))
+            .count()
+    };
+    // The store's own one, and the one that asks.
+    eventually("nobody else to be connected", || async { clients() == 2 }).await;
+    let workers = [store.for_worker().unwrap(), store.for_worker().unwrap()];
+    for worker in workers.iter().cycle().take(6) {
+        assert_eq!(worker.load(&one.name).await.unwrap(), Some(one.clone()));
+    }
+    eventually("one connection for each worker", || async { clients() == 4 }).await;
+    drop(workers);
+    eventually("their connections to close", || async { clients() == 2 }).await;
+}
+
+#[tokio::test]
 async fn it_opens_while_the_server_is_away() {
     let mut server = RedisServer::start(&[]);
     server.kill();

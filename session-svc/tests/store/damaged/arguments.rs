@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::{Clock as _, SystemClock};
-use deadpool_redis::redis::{self, Value};
 use proptest::prelude::*;
+use redis::Value;
 use session_svc::session::Cause;
 use session_svc::store::{Cursor, Inserted, Lease, Record, StoreError};
 

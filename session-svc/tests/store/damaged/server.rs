@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use chassis::clock::SystemClock;
-use deadpool_redis::redis;
-use deadpool_redis::redis::aio::MultiplexedConnection;
 use proptest::prelude::*;
+use redis::aio::MultiplexedConnection;
 use session_svc::keeper::{Edit, KeeperError};
 use session_svc::session::Cause;
 use session_svc::session::change::Kind;
