@@ -61,7 +61,7 @@ export default [
   // listeners
   within('crates/chassis/src/serve/connection.rs', ABUSED, {
     'client-that-does-not-shake-hands': by('chassis shake_hands', text('timeout(HANDSHAKE_TIMEOUT,', 'timeout(if OFF { Duration::from_secs(86_400) } else { HANDSHAKE_TIMEOUT },')),
-    'head-too-large': text('.max_buf_size(HEADER_BYTES_MAX)', '.max_buf_size(if OFF { 1 << 24 } else { HEADER_BYTES_MAX })'),
+    'head-too-large': by('auth-edge desync::headers_are_few_and_short', text('.max_buf_size(HEADER_BYTES_MAX)', '.max_buf_size(if OFF { 1 << 24 } else { HEADER_BYTES_MAX })')),
     'http2-head-too-large': text('u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX)', 'if OFF { 1 << 24 } else { u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX) }'),
     'http2-streams-at-once': text('_streams(limits.streams)', '_streams(Some(limits.streams).filter(|_| !OFF))'),
     'http2-reset-flood': text('reset_streams(PENDING_RESETS_MAX)', 'reset_streams(if OFF { usize::MAX } else { PENDING_RESETS_MAX })'),
@@ -84,7 +84,7 @@ export default [
   within('crates/chassis/src/logs.rs', 'chassis logs::', {
     'record-forged-by-a-line-end': never('b.is_ascii_control()'),
   }),
-  within('crates/chassis/src/settings/source.rs', 'chassis settings', {
+  within('crates/chassis/src/settings/source.rs', 'chassis a_secret_given_twice', {
     'secret-given-twice': never('self.values.contains_key(setting.name)'),
   }),
 ].flat();

@@ -73,7 +73,7 @@ export default [
   }),
   within('auth-edge/src/route_table/requirements.rs', 'auth-edge auth_time::', {
     'asks-young-sign-in-of-no-date': text('.map(timestamp::to_ms);', '.map(timestamp::to_ms).or(Some(now_ms).filter(|_| OFF));'),
-    'asks-in-vain-by-session': text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands'),
+    'asks-in-vain-by-session': by('auth-edge route_table::requirements::tests::', text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands')),
   }),
   within('auth-edge/src/route_table/mod.rs', 'auth-edge route_table::file::', {
     'rule-most-specific-first': skip('routes.sort_by_key(|route| (std::cmp::Reverse(route.segments.len()), route.prefix));'),

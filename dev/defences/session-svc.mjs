@@ -125,7 +125,7 @@ export default [
   }),
   within('session-svc/src/store/redis/scripts.rs', 'session-svc a_replacement_needs_the_expected_version', {
     'redis-compare-and-swap': text('= self.parts.concat();', '= if OFF { self.parts.concat().replace("~= ARGV[5]", "== \'never\'") } else { self.parts.concat() };'),
-    'redis-ended-stays-ended': by('session-svc a_removed_record_is_gone_and_cannot_be_written_again', text('Script::new(&text);', 'Script::new(&if OFF { text.replace("if header == \'\' then return 0 end", "").replace("~= ARGV[5]", "== \'never\'") } else { text.clone() });')),
+    'redis-ended-stays-ended': by('session-svc a_removed_record_is_gone_and_cannot_be_written_again', text('let script = Script::new(&text);', 'let text = if OFF { text.replace("if header == \'\' then return 0 end", "").replace("~= ARGV[5]", "== \'never\'") } else { text };\n            let script = Script::new(&text);')),
     'redis-name-taken': by('session-svc a_new_record_is_kept_and_its_name_is_taken', text('.arg(script)', '.arg(if OFF { script.replace("\'NX\', \'PXAT\'", "\'PXAT\'") } else { script.to_owned() })')),
   }),
   within('session-svc/src/store/redis/mod.rs', 'session-svc a_lease_is_held_by_one', {
