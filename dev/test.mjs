@@ -129,16 +129,13 @@ const SPARED_TESTS = {
 const SPARED_FILES = {
   'failover.test.mjs': 'how long nobody is served while a master is replaced',
   'flood.test.mjs': 'how long sign-ins take under attack',
-  'http2-abuse.test.mjs': 'memory, and how long others wait',
   'many-sessions.test.mjs': 'milliseconds that others wait',
   'rolling-restart.test.mjs': 'the slowest request of a restart',
   'slow-clients.test.mjs': 'memory, and how long others wait',
-  'store-outage.test.mjs': 'answers in time while the store stands still',
-  'unread-answers.test.mjs': 'memory, and how long others wait',
 };
 
-/** Files that take a minute or more come first: one that began last would run on alone. */
-const LONG_FILES = ['late-news.test.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
+/** Files that take half a minute or more come first: one that began last would run on alone. */
+const LONG_FILES = ['late-news.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
 
 // ---------------------------------------------------------------- running and counting
 
