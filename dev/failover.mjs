@@ -57,9 +57,8 @@ class Caller {
   }
 }
 
-const text = (value) => field(3, value); // google.protobuf.Value.string_value
 const creation = (issuer, sub) => Buffer.concat([
-  field(1, issuer), field(2, field(1, Buffer.concat([field(1, 'sub'), field(2, text(sub))]))), field(3, field(1, 'access')),
+  field(1, issuer), field(2, JSON.stringify({ sub })), field(3, field(1, 'access')),
 ]);
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });

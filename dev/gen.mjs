@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { writeConformancePage } from './conformance.mjs';
-import { buildServices, installPackages, Problem, run } from './lib/build.mjs';
+import { buildServices, cargoBuild, installPackages, Problem, run } from './lib/build.mjs';
 import { withExamples } from './lib/examples.mjs';
 import { binary, ROOT } from './stack.mjs';
 
@@ -44,8 +44,10 @@ function guide() {
 try {
   const before = snapshot();
   say('proto: Rust');
-  await run('cargo', ['run', '--quiet', '-p', 'session-proto', '--example', 'gen']);
-  await run('cargo', ['run', '--quiet', '-p', 'auth-edge', '--example', 'gen']);
+  for (const example of ['gen', 'gen_ext_authz']) {
+    await cargoBuild(['--example', example]);
+    await run(join(binary('examples'), example), []);
+  }
   say('proto: TypeScript');
   await installPackages('web', say);
   await run('npm', ['run', '--silent', 'gen'], { cwd: join(ROOT, 'web') });

@@ -1,29 +1,63 @@
-// `make lint`: formatting, clippy, arrows between modules, tables of defences, proto and web lint, generated files. Runs all of it and names what failed.
+// `make lint`: formatting, clippy, documentation, arrows between modules, dependencies, defences, proto and web lint, generated files.
+// Runs all of it and names what failed.
 import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { checkTools, installPackages } from './lib/build.mjs';
+import { cargoDeny, cargoTool } from './lib/tools.mjs';
 import { ROOT } from './stack.mjs';
 
 const say = (text) => process.stdout.write(`\n== ${text}\n`);
 const web = join(ROOT, 'web');
+const ADVISORIES = join(ROOT, '.cache/advisory-db'); // deny.toml names it too
+const FETCH_LIMIT_MS = 60_000; // a few megabytes; where nothing answers, lint goes on
+
+/** Whether a command succeeds; the terminal shows its output. */
+const passes = (command, args, { cwd = ROOT, env = process.env, timeout } = {}) => spawnSync(command, args, { cwd, env, timeout, stdio: 'inherit' }).status === 0;
+
+/**
+ * Links in comments that lead nowhere, in private items too: none of the crates is published, and who reads this documentation has the
+ * source. Links to private items are therefore good ones.
+ */
+function rustdoc() {
+  const env = { ...process.env, RUSTDOCFLAGS: '-D warnings -A rustdoc::private_intra_doc_links' };
+  return passes('cargo', ['doc', '--workspace', '--no-deps', '--lib', '--document-private-items', '--locked', '--quiet'], { env });
+}
+
+/** cargo-deny. Advisories are a repository of its own: where it cannot be fetched, a copy of before counts, and none is told. */
+async function dependencies() {
+  const program = await cargoDeny(say);
+  const deny = (...args) => passes(program, ['--locked', ...args]);
+  const judged = deny('check', 'bans', 'licenses', 'sources');
+  if (!passes(program, ['fetch', 'db'], { timeout: FETCH_LIMIT_MS })) process.stdout.write('The advisories cannot be fetched.\n');
+  const copy = existsSync(ADVISORIES) && readdirSync(ADVISORIES).some((name) => existsSync(join(ADVISORIES, name, 'crates')));
+  if (!copy) process.stdout.write('NOT JUDGED: advisories.\n');
+  return (!copy || deny('--offline', 'check', 'advisories')) && judged;
+}
+
+const unusedDependencies = async () => passes(await cargoTool('cargo-machete', say), []);
 
 const CHECKS = [
-  ['Rust format', 'cargo', ['fmt', '--all', '--check']],
-  ['clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--quiet', '--', '-D', 'warnings']],
-  ['rooms: who may know whom', process.execPath, ['dev/structure.mjs', '--check']],
-  ['defences: the tables fit the sources', process.execPath, ['dev/defences.mjs', '--check']],
-  ['web: lint and types', 'npm', ['run', '--silent', 'lint'], web],
-  ['proto: buf lint', 'npm', ['run', '--silent', 'lint:proto'], web],
-  ['generated files', process.execPath, ['dev/gen.mjs', '--check']],
+  ['Rust format', () => passes('cargo', ['fmt', '--all', '--check'])],
+  ['clippy', () => passes('cargo', ['clippy', '--workspace', '--all-targets', '--quiet', '--', '-D', 'warnings'])],
+  ['rustdoc', rustdoc],
+  ['rooms: who may know whom', () => passes(process.execPath, ['dev/structure.mjs', '--check'])],
+  ['dependencies: advisories, bans, licences, sources', dependencies],
+  ['dependencies that nothing uses', unusedDependencies],
+  ['defences: the table fits the sources', () => passes(process.execPath, ['dev/defences.mjs', '--check'])],
+  ['web: lint and types', () => passes('npm', ['run', '--silent', 'lint'], { cwd: web })],
+  ['proto: buf lint', () => passes('npm', ['run', '--silent', 'lint:proto'], { cwd: web })],
+  ['proto: nothing that breaks callers', () => passes('npm', ['run', '--silent', 'breaking:proto'], { cwd: web })],
+  ['generated files', () => passes(process.execPath, ['dev/gen.mjs', '--check'])],
 ];
 
 checkTools();
 await installPackages('web', say);
 const failed = [];
-for (const [name, command, args, cwd = ROOT] of CHECKS) {
+for (const [name, check] of CHECKS) {
   say(name);
-  if (spawnSync(command, args, { cwd, stdio: 'inherit' }).status !== 0) failed.push(name);
+  if (!(await check())) failed.push(name);
 }
 process.stdout.write(failed.length > 0 ? `\nlint failed: ${failed.join(', ')}\n` : '\nlint: all is well\n');
 process.exitCode = failed.length > 0 ? 1 : 0;

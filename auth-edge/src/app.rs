@@ -20,11 +20,11 @@ use crate::http::observe::Metrics;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::http::state::Shared;
 use crate::providers::Providers;
 use crate::route_table::Routes;
 use crate::sessions::cookies::{SameSite, SessionCookies};
 use crate::sessions::keys::Keys;
+use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SessionCache, Sessions};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
@@ -37,13 +37,12 @@ use crate::values::forwarded::TrustedProxies;
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-#[derive(Clone)]
 struct Parts {
     settings: Arc<EdgeSettings>,
     layer: LayerParts,
-    sign_in: Shared<SignIn>,
-    gateway: Shared<Gateway>,
-    browser: Shared<Browser>,
+    sign_in: Arc<SignIn>,
+    gateway: Arc<Gateway>,
+    browser: Arc<Browser>,
 }
 
 /// What the edge needs besides its settings.
@@ -52,6 +51,8 @@ pub struct Dependencies {
     pub session_client: SessionClient,
     /// Sessions remembered, if any are to be.
     pub session_cache: Option<SessionCache>,
+    /// How often they are found there.
+    pub lookups: CacheMetrics,
     /// The identity providers.
     pub providers: Providers,
     /// Keys derived from the secrets.
@@ -75,6 +76,7 @@ impl App {
         let Dependencies {
             session_client,
             session_cache,
+            lookups,
             providers,
             keys,
             clock,
@@ -92,7 +94,13 @@ impl App {
             &settings.cookie.name,
             settings.sign_in.transaction_duration_secs,
         );
-        let sessions = Sessions::new(session_client, cookies.clone(), Arc::clone(&clock), session_cache);
+        let sessions = Sessions::new(
+            session_client,
+            cookies.clone(),
+            Arc::clone(&clock),
+            session_cache,
+            lookups,
+        );
         let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
         let devices = Devices {
             trusted_proxies: trusted_proxies.clone(),
@@ -130,7 +138,7 @@ impl App {
             check_authorization: settings.check_authorization,
             send_timeout: protection.send_timeout,
             routes: routes.clone(),
-            proxy,
+            proxy: Arc::new(proxy),
             assertions,
             cookies: cookies.clone(),
             pending: pending.clone(),
@@ -164,37 +172,33 @@ impl App {
         Self(Arc::new(Parts {
             settings: Arc::new(settings),
             layer,
-            sign_in: Shared::new(sign_in),
-            gateway: Shared::new(gateway),
-            browser: Shared::new(browser),
+            sign_in: Arc::new(sign_in),
+            gateway: Arc::new(gateway),
+            browser: Arc::new(browser),
         }))
     }
 
-    /// The same edge for a worker of its own: with its own connections to the session service, and references that no other worker
-    /// counts.
+    /// The same edge for a worker: connections, counts and references of its own, which no other core touches.
     #[must_use]
-    pub fn apart(&self) -> Self {
-        let Parts {
-            sign_in,
-            gateway,
-            browser,
-            ..
-        } = &*self.0;
-        let sessions = sign_in.sessions.apart();
+    pub fn for_worker(&self) -> Self {
+        let parts = &*self.0;
+        let sessions = parts.gateway.sessions.for_worker();
         Self(Arc::new(Parts {
-            sign_in: Shared::new(SignIn {
+            settings: Arc::clone(&parts.settings),
+            layer: parts.layer.clone(),
+            sign_in: Arc::new(SignIn {
                 sessions: sessions.clone(),
-                ..SignIn::clone(sign_in)
+                ..SignIn::clone(&parts.sign_in)
             }),
-            gateway: Shared::new(Gateway {
+            gateway: Arc::new(Gateway {
                 sessions: sessions.clone(),
-                ..Gateway::clone(gateway)
+                proxy: Arc::new(parts.gateway.proxy.for_worker()),
+                ..Gateway::clone(&parts.gateway)
             }),
-            browser: Shared::new(Browser {
+            browser: Arc::new(Browser {
                 sessions,
-                ..Browser::clone(browser)
+                ..Browser::clone(&parts.browser)
             }),
-            ..Parts::clone(&self.0)
         }))
     }
 
@@ -212,31 +216,31 @@ impl App {
 
     /// Signing in and out.
     #[must_use]
-    pub fn sign_in(&self) -> &Shared<SignIn> {
+    pub fn sign_in(&self) -> &Arc<SignIn> {
         &self.0.sign_in
     }
 
     /// The routes for scripts.
     #[must_use]
-    pub fn browser(&self) -> &Shared<Browser> {
+    pub fn browser(&self) -> &Arc<Browser> {
         &self.0.browser
     }
 }
 
-impl FromRef<App> for Shared<SignIn> {
+impl FromRef<App> for Arc<SignIn> {
     fn from_ref(app: &App) -> Self {
-        app.0.sign_in.clone()
+        Arc::clone(&app.0.sign_in)
     }
 }
 
-impl FromRef<App> for Shared<Gateway> {
+impl FromRef<App> for Arc<Gateway> {
     fn from_ref(app: &App) -> Self {
-        app.0.gateway.clone()
+        Arc::clone(&app.0.gateway)
     }
 }
 
-impl FromRef<App> for Shared<Browser> {
+impl FromRef<App> for Arc<Browser> {
     fn from_ref(app: &App) -> Self {
-        app.0.browser.clone()
+        Arc::clone(&app.0.browser)
     }
 }

@@ -3,6 +3,8 @@
 //! Invariants: below `/api/auth/` there are exactly these routes, whatever the route table says; a wrong method
 //! touches nothing; every answer has passed the layers at the end. Deliberately absent: any decision.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
@@ -14,7 +16,6 @@ use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, st
 use crate::gateway;
 use crate::http::errors::Failure;
 use crate::http::layer::{EdgeLayer, layer};
-use crate::http::state::Shared;
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
 use crate::values::reserved::{BASE_PATH, CHECK_PATH, LOGOUT_PATH};
@@ -70,7 +71,7 @@ fn callbacks(app: &App) -> Router<App> {
             ResponseMode::FormPost => POST,
             ResponseMode::Query => GET,
         };
-        let handle = move |State(sign_in): State<Shared<SignIn>>, request: Request| {
+        let handle = move |State(sign_in): State<Arc<SignIn>>, request: Request| {
             callback::handle(sign_in, at, request)
         };
         router = router.route(&provider.callback_path, only(methods, handle));

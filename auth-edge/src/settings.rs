@@ -31,7 +31,7 @@ use crate::sign_in::SignInSettings;
 pub use cookies::secrets_are_usable;
 pub use read::read;
 pub use tables::SERVICE;
-pub use upstreams::{AssertionSettings, ProtectionSettings, read_routes, routes};
+pub use upstreams::{AssertionSettings, ProtectionSettings, routes};
 
 /// Settings of the sign-in half and of the process; the gateway's own table is in its file.
 #[derive(Clone, Debug)]

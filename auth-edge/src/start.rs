@@ -105,7 +105,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
     let router = {
         let app = app.clone();
-        move || routes::router(app.apart())
+        move || routes::router(app.for_worker())
     };
     let asked = match ext_authz_listen {
         Some(address) => {
@@ -181,7 +181,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
                 connections: Some(&ids),
                 own_paths: &own_paths,
             };
-            file::parse(text, around).map_err(every)
+            file::parse(text, around)
         });
     }
     let metrics = Metrics::new(registry)?;
@@ -189,7 +189,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let lookups = CacheMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
-        .map(|lease| SessionCache::start(session_client.clone(), lease, lookups));
+        .map(|lease| SessionCache::start(session_client.clone(), lease));
     let providers = Providers::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.party, configured.credential_files.clone());
@@ -200,6 +200,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         assertions: assertions(&settings),
         session_client,
         session_cache,
+        lookups,
         providers,
         keys,
         clock,
@@ -289,12 +290,4 @@ async fn probe(app: App, reached: Condition, shutdown: CancellationToken) {
             () = shutdown.cancelled() => return,
         }
     }
-}
-
-fn every(mistakes: Vec<file::Mistake>) -> String {
-    mistakes
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
 }

@@ -67,11 +67,17 @@ export async function installPackages(folder, say) {
   writeStamp(stamp, lock);
 }
 
-/** Builds the two services in the development profile. */
+/**
+ * `cargo build` of some programs or examples of the workspace. An example among them has cargo choose the features of all
+ * dependencies as `cargo test --workspace` does; with others, every one of them would be compiled once more.
+ */
+export const cargoBuild = (targets, { quiet = true } = {}) => run('cargo', ['build', ...(quiet ? ['--quiet'] : []), '--workspace', ...targets]);
+
+/** Builds the two services and the example of the session API in the development profile. */
 export async function buildServices(say) {
   const cold = !existsSync(binary('auth-edge')) || !existsSync(binary('session-svc'));
   say(cold ? 'building the services (the first time this takes some minutes)' : 'building the services');
-  await run('cargo', ['build', '--quiet', '-p', 'auth-edge', '-p', 'session-svc'].filter((arg) => !cold || arg !== '--quiet'));
+  await cargoBuild(['--bin', 'auth-edge', '--bin', 'session-svc', '--example', 'session_api'], { quiet: !cold });
 }
 
 /** Builds the web app when one of its sources changed. */

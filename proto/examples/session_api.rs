@@ -12,8 +12,6 @@
 
 use std::error::Error;
 
-use serde_json::json;
-use session_proto::claims;
 // example: connect
 use session_proto::client::{Advice, ClientSettings, ClientTls, SessionClient};
 
@@ -90,6 +88,7 @@ async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<
 // end
 
 // example: remember
+use serde_json::{Map, Value};
 use session_proto::v1::UpdateSessionRequest;
 
 /// Remembers a value with the session. Somebody else may change the session between reading and writing it: then the
@@ -100,14 +99,11 @@ async fn remember(sessions: &SessionClient, key: String, value: String) -> Resul
         let by = Some(By::SessionId(session_id.clone()));
         let session = sessions.get_session(GetSessionRequest { by }).await?.session;
         let session = session.ok_or("an answer without a session")?;
-        let mut attributes = session
-            .attributes
-            .map(|known| claims::from_struct(&known))
-            .unwrap_or_default();
-        attributes.insert(key.clone(), json!(value));
+        let mut attributes: Map<String, Value> = serde_json::from_str(&session.attributes)?;
+        attributes.insert(key.clone(), value.clone().into());
         let request = UpdateSessionRequest {
             session_id: session_id.clone(),
-            attributes: Some(claims::to_struct(&attributes)),
+            attributes: serde_json::to_string(&attributes)?,
             version: session.version,
             ..Default::default()
         };
@@ -125,7 +121,7 @@ async fn remember(sessions: &SessionClient, key: String, value: String) -> Resul
 // end
 
 // example: end-all
-use session_proto::v1::{EndSessionRequest, ListSessionsRequest, end_session_request};
+use session_proto::v1::{Cause, EndSessionRequest, ListSessionsRequest, end_session_request};
 
 /// Lists a person's sessions page by page, and ends them. (`EndSessions` ends them all in one call.)
 async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> Result<(), Box<dyn Error>> {
@@ -141,7 +137,7 @@ async fn end_all(sessions: &SessionClient, issuer: String, subject: String) -> R
             let answer = sessions
                 .end_session(EndSessionRequest {
                     by: Some(end_session_request::By::Handle(session.handle.clone())),
-                    cause: "operator".into(),
+                    cause: Cause::Operator.into(),
                     ..Default::default()
                 })
                 .await?;
@@ -177,7 +173,7 @@ async fn watch(sessions: &SessionClient) {
             }
             WatchItem::Connected => println!("live again"),
             WatchItem::Event(event) if event.kind() == Kind::Ended => {
-                println!("ended {} {}", event.handle, event.cause)
+                println!("ended {} {}", event.handle, event.cause().as_str_name())
             }
             WatchItem::Missed => println!("missed: read again what you remember"),
             WatchItem::Lost(error) => println!("lost: do not trust what you remember ({error})"),

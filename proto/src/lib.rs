@@ -3,7 +3,6 @@
 //! The code under `src/gen` is made from the `.proto` files by `make gen` and committed; `make lint` fails when it differs.
 //! Deliberately absent: any rule about sessions. This crate knows how to say things, not what is true.
 
-pub mod claims;
 pub mod client;
 pub mod codec;
 pub mod error;

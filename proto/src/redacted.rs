@@ -1,4 +1,4 @@
-//! `Debug` for the messages that carry a secret: the secret is shown as `…`, or as nothing when it is empty.
+//! `Debug` for the messages that carry a secret or claims about a person: these are shown as `…`, or as nothing when they are empty.
 //!
 //! The fields are those marked `debug_redact` in the `.proto` files.
 
@@ -35,19 +35,32 @@ impl Debug for v1::begin_sign_in_response::Outcome {
     }
 }
 
+impl Debug for v1::session::State {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(self.as_str_name())
+    }
+}
+
 redact! {
+    Session {
+        shown: [
+            handle, issuer, subject, scope, access_token_expires_at, has_refresh_token, provider_sid, authenticated_at, created_at,
+            rolled_at, expires_at, absolute_expires_at, created_on, last_seen_on, state, version, current
+        ],
+        hidden: [user, attributes]
+    }
     TokenSet { shown: [token_type, scope, expires_at], hidden: [access_token, refresh_token, id_token] }
     CreateSessionRequest {
         shown: [
-            issuer, user, tokens, provider_sid, authenticated_at, device, request_id, not_after, tokens_received_at, holder
+            issuer, tokens, provider_sid, authenticated_at, device, request_id, not_after, tokens_received_at, holder
         ],
-        hidden: [replaces_session_id]
+        hidden: [user, replaces_session_id]
     }
     BeginSignInResponse { shown: [outcome, now, session], hidden: [session_id] }
     CreateSessionResponse { shown: [session], hidden: [session_id] }
     GetSessionRequest { shown: [by], hidden: [] }
     RollSessionRequest { shown: [device], hidden: [session_id] }
-    UpdateSessionRequest { shown: [user, attributes, update_mask, version], hidden: [session_id] }
+    UpdateSessionRequest { shown: [update_mask, version], hidden: [session_id, user, attributes] }
     GetAccessTokenRequest { shown: [scopes, force_refresh], hidden: [session_id] }
     GetAccessTokenResponse { shown: [token_type, scope, expires_at], hidden: [access_token] }
     EndSessionRequest { shown: [by, cause, keep_offline_tokens], hidden: [] }
@@ -80,6 +93,7 @@ mod tests {
     fn debug_shows_no_secret() {
         let request = v1::CreateSessionRequest {
             issuer: "https://issuer.example".into(),
+            user: r#"{"sub": "s3cret-person"}"#.into(),
             replaces_session_id: "s3cret-session".into(),
             tokens: Some(v1::TokenSet {
                 access_token: "s3cret-access".into(),
@@ -92,7 +106,12 @@ mod tests {
         let by = v1::GetSessionRequest {
             by: Some(v1::get_session_request::By::SessionId("s3cret-by".into())),
         };
-        let shown = format!("{request:?} {by:?}");
+        let session = v1::Session {
+            user: r#"{"sub": "s3cret-person"}"#.into(),
+            attributes: r#"{"note": "s3cret-note"}"#.into(),
+            ..Default::default()
+        };
+        let shown = format!("{request:?} {by:?} {session:?}");
         assert!(!shown.contains("s3cret"), "{shown}");
         assert!(shown.contains("https://issuer.example"), "{shown}");
     }

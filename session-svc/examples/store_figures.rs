@@ -21,21 +21,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::clock::SystemClock;
 use chassis::secret::{Reloading, Secret};
-use deadpool_redis::redis::aio::MultiplexedConnection;
-use deadpool_redis::redis::{self, FromRedisValue};
+use redis::FromRedisValue;
+use redis::aio::MultiplexedConnection;
+use session_svc::keeper::Seal as _;
 use session_svc::session::{
     AccessToken, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, index,
 };
-use session_svc::sessions::ports::Seal as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Record, SessionStore, open};
 use session_svc::vault::{KeyRing, Vault};
 
 const ISSUER: &str = "https://issuer.example.com";
 const WRITERS: u64 = 128;
-const SAMPLES: u64 = 4_000;
+const READERS: usize = 32;
+const SAMPLES: u64 = 20_000;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, count, rest @ ..] = arguments.as_slice() else {
@@ -130,7 +131,7 @@ impl Measured {
         record(&self.vault, number, now_ms, ttl_ms)
     }
 
-    /// CPU time of this process and of the server, per operation, one at a time.
+    /// CPU time of this process and of the server, per operation: one at a time, and loads by many callers at once.
     async fn operations(&self, count: u64) {
         let step = (count / SAMPLES).max(1);
         let numbers: Vec<u64> = (0..count).step_by(usize::try_from(step).unwrap()).collect();
@@ -145,6 +146,8 @@ impl Measured {
             );
         }
         let loaded = self.cpu().await;
+        self.load_at_once(&numbers).await;
+        let loaded_at_once = self.cpu().await;
         for number in &numbers {
             let subject = index::by_subject(ISSUER, &subject(*number));
             let listing = self.store.list(&subject, None, 50).await.unwrap();
@@ -152,13 +155,34 @@ impl Measured {
             assert_eq!(self.store.load_many(&names).await.unwrap().len(), 1);
         }
         let listed = self.cpu().await;
-        for (what, from, to) in [("load", before, loaded), ("list", loaded, listed)] {
+        for (what, from, to) in [
+            ("load", before, loaded),
+            ("load, 32 callers", loaded, loaded_at_once),
+            ("list", loaded_at_once, listed),
+        ] {
             let each = |from: f64, to: f64| (to - from) * 1e6 / numbers.len() as f64;
             println!(
                 "  {what}: {:.1} µs here, {:.1} µs in the server",
                 each(from.0, to.0),
                 each(from.1, to.1)
             );
+        }
+    }
+
+    /// Loads each of them once.
+    async fn load_at_once(&self, numbers: &[u64]) {
+        let mut readers = tokio::task::JoinSet::new();
+        for part in numbers.chunks(numbers.len().div_ceil(READERS)) {
+            let (store, part) = (Arc::clone(&self.store), part.to_vec());
+            readers.spawn(async move {
+                for number in part {
+                    let loaded = store.load(&handle(number).to_string()).await;
+                    assert!(loaded.unwrap().is_some());
+                }
+            });
+        }
+        while let Some(ended) = readers.join_next().await {
+            ended.unwrap();
         }
     }
 
@@ -271,16 +295,15 @@ fn subject(number: u64) -> String {
 /// A session of the usual size: opaque tokens, an ID token of five claims, one browser.
 fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
     let subject = subject(number);
-    let serde_json::Value::Object(user) = serde_json::json!({
+    let user = serde_json::json!({
         "sub": subject, "name": "Ada Lovelace", "email": "ada@example.com",
         "email_verified": true, "picture": "https://cdn.example.com/avatars/ada.png",
-    }) else {
-        unreachable!("an object is written above")
-    };
+    })
+    .to_string();
     let part = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     let id_token = [
         part(br#"{"alg":"RS256","kid":"key-1"}"#),
-        part(&serde_json::to_vec(&user).unwrap()),
+        part(user.as_bytes()),
         part(&[7; 256]),
     ];
     let device = Device {
@@ -294,8 +317,8 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         handle: handle(number),
         issuer: ISSUER.to_owned(),
         subject: subject.clone(),
-        user: user.into(),
-        attributes: Claims::new(),
+        user: Claims::of_kept(user),
+        attributes: Claims::default(),
         tokens: TokenSet {
             access: Some(AccessToken {
                 value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),

@@ -1,11 +1,12 @@
 //! The session service: keeps sessions, encrypted, and hands out access tokens that work.
 //!
-//! Directions: `start` → `grpc`, `store` adapters, `refresh`, `vault` → `sessions` (use cases over ports) → `session`
-//! (pure values). `grpc` also asks `callers` who may call.
+//! Directions: `start` → `grpc`, `store` adapters, `refresh`, `vault` → `sessions` (use cases over ports) → `keeper`
+//! (sessions in the store) → `session` (pure values). `grpc` also asks `callers` who may call.
 //! `operator` are the commands besides serving.
 
 pub mod callers;
 pub mod grpc;
+pub mod keeper;
 pub mod operator;
 pub mod refresh;
 pub mod session;

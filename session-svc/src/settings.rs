@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use chassis::files;
 use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
@@ -15,7 +14,7 @@ use provider_settings::Providers;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
-use crate::sessions::Limits;
+use crate::sessions::{AUDIT_TARGET, Limits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
 use crate::vault::KeyRing;
 
@@ -23,6 +22,8 @@ use crate::vault::KeyRing;
 pub static SERVICE: Service = Service {
     name: "session-svc",
     prefix: "SESSION_",
+    shared_prefix: Some(provider_settings::PREFIX),
+    audit_target: Some(AUDIT_TARGET),
     about: "Keeps the sessions of signed-in people, encrypted, and hands out access tokens that work.",
     topics: &[
         &ADDRESSES,
@@ -153,7 +154,7 @@ static DURATIONS: Topic = Topic {
             "SESSION_WATCH_HEARTBEAT_MS",
             "300",
             "MS",
-            "How often a watch tells that it is alive.",
+            "How often a watch tells that it is alive; at most 10000. Each heartbeat tells it too.",
         ),
     ],
 };
@@ -243,12 +244,20 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
             default_token_lifetime_ms: default_token_lifetime_secs.saturating_mul(SECOND_MS),
             max_bytes: reader.bytes("SESSION_MAX_BYTES"),
             max_per_subject: reader.count("SESSION_MAX_PER_SUBJECT"),
-            watch_heartbeat: Duration::from_millis(
-                reader.millis("SESSION_WATCH_HEARTBEAT_MS", Zero::Refused),
-            ),
+            watch_heartbeat: watch_heartbeat(reader),
         },
         providers,
     }
+}
+
+fn watch_heartbeat(reader: &mut Reader<'_>) -> Duration {
+    let name = "SESSION_WATCH_HEARTBEAT_MS";
+    let interval = Duration::from_millis(reader.millis(name, Zero::Refused));
+    if interval > WATCH_HEARTBEAT_MAX {
+        let most = WATCH_HEARTBEAT_MAX.as_millis();
+        reader.wrong(name, format!("must not be more than {most}"));
+    }
+    interval
 }
 
 fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
@@ -306,23 +315,8 @@ fn callers(reader: &mut Reader<'_>) -> Option<ListedCallers> {
             "needs SESSION_CLIENT_CA_FILE: callers are known by their certificates",
         );
     }
-    let text = files::read_bounded(&path).map(String::from_utf8);
-    let shown = path.display();
-    let mistakes = match text {
-        Ok(Ok(text)) => match callers::parse(&text) {
-            Ok(policy) => return Some(ListedCallers { path, policy }),
-            Err(mistakes) => mistakes
-                .iter()
-                .map(|mistake| format!("{shown}, {mistake}"))
-                .collect(),
-        },
-        Ok(Err(_)) => vec![format!("the file {shown} is not UTF-8 text")],
-        Err(error) => vec![format!("the file {shown} cannot be read: {error}")],
-    };
-    for mistake in mistakes {
-        reader.wrong("SESSION_CALLERS", mistake);
-    }
-    None
+    let policy = reader.toml_file("SESSION_CALLERS", &path, callers::parse)?;
+    Some(ListedCallers { path, policy })
 }
 
 fn tls(reader: &mut Reader<'_>, listen: SocketAddr) -> Option<TlsFiles> {

@@ -69,6 +69,15 @@ fn every_mistake_is_named_at_once_and_no_key_is_shown() {
 }
 
 #[test]
+fn heartbeats_come_at_least_as_often_as_the_session_api_promises() {
+    let name = "SESSION_WATCH_HEARTBEAT_MS";
+    for given in ["1000", "10000"] {
+        assert!(settings(&[(name, given)]).is_ok(), "{given}");
+    }
+    assert_eq!(mistakes(&[(name, "10001")]), [name]);
+}
+
+#[test]
 fn a_store_that_outlives_the_process_needs_a_key() {
     assert_eq!(
         mistakes(&[("SESSION_STORE", "file:/tmp/sessions")]),

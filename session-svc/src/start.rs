@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::memory;
+use chassis::random::NoRandomness;
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, Stopping};
@@ -19,10 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callers::Callers;
 use crate::grpc::{self, BrokenDescriptors, Calls, Health};
+use crate::keeper::Keeper;
 use crate::refresh::{Measures, Providers, Refresher};
 use crate::session::Lifetime;
-use crate::session::id::NoRandomness;
-use crate::sessions::keeper::Keeper;
 use crate::sessions::{Limits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, OpenError, SessionStore};

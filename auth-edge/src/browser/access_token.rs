@@ -3,6 +3,8 @@
 //!
 //! Invariant: without the proof of section 8 the session is not even looked at.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -13,13 +15,12 @@ use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::protect::csrf;
 use crate::http::request;
-use crate::http::state::Shared;
 
 /// Scopes that may be asked for at once.
 const MAX_SCOPES: usize = 32;
 
 /// GET with the proof; `scope` may ask for scopes, space-separated.
-pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
     csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
         .map_err(|_refused| Failure::Csrf)?;
     let missing = Failure::Session {

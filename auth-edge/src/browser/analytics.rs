@@ -27,7 +27,6 @@ use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::protect::slow_client;
 use crate::http::request::{self, Site};
-use crate::http::state::Shared;
 use crate::values::reserved::ANALYTICS_PREFIX;
 
 pub use settings::{AnalyticsSettings, read};
@@ -127,7 +126,7 @@ impl Analytics {
 }
 
 /// Passes a batch, or the question for the configuration, on.
-pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
     let analytics = browser.analytics.as_ref().ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     let uri = analytics

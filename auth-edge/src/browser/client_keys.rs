@@ -3,13 +3,14 @@
 //! Invariant: public halves alone. A new key stands here before it is used, and an old one for a while after, as long as
 //! both are configured.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::browser::Browser;
 use crate::http::errors::Failure;
-use crate::http::state::Shared;
 
 /// Where they are: the `jwks_uri` to register.
 pub const PATH: &str = "/.well-known/vestibule/client-jwks.json";
@@ -17,7 +18,7 @@ pub const PATH: &str = "/.well-known/vestibule/client-jwks.json";
 const CACHE: &str = "public, max-age=300";
 
 /// GET gives the key set; without keys there is no such address.
-pub async fn handle(State(browser): State<Shared<Browser>>) -> Result<Response, Failure> {
+pub async fn handle(State(browser): State<Arc<Browser>>) -> Result<Response, Failure> {
     let keys = browser.providers.client_jwks().ok_or(Failure::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, "application/jwk-set+json"),

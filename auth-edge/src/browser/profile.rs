@@ -5,6 +5,8 @@
 
 mod refetch;
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
@@ -16,7 +18,6 @@ use crate::http::errors::Failure;
 use crate::http::observe::Handle;
 use crate::http::request;
 use crate::http::response::no_content;
-use crate::http::state::Shared;
 use crate::sessions::CurrentSession;
 
 /// When `me` reads userinfo anew.
@@ -34,7 +35,7 @@ pub enum ProfileRefetch {
 const HEADERS: usize = 12;
 
 /// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
-pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
     let (head, _) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     let polled =

@@ -2,6 +2,8 @@
 //!
 //! Invariant: asking for the status never rolls the session, so that a page can ask as often as it likes.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -12,10 +14,9 @@ use session_proto::v1::session::State as SessionState;
 use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::observe::Handle;
-use crate::http::state::Shared;
 
 /// GET: the session's state and the seconds it has left.
-pub async fn handle(State(browser): State<Shared<Browser>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
     let current = browser
         .sessions
         .current(request.headers(), None)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use chassis::random;
 use chassis::secret::Reloading;
 use ring::digest;
 use ring::rand::SystemRandom;
@@ -17,9 +18,8 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Map, Value, json};
 use session_proto::timestamp;
-use session_proto::v1::Session;
 
-use crate::sessions::keys;
+use crate::sessions::CachedSession;
 
 /// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
 pub(super) const HEADER: &str = "x-auth-assertion";
@@ -163,13 +163,13 @@ impl Assertions {
     /// An assertion that this session asks, for the server at `audience`.
     pub(super) fn sign(
         &self,
-        session: &Session,
+        session: &CachedSession,
         audience: &str,
         now_secs: u64,
     ) -> Result<String, CannotSign> {
         let keys = self.keys.load();
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": keys.first.id});
-        let id: [u8; 16] = keys::random().map_err(|_none| CannotSign)?;
+        let id = random::bytes::<16>().map_err(|_none| CannotSign)?;
         let mut body = self.passed_on(session);
         let own = json!({
             "iss": &*self.issuer,
@@ -201,17 +201,17 @@ impl Assertions {
     }
 
     /// The person's claims the settings name; what would not fit into a header is left out.
-    fn passed_on(&self, session: &Session) -> Map<String, Value> {
+    fn passed_on(&self, session: &CachedSession) -> Map<String, Value> {
         let mut room = MAX_CLAIMS_BYTES;
         let mut passed = Map::new();
         for name in self.claims.iter() {
-            let Some(value) = session.user.as_ref().and_then(|user| user.get(name)) else {
+            let Some(value) = session.claim(name) else {
                 continue;
             };
             let length = value.to_string().len();
             if length <= MAX_CLAIM_BYTES.min(room) && !OWN_CLAIMS.contains(&name.as_str()) {
                 room -= length;
-                passed.insert(name.clone(), value);
+                passed.insert(name.clone(), value.clone());
             }
         }
         passed
@@ -221,7 +221,7 @@ impl Assertions {
 #[cfg(test)]
 mod tests {
     use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
-    use session_proto::claims;
+    use session_proto::v1::Session;
 
     use super::*;
 
@@ -237,12 +237,16 @@ mod tests {
         Assertions::new(Reloading::new(Arc::new(keys)), "https://app.example", &claims)
     }
 
+    fn cached(user: Value) -> std::sync::Arc<CachedSession> {
+        CachedSession::new(session(user))
+    }
+
     fn session(user: Value) -> Session {
         Session {
             subject: "person".to_owned(),
             issuer: "https://idp.example".to_owned(),
             handle: "handle".to_owned(),
-            user: user.as_object().map(claims::to_struct),
+            user: user.to_string(),
             authenticated_at: Some(timestamp::from_ms(900_000)),
             ..Session::default()
         }
@@ -261,7 +265,7 @@ mod tests {
         );
         let user = json!({"acr": "gold", "sub": "other", "email": "a@b.example"});
         let token = asserting
-            .sign(&session(user), "http://orders:8080", 1_000)
+            .sign(&cached(user), "http://orders:8080", 1_000)
             .unwrap();
         let jwks: Value = serde_json::from_str(&asserting.jwks()).unwrap();
         let published = jwks["keys"].as_array().unwrap();
@@ -287,7 +291,7 @@ mod tests {
         });
         assert_eq!(body, expected);
         let again = asserting
-            .sign(&session(json!({})), "http://orders:8080", 1_000)
+            .sign(&cached(json!({})), "http://orders:8080", 1_000)
             .unwrap();
         assert_ne!(
             part(&again, 1)["jti"],
@@ -304,7 +308,12 @@ mod tests {
             authenticated_at: None,
             ..session(user)
         };
-        let body = part(&asserting.sign(&of_nobody_knows_when, "http://a", 0).unwrap(), 1);
+        let body = part(
+            &asserting
+                .sign(&CachedSession::new(of_nobody_knows_when), "http://a", 0)
+                .unwrap(),
+            1,
+        );
         assert_eq!(body.get("auth_time"), None, "{body}");
         assert_eq!(
             (&body["exp"], &body["iss"]),
@@ -316,7 +325,7 @@ mod tests {
     fn a_claim_too_large_for_a_header_is_left_out() {
         let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &["groups", "acr"]);
         let user = json!({"groups": vec!["a long name of a group"; 100], "acr": "gold"});
-        let body = part(&asserting.sign(&session(user), "http://a", 0).unwrap(), 1);
+        let body = part(&asserting.sign(&cached(user), "http://a", 0).unwrap(), 1);
         assert_eq!((body.get("groups"), body["acr"].as_str()), (None, Some("gold")));
     }
 

@@ -4,6 +4,8 @@
 //! proxy; whether the request passes is the session's affair. The access token is for who asks on behalf of a request: a page's own
 //! script that asks for this route gets none, neither here nor through a proxy.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -16,7 +18,6 @@ use crate::gateway::Gateway;
 use crate::http::errors::Failure;
 use crate::http::observe::Handle;
 use crate::http::request::{self, first_parameter, is_prefetch, is_script};
-use crate::http::state::Shared;
 use crate::sessions::CurrentSession;
 use crate::values::reserved::CHECK_PATH;
 
@@ -25,7 +26,7 @@ use crate::values::reserved::CHECK_PATH;
 pub struct Original(pub String);
 
 /// Answers a proxy that asks whether a request may pass.
-pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) -> Response {
+pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let headers = request.headers();
     let peer = request::peer(request.extensions());
     let device = || gateway.devices.of(headers, peer);

@@ -4,13 +4,12 @@
 //! the whole (RFC 9112, section 8; RFC 9113, section 8.1). Small bodies are left alone: they are over before anybody could look.
 
 use std::future::Future as _;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
-use axum::body::{Body, Bytes};
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use tokio_util::sync::WaitForCancellationFutureOwned;
+use axum::body::Body;
+use http_body::Body as HttpBody;
 
+use crate::http::passing_body::passing;
 use crate::sessions::{CurrentSession, OpenStream, OpenStreams};
 
 /// A body of at most this many bytes leaves in one piece.
@@ -32,12 +31,14 @@ pub(super) fn until_ended(body: Body, streams: &OpenStreams, session: &CurrentSe
         return body;
     }
     let open = streams.open(&session.session.handle);
-    let ended = Box::pin(open.ended());
-    Body::new(UntilEnded {
-        body,
-        ended,
-        _open: open,
-    })
+    let mut ended = Box::pin(open.ended());
+    Body::new(passing(body, move |context, frame, _| {
+        let _counted_as_open = &open;
+        match ended.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(axum::Error::new(SessionEnded)))),
+            Poll::Pending => frame,
+        }
+    }))
 }
 
 /// The stream of a request whose body may take long, on behalf of its session if it has one.
@@ -55,35 +56,5 @@ pub(super) async fn ended(open: Option<&OpenStream>) {
     match open {
         Some(open) => open.ended().await,
         None => std::future::pending().await,
-    }
-}
-
-/// A body that breaks off when its session has ended.
-struct UntilEnded {
-    body: Body,
-    ended: Pin<Box<WaitForCancellationFutureOwned>>,
-    _open: OpenStream,
-}
-
-impl HttpBody for UntilEnded {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.ended.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(axum::Error::new(SessionEnded))));
-        }
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -9,7 +9,9 @@ mod answer;
 
 use std::borrow::Cow;
 
+use axum::body::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http_body::Frame;
 
 use super::guard::Passed;
 
@@ -169,11 +171,22 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
 ];
 
 /// Makes trailers of either direction fit: they may not say what headers may not.
-pub(super) fn strip_trailers(trailers: &mut HeaderMap) {
+fn strip_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
     remove(trailers, |name| {
         is_ours_to_tell(name, false) || NEVER_TRAILERS.contains(name)
     });
+}
+
+/// A piece of a body; if it is the trailers, as [`strip_trailers`] leaves them.
+pub(super) fn fit_frame(frame: Frame<Bytes>) -> Frame<Bytes> {
+    match frame.into_trailers() {
+        Ok(mut trailers) => {
+            strip_trailers(&mut trailers);
+            Frame::trailers(trailers)
+        }
+        Err(data) => data,
+    }
 }
 
 /// All cookies but ours, in one line.

@@ -30,7 +30,6 @@ use crate::http::device::Devices;
 use crate::http::errors::Failure;
 use crate::http::observe::{Answered, Handle};
 use crate::http::request;
-use crate::http::state::Shared;
 use crate::providers::Providers;
 use crate::providers::sites::Sites;
 use crate::route_table::{Match, Route, Routes, Upstream};
@@ -58,7 +57,7 @@ pub struct Gateway {
     /// Which path is guarded how, and where it leads.
     pub routes: Routes,
     /// The way to upstreams.
-    pub proxy: Proxy,
+    pub proxy: Arc<Proxy>,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub assertions: Option<Assertions>,
     /// The session cookie.
@@ -80,7 +79,7 @@ pub struct Gateway {
 }
 
 /// The keys that verify assertions. They are for every upstream's eyes, and caches'.
-pub async fn jwks(State(gateway): State<Shared<Gateway>>) -> Response {
+pub async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
     let Some(assertions) = &gateway.assertions else {
         return Failure::NotFound.into_response();
     };
@@ -95,7 +94,7 @@ pub async fn jwks(State(gateway): State<Shared<Gateway>>) -> Response {
 }
 
 /// Answers what is none of the edge's own routes.
-pub async fn handle(State(gateway): State<Shared<Gateway>>, request: Request) -> Response {
+pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let path = match RequestPath::parse(request.uri().path()) {
         Ok(path) => path,
         Err(_) => {

@@ -80,7 +80,6 @@ pub(crate) fn is_never_passed_on(method: &str) -> bool {
 }
 
 /// Passes requests on.
-#[derive(Clone)]
 pub struct Proxy {
     clients: Clients,
     renewals: Renewals,
@@ -117,6 +116,15 @@ impl Proxy {
             idle_timeout: settings.idle_timeout,
             max_body_bytes: settings.max_body_bytes,
         })
+    }
+
+    /// The same with connections of its own, for a worker.
+    pub(crate) fn for_worker(&self) -> Self {
+        Self {
+            clients: self.clients.for_worker(),
+            renewals: self.renewals.clone(),
+            ..*self
+        }
     }
 
     /// Passes a request on and the answer back.
@@ -264,8 +272,9 @@ impl Proxy {
 
     async fn sent(&self, context: &ProxyContext<'_>, mut request: Request) -> Result<Answer, Unanswered> {
         let switches = request.headers().contains_key(header::UPGRADE);
-        let clients = self.clients.here();
-        let client = clients.speaking_to(context.server, switches, request.headers_mut());
+        let client = self
+            .clients
+            .speaking_to(context.server, switches, request.headers_mut());
         client.request(request).await.map_err(Unanswered::Broken)
     }
 
@@ -317,7 +326,7 @@ impl Proxy {
         headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
         answer.extensions_mut().insert(FromUpstream);
         let idle = self.idle_timeout.filter(|_| !answer::is_stream(answer.headers()));
-        answer.map(|body| Body::new(answer::AnswerBody::new(body, idle)))
+        answer.map(|body| Body::new(answer::bounded(body, idle)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every way the edge says no: status, code, words. The only file of the edge where HTTP status codes of failures stand.
 //!
-//! Handlers return a [`Failure`]; it travels as a response extension, and [`render`] turns it into JSON for programs or a
+//! Handlers return a [`Failure`]; it travels as a response extension, and [`render()`] turns it into JSON for programs or a
 //! small page for browsers, by `Accept`, with the request ID. Invariant: every word comes
 //! from here; nothing is taken from the provider, the query or a source error, which go to the log.
 

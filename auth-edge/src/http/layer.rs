@@ -64,12 +64,12 @@ pub struct EdgeLayer {
 }
 
 impl EdgeLayer {
-    /// Of these parts; counts for the scheduler this is called on.
+    /// Of these parts, for a worker of its own.
     #[must_use]
     pub fn new(parts: &LayerParts) -> Arc<Self> {
         let parts = parts.clone();
         Arc::new(Self {
-            requests: parts.metrics.requests(),
+            requests: parts.metrics.requests_of_worker(),
             places: parts.places,
             cookies: parts.cookies,
             trusted: parts.trusted_proxies,

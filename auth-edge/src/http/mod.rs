@@ -5,7 +5,7 @@ pub mod errors;
 pub mod layer;
 pub mod observe;
 pub mod pages;
+pub mod passing_body;
 pub mod protect;
 pub mod request;
 pub mod response;
-pub mod state;

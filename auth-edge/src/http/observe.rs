@@ -25,14 +25,10 @@ pub struct RequestId(HeaderValue);
 impl RequestId {
     /// One that no other request has. It is no secret, so the process' own generator is good enough.
     fn fresh() -> Self {
-        const DIGITS: [u8; 16] = *b"0123456789abcdef";
-        let mut text = [0; 32];
-        let mut number = rand::random::<u128>();
-        for place in &mut text {
-            *place = DIGITS[usize::try_from(number & 0x0f).unwrap_or_default()];
-            number >>= 4;
-        }
-        Self(HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("")))
+        let mut digits = [0; 32];
+        let text = base16ct::lower::encode_str(&rand::random::<[u8; 16]>(), &mut digits);
+        let value = HeaderValue::from_str(text.unwrap_or_default());
+        Self(value.unwrap_or(HeaderValue::from_static("")))
     }
 
     /// The ID.
@@ -100,10 +96,10 @@ impl Metrics {
         })
     }
 
-    /// How long requests take, as the scheduler this is called on counts it.
+    /// How long requests take, as one more worker counts it.
     #[must_use]
-    pub fn requests(&self) -> Arc<HistogramVec> {
-        self.requests.here()
+    pub fn requests_of_worker(&self) -> Arc<HistogramVec> {
+        self.requests.for_worker()
     }
 
     /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.

@@ -11,7 +11,7 @@ fn around(signs: bool) -> super::Around<'static> {
     }
 }
 
-fn parse(text: &str) -> Result<RouteTable, Vec<super::Mistake>> {
+fn parse(text: &str) -> Result<RouteTable, super::FileMistakes> {
     super::parse(text, around(true))
 }
 

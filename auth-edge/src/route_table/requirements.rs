@@ -12,6 +12,7 @@ use session_proto::v1::Session;
 use super::missing::Missing;
 use crate::http::errors::Failure;
 use crate::providers::Providers;
+use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 
 /// Separates these hashes from all others of a session ID.
@@ -45,7 +46,7 @@ impl Requirements {
     ///
     /// # Errors
     /// What it has not.
-    pub(crate) fn check(&self, session: &Session, now_ms: u64) -> Result<(), Missing> {
+    pub(crate) fn check(&self, session: &CachedSession, now_ms: u64) -> Result<(), Missing> {
         if let Some(max_age_secs) = self.max_age_secs {
             let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms);
             let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
@@ -53,17 +54,13 @@ impl Requirements {
                 return Err(Missing::StepUp);
             }
         }
-        let claim = |name: &str| session.user.as_ref().and_then(|user| user.get(name));
-        let text = |name: &str| match claim(name) {
-            Some(Value::String(text)) => Some(text),
-            _ => None,
-        };
-        if !self.acr.is_empty() && !text("acr").is_some_and(|acr| self.acr.contains(&acr)) {
+        let text = |name: &str| session.claim(name).and_then(Value::as_str);
+        if !self.acr.is_empty() && !text("acr").is_some_and(|acr| self.acr.iter().any(|asked| asked == acr)) {
             return Err(Missing::StepUp);
         }
         let in_organization = |asked: &String| {
             if asked.starts_with("org_") {
-                text("org_id").as_ref() == Some(asked)
+                text("org_id") == Some(asked)
             } else {
                 text("org_name").is_some_and(|name| name.to_lowercase() == asked.to_lowercase())
             }
@@ -72,9 +69,9 @@ impl Requirements {
             return Err(Missing::Organization);
         }
         let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
-        let holds = |(name, asked): (&String, &String)| match claim(name) {
+        let holds = |(name, asked): (&String, &String)| match session.claim(name) {
             Some(Value::Array(values)) => values.iter().any(|value| is(value, asked)),
-            Some(value) => is(&value, asked),
+            Some(value) => is(value, asked),
             None => false,
         };
         if !self.claims.iter().all(holds) {

@@ -1,7 +1,6 @@
 //! What a guard asks of a session.
 
 use serde_json::json;
-use session_proto::claims;
 
 use super::*;
 
@@ -9,14 +8,14 @@ const NOW_MS: u64 = 1_000_000;
 
 fn session(user: Value) -> Session {
     Session {
-        user: user.as_object().map(claims::to_struct),
+        user: user.to_string(),
         authenticated_at: Some(timestamp::from_ms(NOW_MS - 60_000)),
         ..Session::default()
     }
 }
 
 fn passes(user: Value, asks: Requirements) -> bool {
-    asks.check(&session(user), NOW_MS).is_ok()
+    asks.check(&CachedSession::new(session(user)), NOW_MS).is_ok()
 }
 
 #[test]
@@ -43,6 +42,7 @@ fn a_sign_in_at_an_unknown_time_is_not_young_however_much_is_asked() {
         authenticated_at: None,
         ..session(json!({}))
     };
+    let undated = CachedSession::new(undated);
     for (max_age_secs, passes) in [(Some(0), false), (Some(u64::MAX), false), (None, true)] {
         let asks = Requirements {
             max_age_secs,

@@ -22,7 +22,6 @@ use super::cached_session::{CachedSession, Token};
 use super::listening::{self, Change, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
-use crate::sessions::metrics::CacheMetrics;
 
 /// How much what is remembered may take, in bytes: some ten thousand sessions of the usual size.
 const WEIGHT_MAX: u64 = 32 * 1024 * 1024;
@@ -75,13 +74,21 @@ pub struct SessionCache {
     /// When a session was forgotten last, as a [`Moment`]: what was asked by then and is answered later may be about that one.
     forgot: AtomicU64,
     lease: Duration,
-    metrics: CacheMetrics,
+}
+
+/// Why a session is not served from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotCached {
+    /// It is not remembered, or what is remembered does not hold any more.
+    Unknown,
+    /// Nothing that is remembered counts: not every replica of the session service is heard.
+    Unheard,
 }
 
 impl SessionCache {
     /// Remembers sessions for up to `lease` while `client` is heard. Needs a tokio runtime.
     #[must_use]
-    pub fn start(client: SessionClient, lease: Duration, metrics: CacheMetrics) -> Self {
+    pub fn start(client: SessionClient, lease: Duration) -> Self {
         let listening = Arc::new(Listening::new(lease.max(CHANGES_KEPT_MIN)));
         tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
         Self {
@@ -89,7 +96,6 @@ impl SessionCache {
             listening,
             forgot: AtomicU64::new(0),
             lease,
-            metrics,
         }
     }
 
@@ -104,11 +110,15 @@ impl SessionCache {
     }
 
     /// The session of this ID, if what is remembered holds. `use_` tells whether the request counts as use.
-    pub fn find(&self, id: &SessionId, use_: bool, clock_ms: u64) -> Option<Arc<CachedSession>> {
+    pub(super) fn find(
+        &self,
+        id: &SessionId,
+        use_: bool,
+        clock_ms: u64,
+    ) -> Result<Arc<CachedSession>, NotCached> {
         let now = self.listening.now();
         if !self.listening.is_complete(now) {
-            self.metrics.unheard();
-            return None;
+            return Err(NotCached::Unheard);
         }
         let found = self.entries.get(&id.to_bytes()).filter(|entry| {
             let read = if use_ { entry.used } else { Some(entry.asked) };
@@ -116,11 +126,7 @@ impl SessionCache {
                 && ends_ms(&entry.known) > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
                 && self.listening.vouches_for(&entry.known.handle, entry.asked, now)
         });
-        match &found {
-            Some(_) => self.metrics.hit(),
-            None => self.metrics.miss(),
-        }
-        found.map(|entry| entry.known)
+        found.map(|entry| entry.known).ok_or(NotCached::Unknown)
     }
 
     /// Whether an ending of the session would have been heard since `asked`, and was not.
@@ -191,7 +197,6 @@ fn ends_ms(known: &CachedSession) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use prometheus::Registry;
     use session_proto::v1::{GetAccessTokenResponse, Session};
 
     use super::*;
@@ -207,7 +212,6 @@ mod tests {
             listening: Arc::new(listening),
             forgot: AtomicU64::new(0),
             lease,
-            metrics: CacheMetrics::new(&Registry::new()).unwrap(),
         };
         (cache, SessionId::from_bytes([7; 16]))
     }
@@ -244,9 +248,9 @@ mod tests {
         later(&cache);
         cache.forget(&id);
         cache.keep(&id, &known(), asked, true);
-        assert!(cache.find(&id, true, 0).is_none());
+        assert!(cache.find(&id, true, 0).is_err());
         cache.keep(&id, &known(), later(&cache), true);
-        assert!(cache.find(&id, true, 0).is_some());
+        assert!(cache.find(&id, true, 0).is_ok());
     }
 
     #[test]
@@ -256,7 +260,7 @@ mod tests {
             let asked = later(&cache);
             cache.keep(&id, &known(), asked, true);
             cache.keep_token(&id, &token(asked));
-            assert_eq!(cache.find(&id, true, 0).is_some(), remembered, "{lease:?}");
+            assert_eq!(cache.find(&id, true, 0).is_ok(), remembered, "{lease:?}");
             assert_eq!(cache.token(&id, &[], 0).is_some(), remembered, "{lease:?}");
         }
     }

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use axum::body::Bytes;
 use axum::http::HeaderValue;
 use chassis::secret::Secret;
+use serde_json::{Map, Value};
+use session_proto::timestamp;
 use session_proto::v1::{GetAccessTokenResponse, Session};
-use session_proto::{claims, timestamp};
 
 use super::listening::Moment;
 
@@ -19,6 +20,7 @@ const TOKENS_MAX: usize = 8;
 pub struct CachedSession {
     session: Session,
     user_json: OnceLock<Bytes>,
+    claims: OnceLock<Map<String, Value>>,
     identity: OnceLock<Identity>,
     tokens: RwLock<Vec<Arc<Token>>>,
 }
@@ -83,6 +85,7 @@ impl CachedSession {
         Arc::new(Self {
             session,
             user_json: OnceLock::new(),
+            claims: OnceLock::new(),
             identity: OnceLock::new(),
             tokens: RwLock::default(),
         })
@@ -90,11 +93,15 @@ impl CachedSession {
 
     /// The user's claims as a JSON text.
     pub fn user_json(&self) -> Bytes {
-        let json = self.user_json.get_or_init(|| {
-            let user = self.session.user.as_ref();
-            user.map_or_else(|| b"{}".to_vec(), claims::to_json).into()
-        });
-        json.clone()
+        let json = || Bytes::copy_from_slice(self.session.user.as_bytes());
+        self.user_json.get_or_init(json).clone()
+    }
+
+    /// One of the user's claims.
+    pub fn claim(&self, name: &str) -> Option<&Value> {
+        // The session service takes nothing else than an object.
+        let read = || serde_json::from_str(&self.session.user).unwrap_or_default();
+        self.claims.get_or_init(read).get(name)
     }
 
     /// Who it is.

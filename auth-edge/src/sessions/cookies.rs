@@ -5,6 +5,7 @@
 //! absent: clearing because a backend knows no session, since a late answer must not wipe a newer cookie.
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use base16ct::lower;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::secret::Secret;
@@ -12,8 +13,8 @@ use chassis::secret::Secret;
 use crate::providers::sites::Sites;
 use crate::sessions::keys::{Keys, Purpose};
 
-/// Hexadecimal digits of a session ID: 16 random bytes.
-const ID_DIGITS: usize = 32;
+/// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
+const ID_BYTES: usize = 16;
 
 /// Room for a signature, and some more: a longer one is none.
 const SIGNATURE_BYTES_MAX: usize = 48;
@@ -64,32 +65,22 @@ impl SessionId {
     /// Takes an ID as the session service issued it; `None` unless it is 32 lower-case hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let hex = text.len() == ID_DIGITS && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        hex.then(|| Self(Secret::new(text.to_owned())))
+        let digits = lower::decode(text, &mut [0; ID_BYTES]).map(<[u8]>::len);
+        (digits == Ok(ID_BYTES)).then(|| Self(Secret::new(text.to_owned())))
     }
 
     /// The ID whose digits stand for these bytes.
     #[must_use]
-    pub fn from_bytes(bytes: [u8; ID_DIGITS / 2]) -> Self {
-        Self(Secret::new(
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        ))
+    pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
+        Self(Secret::new(lower::encode_string(&bytes)))
     }
 
     /// The 16 bytes the digits stand for.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; ID_DIGITS / 2] {
-        let digit = |byte: u8| match byte {
-            b'a'..=b'f' => byte - b'a' + 10,
-            // Decimal digits: `parse` lets nothing else through.
-            _ => byte.wrapping_sub(b'0') & 0x0f,
-        };
-        let mut bytes = [0; ID_DIGITS / 2];
-        for (byte, pair) in bytes.iter_mut().zip(self.0.expose().as_bytes().chunks_exact(2)) {
-            if let [high, low] = pair {
-                *byte = digit(*high) << 4 | digit(*low);
-            }
-        }
+    pub fn to_bytes(&self) -> [u8; ID_BYTES] {
+        let mut bytes = [0; ID_BYTES];
+        // It succeeds: `parse` lets nothing but digits through.
+        let _ = lower::decode(self.0.expose(), &mut bytes);
         bytes
     }
 
@@ -150,7 +141,7 @@ impl SessionCookies {
     #[must_use]
     pub fn read(&self, headers: &HeaderMap) -> Option<SessionId> {
         let value = only_value(headers, &self.full_name)?;
-        let (id, signature) = value.split_at_checked(ID_DIGITS)?;
+        let (id, signature) = value.split_at_checked(ID_BYTES * 2)?;
         let signature = signature.strip_prefix('.')?;
         let id = SessionId::parse(id)?;
         let mut bytes = [0; SIGNATURE_BYTES_MAX];

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use chassis::random::{self, NoRandomness};
 use chassis::secret::Secret;
-use ring::rand::{SecureRandom, SystemRandom};
 use ring::{aead, hkdf, hmac};
 
 /// What a signature is for.
@@ -38,20 +38,6 @@ const SALT: &[u8] = b"vestibule edge keys v1";
 const SEAL_VERSION: u8 = 1;
 /// Bytes that sealing adds: version, 96-bit nonce, 128-bit tag.
 pub const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
-
-/// The operating system gave no random bytes.
-#[derive(Debug, thiserror::Error)]
-#[error("the operating system gave no random bytes")]
-pub struct NoRandomness;
-
-/// Fills an array with random bytes from the operating system.
-pub fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
-    let mut bytes = [0_u8; N];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_unspecified| NoRandomness)?;
-    Ok(bytes)
-}
 
 struct Derived {
     session_cookie: hmac::Key,
@@ -142,7 +128,7 @@ impl Keys {
     /// Seals bytes with the first key: AES-256-GCM under a random nonce. The ring is replaced long
     /// before the 2^32 messages at which random 96-bit nonces become doubtful.
     pub fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
-        let nonce = random::<{ aead::NONCE_LEN }>()?;
+        let nonce = random::bytes::<{ aead::NONCE_LEN }>()?;
         let ring = self.ring.load();
         let derived = ring.first().ok_or(NoRandomness)?;
         let mut body = plain.to_vec();

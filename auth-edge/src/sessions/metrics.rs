@@ -1,15 +1,22 @@
 //! How often sessions are found in memory.
 
+use std::sync::Arc;
+
 use chassis::metrics::PerCoreMetric;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 
-/// How often a session was remembered.
-#[derive(Clone, Debug)]
-pub struct CacheMetrics(PerCoreMetric<Lookups>);
+use super::cache::NotCached;
 
-/// The same as one scheduler counts it.
+/// How often a session was remembered, counted for each worker.
+#[derive(Clone, Debug)]
+pub struct CacheMetrics {
+    all: PerCoreMetric<Lookups>,
+    own: Arc<Lookups>,
+}
+
+/// What one worker counts.
 #[derive(Clone, Debug)]
 struct Lookups {
     all: IntCounterVec,
@@ -49,23 +56,28 @@ impl Collector for Lookups {
 impl CacheMetrics {
     /// Makes the metrics and registers them.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let lookups = PerCoreMetric::new(Lookups::new)?;
-        registry.register(Box::new(lookups.clone()))?;
-        Ok(Self(lookups))
+        let all = PerCoreMetric::new(Lookups::new)?;
+        registry.register(Box::new(all.clone()))?;
+        let own = all.for_worker();
+        Ok(Self { all, own })
     }
 
-    /// It was, and what is remembered holds.
-    pub fn hit(&self) {
-        self.0.here().hits.inc();
+    /// The same, to be counted by a worker of its own.
+    #[must_use]
+    pub fn for_worker(&self) -> Self {
+        Self {
+            all: self.all.clone(),
+            own: self.all.for_worker(),
+        }
     }
 
-    /// It was not, or not any more.
-    pub fn miss(&self) {
-        self.0.here().misses.inc();
-    }
-
-    /// Nothing that is remembered counts: not every replica of the session service is heard.
-    pub fn unheard(&self) {
-        self.0.here().unheard.inc();
+    /// Counts what became of looking for a session.
+    pub(super) fn count<T>(&self, found: &Result<T, NotCached>) {
+        let count = match found {
+            Ok(_) => &self.own.hits,
+            Err(NotCached::Unknown) => &self.own.misses,
+            Err(NotCached::Unheard) => &self.own.unheard,
+        };
+        count.inc();
     }
 }

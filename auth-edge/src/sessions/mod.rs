@@ -16,14 +16,13 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
 use chassis::clock::Clock;
-use serde_json::{Map, Value};
 use session_proto::client::{SessionClient, SessionError};
+use session_proto::timestamp;
 use session_proto::v1::{
-    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, CreateSessionRequest, Device,
+    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
     EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
     GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
-use session_proto::{claims, timestamp};
 
 pub use cache::SessionCache;
 pub use cached_session::{CachedSession, Token, authorization};
@@ -31,6 +30,7 @@ pub use listening::SILENCE_MAX;
 pub use open_streams::{OpenStream, OpenStreams};
 
 use self::listening::Moment;
+use self::metrics::CacheMetrics;
 use crate::sessions::cookies::{SessionCookies, SessionId};
 
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
@@ -67,6 +67,7 @@ pub struct Sessions {
     cookies: SessionCookies,
     clock: Arc<dyn Clock>,
     cache: Option<Arc<SessionCache>>,
+    lookups: CacheMetrics,
     streams: OpenStreams,
 }
 
@@ -78,6 +79,7 @@ impl Sessions {
         cookies: SessionCookies,
         clock: Arc<dyn Clock>,
         cache: Option<SessionCache>,
+        lookups: CacheMetrics,
     ) -> Self {
         let heard = cache.as_ref().map(SessionCache::heard);
         Self {
@@ -86,14 +88,16 @@ impl Sessions {
             cookies,
             clock,
             cache: cache.map(Arc::new),
+            lookups,
         }
     }
 
-    /// The same for another worker, with connections of its own to the session service.
+    /// The same, for a worker of its own.
     #[must_use]
-    pub fn apart(&self) -> Self {
+    pub fn for_worker(&self) -> Self {
         Self {
-            client: self.client.apart(),
+            client: self.client.for_worker(),
+            lookups: self.lookups.for_worker(),
             ..self.clone()
         }
     }
@@ -119,14 +123,16 @@ impl Sessions {
         let Some(id) = self.cookies.read(headers) else {
             return Ok(None);
         };
-        if let Some(cache) = &self.cache
-            && let Some(session) = cache.find(&id, visitor.is_some(), self.clock.now_ms())
-        {
-            return Ok(Some(CurrentSession {
-                id,
-                session,
-                renewed: None,
-            }));
+        if let Some(cache) = &self.cache {
+            let found = cache.find(&id, visitor.is_some(), self.clock.now_ms());
+            self.lookups.count(&found);
+            if let Ok(session) = found {
+                return Ok(Some(CurrentSession {
+                    id,
+                    session,
+                    renewed: None,
+                }));
+            }
         }
         let used = visitor.is_some();
         let asked = self.now();
@@ -300,12 +306,12 @@ impl Sessions {
     pub async fn update_user(
         &self,
         id: &SessionId,
-        user: &Map<String, Value>,
+        user: String,
         version: u64,
     ) -> Result<v1::Session, SessionError> {
         let request = UpdateSessionRequest {
             session_id: id.expose().to_owned(),
-            user: Some(claims::to_struct(user)),
+            user,
             version,
             ..UpdateSessionRequest::default()
         };
@@ -348,7 +354,7 @@ impl Sessions {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
             by,
-            cause: "logout".to_owned(),
+            cause: Cause::Logout.into(),
             ..EndSessionRequest::default()
         };
         let response = self.client.end_session(request).await;

@@ -43,7 +43,7 @@ pub(super) const CHANGES_KEPT_MIN: Duration = Duration::from_secs(5);
 /// Sessions read at once.
 const READS_AT_ONCE: usize = 64;
 
-/// Parts of the registry, so that schedulers do not wait for each other.
+/// Parts of the registry, so that workers do not wait for each other.
 const PARTS: usize = 16;
 
 type Handle = Box<str>;

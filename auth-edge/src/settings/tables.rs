@@ -7,6 +7,8 @@ use chassis::settings::{Service, Setting, Topic, setting};
 pub static SERVICE: Service = Service {
     name: "auth-edge",
     prefix: "EDGE_",
+    shared_prefix: Some(provider_settings::PREFIX),
+    audit_target: None,
     about: "Signs people in at an OpenID provider, keeps their session in a cookie, and guards what lies behind.",
     topics: &[
         &ADDRESSES,

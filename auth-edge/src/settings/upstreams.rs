@@ -1,6 +1,6 @@
 //! Settings of what lies behind the edge, and of how much of it is let through at once.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,28 +155,7 @@ pub fn routes(reader: &mut Reader<'_>, connections: Option<&[String]>, own_paths
         connections,
         own_paths,
     };
-    match read_routes(&path, around) {
-        Ok(table) => table,
-        Err(mistakes) => {
-            for mistake in mistakes {
-                reader.wrong("EDGE_ROUTES", mistake);
-            }
-            RouteTable::default()
-        }
-    }
-}
-
-/// Reads a route table from its file.
-///
-/// # Errors
-/// Every mistake, each with its place.
-pub fn read_routes(path: &Path, around: Around<'_>) -> Result<RouteTable, Vec<String>> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| vec![format!("the file {} cannot be read: {error}", path.display())])?;
-    file::parse(&text, around).map_err(|mistakes| {
-        mistakes
-            .iter()
-            .map(|mistake| format!("{}, {mistake}", path.display()))
-            .collect()
-    })
+    reader
+        .toml_file("EDGE_ROUTES", &path, |text| file::parse(text, around))
+        .unwrap_or_default()
 }

@@ -4,6 +4,7 @@
 //! service remembers it; where there are several providers a token is judged by the keys and settings of the issuer it names
 //! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -11,11 +12,10 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
-use session_proto::v1::{EndSessionsRequest, ErrorReason};
+use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
 use crate::http::errors::{Failure, Handler};
 use crate::http::request;
-use crate::http::state::Shared;
 use crate::sign_in::SignIn;
 use crate::sign_in::new_session::request_id;
 
@@ -29,7 +29,7 @@ const CLOCKS_APART_SECS: u64 = 60;
 const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
-pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
     let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
@@ -89,7 +89,7 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
         subject: token.sub.clone().unwrap_or_default(),
         provider_sid: token.sid.clone().unwrap_or_default(),
         except_handle: String::new(),
-        cause: "back_channel_logout".to_owned(),
+        cause: Cause::BackChannelLogout.into(),
         once_id: token.jti.clone(),
         once_until: Some(timestamp::from_ms(until.saturating_mul(1000))),
         request_id: request_id()?,

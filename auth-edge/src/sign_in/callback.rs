@@ -4,6 +4,8 @@
 //! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -17,9 +19,9 @@ use crate::http::errors::Failure;
 use crate::http::observe::Handle;
 use crate::http::request;
 use crate::http::response::no_content;
-use crate::http::state::Shared;
 use crate::providers::Provider;
 use crate::providers::sites::Site;
+use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::answer::{Answer, read_answer};
@@ -48,7 +50,7 @@ impl From<Rejected> for Ended {
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
 /// `at` is the place of the provider whose callback this is.
-pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
+pub async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
     let provider = sign_in.providers.all().get(at).ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     // Before anything is counted or read: another site's page must not use up its visitor's share, or their sign-in.
@@ -99,7 +101,7 @@ pub async fn handle(sign_in: Shared<SignIn>, at: usize, request: Request) -> Res
 
 /// What a callback goes through with.
 struct CallbackContext<'a> {
-    sign_in: &'a Shared<SignIn>,
+    sign_in: &'a Arc<SignIn>,
     provider: &'a Provider,
     /// Its place.
     at: usize,
@@ -185,7 +187,7 @@ impl From<Reason> for NotRedeemed {
 
 /// What a code is redeemed with.
 struct Redemption {
-    sign_in: Shared<SignIn>,
+    sign_in: Arc<SignIn>,
     /// The place of the provider.
     at: usize,
     head: Parts,
@@ -277,6 +279,7 @@ fn signed_in(
     session: Session,
 ) -> Response {
     let (sign_in, headers) = (context.sign_in, &context.head.headers);
+    let session = CachedSession::new(session);
     let return_to = transaction.return_to.as_ref();
     let lacking = return_to.and_then(|to| lacking::lacking(sign_in, id, &session, to));
     let cookies = [
@@ -287,7 +290,7 @@ fn signed_in(
         lacking.and_then(|lacking| sign_in.pending.remember_lacking(&lacking)),
     ];
     let mut response = landing(sign_in, context.site, &context.head.method, return_to, cookies);
-    response.extensions_mut().insert(Handle(session.handle));
+    response.extensions_mut().insert(Handle(session.handle.clone()));
     response
 }
 

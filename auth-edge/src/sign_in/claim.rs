@@ -6,6 +6,7 @@
 //! asks later none. Against a session service that has no claims, or does not let this edge make them, the process alone
 //! remembers what it redeemed ([`super::redeemed`]).
 
+use std::sync::Arc;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,6 @@ use session_proto::v1::{
 };
 use session_proto::{error, timestamp};
 
-use crate::http::state::Shared;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
@@ -98,8 +98,7 @@ fn name_of(transaction: &Transaction) -> String {
     context.update(CONTEXT);
     context.update(transaction.verifier.as_bytes());
     let hash = context.finish();
-    let name = hash.as_ref().iter().take(NAME_BYTES);
-    name.map(|byte| format!("{byte:02x}")).collect()
+    base16ct::lower::encode_string(&hash.as_ref()[..NAME_BYTES])
 }
 
 fn has_no_claims(reason: ErrorReason) -> bool {
@@ -146,7 +145,7 @@ impl Claim {
 
     /// Gives the sign-in up, in the background and until that is done: those who wait learn that nothing comes of it, and its session
     /// ends, which may have been created although nobody heard of it.
-    pub(super) fn abandon(self, sign_in: &Shared<SignIn>) {
+    pub(super) fn abandon(self, sign_in: &Arc<SignIn>) {
         if self.holder.is_empty() {
             return;
         }

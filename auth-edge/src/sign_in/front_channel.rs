@@ -6,19 +6,20 @@
 //! not there leaves no trace, offline tokens stay good, and one address asks so many times and no more. Deliberately absent: telling
 //! whether there was a session.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use session_proto::v1::EndSessionsRequest;
+use session_proto::v1::{Cause, EndSessionsRequest};
 
 use crate::http::errors::Failure;
 use crate::http::pages;
 use crate::http::request;
-use crate::http::state::Shared;
 use crate::sign_in::SignIn;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
-pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
     if !sign_in.settings.frontchannel_logout {
         return Err(Failure::NotFound);
     }
@@ -40,7 +41,7 @@ pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> 
         let request = EndSessionsRequest {
             issuer: provider.issuer().to_owned(),
             provider_sid,
-            cause: "front_channel_logout".to_owned(),
+            cause: Cause::FrontChannelLogout.into(),
             keep_offline_tokens: true,
             existing_only: true,
             ..EndSessionsRequest::default()

@@ -4,15 +4,19 @@
 //! same the browser remembers for a while, under a name that holds for this session and these demands alone; a guard that
 //! meets it says no instead of sending the visitor to sign in. Deliberately absent: any way it could open a door.
 
-use session_proto::v1::Session;
-
+use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::values::return_to::ReturnTo;
 
 /// What the session of a sign-in that leads here lacks although it was asked for; `None` if nothing, or nothing a sign-in brings.
 #[must_use]
-pub(super) fn lacking(sign_in: &SignIn, id: &SessionId, session: &Session, to: &ReturnTo) -> Option<String> {
+pub(super) fn lacking(
+    sign_in: &SignIn,
+    id: &SessionId,
+    session: &CachedSession,
+    to: &ReturnTo,
+) -> Option<String> {
     let route = sign_in.routes.route_of(to)?;
     let checked = route.asks.check(session, sign_in.clock.now_ms());
     let missing = checked

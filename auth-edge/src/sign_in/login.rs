@@ -5,18 +5,19 @@
 //! third party (OpenID Connect Core, section 4) names the issuer, which has to
 //! be ours, and where to land, which is judged as any `returnTo`. Deliberately absent: any state on the server.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{AuthorizationRequest, ResponseMode};
+use oidc::{AuthorizationRequest, RedirectUrl, ResponseMode};
 
 use crate::http::errors::{Failure, Handler};
 use crate::http::pages;
 use crate::http::request::{self, Site};
 use crate::http::response::no_content;
-use crate::http::state::Shared;
 use crate::providers::{Named, NotChosen};
 use crate::route_table::Route;
 use crate::sign_in::SignIn;
@@ -34,7 +35,7 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 const VISITS: &str = "GET, HEAD";
 
 /// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
-pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
@@ -106,7 +107,7 @@ pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> 
         transaction.session = sign_in.cookies.read(&head.headers);
     }
 
-    let redirect_uri = site.at(&provider.callback_path);
+    let redirect_uri = RedirectUrl::new(site.at(&provider.callback_path)).map_err(internal)?;
     let authorization = AuthorizationRequest {
         redirect_uri: &redirect_uri,
         state: &transaction.state,

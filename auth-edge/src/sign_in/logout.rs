@@ -3,6 +3,8 @@
 //! Invariants: whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was
 //! set with; another site can ask for a sign-out but never make one. Deliberately absent: waiting for the provider.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -14,7 +16,6 @@ use crate::http::pages;
 use crate::http::protect::csrf::FORM_FIELD;
 use crate::http::request::{self, Site};
 use crate::http::response::no_content;
-use crate::http::state::Shared;
 use crate::providers::Provider;
 use crate::providers::sites;
 use crate::sessions::Ended;
@@ -28,7 +29,7 @@ use crate::values::return_to::ReturnTo;
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
 /// GET, when it is a navigation of our own, and POST, with the proof, sign out.
-pub async fn handle(State(sign_in): State<Shared<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if head.method == Method::POST {
@@ -120,7 +121,7 @@ fn landing(sign_in: &SignIn, site: &sites::Site, return_to: Option<&ReturnTo>) -
 }
 
 async fn sign_out(
-    sign_in: &Shared<SignIn>,
+    sign_in: &Arc<SignIn>,
     site: &sites::Site,
     session: Option<SessionId>,
     return_to: Option<ReturnTo>,
@@ -175,7 +176,7 @@ async fn provider_logout(sign_in: &SignIn, ended: &Ended, landing: &str) -> Opti
         ProviderLogout::Auth0 => provider.party.auth0_logout_url(landing).map(String::from),
         ProviderLogout::Oidc => {
             // Nothing is remembered for it: that the browser comes back is all there is to the answer.
-            let state = crate::sessions::keys::random::<16>().ok().map(|bytes| {
+            let state = chassis::random::bytes::<16>().ok().map(|bytes| {
                 use base64::Engine;
                 base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
             });
@@ -215,7 +216,7 @@ async fn end_session_url(
 }
 
 /// Keeps trying to end a session that the browser has already forgotten.
-fn end_later(sign_in: Shared<SignIn>, session: SessionId) {
+fn end_later(sign_in: Arc<SignIn>, session: SessionId) {
     let sessions = sign_in.sessions.clone();
     until_done(&sign_in, "a session to be ended", move || {
         let (sessions, session) = (sessions.clone(), session.clone());

@@ -81,7 +81,7 @@ pub enum ProviderLogout {
     Off,
 }
 
-/// What signing in and out is made of. Clones share what is counted and remembered.
+/// What signing in and out is made of.
 #[derive(Clone)]
 pub struct SignIn {
     /// Settings, as read at the start.

@@ -1,17 +1,17 @@
 //! What a finished sign-in tells the session service.
 
 use axum::http::request::Parts;
+use chassis::random;
 use oidc::IdToken;
+use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
-use session_proto::{claims, timestamp};
 
 use crate::http::errors::Failure;
 use crate::http::request;
 use crate::sessions::cookies::SessionId;
-use crate::sessions::keys;
 use crate::sign_in::SignIn;
 use crate::sign_in::login::internal;
-use crate::sign_in::user::user;
+use crate::sign_in::user::{of_id_token, user};
 
 /// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
 pub(super) fn create_request(
@@ -29,13 +29,12 @@ pub(super) fn create_request(
         .or(had)
         .map(|id| id.expose().to_owned())
         .unwrap_or_default();
+    let user = of_id_token(&tokens.id_token)
+        .and_then(|claims| user(&claims, userinfo, &sign_in.settings.claim_filter).ok());
     CreateSessionRequest {
         issuer: id_token.iss,
-        user: Some(claims::to_struct(&user(
-            id_token.claims,
-            userinfo,
-            &sign_in.settings.claim_filter,
-        ))),
+        // Of a token that was verified it is there; without it the session service refuses.
+        user: user.unwrap_or_default(),
         tokens: Some(TokenSet {
             access_token: tokens.access_token,
             token_type: tokens.token_type,
@@ -58,32 +57,8 @@ pub(super) fn create_request(
     }
 }
 
-/// A fresh name for one call to the session service, so that repeating it does nothing twice.
+/// A fresh name for one call to the session service, so that repeating it does nothing twice: a random UUID (RFC 9562, section 5.4).
 pub(super) fn request_id() -> Result<String, Failure> {
-    Ok(uuid(keys::random::<16>().map_err(internal)?))
-}
-
-/// A random UUID (RFC 9562, version 4) of these bytes.
-fn uuid(mut bytes: [u8; 16]) -> String {
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_uuid_has_version_and_variant() {
-        assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-    }
+    let random = random::bytes::<16>().map_err(internal)?;
+    Ok(uuid::Builder::from_random_bytes(random).into_uuid().to_string())
 }

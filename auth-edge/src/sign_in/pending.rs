@@ -8,11 +8,12 @@
 mod marks;
 
 use axum::http::{HeaderMap, HeaderValue};
+use chassis::random::NoRandomness;
 use oidc::ResponseMode;
 
 use crate::providers::sites::Sites;
 use crate::sessions::cookies;
-use crate::sessions::keys::{Keys, NoRandomness};
+use crate::sessions::keys::Keys;
 use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
 
 /// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.

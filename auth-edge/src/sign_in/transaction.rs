@@ -6,12 +6,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chassis::random::{self, NoRandomness};
 use ring::digest;
 use url::Url;
 
 use crate::providers::mark::{IssuerMark, MARK_BYTES};
 use crate::sessions::cookies::SessionId;
-use crate::sessions::keys::{Keys, NoRandomness, random};
+use crate::sessions::keys::Keys;
 use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 use crate::values::return_to::ReturnTo;
 
@@ -70,9 +71,9 @@ impl Transaction {
     /// Begins a transaction at this issuer with fresh random values.
     pub fn begin(issuer: IssuerMark, now_ms: u64) -> Result<Self, NoRandomness> {
         Ok(Self {
-            state: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?),
-            nonce: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?),
-            verifier: URL_SAFE_NO_PAD.encode(random::<VERIFIER_BYTES>()?),
+            state: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?),
+            nonce: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?),
+            verifier: URL_SAFE_NO_PAD.encode(random::bytes::<VERIFIER_BYTES>()?),
             issuer,
             started_at_ms: now_ms,
             max_age: None,

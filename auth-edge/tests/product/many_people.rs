@@ -11,8 +11,8 @@ use chassis::secret::Secret;
 use scripted_provider::Endpoint;
 use serde_json::{Value, json};
 use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
-use session_proto::{claims, timestamp};
 
 use crate::gateway::Gateway;
 use crate::support::SECRET;
@@ -47,7 +47,7 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
         let made = client
             .create_session(CreateSessionRequest {
                 issuer: stack.provider.issuer().to_owned(),
-                user: user.as_object().map(claims::to_struct),
+                user: user.to_string(),
                 tokens: Some(TokenSet {
                     access_token: text("access_token"),
                     refresh_token: text("refresh_token"),

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use session_proto::claims;
 use session_proto::client::{ClientSettings, SessionClient};
-use session_proto::v1::{EndSessionsRequest, UpdateSessionRequest};
+use session_proto::v1::{Cause, EndSessionsRequest, UpdateSessionRequest};
+use session_svc::sessions::WATCH_HEARTBEAT_MAX;
 
 use crate::support::{Browser, Stack};
 
@@ -84,7 +84,7 @@ async fn a_session_that_is_ended_elsewhere_is_refused_as_soon_as_that_is_heard()
                 .as_str()
                 .unwrap()
                 .to_owned(),
-            cause: "operator".to_owned(),
+            cause: Cause::Operator.into(),
             ..EndSessionsRequest::default()
         })
         .await
@@ -118,7 +118,7 @@ async fn a_session_that_is_changed_elsewhere_is_read_again() {
     let user = serde_json::json!({"sub": "person-1", "name": "Grace"});
     let update = UpdateSessionRequest {
         session_id: value.split('.').next().unwrap().to_owned(),
-        user: user.as_object().map(claims::to_struct),
+        user: user.to_string(),
         ..UpdateSessionRequest::default()
     };
     client(&stack).update_session(update).await.unwrap();
@@ -140,6 +140,35 @@ async fn nothing_is_believed_once_endings_cannot_be_heard() {
     stack.sessions.start_again().await;
     until_status(&mut browser, 200).await;
     until_remembered(&stack, &mut browser).await;
+}
+
+#[tokio::test]
+async fn sessions_are_remembered_however_seldom_the_service_beats() {
+    // Longer than an edge believes what it heard, and longer than the shorter of the two.
+    const WATCHED: Duration = Duration::from_millis(1_500);
+    for interval in [1_000, WATCH_HEARTBEAT_MAX.as_millis()] {
+        let interval = interval.to_string();
+        let stack = Stack::with(&[
+            ("EDGE_SESSION_CACHE_SECS", "60"),
+            ("SESSION_WATCH_HEARTBEAT_MS", &interval),
+        ])
+        .await;
+        let mut browser = stack.browser();
+        browser.sign_in().await;
+        until_remembered(&stack, &mut browser).await;
+        let unheard = || stack.counter(HIT.0, "unheard");
+        let (hits_before, unheard_before) = (hits(&stack), unheard());
+        let until = Instant::now() + WATCHED;
+        while Instant::now() < until {
+            assert_eq!(browser.get("/api/auth/me").await.status, 200);
+        }
+        let (hits, unheard) = (hits(&stack) - hits_before, unheard() - unheard_before);
+        // A busy machine may be late now and then.
+        assert!(
+            unheard < hits / 4,
+            "{interval} ms: {hits} of memory, {unheard} unheard"
+        );
+    }
 }
 
 #[tokio::test]

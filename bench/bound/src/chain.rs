@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::routing::{get, post};
-use deadpool_redis::redis::{AsyncCommands, Client, aio::MultiplexedConnection};
+use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_stream::StreamExt;

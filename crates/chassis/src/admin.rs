@@ -11,7 +11,7 @@ use crate::metrics;
 use crate::readiness::Readiness;
 
 /// The routes of the admin listener.
-pub fn router(readiness: Readiness, registry: Registry) -> Router {
+pub(crate) fn router(readiness: Readiness, registry: Registry) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(ready).with_state(readiness))

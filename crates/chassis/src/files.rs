@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 pub const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The largest file read at all: settings, key rings and certificate chains are far below 1 MiB.
-pub const MAX_FILE_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// A file as it was at one moment: tells whether it has changed since, without keeping what it held.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl Snapshot {
 
     /// The file as it was when `content` was read from it.
     #[must_use]
-    pub fn of(path: PathBuf, content: Option<&[u8]>) -> Self {
+    pub(crate) fn of(path: PathBuf, content: Option<&[u8]>) -> Self {
         let hasher = RandomState::new();
         let seen = content.map(|content| hasher.hash_one([content]));
         Self { path, hasher, seen }

@@ -7,13 +7,14 @@
 //! configuration file format of its own.
 
 pub mod address;
-pub mod admin;
+pub(crate) mod admin;
 pub mod clock;
 pub mod files;
-pub mod logs;
+pub(crate) mod logs;
 pub mod memory;
 pub mod metrics;
 pub mod propagation;
+pub mod random;
 pub mod readiness;
 pub mod runtime;
 pub mod secret;
@@ -22,4 +23,4 @@ pub mod service;
 pub mod settings;
 pub mod tls;
 pub mod tool;
-pub mod traces;
+pub(crate) mod traces;

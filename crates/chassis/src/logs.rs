@@ -14,14 +14,14 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
-pub use self::queue::Queue;
+pub(crate) use self::queue::Queue;
 
 use crate::settings::Reader;
 use crate::traces::Traces;
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// A JSON object on each line.
     Json,
     /// For people.
@@ -30,16 +30,16 @@ pub enum Format {
 
 /// The log settings.
 #[derive(Debug)]
-pub struct LogSettings {
+pub(crate) struct LogSettings {
     /// How records are written.
-    pub format: Format,
+    pub(crate) format: Format,
     /// Which are written, as `EnvFilter` reads it.
-    pub filter: String,
+    pub(crate) filter: String,
 }
 
 impl LogSettings {
     /// Reads `LOG_FORMAT` and `RUST_LOG`.
-    pub fn read(reader: &mut Reader<'_>) -> Self {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let format = match reader.text("LOG_FORMAT").as_str() {
             "json" => Format::Json,
             "pretty" => Format::Pretty,
@@ -63,7 +63,7 @@ impl LogSettings {
 
 /// Starts writing records to standard output by way of `queue`, and spans to `traces` if there are any. Later calls change
 /// nothing.
-pub fn init(settings: &LogSettings, queue: Queue, traces: Option<&Traces>) {
+pub(crate) fn init(settings: &LogSettings, queue: Queue, traces: Option<&Traces>) {
     let filter = EnvFilter::try_new(&settings.filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let records = match settings.format {
         Format::Json => fmt::layer()

@@ -10,7 +10,7 @@ pub use per_core::PerCoreMetric;
 ///
 /// # Errors
 /// None in practice: the name is valid and the registry empty.
-pub fn registry(program: &str) -> Result<Registry, prometheus::Error> {
+pub(crate) fn registry(program: &str) -> Result<Registry, prometheus::Error> {
     let registry = Registry::new();
     let info = IntGaugeVec::new(
         Opts::new("vestibule_build_info", "The running program; always 1."),
@@ -26,6 +26,6 @@ pub fn registry(program: &str) -> Result<Registry, prometheus::Error> {
 ///
 /// # Errors
 /// A metric that breaks the format.
-pub fn render(registry: &Registry) -> Result<String, prometheus::Error> {
+pub(crate) fn render(registry: &Registry) -> Result<String, prometheus::Error> {
     TextEncoder::new().encode_to_string(&registry.gather())
 }

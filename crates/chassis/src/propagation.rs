@@ -2,7 +2,7 @@
 //!
 //! Only `traceparent` and `tracestate` travel: baggage is neither read nor sent.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName};
 use opentelemetry::propagation::{Extractor, Injector};
 use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{Context, global};
@@ -50,8 +50,7 @@ fn is_valid(traceparent: &str) -> bool {
 }
 
 /// The context a peer sent; an invalid one counts as none (W3C Trace Context, section 4.3).
-#[must_use]
-pub fn extract(headers: &HeaderMap) -> Context {
+fn extract(headers: &HeaderMap) -> Context {
     let mut sent = headers.get_all(TRACEPARENT).iter();
     let valid = sent
         .next()
@@ -91,17 +90,10 @@ pub fn outgoing() -> Vec<(String, String)> {
     written.0
 }
 
-/// Adds [`outgoing`] to the headers of a request.
-pub fn inject(headers: &mut HeaderMap) {
-    for (name, value) in outgoing() {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-            headers.insert(name, value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]

@@ -100,7 +100,7 @@ impl Readiness {
     }
 
     /// The body of `/readyz`.
-    pub fn report(&self) -> Value {
+    pub(crate) fn report(&self) -> Value {
         let draining = *self.draining.borrow();
         let states = self.states();
         let held_back = states.iter().any(State::holds_back);

@@ -1,8 +1,8 @@
 //! The asynchronous runtimes, and what a running service gets from the process around it.
 //!
-//! The one place that decides how work is spread over cores: a scheduler for background work, and for each core one that
-//! serves connections. A connection stays on its core, so that a request wakes no other thread; on a few cores this costs
-//! less than one scheduler over all of them (docs/decisions/schedulers.md).
+//! The one place that decides how work is spread over cores: a runtime for background work, and for each core a *worker*, a thread
+//! with a runtime of its own that serves connections. A connection stays with its worker, so that a request wakes no other thread; on a
+//! few cores this costs less than one runtime over all of them (docs/decisions/schedulers.md).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ pub struct Runtime {
     pub workers: Workers,
 }
 
-/// The schedulers that serve connections, taking turns. Cheap to clone.
+/// The threads that serve connections, each with a runtime of its own, taking turns. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Workers {
     handles: Arc<[Handle]>,
@@ -53,7 +53,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// The scheduler this is called on, and no other. Panics outside a tokio runtime.
+    /// The runtime this is called on, and no other. Panics outside a tokio runtime.
     #[must_use]
     pub fn here() -> Self {
         Self::of([Handle::current()].into())
@@ -66,10 +66,20 @@ impl Workers {
         }
     }
 
-    /// The scheduler whose turn it is.
-    pub(crate) fn next(&self) -> Option<&Handle> {
+    /// What `make` makes for each worker, by the worker's number. It is called in the worker's context: tasks it spawns run there.
+    pub(crate) fn each<T>(&self, make: impl Fn() -> T) -> Arc<[T]> {
+        let made = self.handles.iter().map(|worker| {
+            let _context = worker.enter();
+            make()
+        });
+        made.collect()
+    }
+
+    /// The worker whose turn it is, and its number.
+    pub(crate) fn next(&self) -> Option<(usize, &Handle)> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        self.handles.get(turn.checked_rem(self.handles.len())?)
+        let number = turn.checked_rem(self.handles.len())?;
+        Some((number, self.handles.get(number)?))
     }
 }
 
@@ -209,7 +219,7 @@ mod tests {
             schedulers.block_on(async {
                 let mut seen = Vec::new();
                 for _ in 0..count {
-                    seen.push(workers.next().unwrap().spawn(threads()).await.unwrap());
+                    seen.push(workers.next().unwrap().1.spawn(threads()).await.unwrap());
                 }
                 seen
             })
@@ -221,6 +231,20 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), count);
         assert!(!first.contains(&std::thread::current().id()));
+        schedulers.stop();
+    }
+
+    #[test]
+    fn what_each_worker_is_given_is_made_where_it_runs() {
+        let schedulers = Schedulers::start().unwrap();
+        let workers = schedulers.workers();
+        let made = workers.each(|| Handle::current().id());
+        let ids: Vec<_> = workers.handles.iter().map(Handle::id).collect();
+        assert_eq!(made.to_vec(), ids);
+        for _ in 0..2 * ids.len() {
+            let (number, worker) = workers.next().unwrap();
+            assert_eq!(made[number], worker.id());
+        }
         schedulers.stop();
     }
 
@@ -239,6 +263,7 @@ mod tests {
                     workers
                         .next()
                         .unwrap()
+                        .1
                         .spawn(async move { *values.here() })
                         .await
                         .unwrap(),

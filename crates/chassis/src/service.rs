@@ -110,7 +110,7 @@ where
         Ok(schedulers) => schedulers,
         Err(error) => return failed(service, &error),
     };
-    let records = match Queue::start(std::io::stdout()) {
+    let records = match Queue::start(std::io::stdout(), service.audit_target) {
         Ok(records) => records,
         Err(error) => return failed(service, &error),
     };

@@ -122,7 +122,7 @@ impl ServerTls {
     }
 
     /// The configuration for the next connection.
-    pub fn current(&self) -> Arc<ServerConfig> {
+    pub(crate) fn current(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.load().config)
     }
 

@@ -11,7 +11,7 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tracing_opentelemetry::OpenTelemetryLayer;
 
 /// Sends spans until it is shut down.
-pub struct Traces {
+pub(crate) struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
 }
@@ -20,7 +20,7 @@ impl Traces {
     /// Starts sending spans of `service` to the collector at `endpoint`; `None` and a warning on standard error if the
     /// endpoint cannot be used. Needs a tokio runtime.
     #[must_use]
-    pub fn start(service: &'static str, endpoint: &str) -> Option<Self> {
+    pub(crate) fn start(service: &'static str, endpoint: &str) -> Option<Self> {
         let exporter = match SpanExporter::builder()
             .with_tonic()
             .with_endpoint(endpoint)
@@ -43,7 +43,7 @@ impl Traces {
     }
 
     /// The layer that turns spans into exported ones.
-    pub fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
+    pub(crate) fn layer<S>(&self) -> OpenTelemetryLayer<S, SdkTracer>
     where
         S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
     {
@@ -51,7 +51,7 @@ impl Traces {
     }
 
     /// Sends what is left; waits for the collector for a bounded time (the exporter's own timeout).
-    pub fn shutdown(&self) {
+    pub(crate) fn shutdown(&self) {
         // Nothing can be done about spans nobody takes.
         let _ = self.provider.shutdown();
     }

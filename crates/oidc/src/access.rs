@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use openidconnect::JwsSigningAlgorithm as _;
 use tokio::time::Instant;
 use url::Url;
 
@@ -27,8 +28,8 @@ impl Access {
         settings: &Arc<ProviderSettings>,
         credentials: Credentials,
     ) -> Result<Self, BuildError> {
-        let strong = |secret: &ClientSecret| secret.expose().len() >= LEAST_SYMMETRIC_SECRET_BYTES;
-        if settings.id_token_alg.is_symmetric() && !credentials.auth.secret().is_some_and(strong) {
+        let strong = |secret: &ClientSecret| secret.secret().len() >= LEAST_SYMMETRIC_SECRET_BYTES;
+        if settings.id_token_alg.uses_shared_secret() && !credentials.auth.secret().is_some_and(strong) {
             return Err(BuildError::SymmetricSecret);
         }
         Ok(Self {

@@ -5,11 +5,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use openidconnect::core::CoreJwsSigningAlgorithm;
-use ring::{digest, signature};
+use openidconnect::JwsSigningAlgorithm;
+use openidconnect::core::{CoreJsonCurveType, CoreJsonWebKeyType};
+use ring::digest;
+use ring::signature::{self, VerificationAlgorithm};
+use serde::de::{IntoDeserializer as _, value};
+use serde::{Deserialize, Serialize};
 
 /// A JWS signature algorithm (RFC 7518 section 3.1, RFC 8037).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum SigningAlgorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
     Rs256,
@@ -28,6 +33,7 @@ pub enum SigningAlgorithm {
     /// ECDSA on P-384 with SHA-384.
     Es384,
     /// Ed25519.
+    #[serde(rename = "EdDSA")]
     EdDsa,
     /// HMAC with SHA-256 under the client secret; only by explicit configuration.
     Hs256,
@@ -55,46 +61,6 @@ impl SigningAlgorithm {
         }
     }
 
-    /// Whether the key is a secret shared with the provider.
-    pub fn is_symmetric(self) -> bool {
-        matches!(self, Self::Hs256)
-    }
-
-    /// The `kty` a verification key must have.
-    pub(crate) fn key_type(self) -> &'static str {
-        match self {
-            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => "RSA",
-            Self::Es256 | Self::Es384 => "EC",
-            Self::EdDsa => "OKP",
-            Self::Hs256 => "oct",
-        }
-    }
-
-    /// How long the coordinates of a point are, in bytes, where a key is one that has both.
-    pub(crate) fn coordinate_bytes(self) -> Option<usize> {
-        match self {
-            Self::Es256 => Some(32),
-            Self::Es384 => Some(48),
-            _ => None,
-        }
-    }
-
-    /// The `crv` a verification key must have, where the key type has curves.
-    pub(crate) fn curve(self) -> Option<&'static str> {
-        match self {
-            Self::Es256 => Some("P-256"),
-            Self::Es384 => Some("P-384"),
-            Self::EdDsa => Some("Ed25519"),
-            Self::Rs256
-            | Self::Rs384
-            | Self::Rs512
-            | Self::Ps256
-            | Self::Ps384
-            | Self::Ps512
-            | Self::Hs256 => None,
-        }
-    }
-
     /// The hash of `at_hash` (OpenID Connect Core 3.1.3.6); Ed25519 uses SHA-512 inside.
     pub(crate) fn digest(self) -> &'static digest::Algorithm {
         match self {
@@ -104,7 +70,7 @@ impl SigningAlgorithm {
         }
     }
 
-    /// How RSA signatures of this algorithm are verified; `None` where it is not RSA's.
+    /// How signatures under an RSA key are verified.
     pub(crate) fn rsa(self) -> Option<&'static signature::RsaParameters> {
         match self {
             Self::Rs256 => Some(&signature::RSA_PKCS1_2048_8192_SHA256),
@@ -117,19 +83,37 @@ impl SigningAlgorithm {
         }
     }
 
-    pub(crate) fn core(self) -> CoreJwsSigningAlgorithm {
+    /// The curve of a verification key, how long its coordinates are in bytes, and how signatures under it are verified.
+    pub(crate) fn elliptic(self) -> Option<(CoreJsonCurveType, usize, &'static dyn VerificationAlgorithm)> {
         match self {
-            Self::Rs256 => CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
-            Self::Rs384 => CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
-            Self::Rs512 => CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha512,
-            Self::Ps256 => CoreJwsSigningAlgorithm::RsaSsaPssSha256,
-            Self::Ps384 => CoreJwsSigningAlgorithm::RsaSsaPssSha384,
-            Self::Ps512 => CoreJwsSigningAlgorithm::RsaSsaPssSha512,
-            Self::Es256 => CoreJwsSigningAlgorithm::EcdsaP256Sha256,
-            Self::Es384 => CoreJwsSigningAlgorithm::EcdsaP384Sha384,
-            Self::EdDsa => CoreJwsSigningAlgorithm::EdDsa,
-            Self::Hs256 => CoreJwsSigningAlgorithm::HmacSha256,
+            Self::Es256 => Some((CoreJsonCurveType::P256, 32, &signature::ECDSA_P256_SHA256_FIXED)),
+            Self::Es384 => Some((CoreJsonCurveType::P384, 48, &signature::ECDSA_P384_SHA384_FIXED)),
+            Self::EdDsa => Some((CoreJsonCurveType::Ed25519, 32, &signature::ED25519)),
+            _ => None,
         }
+    }
+}
+
+impl JwsSigningAlgorithm for SigningAlgorithm {
+    type KeyType = CoreJsonWebKeyType;
+
+    fn key_type(&self) -> Option<CoreJsonWebKeyType> {
+        Some(match self {
+            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => {
+                CoreJsonWebKeyType::RSA
+            }
+            Self::Es256 | Self::Es384 => CoreJsonWebKeyType::EllipticCurve,
+            Self::EdDsa => CoreJsonWebKeyType::OctetKeyPair,
+            Self::Hs256 => CoreJsonWebKeyType::Symmetric,
+        })
+    }
+
+    fn uses_shared_secret(&self) -> bool {
+        *self == Self::Hs256
+    }
+
+    fn rsa_sha_256() -> Self {
+        Self::Rs256
     }
 }
 
@@ -137,21 +121,7 @@ impl FromStr for SigningAlgorithm {
     type Err = UnknownAlgorithm;
 
     fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
-        const ALL: [SigningAlgorithm; 10] = [
-            SigningAlgorithm::Rs256,
-            SigningAlgorithm::Rs384,
-            SigningAlgorithm::Rs512,
-            SigningAlgorithm::Ps256,
-            SigningAlgorithm::Ps384,
-            SigningAlgorithm::Ps512,
-            SigningAlgorithm::Es256,
-            SigningAlgorithm::Es384,
-            SigningAlgorithm::EdDsa,
-            SigningAlgorithm::Hs256,
-        ];
-        ALL.into_iter()
-            .find(|algorithm| algorithm.name() == name)
-            .ok_or(UnknownAlgorithm)
+        Self::deserialize(name.into_deserializer()).map_err(|_: value::Error| UnknownAlgorithm)
     }
 }
 

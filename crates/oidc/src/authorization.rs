@@ -1,15 +1,19 @@
 //! The authorization request (OpenID Connect Core 3.1.2.1, RFC 7636, RFC 9126).
 
-use openidconnect::{PkceCodeChallenge, PkceCodeVerifier};
+use std::borrow::Cow;
+
+use openidconnect::core::{CoreAuthenticationFlow, CoreClient};
+use openidconnect::{AuthUrl, CsrfToken, Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope};
+use url::Url;
 
 use crate::dpop::DpopKey;
 use crate::{ProviderSettings, ResponseMode};
 
 /// What one login adds to the configured authorization request.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct AuthorizationRequest<'a> {
     /// Where the provider sends the browser back to.
-    pub redirect_uri: &'a str,
+    pub redirect_uri: &'a RedirectUrl,
     /// Binds the answer to this browser.
     pub state: &'a str,
     /// Binds the ID token to this login.
@@ -43,64 +47,68 @@ pub const PROTOCOL_PARAMETERS: [&str; 14] = [
     "client_secret",
 ];
 
-/// All parameters of the request, in a stable order, each name but `resource` once.
-pub(crate) fn parameters(
+/// The address of the request at `endpoint`, with each parameter but `resource` once.
+pub(crate) fn address(
+    client: CoreClient,
+    endpoint: &AuthUrl,
     settings: &ProviderSettings,
     request: &AuthorizationRequest<'_>,
     dpop_key: Option<&DpopKey>,
-) -> Vec<(String, String)> {
+) -> Url {
+    let client = client.disable_openid_scope().set_auth_uri(endpoint.clone()); // `scope` is configured as a whole
+    let state = CsrfToken::new(request.state.to_owned());
+    let nonce = Nonce::new(request.nonce.to_owned());
     let verifier = PkceCodeVerifier::new(request.verifier.to_owned());
-    let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
-    let fixed = [
-        ("client_id", settings.client_id.as_str()),
-        ("response_type", "code"),
-        ("redirect_uri", request.redirect_uri),
-        ("scope", settings.scope.as_str()),
-        ("state", request.state),
-        ("nonce", request.nonce),
-        ("code_challenge", challenge.as_str()),
-        ("code_challenge_method", "S256"),
-    ];
-    let mut parameters: Vec<(String, String)> = fixed
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
-    if settings.response_mode == ResponseMode::FormPost {
-        parameters.push(("response_mode".to_owned(), "form_post".to_owned()));
-    }
     let max_age = request.max_age.map(|secs| secs.to_string());
+    let mut asked = client
+        .authorize_url(CoreAuthenticationFlow::AuthorizationCode, || state, || nonce)
+        .set_redirect_uri(Cow::Borrowed(request.redirect_uri))
+        .add_scope(Scope::new(settings.scope.clone()))
+        .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
     let own = [
+        (
+            "response_mode",
+            (settings.response_mode == ResponseMode::FormPost).then_some("form_post"),
+        ),
         ("audience", settings.audience.as_deref()),
         ("organization", settings.organization.as_deref()),
         ("max_age", max_age.as_deref()),
         // binds the code to the key, whoever intercepts it (RFC 9449, section 10)
         ("dpop_jkt", dpop_key.map(DpopKey::thumbprint)),
     ];
-    for (name, value) in own {
-        add(&mut parameters, name, value);
+    let own = own.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    for (name, value) in further(own, settings, request) {
+        asked = asked.add_extra_param(name, value);
     }
-    // the first of a name wins: protocol, configured binding values, this login, configured defaults
-    for (name, value) in request.extra.iter().chain(&settings.authorization_params) {
-        if !PROTOCOL_PARAMETERS.contains(&name.as_str()) {
-            add(&mut parameters, name, Some(value));
-        }
-    }
-    let resources = settings.resources.iter();
-    parameters.extend(resources.map(|resource| ("resource".to_owned(), resource.clone())));
-    // contradictory: nobody can prove who they are anew without being asked
-    let is = |parameters: &[(String, String)], name: &str, value: &str| {
-        parameters.iter().any(|(n, v)| n == name && v == value)
-    };
-    if is(&parameters, "max_age", "0") && is(&parameters, "prompt", "none") {
-        parameters.retain(|(name, _)| name != "prompt");
-    }
-    parameters
+    asked.url().0
 }
 
-fn add(parameters: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
-    if let Some(value) = value
-        && !parameters.iter().any(|(known, _)| known == name)
-    {
-        parameters.push((name.to_owned(), value.to_owned()));
+/// The parameters of a request that `address` made for the endpoint.
+pub(crate) fn parameters(address: &Url, endpoint: &AuthUrl) -> Vec<(String, String)> {
+    let parameters = address.query_pairs().into_owned();
+    parameters.skip(endpoint.url().query_pairs().count()).collect()
+}
+
+/// What is asked for beyond what the crate knows. The first of a name wins: binding values of our `own`, this login, configured
+/// defaults.
+fn further<'a>(
+    own: impl Iterator<Item = (&'a str, &'a str)>,
+    settings: &'a ProviderSettings,
+    request: &AuthorizationRequest<'a>,
+) -> Vec<(&'a str, &'a str)> {
+    let others = request.extra.iter().chain(&settings.authorization_params);
+    let others = others.map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut parameters: Vec<(&str, &str)> = Vec::new();
+    for (name, value) in own.chain(others.filter(|(name, _)| !PROTOCOL_PARAMETERS.contains(name))) {
+        if !parameters.iter().any(|(known, _)| *known == name) {
+            parameters.push((name, value));
+        }
     }
+    // contradictory: nobody can prove who they are anew without being asked
+    if parameters.contains(&("max_age", "0")) {
+        parameters.retain(|parameter| *parameter != ("prompt", "none"));
+    }
+    let resources = settings.resources.iter();
+    parameters.extend(resources.map(|resource| ("resource", resource.as_str())));
+    parameters
 }

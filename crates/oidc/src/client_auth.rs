@@ -1,35 +1,14 @@
 //! How this client proves who it is at the token, revocation and pushed-request endpoints
 //! (OpenID Connect Core 9, RFC 6749 section 2.3, RFC 8705).
 
-use std::fmt;
 use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use openidconnect::ClientSecret;
 use url::form_urlencoded;
 
 use crate::client_key::{ClientKeys, SigningFailed};
-
-/// A client secret; its text is in no `Debug` output.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ClientSecret(String);
-
-impl ClientSecret {
-    /// Takes the secret's text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ClientSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("…")
-    }
-}
 
 /// The client authentication method.
 #[derive(Clone, Debug)]
@@ -76,12 +55,12 @@ impl ClientAuth {
         let id = || ("client_id", client_id.to_owned());
         Ok(match self {
             Self::SecretBasic(secret) => Proof {
-                authorization: Some(basic(client_id, secret.expose())),
+                authorization: Some(basic(client_id, secret.secret())),
                 fields: Vec::new(),
             },
             Self::SecretPost(secret) => Proof {
                 authorization: None,
-                fields: vec![id(), ("client_secret", secret.expose().to_owned())],
+                fields: vec![id(), ("client_secret", secret.secret().to_owned())],
             },
             Self::PrivateKeyJwt(keys) => Proof {
                 authorization: None,

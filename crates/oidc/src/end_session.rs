@@ -1,5 +1,6 @@
 //! RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 section 2).
 
+use openidconnect::{ClientId, CsrfToken, EndSessionUrl, LogoutRequest, PostLogoutRedirectUrl};
 use url::Url;
 
 /// What a logout tells the provider.
@@ -17,29 +18,25 @@ pub struct EndSessionRequest<'a> {
 const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// The address with its parameters; those the provider's own address has stay.
-pub(crate) fn address(endpoint: &Url, client_id: &str, request: &EndSessionRequest<'_>) -> Url {
-    let with = |hint: Option<&str>| {
-        let mut url = endpoint.clone();
-        let mut query = url.query_pairs_mut();
-        query.append_pair("client_id", client_id);
-        let optional = [
-            ("id_token_hint", hint),
-            ("post_logout_redirect_uri", request.post_logout_redirect_uri),
-            ("state", request.state),
-        ];
-        for (name, value) in optional {
-            if let Some(value) = value {
-                query.append_pair(name, value);
-            }
-        }
-        drop(query);
+pub(crate) fn address(endpoint: &EndSessionUrl, client_id: &str, request: &EndSessionRequest<'_>) -> Url {
+    let client_id = ClientId::new(client_id.to_owned());
+    let mut logout = LogoutRequest::from(endpoint.clone()).set_client_id(client_id);
+    let back = request.post_logout_redirect_uri.map(str::to_owned);
+    if let Some(back) = back.and_then(|back| PostLogoutRedirectUrl::new(back).ok()) {
+        logout = logout.set_post_logout_redirect_uri(back);
+    }
+    if let Some(state) = request.state {
+        logout = logout.set_state(CsrfToken::new(state.to_owned()));
+    }
+    let url = logout.http_get_url();
+    let mut hinted = url.clone();
+    if let Some(hint) = request.id_token_hint {
+        hinted.query_pairs_mut().append_pair("id_token_hint", hint);
+    }
+    if hinted.as_str().len() > MAX_URL_BYTES {
         url
-    };
-    let url = with(request.id_token_hint);
-    if url.as_str().len() > MAX_URL_BYTES {
-        with(None)
     } else {
-        url
+        hinted
     }
 }
 
@@ -57,7 +54,8 @@ mod tests {
     use super::*;
 
     fn hint_in_address(hint: &str) -> Option<String> {
-        let endpoint = Url::parse("https://issuer.example/end?tenant=one").expect("a URL");
+        let endpoint = "https://issuer.example/end?tenant=one".to_owned();
+        let endpoint = EndSessionUrl::new(endpoint).expect("a URL");
         let request = EndSessionRequest {
             id_token_hint: Some(hint),
             ..EndSessionRequest::default()

@@ -12,12 +12,20 @@ use crate::{ProviderError, ProviderSettings, RefreshError, RefreshedTokens, Refu
 const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
 
 /// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage.
-pub(crate) fn refusal(answer: &Answer) -> Option<Refusal> {
+fn refusal(answer: &Answer) -> Option<Refusal> {
     let may_refuse = matches!(answer.status, 400 | 401 | 403);
-    let document = answer.json().ok().filter(|_| may_refuse)?;
+    let document: Map<String, Value> = answer.json().ok().filter(|_| may_refuse)?;
     let error = document.get("error")?.as_str()?;
     let passing = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
     (!passing).then(|| Refusal::new(error))
+}
+
+/// What an answer that holds nothing else says.
+pub(crate) fn refused(answer: &Answer, endpoint: &'static str) -> ProviderError {
+    refusal(answer).map_or_else(
+        || answer.status_error(),
+        |refusal| ProviderError::Refused { endpoint, refusal },
+    )
 }
 
 /// Reads the answer to a code grant.
@@ -29,7 +37,7 @@ pub(crate) fn code_answer(
     if answer.status != 200 {
         return Err(refusal(answer).map_or_else(|| answer.status_error().into(), TokenError::Refused));
     }
-    let document = answer.json()?;
+    let document: Map<String, Value> = answer.json()?;
     let access_token = text(&document, "access_token").ok_or(TokenError::MissingAccessToken)?;
     let token_type = token_type(&document, settings).ok_or(TokenError::TokenType)?;
     Ok(TokenSet {
@@ -54,7 +62,7 @@ pub(crate) fn refresh_answer(
             RefreshError::Refused,
         ));
     }
-    let document = answer.json().map_err(RefreshError::Transient)?;
+    let document: Map<String, Value> = answer.json().map_err(RefreshError::Transient)?;
     let access_token = text(&document, "access_token").ok_or(RefreshError::Unusable("no access token"))?;
     let token_type = token_type(&document, settings).ok_or(RefreshError::Unusable(
         "another token type than the one asked for",
@@ -72,12 +80,9 @@ pub(crate) fn refresh_answer(
 /// The `request_uri` of a pushed request: status 201, nothing else counts (RFC 9126 section 2.2).
 pub(crate) fn pushed_answer(answer: &Answer, endpoint: &'static str) -> Result<String, ProviderError> {
     if answer.status != 201 {
-        return Err(refusal(answer).map_or_else(
-            || answer.status_error(),
-            |refusal| ProviderError::Refused { endpoint, refusal },
-        ));
+        return Err(refused(answer, endpoint));
     }
-    let document = answer.json()?;
+    let document: Map<String, Value> = answer.json()?;
     let lives = document
         .get("expires_in")
         .and_then(seconds)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Identity, RequestBuilder};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::{Url, form_urlencoded};
 
@@ -33,8 +34,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body as a JSON object of the given content types.
-    pub(crate) fn json(&self) -> Result<Map<String, Value>, ProviderError> {
+    /// The body, where its content type says JSON.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
         if !self.is_json() {
             return Err(ProviderError::ContentType {
                 endpoint: self.endpoint,
@@ -57,7 +58,7 @@ impl Answer {
         const ERROR: &str = "use_dpop_nonce";
         let refused = matches!(self.status, 400 | 401)
             && self
-                .json()
+                .json::<Map<String, Value>>()
                 .is_ok_and(|document| document.get("error").and_then(Value::as_str) == Some(ERROR));
         refused || (self.status == 401 && self.challenge.contains(ERROR))
     }

@@ -2,8 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::hmac;
-use ring::rand::SystemRandom;
+use openidconnect::{Nonce, NonceVerifier as _};
 use serde_json::{Map, Value};
 
 use crate::claims::Judge;
@@ -81,8 +80,9 @@ impl IdToken {
             now,
             tolerance_secs: settings.clock_tolerance_secs,
         };
-        let nonce = judge.text("nonce").unwrap_or_default();
-        if expected.nonce.is_empty() || !constant_time_equal(nonce, expected.nonce) {
+        let nonce = judge.text("nonce").map(|nonce| Nonce::new(nonce.to_owned()));
+        let sent = Nonce::new(expected.nonce.to_owned());
+        if expected.nonce.is_empty() || sent.verify(nonce.as_ref()).is_err() {
             return Err(IdTokenError::Nonce);
         }
         access_token_hash(&judge, settings, expected.access_token)?;
@@ -167,12 +167,4 @@ fn access_token_hash(
     } else {
         Err(IdTokenError::AccessTokenHash)
     }
-}
-
-/// Compares without telling by its duration where the texts differ: both are hashed under a key of the moment.
-fn constant_time_equal(left: &str, right: &str) -> bool {
-    let Ok(key) = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()) else {
-        return false;
-    };
-    hmac::verify(&key, left.as_bytes(), hmac::sign(&key, right.as_bytes()).as_ref()).is_ok()
 }

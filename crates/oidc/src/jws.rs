@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use openidconnect::{JsonWebKeyId, JsonWebTokenType};
 use serde_json::{Map, Value};
 
 use crate::json::strict_object;
@@ -22,8 +23,8 @@ pub fn unverified_issuer(raw: &str) -> Option<String> {
 
 /// A token whose signature has not been looked at.
 pub(crate) struct Unverified<'a> {
-    pub(crate) kid: Option<String>,
-    pub(crate) typ: Option<String>,
+    pub(crate) kid: Option<JsonWebKeyId>,
+    pub(crate) typ: Option<JsonWebTokenType>,
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
     payload: &'a str,
@@ -49,8 +50,8 @@ impl<'a> Unverified<'a> {
             return Err(IdTokenError::Header);
         }
         Ok(Self {
-            kid: text(&header, "kid")?,
-            typ: text(&header, "typ")?,
+            kid: text(&header, "kid")?.map(JsonWebKeyId::new),
+            typ: text(&header, "typ")?.map(JsonWebTokenType::new),
             signed: signed.as_bytes(),
             signature: URL_SAFE_NO_PAD
                 .decode(signature)
@@ -64,13 +65,11 @@ impl<'a> Unverified<'a> {
         object(self.payload).ok_or(IdTokenError::Malformed)
     }
 
-    /// Whether `typ` is absent or one of these, with or without `application/` and in any case.
+    /// Whether `typ` is absent or one of these, with or without `application/` and in any case (RFC 7515 section 4.1.9).
     pub(crate) fn type_is(&self, allowed: &[&str]) -> bool {
-        self.typ.as_deref().is_none_or(|typ| {
-            let typ = typ.to_ascii_lowercase();
-            let typ = typ.strip_prefix("application/").unwrap_or(&typ);
-            allowed.contains(&typ)
-        })
+        let is_allowed =
+            |typ: &JsonWebTokenType| typ.normalize().is_ok_and(|typ| allowed.contains(&typ.as_str()));
+        self.typ.as_ref().is_none_or(is_allowed)
     }
 }
 

@@ -7,8 +7,8 @@
 //! - Only `response_type=code` with PKCE (S256) exists; there is no switch for another flow.
 //! - Tokens, codes, secrets and verifiers appear in no `Debug` output, error or log line.
 //!
-//! Keys and signatures are those of the `openidconnect` crate (`JsonWebKey::verify_signature`), except RSA's and HMAC's, which
-//! `ring` verifies; the claim checks, clock tolerance, key rotation, PAR, RFC 9207 and logout tokens it leaves out are here.
+//! Key sets, the requests a browser carries, nonces and secrets are those of the `openidconnect` crate; `ring` verifies all
+//! signatures. What the crate leaves out or refuses too much of is here, and why is in `docs/decisions/openidconnect.md`.
 
 mod access;
 pub mod algorithm;
@@ -34,6 +34,7 @@ mod key_source;
 pub mod logout_token;
 pub mod metadata;
 mod provider_cache;
+mod provider_key;
 pub mod proxy;
 pub mod random;
 mod relying_party;
@@ -48,7 +49,7 @@ mod userinfo;
 pub use algorithm::SigningAlgorithm;
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::PROTOCOL_CLAIMS;
-pub use client_auth::{ClientAuth, ClientSecret};
+pub use client_auth::ClientAuth;
 pub use client_key::{ClientKey, ClientKeys};
 pub use dpop::DpopKey;
 pub use end_session::EndSessionRequest;
@@ -62,6 +63,7 @@ pub use issuer_parameter::check_issuer_parameter;
 pub use jws::unverified_issuer;
 pub use logout_token::LogoutToken;
 pub use metadata::Metadata;
+pub use openidconnect::{ClientSecret, RedirectUrl};
 pub use proxy::ForwardProxy;
 pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};

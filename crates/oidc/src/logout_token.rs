@@ -26,6 +26,8 @@ pub struct LogoutToken {
     pub exp: u64,
 }
 
+/// The `typ` of logout tokens, in full.
+const TYPE: &str = "application/logout+jwt";
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 /// A logout is news; an older token is a replay.
 const OLDEST_IAT_SECS: u64 = 300;
@@ -37,8 +39,8 @@ impl LogoutToken {
     /// 4.1.9).
     pub(crate) fn has_right_type(token: &Unverified<'_>, allowed: LogoutTokenTyp) -> bool {
         match allowed {
-            LogoutTokenTyp::Any => token.type_is(&["logout+jwt", "jwt"]),
-            LogoutTokenTyp::LogoutJwt => token.typ.is_some() && token.type_is(&["logout+jwt"]),
+            LogoutTokenTyp::Any => token.type_is(&[TYPE, "application/jwt"]),
+            LogoutTokenTyp::LogoutJwt => token.typ.is_some() && token.type_is(&[TYPE]),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Provider metadata (OpenID Connect Discovery 1.0 sections 3 and 4).
 
+use openidconnect::{AuthUrl, EndSessionUrl};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -12,7 +13,7 @@ pub struct Metadata {
     /// Issuer, equal to the configured one byte by byte.
     pub issuer: String,
     /// Where logins go.
-    pub authorization_endpoint: Url,
+    pub authorization_endpoint: AuthUrl,
     /// Where codes and refresh tokens are exchanged.
     pub token_endpoint: Url,
     /// Where the signing keys are.
@@ -20,7 +21,7 @@ pub struct Metadata {
     /// Userinfo, when offered.
     pub userinfo_endpoint: Option<Url>,
     /// RP-initiated logout, when offered.
-    pub end_session_endpoint: Option<Url>,
+    pub end_session_endpoint: Option<EndSessionUrl>,
     /// Token revocation, when offered.
     pub revocation_endpoint: Option<Url>,
     /// Pushed authorization requests, when offered.
@@ -70,11 +71,11 @@ impl Metadata {
             .and_then(Value::as_array);
         Ok(Self {
             issuer: issuer.to_owned(),
-            authorization_endpoint: required("authorization_endpoint")?,
+            authorization_endpoint: AuthUrl::from_url(required("authorization_endpoint")?),
             token_endpoint: required("token_endpoint")?,
             jwks_uri: required("jwks_uri")?,
             userinfo_endpoint: optional("userinfo_endpoint")?,
-            end_session_endpoint: optional("end_session_endpoint")?,
+            end_session_endpoint: optional("end_session_endpoint")?.map(EndSessionUrl::from_url),
             revocation_endpoint: optional("revocation_endpoint")?,
             pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
             requires_pushed_requests: says("require_pushed_authorization_requests"),

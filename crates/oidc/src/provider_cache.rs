@@ -90,7 +90,7 @@ impl ProviderCache {
         origin: Origin,
     ) -> Result<(), IdTokenError> {
         let keys = self.keys(http, settings).await?;
-        let mut verdict = keys.verify(token, settings.id_token_alg);
+        let mut verdict = keys.verify(token);
         if verdict == Verdict::NoSuchKey {
             let sought = self.seek(http, settings, token, origin);
             verdict = tokio::time::timeout(settings.http_timeout, sought)
@@ -122,7 +122,7 @@ impl ProviderCache {
             if let Err(wait) = turn
                 && origin.is_patient()
             {
-                verdict = self.verdict_of_others(token, settings).await;
+                verdict = self.verdict_of_others(token).await;
                 if verdict != Verdict::NoSuchKey {
                     break;
                 }
@@ -131,7 +131,7 @@ impl ProviderCache {
             }
             verdict = match turn {
                 Ok(()) => self.refetched_verdict(http, settings, token).await?,
-                Err(_) => self.verdict_of_others(token, settings).await,
+                Err(_) => self.verdict_of_others(token).await,
             };
             if verdict != Verdict::NoSuchKey {
                 break;
@@ -141,11 +141,9 @@ impl ProviderCache {
     }
 
     /// By the keys there are once a fetch under way is over.
-    async fn verdict_of_others(&self, token: &Unverified<'_>, settings: &ProviderSettings) -> Verdict {
+    async fn verdict_of_others(&self, token: &Unverified<'_>) -> Verdict {
         let keys = self.keys.settled().await;
-        keys.map_or(Verdict::NoSuchKey, |keys| {
-            keys.verify(token, settings.id_token_alg)
-        })
+        keys.map_or(Verdict::NoSuchKey, |keys| keys.verify(token))
     }
 
     /// By keys fetched for this token; where they lack it, the provider is asked whether they have moved.
@@ -157,7 +155,7 @@ impl ProviderCache {
     ) -> Result<Verdict, IdTokenError> {
         let before = self.metadata(http, settings).await?;
         let keys = self.refetch_keys(http, settings).await?;
-        let verdict = keys.verify(token, settings.id_token_alg);
+        let verdict = keys.verify(token);
         if verdict != Verdict::NoSuchKey {
             return Ok(verdict);
         }
@@ -166,7 +164,7 @@ impl ProviderCache {
             return Ok(verdict);
         }
         let keys = self.refetch_keys(http, settings).await?;
-        Ok(keys.verify(token, settings.id_token_alg))
+        Ok(keys.verify(token))
     }
 }
 
@@ -197,9 +195,8 @@ async fn fetch_keys(
     if answer.status != 200 {
         return Err(answer.status_error());
     }
-    let keys = KeySet::from_jwks(&answer.json()?, settings.id_token_alg);
     Ok((
-        keys.ok_or(ProviderError::Malformed { endpoint })?,
+        KeySet::new(&answer.json()?, settings.id_token_alg),
         answer.max_age_secs,
     ))
 }

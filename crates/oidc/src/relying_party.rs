@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use openidconnect::core::CoreClient;
+use openidconnect::{ClientId, IssuerUrl, JsonWebKeySet};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -26,14 +28,16 @@ use crate::{
 };
 
 /// `typ` of ID tokens, when there is one; tokens of other kinds are not mistaken for them.
-const ID_TOKEN_TYPES: [&str; 1] = ["jwt"];
+const ID_TOKEN_TYPES: [&str; 1] = ["application/jwt"];
 /// `typ` of signed userinfo, when there is one.
-const USERINFO_TYPES: [&str; 2] = ["jwt", "userinfo+jwt"];
+const USERINFO_TYPES: [&str; 2] = ["application/jwt", "application/userinfo+jwt"];
 
 /// Speaks to one provider as one client. Clones are cheap and share caches.
 #[derive(Clone)]
 pub struct RelyingParty {
     settings: Arc<ProviderSettings>,
+    /// Who asks; endpoints and keys are those of the day.
+    client: Arc<CoreClient>,
     access: Arc<ArcSwap<Access>>,
     cache: Arc<ProviderCache>,
     nonces: Arc<Nonces>,
@@ -42,18 +46,21 @@ pub struct RelyingParty {
 impl RelyingParty {
     /// Prepares without any network; discovery happens when first needed.
     pub fn new(settings: ProviderSettings) -> Result<Self, BuildError> {
-        let issuer = Url::parse(&settings.issuer).map_err(|_| BuildError::Issuer)?;
-        let is_web = matches!(issuer.scheme(), "http" | "https") && issuer.has_host();
-        if !is_web || issuer.query().is_some() || issuer.fragment().is_some() {
+        let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(|_| BuildError::Issuer)?;
+        let url = issuer.url();
+        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+        if !is_web || url.query().is_some() || url.fragment().is_some() {
             return Err(BuildError::Issuer);
         }
-        if !endpoint_is_secure(&issuer) {
+        if !endpoint_is_secure(url) {
             return Err(BuildError::InsecureIssuer);
         }
+        let client_id = ClientId::new(settings.client_id.clone());
         let settings = Arc::new(settings);
         let access = Access::new(&settings, settings.credentials())?;
         Ok(Self {
             settings,
+            client: Arc::new(CoreClient::new(client_id, issuer, JsonWebKeySet::default())),
             access: Arc::new(ArcSwap::from_pointee(access)),
             cache: Arc::default(),
             nonces: Arc::default(),
@@ -121,53 +128,35 @@ impl RelyingParty {
         }
         let access = self.access.load_full();
         let dpop_key = access.credentials.dpop_key.as_ref();
-        let parameters = authorization::parameters(&self.settings, request, dpop_key);
-        let mut url = metadata.authorization_endpoint.clone();
+        let endpoint = &metadata.authorization_endpoint;
+        let client = CoreClient::clone(&self.client);
+        let whole = authorization::address(client, endpoint, &self.settings, request, dpop_key);
         let pushed = match (&metadata.pushed_authorization_request_endpoint, self.settings.par) {
             (None, Par::Auto | Par::Off) if !metadata.requires_pushed_requests => None,
             (Some(_), Par::Off) if !metadata.requires_pushed_requests => None,
             (None, _) | (Some(_), Par::Off) => return Err(ProviderError::PushedRequests),
             (Some(endpoint), Par::Auto | Par::Require) => Some(endpoint),
         };
-        let object = self.request_object(&access, &parameters, request.now)?;
-        match (pushed, object) {
-            (Some(endpoint), object) => {
-                let parameters = object.map_or(parameters, |object| {
-                    let client_id = self.settings.client_id.clone();
-                    vec![
-                        ("client_id".to_owned(), client_id),
-                        ("request".to_owned(), object),
-                    ]
-                });
-                let request_uri = self.push(endpoint, &parameters, request.now).await?;
-                url.query_pairs_mut()
-                    .append_pair("client_id", &self.settings.client_id)
-                    .append_pair("request_uri", &request_uri);
-            }
-            (None, Some(object)) => {
-                let outside = request_object::outside(&parameters, object);
-                url.query_pairs_mut().extend_pairs(outside);
-            }
-            (None, None) => {
-                url.query_pairs_mut().extend_pairs(parameters);
-            }
+        if pushed.is_none() && access.credentials.request_keys.is_none() {
+            return Ok(whole);
         }
-        Ok(url)
-    }
-
-    fn request_object(
-        &self,
-        access: &Access,
-        parameters: &[(String, String)],
-        now: u64,
-    ) -> Result<Option<String>, ProviderError> {
-        let Some(keys) = &access.credentials.request_keys else {
-            return Ok(None);
+        let mut parameters = authorization::parameters(&whole, endpoint);
+        if let Some(keys) = &access.credentials.request_keys {
+            let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
+            let object = request_object::sign(keys.signing(), client, issuer, &parameters, request.now)
+                .map_err(|_| ProviderError::ClientAssertion)?;
+            parameters = request_object::around(object, &parameters, pushed.is_some());
+        }
+        let mut url = endpoint.url().clone();
+        let Some(endpoint) = pushed else {
+            url.query_pairs_mut().extend_pairs(parameters);
+            return Ok(url);
         };
-        let (client, issuer) = (&self.settings.client_id, &self.settings.issuer);
-        request_object::sign(keys.signing(), client, issuer, parameters, now)
-            .map(Some)
-            .map_err(|_| ProviderError::ClientAssertion)
+        let request_uri = self.push(endpoint, &parameters, request.now).await?;
+        url.query_pairs_mut()
+            .append_pair("client_id", &self.settings.client_id)
+            .append_pair("request_uri", &request_uri);
+        Ok(url)
     }
 
     async fn push(
@@ -300,10 +289,7 @@ impl RelyingParty {
         if answer.status == 200 {
             return Ok(Revoked::Done);
         }
-        Err(grant::refusal(&answer).map_or_else(
-            || answer.status_error(),
-            |refusal| ProviderError::Refused { endpoint, refusal },
-        ))
+        Err(grant::refused(&answer, endpoint))
     }
 
     /// Where to send the browser to end the provider's session too; `None` when the provider offers no such place.

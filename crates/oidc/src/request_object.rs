@@ -50,14 +50,13 @@ pub(crate) fn sign(
     )
 }
 
-/// What stays outside the object for a request that is not pushed: who asks, and what OpenID Connect wants to see there too.
-pub(crate) fn outside(parameters: &[(String, String)], object: String) -> Vec<(String, String)> {
-    let stays = |name: &str| matches!(name, "client_id" | "response_type" | "scope");
-    let mut outside: Vec<_> = parameters
+/// The request that carries the object: who asks, and in the browser's what OpenID Connect wants to see outside it too.
+pub(crate) fn around(object: String, parameters: &[(String, String)], pushed: bool) -> Vec<(String, String)> {
+    const STAY: [&str; 3] = ["client_id", "response_type", "scope"];
+    let stay = if pushed { &STAY[..1] } else { &STAY };
+    let around = stay
         .iter()
-        .filter(|(name, _)| stays(name))
-        .cloned()
-        .collect();
-    outside.push(("request".to_owned(), object));
-    outside
+        .flat_map(|stay| parameters.iter().find(|(name, _)| name == stay));
+    let object = ("request".to_owned(), object);
+    around.cloned().chain([object]).collect()
 }

@@ -9,7 +9,7 @@ const SECRET: &str = "hunter2";
 #[test]
 fn secrets_tokens_and_people_are_in_no_debug_output() {
     let mut settings = ProviderSettings::new("https://op.example", "client");
-    settings.client_auth = ClientAuth::SecretPost(ClientSecret::new(SECRET));
+    settings.client_auth = ClientAuth::SecretPost(ClientSecret::new(SECRET.to_owned()));
     let tokens = TokenSet {
         access_token: SECRET.to_owned(),
         token_type: "Bearer".to_owned(),

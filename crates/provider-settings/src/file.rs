@@ -7,13 +7,10 @@
 mod table;
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::path::Path;
 
-use chassis::files;
 use chassis::settings::Reader;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use chassis::settings::toml_file::{self, FileMistake, FileMistakes, Table, Value};
 
 use crate::providers::Providers;
 use crate::table::PROVIDERS;
@@ -23,172 +20,77 @@ const MAX_PROVIDERS: usize = 100;
 
 /// Reads the file; its mistakes are mistakes of the setting.
 pub(crate) fn read(reader: &mut Reader<'_>, path: &Path) -> Option<Providers> {
-    let shown = path.display();
-    let text = match files::read_bounded(path).map(String::from_utf8) {
-        Ok(Ok(text)) => text,
-        Ok(Err(_)) => {
-            reader.wrong(PROVIDERS, format!("the file {shown} is not UTF-8 text"));
-            return None;
+    let mut warnings = Vec::new();
+    let providers = reader.toml_file(PROVIDERS, path, |text| parse(text, &mut warnings));
+    for warning in warnings {
+        reader.warn(PROVIDERS, format!("{}, {warning}", path.display()));
+    }
+    providers
+}
+
+fn parse(text: &str, warnings: &mut Vec<FileMistake>) -> Result<Providers, FileMistakes> {
+    toml_file::parse(text, |file| {
+        let named = file.get("default");
+        let (mut names, mut tables) = (Names::default(), 0);
+        let all = file.tables("provider", MAX_PROVIDERS, |table| {
+            tables += 1;
+            table::provider(table, &mut names, warnings)
+        });
+        if tables == 0 {
+            file.wrong("there is no provider: write a [[provider]] table for each");
         }
-        Err(error) => {
-            reader.wrong(PROVIDERS, format!("the file {shown} cannot be read: {error}"));
-            return None;
-        }
-    };
-    let (providers, mut said) = parse(&text);
-    said.mistakes.sort_by_key(|(line, _)| *line);
-    let whole = said.mistakes.is_empty();
-    for (line, mistake) in said.mistakes {
-        reader.wrong(PROVIDERS, format!("{shown}, line {line}: {mistake}"));
-    }
-    for (line, warning) in said.warnings {
-        reader.warn(PROVIDERS, format!("{shown}, line {line}: {warning}"));
-    }
-    providers.filter(|_| whole)
-}
-
-/// Mistakes and warnings, each with its line, counted from 1.
-#[derive(Default)]
-struct Said {
-    mistakes: Vec<(usize, String)>,
-    warnings: Vec<(usize, String)>,
-}
-
-fn parse(text: &str) -> (Option<Providers>, Said) {
-    let mut reading = Reading {
-        text,
-        said: Said::default(),
-        names: Vec::new(),
-    };
-    let (document, syntax) = DeTable::parse_recoverable(text);
-    for error in syntax {
-        reading.wrong(&error.span().unwrap_or_default(), error.message());
-    }
-    let providers = if reading.said.mistakes.is_empty() {
-        reading.document(document.get_ref())
-    } else {
-        None
-    };
-    (providers, reading.said)
-}
-
-type Value<'t> = Spanned<DeValue<'t>>;
-
-struct Reading<'t> {
-    text: &'t str,
-    said: Said,
-    /// Whatever picks a provider, over all tables.
-    names: Vec<Name>,
-}
-
-/// Something that picks a provider.
-struct Name {
-    kind: &'static str,
-    text: String,
-    span: Range<usize>,
-}
-
-impl Reading<'_> {
-    fn line(&self, span: &Range<usize>) -> usize {
-        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
-    }
-
-    fn wrong(&mut self, span: &Range<usize>, text: impl Into<String>) {
-        let line = self.line(span);
-        self.said.mistakes.push((line, text.into()));
-    }
-
-    fn document(&mut self, document: &DeTable<'_>) -> Option<Providers> {
-        let mut all = Vec::new();
-        let (mut tables_there, mut default) = (0, None);
-        for (key, value) in document {
-            match (key.get_ref().as_ref(), value.get_ref()) {
-                ("provider", DeValue::Array(tables)) => {
-                    tables_there = tables.len();
-                    for table in tables {
-                        if let DeValue::Table(fields) = table.get_ref() {
-                            all.extend(self.provider(&table.span(), fields));
-                        } else {
-                            self.wrong(&table.span(), "a provider has to be a table: write [[provider]]");
-                        }
-                    }
-                }
-                ("provider", _) => self.wrong(
-                    &key.span(),
-                    "providers have to be a list of tables: write [[provider]]",
-                ),
-                ("default", _) => default = self.string(value).map(|id| (value.span(), id)),
-                (other, _) => self.wrong(
-                    &key.span(),
-                    format!("unknown key {other:?}: the file holds default and [[provider]] tables alone"),
-                ),
-            }
-        }
-        if tables_there == 0 {
-            self.wrong(
-                &(0..0),
-                "there is no provider: write a [[provider]] table for each",
-            );
-        } else if tables_there > MAX_PROVIDERS {
-            let text = format!("there are {tables_there} providers; at most {MAX_PROVIDERS} are taken");
-            self.wrong(&(0..0), text);
-        }
-        self.unique();
-        let at = self.default(tables_there, default)?;
-        Some(Providers {
-            default: at,
+        names.judge();
+        Providers {
+            default: default(file, named, &names.ids(), tables),
             all,
             listed: true,
-        })
-    }
-
-    /// Which table is taken when nothing names another.
-    fn default(&mut self, tables_there: usize, named: Option<(Range<usize>, String)>) -> Option<usize> {
-        let ids = || self.names.iter().filter(|name| name.kind == "id");
-        match named {
-            Some((span, id)) => {
-                let at = ids().position(|name| name.text == id);
-                // An id that could not be read may be the one that is meant.
-                if at.is_none() && ids().count() == tables_there {
-                    self.wrong(&span, format!("default {id:?} is the id of no provider here"));
-                }
-                at
-            }
-            None if tables_there > 1 => {
-                self.wrong(
-                    &(0..0),
-                    "default is required: the id of the provider that is taken when nothing names another",
-                );
-                None
-            }
-            None => Some(0),
         }
+    })
+}
+
+/// Which table is taken when nothing names another.
+fn default(file: &Table<'_>, named: Option<Value<'_>>, ids: &[&str], tables: usize) -> usize {
+    if named.is_none() && tables > 1 {
+        file.wrong("default is required: the id of the provider that is taken when nothing names another");
+    }
+    let Some((id, value)) = named.and_then(|value| Some((value.string()?, value))) else {
+        return 0;
+    };
+    let at = ids.iter().position(|known| *known == id);
+    // An id that could not be read may be the one that is meant.
+    if at.is_none() && ids.len() == tables {
+        value.wrong(format!("default {id:?} is the id of no provider here"));
+    }
+    at.unwrap_or_default()
+}
+
+/// Whatever picks a provider, over all tables.
+#[derive(Default)]
+struct Names<'a>(Vec<(&'static str, String, Value<'a>)>);
+
+impl<'a> Names<'a> {
+    fn add(&mut self, kind: &'static str, text: &str, value: Value<'a>) {
+        self.0.push((kind, text.to_owned(), value));
     }
 
-    fn name(&mut self, kind: &'static str, text: &str, span: Range<usize>) {
-        let text = text.to_owned();
-        self.names.push(Name { kind, text, span });
+    fn ids(&self) -> Vec<&str> {
+        let ids = self.0.iter().filter(|(kind, ..)| *kind == "id");
+        ids.map(|(_, text, _)| text.as_str()).collect()
     }
 
     /// Nothing that picks a provider may pick two of them.
-    fn unique(&mut self) {
-        let names = std::mem::take(&mut self.names);
+    fn judge(&self) {
         let mut seen = BTreeSet::new();
-        for name in &names {
-            if seen.insert((name.kind, &name.text)) {
+        for (kind, text, value) in &self.0 {
+            if seen.insert((kind, text)) {
                 continue;
             }
-            let why = if name.kind == "issuer_url" {
+            let why = if *kind == "issuer_url" {
                 "two providers can never share an issuer, which is what tells their answers and sessions apart"
             } else {
                 "it has to name one provider"
             };
-            self.wrong(
-                &name.span,
-                format!("{} {:?} is there twice: {why}", name.kind, name.text),
-            );
+            value.wrong(format!("{kind} {text:?} is there twice: {why}"));
         }
-        self.names = names;
     }
 }

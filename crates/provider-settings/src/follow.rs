@@ -24,7 +24,7 @@ pub struct CredentialFiles {
 
 impl CredentialFiles {
     /// Reads which files there are: before what they hold is, so that no change in between is missed.
-    pub fn read(reader: &mut Reader<'_>) -> Self {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let (keys, dpop_key) = (key_files(reader), reader.path("OIDC_DPOP_KEY_FILE"));
         let certificate = reader.path("OIDC_CLIENT_CERT_FILE");
         let authorities = reader.path("OIDC_CA_FILE");
@@ -170,7 +170,7 @@ fn secret(path: &Path) -> Result<ClientSecret, Unusable> {
             problem: "holds no text of at least 8 characters",
         });
     }
-    Ok(ClientSecret::new(text))
+    Ok(ClientSecret::new(text.to_owned()))
 }
 
 #[cfg(test)]

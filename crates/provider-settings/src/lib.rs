@@ -1,7 +1,7 @@
 //! The settings that describe the identity provider, the same for every service that speaks to it.
 //!
-//! Invariants: [`read`] judges everything that concerns the provider and names every mistake at once; no message
-//! holds a secret. The services put [`TOPIC`] into their tables and call [`read`]; [`follow`] takes over
+//! Invariants: [`read()`] judges everything that concerns the provider and names every mistake at once; no message
+//! holds a secret. The services put [`TOPIC`] into their tables and call [`read()`]; [`follow()`] takes over
 //! credentials whose files change. There is one provider by plain variables, or several by a file of tables
 //! with the same settings, judged by the same rules.
 
@@ -17,4 +17,4 @@ mod words;
 pub use follow::{CredentialFiles, follow};
 pub use providers::{Provider, Providers};
 pub use read::read;
-pub use table::{PROVIDERS, TOPIC};
+pub use table::{PREFIX, PROVIDERS, TOPIC};

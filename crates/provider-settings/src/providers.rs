@@ -37,8 +37,7 @@ pub struct Providers {
 
 impl Providers {
     /// The one provider of the plain variables.
-    #[must_use]
-    pub fn only(settings: ProviderSettings, credential_files: CredentialFiles) -> Self {
+    pub(crate) fn only(settings: ProviderSettings, credential_files: CredentialFiles) -> Self {
         let provider = Provider {
             id: ONLY.to_owned(),
             settings,

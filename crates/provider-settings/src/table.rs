@@ -2,12 +2,15 @@
 
 use chassis::settings::{Setting, Topic, setting};
 
+/// What the settings of a provider begin with, in every service.
+pub const PREFIX: &str = "OIDC_";
+
 /// The setting that names the file of several providers.
 pub const PROVIDERS: &str = "OIDC_PROVIDERS";
 
 /// Whether a setting belongs to one provider, and not to the process.
 pub(crate) fn is_of_one_provider(setting: &Setting) -> bool {
-    setting.name.starts_with("OIDC_") && setting.name != PROVIDERS
+    setting.name.starts_with(PREFIX) && setting.name != PROVIDERS
 }
 
 /// Everything about the provider and this client's registration with it.

@@ -1,10 +1,10 @@
 //! How the file calls what the plain variables call `OIDC_…`.
 
-use crate::table::{TOPIC, is_of_one_provider};
+use crate::table::{PREFIX, TOPIC, is_of_one_provider};
 
 /// The key of a variable, as if it were no secret: `OIDC_CLIENT_ID` is `client_id`.
 pub(crate) fn key(name: &str) -> String {
-    name.strip_prefix("OIDC_").unwrap_or(name).to_ascii_lowercase()
+    name.strip_prefix(PREFIX).unwrap_or(name).to_ascii_lowercase()
 }
 
 /// The key the file has for it: secrets are given by their file.

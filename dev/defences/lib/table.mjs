@@ -1,17 +1,5 @@
-// The tables of defences, dev/defences/*.mjs. Each exports a list of
-//
-//   {
-//     id: 'double-encoded-path',
-//     why: 'a line that says against what, where the id does not',            // may be left out
-//     file: 'auth-edge/src/values/path.rs',
-//     find: `the source as it is; it occurs once in the file`,
-//     replace: `the same with the condition OFF in it, such as  if !OFF && depth > MAX {`,
-//     tests: ['auth-edge/lib values::path::', 'auth-edge/product desync::'],  // package/target and a part of the tests' names
-//   }
-//
-// OFF becomes an expression that is true while the defence is off. `also`, a list of {file, find, replace}, holds further places of the
-// same switch, where one of two would defend as well. Where a defence stands behind another one on purpose, so that no
-// test can miss it, `layer` names the first one instead of `replace` and `tests`: it is listed and not run.
+// The tables of defences, dev/defences/*.mjs: lists of {id, file, tests, places}, written with rows.mjs. A test is `package filter`; the
+// filter is a part of the names of tests, wherever in the package they are.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
@@ -20,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { ROOT } from '../../stack.mjs';
 
 const TABLES = join(ROOT, 'dev/defences');
-const FIELDS = ['id', 'why', 'file', 'find', 'replace', 'also', 'tests', 'layer', 'table'];
+const TESTS_BEGIN = '\n#[cfg(test)]\nmod ';
 
 /** Every defence, with the name of its table. */
 export async function readTables() {
@@ -29,86 +17,53 @@ export async function readTables() {
   return tables.flatMap(({ default: defences }, at) => defences.map((defence) => ({ ...defence, table: basename(files[at], '.mjs') })));
 }
 
-/** The tests of a defence: `package/target filter`. */
-export const tests = ({ tests: named = [] }) => named;
-
-/** The places of a defence in the sources: {id, file, find, replace}. */
-export const places = ({ id, file, find, replace, also = [] }) => [{ file, find, replace }, ...also].map((place) => ({ id, ...place }));
-
-/** `package/target` of a test. */
-export const targetOf = (test) => test.split(' ', 1)[0];
+/** The package of a test. */
+export const packageOf = (test) => test.split(' ', 1)[0];
 
 /** The part of the names that a test asks for; empty for all. */
-export const filterOf = (test) => test.slice(targetOf(test).length).trim();
+export const filterOf = (test) => test.slice(packageOf(test).length).trim();
 
-/** Test targets of the workspace: `package/lib` or `package/NAME` → the package's folder. Builds nothing. */
-export function cargoTargets() {
-  const asked = ['metadata', '--no-deps', '--offline', '--locked', '--format-version', '1'];
+/** Packages of the workspace, each with its folder. Builds nothing. */
+export function workspacePackages() {
+  const asked = ['metadata', '--no-deps', '--locked', '--format-version', '1'];
   const { packages } = JSON.parse(execFileSync('cargo', asked, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 }));
-  const targets = new Map();
-  for (const { name, manifest_path: manifest, targets: own } of packages) {
-    const folder = relative(ROOT, dirname(manifest));
-    for (const { name: target, kind } of own) {
-      if (kind.includes('lib')) targets.set(`${name}/lib`, folder);
-      if (kind.includes('test')) targets.set(`${name}/${target}`, folder);
-    }
-  }
-  return targets;
+  return new Map(packages.map(({ name, manifest_path: manifest }) => [name, relative(ROOT, dirname(manifest))]));
 }
 
-/** How often a text occurs in another. */
-export const occurrences = (text, part) => text.split(part).length - 1;
+/** Where in a source the text of a place begins and ends; nothing where it is not there exactly once before the file's tests. */
+export function spanOf({ find }, source) {
+  const code = source.split(TESTS_BEGIN)[0];
+  const from = code.indexOf(find);
+  return from < 0 || code.indexOf(find, from + 1) >= 0 ? undefined : { from, to: from + find.length };
+}
 
 /** Everything that does not fit, in words. */
-export function mistakesIn(defences, targets) {
+export function mistakesIn(defences, packages) {
+  const sources = new Map([...packages].map(([name, folder]) => [name, () => sourcesOf(folder)]));
+  const words = (name) => {
+    if (typeof sources.get(name) === 'function') sources.set(name, sources.get(name)());
+    return sources.get(name);
+  };
   const ids = new Set();
-  const sources = new Map(); // of packages, all in one text
-  const found = defences.flatMap((defence) => {
-    const { id, table } = defence;
-    const twice = ids.has(id);
+  return defences.flatMap(({ id, table, tests, places }) => {
+    const twice = ids.has(id) ? ['its id is there twice'] : [];
     ids.add(id);
-    const wrong = twice ? ['its id is there twice'] : [...ofFields(defence), ...places(defence).flatMap(ofPlace), ...ofTests(defence, targets, sources)];
-    return wrong.map((text) => `${table}: ${id}: ${text}`);
+    return [...twice, ...places.flatMap(ofPlace), ...tests.flatMap((test) => ofTest(test, words))].map((wrong) => `${table}: ${id}: ${wrong}`);
   });
-  return found.length > 0 ? found : overlapping(defences);
 }
 
-/** Defences of which two would switch the same text. */
-function overlapping(defences) {
-  const all = defences.flatMap(places).map(({ id, file, find }) => {
-    const from = readFileSync(join(ROOT, file), 'utf8').indexOf(find);
-    return { id, file, from, to: from + find.length };
-  });
-  const clash = (one, other) => one.file === other.file && one.from <= other.from && other.from < one.to;
-  return all.flatMap((one) => all.filter((other) => other !== one && clash(one, other)).map((other) => `${one.id} and ${other.id} switch the same text of ${one.file}`));
+function ofPlace(place) {
+  const { file, find, replace } = place;
+  if (!existsSync(join(ROOT, file))) return [`there is no ${file}`];
+  if (!/\bOFF\b/.test(replace)) return ['what it puts in has no OFF'];
+  return spanOf(place, readFileSync(join(ROOT, file), 'utf8')) ? [] : [`not once in ${file}: ${find}`];
 }
 
-function ofFields(defence) {
-  const { id, layer } = defence;
-  const wrong = Object.keys(defence).filter((name) => !FIELDS.includes(name)).map((name) => `has no field ${name}`);
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(id)) wrong.push('an id is words in lower case, joined by hyphens');
-  if (layer) return wrong;
-  if (!places(defence).some(({ replace }) => /\bOFF\b/.test(replace ?? ''))) wrong.push('nothing it puts in has an OFF');
-  if (tests(defence).length === 0) wrong.push('it has no tests');
-  return wrong;
-}
-
-function ofPlace({ file, find }) {
-  const path = join(ROOT, file ?? '');
-  if (!file?.endsWith('.rs') || !existsSync(path)) return [`there is no Rust source ${file}`];
-  const count = find ? occurrences(readFileSync(path, 'utf8'), find) : 0;
-  return count === 1 ? [] : [`what it switches occurs ${count} times in ${file}, not once`];
-}
-
-/** Whether the target is there, and every word of the filter is a word of the package. */
-function ofTests(defence, targets, sources) {
-  return tests(defence).flatMap((test) => {
-    const folder = targets.get(targetOf(test));
-    if (folder === undefined) return [`there are no tests ${targetOf(test)}`];
-    if (!sources.has(folder)) sources.set(folder, sourcesOf(folder));
-    const words = filterOf(test).split('::').filter((word) => word && !sources.get(folder).includes(word));
-    return words.map((word) => `${test}: nothing in ${folder} is called ${word}`);
-  });
+/** Whether the package is there, and every word of the filter is a word of it. */
+function ofTest(test, words) {
+  const text = words(packageOf(test));
+  if (text === undefined) return [`there is no package ${packageOf(test)}`];
+  return filterOf(test).split('::').filter((word) => word && !text.includes(word)).map((word) => `${test}: nothing is called ${word}`);
 }
 
 function sourcesOf(folder) {

@@ -4,37 +4,39 @@ import { dirname, join } from 'node:path';
 
 import { Problem } from '../../lib/build.mjs';
 import { Child } from '../../lib/child.mjs';
-import { filterOf, targetOf } from './table.mjs';
+import { filterOf, packageOf } from './table.mjs';
 import { PLACE, SWITCH } from './tree.mjs';
 
-const AS_IT_IS_LIMIT_MS = 10 * 60_000; // all tests of one target that are named anywhere
+const AS_IT_IS_LIMIT_MS = 10 * 60_000; // all tests of one program that are named anywhere
 const LIMIT_MS = 150_000; // a test that only fails by its own patience has waited a minute by then
 
 const { [SWITCH]: _, ...ENVIRONMENT } = process.env;
 
-/** Builds the test programs of these targets, whose packages' folders are known: target → {program, cwd}. */
+/** Where both halves of `make defences` build. */
+export const BUILD = join(PLACE, 'build');
+
+/** Builds the test programs of these packages, whose folders are known: package → [{program, cwd, names}], unit tests first. */
 export async function buildTests(tree, wanted, folders) {
-  const named = wanted.map((target) => target.split('/')[1]);
-  const chosen = new Set(named.flatMap((name) => (name === 'lib' ? ['--lib'] : [`--test=${name}`])));
   // The whole workspace, so that every dependency has the features it has elsewhere.
-  const args = ['test', '--workspace', '--no-run', '--locked', '--message-format=json-render-diagnostics', ...chosen];
+  const args = ['test', '--workspace', '--no-run', '--locked', '--message-format=json-render-diagnostics', '--lib', '--tests'];
   const messages = await cargo(args, tree);
   const built = messages.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)).filter(({ executable, profile }) => executable && profile?.test);
-  const programs = new Map();
-  for (const wish of wanted) {
-    const [cwd, name] = [join(tree, folders.get(wish)), wish.split('/')[1]];
-    const found = built.find(({ manifest_path: manifest, target }) => dirname(manifest) === cwd && (name === 'lib' ? target.kind.includes('lib') : target.name === name));
-    if (found) programs.set(wish, { program: found.executable, cwd });
-  }
-  const missing = wanted.filter((target) => !programs.has(target));
-  if (missing.length > 0) throw new Problem(`cargo built no tests ${missing.join(', ')}`);
-  return programs;
+  return new Map(wanted.map((name) => {
+    const cwd = join(tree, folders.get(name));
+    const own = built.filter(({ manifest_path: manifest }) => dirname(manifest) === cwd);
+    own.sort((one, other) => other.target.kind.includes('lib') - one.target.kind.includes('lib'));
+    return [name, own.map(({ executable: program }) => ({ program, cwd, names: namesIn(program, cwd) }))];
+  }));
+}
+
+function namesIn(program, cwd) {
+  const { stdout } = spawnSync(program, ['--list', '--format=terse'], { cwd, encoding: 'utf8', maxBuffer: 1 << 26 });
+  return [...(stdout ?? '').matchAll(/^(.*): test$/gm)].map(([, name]) => name);
 }
 
 function cargo(args, cwd) {
   return new Promise((resolve, reject) => {
-    const env = { ...ENVIRONMENT, CARGO_TARGET_DIR: join(PLACE, 'build') };
-    const child = spawn('cargo', args, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn('cargo', args, { cwd, env: { ...ENVIRONMENT, CARGO_TARGET_DIR: BUILD }, stdio: ['ignore', 'pipe', 'inherit'] });
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (chunk) => { output += chunk; });
     child.on('error', reject);
@@ -42,49 +44,37 @@ function cargo(args, cwd) {
   });
 }
 
-/** Runs built tests. */
-export class Runner {
-  constructor(programs) {
-    this.programs = programs;
-  }
+/** The programs that hold a test of this filter. */
+export const programsOf = (test, programs) => programs.get(packageOf(test)).filter(({ names }) => names.some((name) => name.includes(filterOf(test))));
 
-  /** Whether a test's filter finds any. */
-  has(test) {
-    const { program, cwd } = this.programs.get(targetOf(test));
-    const { stdout } = spawnSync(program, ['--list', '--format=terse', filterOf(test)], { cwd, encoding: 'utf8', maxBuffer: 1 << 26 });
-    return /: test$/m.test(stdout ?? '');
-  }
-
-  /**
-   * Runs tests of one target, with a defence off where one is given: how many passed, the names of those that failed, whether they
-   * hang, and in `failure` what else was wrong.
-   */
-  async run(named, defence) {
-    const { program, cwd } = this.programs.get(targetOf(named[0]));
-    const env = {
-      ...ENVIRONMENT, CARGO_MANIFEST_DIR: cwd, PROPTEST_DISABLE_FAILURE_PERSISTENCE: '1',
-      ...(defence && { [SWITCH]: defence.id }),
-    };
-    let [passed, result] = [0, false];
-    const failed = [];
-    const child = new Child(named[0], program, named.map(filterOf), {
-      env, cwd,
-      onLine: (line) => {
-        const [, name] = /^test (\S+)(?: - should panic)? \.\.\. FAILED/.exec(line) ?? [];
-        if (name) failed.push(name);
-        const [, count] = /^test result: .*?(\d+) passed/.exec(line) ?? [];
-        if (count) [passed, result] = [Number(count), true];
-      },
-    });
-    let hangs = false;
-    const limit = setTimeout(() => {
-      hangs = true;
-      child.signal('SIGKILL');
-    }, defence ? LIMIT_MS : AS_IT_IS_LIMIT_MS);
-    const { code, signal } = await child.exited;
-    clearTimeout(limit);
-    return { passed, failed, hangs, failure: failureOf({ passed, result, hangs, code, signal }) };
-  }
+/**
+ * Runs tests of one program, with a defence off where one is given: how many passed, the names of those that failed, whether they hang,
+ * and in `failure` what else was wrong.
+ */
+export async function runTests({ program, cwd }, filters, defence) {
+  const env = {
+    ...ENVIRONMENT, CARGO_MANIFEST_DIR: cwd, PROPTEST_DISABLE_FAILURE_PERSISTENCE: '1',
+    ...(defence && { [SWITCH]: defence.id }),
+  };
+  let [passed, result] = [0, false];
+  const failed = [];
+  const child = new Child(defence?.id ?? program, program, filters, {
+    env, cwd,
+    onLine: (line) => {
+      const [, name] = /^test (\S+)(?: - should panic)? \.\.\. FAILED/.exec(line) ?? [];
+      if (name) failed.push(name);
+      const [, count] = /^test result: .*?(\d+) passed/.exec(line) ?? [];
+      if (count) [passed, result] = [Number(count), true];
+    },
+  });
+  let hangs = false;
+  const limit = setTimeout(() => {
+    hangs = true;
+    child.signal('SIGKILL');
+  }, defence ? LIMIT_MS : AS_IT_IS_LIMIT_MS);
+  const { code, signal } = await child.exited;
+  clearTimeout(limit);
+  return { passed, failed, hangs, failure: failureOf({ passed, result, hangs, code, signal }) };
 }
 
 function failureOf({ passed, result, hangs, code, signal }) {

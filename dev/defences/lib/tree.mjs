@@ -5,7 +5,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { dirname, join, resolve } from 'node:path';
 
 import { ROOT } from '../../stack.mjs';
-import { places } from './table.mjs';
+import { Problem } from '../../lib/build.mjs';
+import { spanOf } from './table.mjs';
 
 /** Where everything of this command lies. */
 export const PLACE = join(resolve(ROOT, process.env.CARGO_TARGET_DIR || 'target'), 'defences');
@@ -17,12 +18,15 @@ export const SWITCH = 'DEFENCE_OFF';
 const CLEAN = '.env_clear()';
 const CLEAN_BUT_SWITCHED = `${CLEAN}.envs(std::env::var_os("${SWITCH}").map(|off| ("${SWITCH}", off)))`;
 
+// A switch stands in parentheses, whether it needs them there or not.
+const LINTS = '[workspace.lints.rust]\n';
+
 /** Writes the copy; gives its folder. */
 export function makeTree(defences) {
   const tree = join(PLACE, 'tree');
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 });
   const names = new Set(listed.split('\0').filter((name) => name && existsSync(join(ROOT, name))));
-  const switched = byFile(defences.flatMap(places).filter(({ replace }) => replace !== undefined));
+  const switched = byFile(defences.flatMap(({ places }) => places));
   for (const name of names) {
     const from = join(ROOT, name);
     if (statSync(from).isDirectory()) continue; // a repository of its own
@@ -39,6 +43,7 @@ function byFile(all) {
 }
 
 function contentOf(name, content, switches) {
+  if (name === 'Cargo.toml') return Buffer.from(content.toString().replace(LINTS, `${LINTS}unused_parens = "allow"\n`));
   if (switches) return Buffer.from(withSwitches(content.toString(), switches));
   if (/\/tests\/.*\.rs$/.test(name)) return Buffer.from(content.toString().replaceAll(CLEAN, CLEAN_BUT_SWITCHED));
   return content;
@@ -47,10 +52,11 @@ function contentOf(name, content, switches) {
 /** A source with its switches. */
 function withSwitches(source, switches) {
   const found = switches
-    .map(({ id, find, replace }) => ({ id, from: source.indexOf(find), to: source.indexOf(find) + find.length, replace }))
+    .map((place) => ({ ...place, ...spanOf(place, source) }))
     .sort((one, other) => one.from - other.from);
   let [switched, at] = ['', 0];
   for (const { id, from, to, replace } of found) {
+    if (from < at) throw new Problem(`${id} switches what another row switches too`);
     const off = `std::env::var_os("${SWITCH}").is_some_and(|off| off == "${id}")`;
     switched += source.slice(at, from) + replace.replaceAll(/\bOFF\b/g, () => off);
     at = to;

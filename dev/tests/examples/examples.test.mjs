@@ -45,7 +45,7 @@ const minutes = (count) => ({ seconds: BigInt(Math.floor(Date.now() / 1000) + 60
 /** Begins a session; `tokens` says which tokens it has. */
 function begin(subject, tokens = {}) {
   const usual = { accessToken: `access-of-${subject}`, tokenType: 'Bearer', scope: 'openid orders:read', expiresAt: minutes(30) };
-  return sessions.createSession({ issuer: provider.url, user: { sub: subject }, tokens: { ...usual, ...tokens } });
+  return sessions.createSession({ issuer: provider.url, user: JSON.stringify({ sub: subject }), tokens: { ...usual, ...tokens } });
 }
 
 /** Begins a session that the provider refuses to refresh. */
@@ -105,14 +105,14 @@ for (const language of Object.keys(EXAMPLES)) {
         // Somebody else keeps changing the session: versions go stale all the time.
         for (let count = 0; writing; count += 1) {
           const session = await byId(sessionId);
-          const attributes = { ...session.attributes, others: count };
+          const attributes = JSON.stringify({ ...JSON.parse(session.attributes), others: count });
           await sessions.updateSession({ sessionId, attributes, version: session.version }).catch(() => {});
         }
       })();
       await Promise.all(keys.map(async (key) => assert.match(await output(language, ['remember', key, `${key}!`], { sessionId }), /remembered$/)));
       writing = false;
       await others;
-      const { attributes } = await byId(sessionId);
+      const attributes = JSON.parse((await byId(sessionId)).attributes);
       for (const key of keys) assert.equal(attributes[key], `${key}!`);
     });
 
@@ -138,9 +138,9 @@ for (const language of Object.keys(EXAMPLES)) {
         const killed = await startService(provider.url, store);
         const client = connect(killed.url);
         const ending = async () => {
-          const { sessionId, session } = await client.createSession({ issuer: provider.url, user: { sub: 'ada' } });
+          const { sessionId, session } = await client.createSession({ issuer: provider.url, user: JSON.stringify({ sub: 'ada' }) });
           await client.endSession({ by: { case: 'sessionId', value: sessionId } });
-          return `ended ${session.handle} logout`;
+          return `ended ${session.handle} CAUSE_LOGOUT`;
         };
         const example = launch(language, ['watch'], { at: killed });
         const told = (line) => until(PATIENCE_MS, async () => example.output.split('\n').includes(line), () => `not told: ${line}\n${example.output}`);

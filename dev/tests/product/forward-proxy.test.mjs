@@ -77,7 +77,7 @@ test('a sign-in begins with what the edge has read through the proxy', async () 
 });
 
 test('the session service refreshes tokens through the proxy', async () => {
-  const user = field(1, Buffer.concat([field(1, 'sub'), field(2, field(3, 'ada'))]));
+  const user = JSON.stringify({ sub: 'ada' });
   const tokens = Buffer.concat([field(1, 'an-old-one'), field(3, 'openid'), field(5, 'refresh-token')]);
   const [url] = stack.sessionUrls;
   const created = await invoke(url, 'CreateSession', Buffer.concat([field(1, issuer), field(2, user), field(3, tokens)]));

@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => stack?.stop());
 
-const claims = (subject) => field(1, Buffer.concat([field(1, 'sub'), field(2, field(3, subject))]));
+const claims = (subject) => JSON.stringify({ sub: subject });
 const creation = (subject) => Buffer.concat([field(1, ISSUER), field(2, claims(subject)), field(3, field(1, 'access'))]);
 const person = (subject) => Buffer.concat([field(1, ISSUER), field(2, subject)]);
 

@@ -92,7 +92,7 @@ async function live(stack) {
   }
 
   const id = stack.seen.id;
-  const attributes = field(3, field(1, Buffer.concat([field(1, 'theme'), field(2, field(3, 'dark'))])));
+  const attributes = field(3, JSON.stringify({ theme: 'dark' }));
   const calls = [
     ['GetSession', field(1, id), 0], ['RollSession', field(1, id), 0], ['GetAccessToken', field(1, id), 0],
     ['UpdateSession', Buffer.concat([field(1, id), attributes, field(4, field(1, 'attributes'))]), 0],

@@ -1,5 +1,6 @@
 """Every reason a caller of the session service can meet, with its status and details."""
 
+import json
 import pathlib
 import subprocess
 import tempfile
@@ -108,7 +109,7 @@ class Reasons(unittest.TestCase):
         self.sessions.update(created.session_id, created.session.version, key="one")
         stale = refusal(lambda: self.sessions.update(created.session_id, created.session.version, key="two"))
         self.assertEqual(stale, ("ABORTED", "ERR_STALE_VERSION", {}))
-        self.assertEqual(self.sessions.by_id(created.session_id).attributes["key"], "one")
+        self.assertEqual(json.loads(self.sessions.by_id(created.session_id).attributes)["key"], "one")
         request_id = str(uuid.uuid4())
         self.begin(request_id=request_id)
         reused = refusal(lambda: self.begin(request_id=request_id, user={"sub": "grace"}))

@@ -1,6 +1,7 @@
 """Pages that survive changes, writes that are repeated, writes that collide."""
 
 import concurrent.futures
+import json
 import time
 import unittest
 import uuid
@@ -64,7 +65,7 @@ class ListsAndWrites(unittest.TestCase):
             while True:
                 session = self.sessions.by_id(created.session_id)
                 try:
-                    self.sessions.update(created.session_id, session.version, count=session.attributes.fields["count"].number_value + 1)
+                    self.sessions.update(created.session_id, session.version, count=json.loads(session.attributes).get("count", 0) + 1)
                     return
                 except Exception as error:
                     self.assertEqual(error.code().name, "ABORTED")
@@ -72,7 +73,7 @@ class ListsAndWrites(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(count, range(20)))
         session = self.sessions.by_id(created.session_id)
-        self.assertEqual(session.attributes["count"], 20)
+        self.assertEqual(json.loads(session.attributes)["count"], 20)
         self.assertEqual(session.version, created.session.version + 20)
 
 

@@ -1,5 +1,6 @@
 """The session API called from another language, against a real session service with its embedded store."""
 
+import json
 import time
 import unittest
 
@@ -41,7 +42,7 @@ class SessionApi(unittest.TestCase):
         by_id = self.sessions.by_id(created.session_id)
         self.assertEqual(by_id.subject, "ada")
         self.assertEqual(by_id.issuer, ISSUER)
-        self.assertEqual(by_id.user["name"], "Ada Lovelace")
+        self.assertEqual(json.loads(by_id.user)["name"], "Ada Lovelace")
         self.assertEqual(self.sessions.by_handle(created.session.handle).handle, by_id.handle)
         self.assertGreater(by_id.expires_at.seconds, time.time())
 

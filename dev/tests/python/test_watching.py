@@ -53,7 +53,7 @@ class Watching(unittest.TestCase):
         kinds = [Event.KIND_CREATED, Event.KIND_ROLLED, Event.KIND_CHANGED, Event.KIND_ENDED]
         self.assertEqual([event.kind for event in told], kinds)
         self.assertEqual({event.handle for event in told}, {created.session.handle})
-        self.assertEqual(told[-1].cause, "logout")
+        self.assertEqual(told[-1].cause, session_pb2.CAUSE_LOGOUT)
         for at, event in enumerate(told[:-1]):
             again = self.watch(issuer=ISSUER, subject="grace", resume_token=event.resume_token)
             self.assertEqual([self.next(again).kind for _ in kinds[at + 1 :]], kinds[at + 1 :])

@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,6 @@ import (
 	"os"
 	"time"
 
-	structpb "github.com/golang/protobuf/ptypes/struct"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -182,13 +182,19 @@ func remember(sessions pb.SessionServiceClient, key, value string) error {
 		if err != nil {
 			return err
 		}
-		attributes := answer.GetSession().GetAttributes()
-		if attributes.GetFields() == nil {
-			attributes = &structpb.Struct{Fields: map[string]*structpb.Value{}}
+		var attributes map[string]json.RawMessage // as they stand: not even a number of others is rounded
+		if err := json.Unmarshal([]byte(answer.GetSession().GetAttributes()), &attributes); err != nil {
+			return err
 		}
-		attributes.Fields[key] = &structpb.Value{Kind: &structpb.Value_StringValue{StringValue: value}}
+		if attributes[key], err = json.Marshal(value); err != nil {
+			return err
+		}
+		changed, err := json.Marshal(attributes)
+		if err != nil {
+			return err
+		}
 		version := answer.GetSession().GetVersion()
-		_, err = sessions.UpdateSession(ctx, &pb.UpdateSessionRequest{SessionId: id, Attributes: attributes, Version: version})
+		_, err = sessions.UpdateSession(ctx, &pb.UpdateSessionRequest{SessionId: id, Attributes: string(changed), Version: version})
 		if err == nil {
 			fmt.Println("remembered")
 			return nil
@@ -216,7 +222,7 @@ func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 		}
 		for _, session := range page.GetSessions() {
 			by := &pb.EndSessionRequest_Handle{Handle: session.GetHandle()}
-			answer, err := sessions.EndSession(ctx, &pb.EndSessionRequest{By: by, Cause: "operator"})
+			answer, err := sessions.EndSession(ctx, &pb.EndSessionRequest{By: by, Cause: pb.Cause_CAUSE_OPERATOR})
 			if err != nil {
 				return err
 			}
@@ -233,7 +239,7 @@ func endAll(sessions pb.SessionServiceClient, issuer, subject string) error {
 
 // example: watch
 const (
-	silence  = time.Second // the service beats three times a second, so a stream silent for longer is dead
+	beats    = 3 // a stream that is silent for so many of the heartbeat intervals it tells is dead
 	pauseMin = 50 * time.Millisecond
 	pauseMax = 5 * time.Second
 )
@@ -275,6 +281,7 @@ func (w *watcher) listen() (live bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	silence := deadline
 	for {
 		event, err := stream.Recv()
 		if err != nil {
@@ -294,10 +301,10 @@ func (w *watcher) listen() (live bool, err error) {
 				fmt.Println("live: read what you need to know")
 			}
 			live, w.heard = true, true
+			interval := event.GetHeartbeatInterval()
+			silence = beats * (time.Duration(interval.GetSeconds())*time.Second + time.Duration(interval.GetNanos()))
 		}
-		if live {
-			tooSilent.Reset(silence)
-		}
+		tooSilent.Reset(silence)
 	}
 }
 

@@ -126,8 +126,7 @@ def remember(sessions, key, value):
     session_id = os.environ["SESSION_ID"]
     while True:
         session = sessions.GetSession(api.GetSessionRequest(session_id=session_id), timeout=DEADLINE).session
-        attributes = session.attributes
-        attributes[key] = value
+        attributes = json.dumps(json.loads(session.attributes) | {key: value})
         change = api.UpdateSessionRequest(session_id=session_id, attributes=attributes, version=session.version)
         try:
             sessions.UpdateSession(change, timeout=DEADLINE)
@@ -148,7 +147,7 @@ def end_all(sessions, issuer, subject):
     while True:
         page = sessions.ListSessions(request, timeout=DEADLINE)
         for session in page.sessions:
-            end = api.EndSessionRequest(handle=session.handle, cause="operator")
+            end = api.EndSessionRequest(handle=session.handle, cause=session_pb2.CAUSE_OPERATOR)
             # Ending what somebody else has ended meanwhile is no failure.
             ended = sessions.EndSession(end, timeout=DEADLINE).ended
             print(session.handle, "ended" if ended else "was gone")
@@ -159,9 +158,9 @@ def end_all(sessions, issuer, subject):
 
 
 # example: watch
-SILENCE = 1  # seconds; the service beats three times a second, so a stream silent for longer is dead
+BEATS = 3  # a stream that is silent for so many of the heartbeat intervals it tells is dead
 PAUSE, PAUSE_MAX = 0.05, 5  # seconds between two attempts: they double
-Event = session_pb2.SessionEvent
+Event, CAUSES = session_pb2.SessionEvent, {number: name for name, number in session_pb2.Cause.items()}
 
 
 async def watch():
@@ -171,20 +170,21 @@ async def watch():
     resume_token, first, pause = "", True, PAUSE
     while True:
         stream = sessions.WatchSessions(api.WatchSessionsRequest(resume_token=resume_token))
-        live = False
+        live, silence = False, DEADLINE
         try:
             while True:
-                event = await asyncio.wait_for(stream.read(), SILENCE if live else DEADLINE)
+                event = await asyncio.wait_for(stream.read(), silence)
                 if event is grpc.aio.EOF:
                     break
                 resume_token = event.resume_token
                 if event.kind == Event.KIND_ENDED:
-                    print("ended", event.handle, event.cause, flush=True)
+                    print("ended", event.handle, CAUSES.get(event.cause, "CAUSE_OTHER"), flush=True)
                 elif event.kind == Event.KIND_MISSED:
                     print("missed: read again what you remember", flush=True)
-                elif event.kind == Event.KIND_HEARTBEAT and not live:
-                    # Everything that happened before was told.
-                    print("live: read what you need to know" if first else "live again", flush=True)
+                elif event.kind == Event.KIND_HEARTBEAT:
+                    silence = BEATS * event.heartbeat_interval.ToTimedelta().total_seconds()
+                    if not live:  # everything that happened before was told
+                        print("live: read what you need to know" if first else "live again", flush=True)
                     live, first, pause = True, False, PAUSE
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.INVALID_ARGUMENT:

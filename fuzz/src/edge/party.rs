@@ -35,15 +35,18 @@ pub(super) fn metadata(world: &World, input: &[u8]) -> Outcome {
     };
     assert_eq!(metadata.issuer, issuer);
     let needed = [
-        &metadata.authorization_endpoint,
+        metadata.authorization_endpoint.url(),
         &metadata.token_endpoint,
         &metadata.jwks_uri,
     ];
     let offered = [
-        &metadata.userinfo_endpoint,
-        &metadata.end_session_endpoint,
-        &metadata.revocation_endpoint,
-        &metadata.pushed_authorization_request_endpoint,
+        metadata.userinfo_endpoint.as_ref(),
+        metadata
+            .end_session_endpoint
+            .as_ref()
+            .map(|endpoint| endpoint.url()),
+        metadata.revocation_endpoint.as_ref(),
+        metadata.pushed_authorization_request_endpoint.as_ref(),
     ];
     let all = needed.into_iter().chain(offered.into_iter().flatten());
     all.for_each(assert_secure);

@@ -17,7 +17,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use prometheus::Registry;
 use serde_json::json;
-use session_proto::claims;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, GetSessionRequest, TokenSet, get_session_request};
@@ -218,7 +217,7 @@ async fn begin(sessions: &SessionClient, subject: &str) -> Own {
     let whose = if subject == "own" { "own" } else { "other" };
     let request = CreateSessionRequest {
         issuer: ISSUER.to_owned(),
-        user: user.as_object().map(claims::to_struct),
+        user: user.to_string(),
         tokens: Some(TokenSet {
             access_token: format!("access-of-{whose}"),
             scope: "openid orders:read".to_owned(),

@@ -1,8 +1,8 @@
 //! `SessionClient`: the session API for Rust services.
 //!
 //! Invariants
-//! - Building one does no IO; the first call connects. Clones share connections, which are driven by the tokio runtime that made them: a
-//!   process with several makes each of them a client of its own ([`SessionClient::apart`]), for a call from another one would wake two threads.
+//! - Building one does no IO; the first call connects. Clones share connections, which the tokio runtime drives that made them: a process
+//!   with several makes each a client of its own ([`SessionClient::for_worker`]), for a call from another one would wake two threads.
 //! - Every call ends within its deadline, also when no address is known or no connection can be made.
 //! - A call is repeated only where repeating is safe: it never reached a server, or its method may be repeated.
 //! - Every name is resolved again and again, and all its addresses take turns; one that cannot be reached is left
@@ -134,9 +134,9 @@ impl SessionClient {
 
     /// A client of the same settings with connections of its own: for another tokio runtime.
     #[must_use]
-    pub fn apart(&self) -> Self {
+    pub fn for_worker(&self) -> Self {
         Self {
-            pool: Arc::new(self.pool.apart()),
+            pool: Arc::new(self.pool.for_worker()),
             terms: self.terms,
         }
     }

@@ -103,7 +103,7 @@ impl Pool {
     }
 
     /// Another one for the same settings, with connections of its own.
-    pub(super) fn apart(&self) -> Self {
+    pub(super) fn for_worker(&self) -> Self {
         Self::over(Arc::clone(&self.targets), self.settings.clone())
     }
 

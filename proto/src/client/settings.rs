@@ -26,7 +26,7 @@ pub struct ClientSettings {
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
     /// How old what a watch tells may be before it counts as lost. It is asked for three times within that; a service of an earlier
-    /// release tells by itself every `SESSION_WATCH_HEARTBEAT_MS` that it is there.
+    /// release tells by itself that it is there, and may tell how often.
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,

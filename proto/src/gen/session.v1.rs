@@ -117,7 +117,8 @@ impl ErrorReason {
 ///
 /// It never carries a token: access tokens are handed out by GetAccessToken alone, and refresh
 /// tokens never leave the session service.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
 pub struct Session {
     /// Public name of the session: derived one-way from the secret session_id, safe to log and to list.
     #[prost(string, tag = "1")]
@@ -128,12 +129,14 @@ pub struct Session {
     /// The person at that issuer ("sub"). Only issuer and subject together name a person.
     #[prost(string, tag = "3")]
     pub subject: ::prost::alloc::string::String,
-    /// Claims about the person, without the protocol's own claims.
-    #[prost(message, optional, tag = "4")]
-    pub user: ::core::option::Option<crate::claims::Claims>,
-    /// Free for callers: whatever another service wants to remember with the session.
-    #[prost(message, optional, tag = "5")]
-    pub attributes: ::core::option::Option<crate::claims::Claims>,
+    /// Claims about the person, without the protocol's own claims: the text of a JSON object, word for word as it was given with the
+    /// session, so that numbers stand as the provider wrote them. Always with "sub"; empty only with STATE_UNREADABLE.
+    #[prost(string, tag = "4")]
+    pub user: ::prost::alloc::string::String,
+    /// Free for callers, whatever another service wants to remember with the session: the text of a JSON object, word for word. "{}"
+    /// if there is nothing; empty only with STATE_UNREADABLE.
+    #[prost(string, tag = "5")]
+    pub attributes: ::prost::alloc::string::String,
     /// Scope of the access token, space-separated (RFC 6749, section 3.3).
     #[prost(string, tag = "6")]
     pub scope: ::prost::alloc::string::String,
@@ -180,17 +183,7 @@ pub struct Session {
 /// Nested message and enum types in `Session`.
 pub mod session {
     /// Whether the session still does everything a session does.
-    #[derive(
-        Clone,
-        Copy,
-        Debug,
-        PartialEq,
-        Eq,
-        Hash,
-        PartialOrd,
-        Ord,
-        ::prost::Enumeration
-    )]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
     #[repr(i32)]
     pub enum State {
         /// Never sent.
@@ -283,17 +276,19 @@ pub struct SessionEvent {
     /// When it happened, by the store's clock.
     #[prost(message, optional, tag = "5")]
     pub at: ::core::option::Option<::prost_types::Timestamp>,
-    /// Why a session ended: "logout", "other_device", "back_channel_logout", "front_channel_logout",
-    /// "operator", "replaced", "session_limit", "token_mismatch", "abandoned", or the word the caller of
-    /// EndSession gave.
-    #[prost(string, tag = "6")]
-    pub cause: ::prost::alloc::string::String,
+    /// Why the session ended; CAUSE_UNSPECIFIED for all else. A number that is not known here is a cause of a later release.
+    #[prost(enumeration = "Cause", tag = "6")]
+    pub cause: i32,
     /// Give it to the next watch to go on after this event.
     #[prost(string, tag = "7")]
     pub resume_token: ::prost::alloc::string::String,
     /// The number of the FollowSessionsRequest that a HEARTBEAT answers; 0 for all else.
     #[prost(uint64, tag = "8")]
     pub number: u64,
+    /// With a HEARTBEAT of WatchSessions: how long until the next one at the latest, at most ten seconds. A stream that is silent for
+    /// three times that is dead. Absent with FollowSessions, whose heartbeats come when the caller asks for them.
+    #[prost(message, optional, tag = "9")]
+    pub heartbeat_interval: ::core::option::Option<::prost_types::Duration>,
 }
 /// Nested message and enum types in `SessionEvent`.
 pub mod session_event {
@@ -361,6 +356,71 @@ pub mod session_event {
         }
     }
 }
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Cause {
+    /// Not said. A request means LOGOUT with it for one session and OPERATOR for all of somebody's.
+    Unspecified = 0,
+    /// The person signed out in this browser.
+    Logout = 1,
+    /// The person signed this browser out from another one.
+    OtherDevice = 2,
+    /// The provider said so behind the browser's back (OpenID Connect Back-Channel Logout).
+    BackChannelLogout = 3,
+    /// The provider said so in the browser (OpenID Connect Front-Channel Logout).
+    FrontChannelLogout = 4,
+    /// Whoever runs the service ended it.
+    Operator = 5,
+    /// The person signed in anew in the same browser.
+    Replaced = 6,
+    /// The person had more sessions than allowed; this was the oldest.
+    SessionLimit = 7,
+    /// A refresh brought the tokens of somebody else.
+    TokenMismatch = 8,
+    /// The sign-in it came from was given up.
+    Abandoned = 9,
+    /// Anything else.
+    Other = 10,
+}
+impl Cause {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "CAUSE_UNSPECIFIED",
+            Self::Logout => "CAUSE_LOGOUT",
+            Self::OtherDevice => "CAUSE_OTHER_DEVICE",
+            Self::BackChannelLogout => "CAUSE_BACK_CHANNEL_LOGOUT",
+            Self::FrontChannelLogout => "CAUSE_FRONT_CHANNEL_LOGOUT",
+            Self::Operator => "CAUSE_OPERATOR",
+            Self::Replaced => "CAUSE_REPLACED",
+            Self::SessionLimit => "CAUSE_SESSION_LIMIT",
+            Self::TokenMismatch => "CAUSE_TOKEN_MISMATCH",
+            Self::Abandoned => "CAUSE_ABANDONED",
+            Self::Other => "CAUSE_OTHER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "CAUSE_UNSPECIFIED" => Some(Self::Unspecified),
+            "CAUSE_LOGOUT" => Some(Self::Logout),
+            "CAUSE_OTHER_DEVICE" => Some(Self::OtherDevice),
+            "CAUSE_BACK_CHANNEL_LOGOUT" => Some(Self::BackChannelLogout),
+            "CAUSE_FRONT_CHANNEL_LOGOUT" => Some(Self::FrontChannelLogout),
+            "CAUSE_OPERATOR" => Some(Self::Operator),
+            "CAUSE_REPLACED" => Some(Self::Replaced),
+            "CAUSE_SESSION_LIMIT" => Some(Self::SessionLimit),
+            "CAUSE_TOKEN_MISMATCH" => Some(Self::TokenMismatch),
+            "CAUSE_ABANDONED" => Some(Self::Abandoned),
+            "CAUSE_OTHER" => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
 /// Claims a sign-in.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BeginSignInRequest {
@@ -379,7 +439,7 @@ pub struct BeginSignInRequest {
     pub waiting: bool,
 }
 /// Whose turn it is.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct BeginSignInResponse {
     /// What the caller is to do.
@@ -453,15 +513,16 @@ pub struct AbandonSignInRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AbandonSignInResponse {}
 /// Begins a session.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct CreateSessionRequest {
     /// Issuer identifier of the provider. Required.
     #[prost(string, tag = "1")]
     pub issuer: ::prost::alloc::string::String,
-    /// Claims about the person; "sub" is required and names the person.
-    #[prost(message, optional, tag = "2")]
-    pub user: ::core::option::Option<crate::claims::Claims>,
+    /// Claims about the person: the text of a JSON object in which no name stands twice (RFC 7519, section 4). "sub" is required and
+    /// names the person.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
     /// What the provider's token endpoint answered.
     #[prost(message, optional, tag = "3")]
     pub tokens: ::core::option::Option<TokenSet>,
@@ -474,7 +535,7 @@ pub struct CreateSessionRequest {
     /// The browser that signs in.
     #[prost(message, optional, tag = "6")]
     pub device: ::core::option::Option<Device>,
-    /// A session this one takes the place of: it is ended with the cause "replaced".
+    /// A session this one takes the place of: it is ended with CAUSE_REPLACED.
     #[prost(string, tag = "7")]
     pub replaces_session_id: ::prost::alloc::string::String,
     /// Makes the call idempotent: a UUID chosen by the caller.
@@ -493,7 +554,7 @@ pub struct CreateSessionRequest {
     pub holder: ::prost::alloc::string::String,
 }
 /// The session that began.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct CreateSessionResponse {
     /// The secret: 32 hexadecimal digits. Whoever holds it is the session.
@@ -526,7 +587,7 @@ pub mod get_session_request {
     }
 }
 /// The session read.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetSessionResponse {
     /// The session.
     #[prost(message, optional, boxed, tag = "1")]
@@ -601,7 +662,7 @@ pub struct RollSessionRequest {
     pub device: ::core::option::Option<Device>,
 }
 /// The session after rolling.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RollSessionResponse {
     /// The session.
     #[prost(message, optional, boxed, tag = "1")]
@@ -611,19 +672,20 @@ pub struct RollSessionResponse {
     pub rolled: bool,
 }
 /// Replaces parts of a session.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct UpdateSessionRequest {
     /// Which session. Required.
     #[prost(string, tag = "1")]
     pub session_id: ::prost::alloc::string::String,
-    /// The new claims about the person; "sub" has to stay as it is.
-    #[prost(message, optional, tag = "2")]
-    pub user: ::core::option::Option<crate::claims::Claims>,
-    /// The new attributes.
-    #[prost(message, optional, tag = "3")]
-    pub attributes: ::core::option::Option<crate::claims::Claims>,
-    /// Which of "user" and "attributes" to replace; empty means those that are present.
+    /// The new claims about the person, as in CreateSessionRequest; "sub" has to stay as it is.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// The new attributes, the text of a JSON object in which no name stands twice.
+    #[prost(string, tag = "3")]
+    pub attributes: ::prost::alloc::string::String,
+    /// Which of "user" and "attributes" to replace; empty means those that are not empty. Attributes that are named and empty are
+    /// cleared.
     #[prost(message, optional, tag = "4")]
     pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
     /// The version the caller has read; 0 means whatever it is now.
@@ -631,7 +693,7 @@ pub struct UpdateSessionRequest {
     pub version: u64,
 }
 /// The session after the update.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateSessionResponse {
     /// The session.
     #[prost(message, optional, tag = "1")]
@@ -672,9 +734,10 @@ pub struct GetAccessTokenResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 #[prost(skip_debug)]
 pub struct EndSessionRequest {
-    /// Why, for the audit log and for watchers: at most 64 characters of a-z, 0-9 and "\_"; empty means "logout".
-    #[prost(string, tag = "3")]
-    pub cause: ::prost::alloc::string::String,
+    /// Why, for the audit log and for watchers; unspecified means CAUSE_LOGOUT. A number that is not known to the service counts as
+    /// CAUSE_OTHER: no session outlives its ending because of a word.
+    #[prost(enumeration = "Cause", tag = "3")]
+    pub cause: i32,
     /// Leaves the refresh token of a session with the scope offline_access good at the provider: access while nobody is there is what it
     /// was granted for (Back-Channel Logout 1.0, section 2.7).
     #[prost(bool, tag = "4")]
@@ -726,9 +789,9 @@ pub struct EndSessionsRequest {
     /// A session to leave alone.
     #[prost(string, tag = "4")]
     pub except_handle: ::prost::alloc::string::String,
-    /// Why, as in EndSessionRequest; empty means "operator".
-    #[prost(string, tag = "5")]
-    pub cause: ::prost::alloc::string::String,
+    /// Why, as in EndSessionRequest; unspecified means CAUSE_OPERATOR.
+    #[prost(enumeration = "Cause", tag = "5")]
+    pub cause: i32,
     /// What is good for one such call at that issuer, the jti of a logout token for one; at most 512 bytes. Once a call with it has
     /// done its work, another one is refused with ERR_REQUEST_ID_REUSED, at every replica; a call that failed can be repeated.
     #[prost(string, tag = "6")]
@@ -2109,7 +2172,7 @@ pub mod session_service_server {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetCurrentSessionRequest {}
 /// This browser's session.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetCurrentSessionResponse {
     /// The session.
     #[prost(message, optional, tag = "1")]
@@ -2122,7 +2185,7 @@ pub struct GetCurrentSessionResponse {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RollCurrentSessionRequest {}
 /// The session after rolling.
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RollCurrentSessionResponse {
     /// The session.
     #[prost(message, optional, tag = "1")]

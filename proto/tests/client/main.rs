@@ -1,10 +1,11 @@
-//! The client against real servers on loopback.
+//! The client against real servers on loopback, and what its guide says.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod batches;
 mod calls;
 mod finding;
+mod guide;
 mod replica;
 mod secured;
 mod support;

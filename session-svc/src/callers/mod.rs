@@ -24,7 +24,7 @@ use chassis::secret::Reloading;
 
 pub use identity::{Caller, Identity};
 pub use policy::{Policy, Rpcs};
-pub use policy_file::{Mistake, parse};
+pub use policy_file::parse;
 pub use rpc::Rpc;
 
 /// The setting that names the file.
@@ -64,9 +64,7 @@ impl Callers {
     /// As [`Self::follow`], with an interval of one's own.
     pub fn follow_every(&self, every: Duration, path: &Path) {
         if let Self(Some(policy)) = self {
-            policy.follow_every(every, SETTING, path, |text| {
-                parse(text).map_err(|mistakes| every_one(&mistakes))
-            });
+            policy.follow_every(every, SETTING, path, parse);
         }
     }
 
@@ -89,9 +87,4 @@ impl Callers {
             Self(Some(policy)) => policy.load().knows(caller),
         }
     }
-}
-
-fn every_one(mistakes: &[Mistake]) -> String {
-    let told: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
-    told.join("; ")
 }

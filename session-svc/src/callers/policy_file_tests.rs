@@ -17,7 +17,7 @@ rpcs = ["GetSession", "GetAccessToken"]
 
 fn mistakes(text: &str) -> Vec<String> {
     let told = parse(text).unwrap_err();
-    told.iter().map(Mistake::to_string).collect()
+    told.iter().map(ToString::to_string).collect()
 }
 
 #[test]

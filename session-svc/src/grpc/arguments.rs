@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use prost_types::{Duration, Timestamp};
 use session_proto::v1;
 
-use crate::session::{Device, Handle, SessionId};
+use crate::session::{Cause, Claims, Device, Handle, SessionId};
 use crate::sessions::SessionsError;
 
 /// Most bytes of an issuer: more than any URL a provider uses.
@@ -13,9 +13,6 @@ const MAX_ISSUER_BYTES: usize = 2_048;
 
 /// Most bytes of a subject or a provider's session: twice what OpenID Connect Core, section 2, allows a subject.
 const MAX_NAME_BYTES: usize = 512;
-
-/// Most bytes of a cause.
-const MAX_CAUSE_BYTES: usize = 64;
 
 /// Bytes of a request id: a UUID, with or without hyphens, and room for other schemes.
 const REQUEST_ID_BYTES: std::ops::RangeInclusive<usize> = 16..=64;
@@ -81,13 +78,30 @@ pub(super) fn required_name<'a>(field: &'static str, text: &'a str) -> Read<&'a 
     }
 }
 
-pub(super) fn cause(text: &str, default: &str) -> Read<String> {
-    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    match text.len() {
-        0 => Ok(default.to_owned()),
-        1..=MAX_CAUSE_BYTES if text.bytes().all(legal) => Ok(text.to_owned()),
-        _ => wrong("cause", "is not at most 64 characters of a-z, 0-9 and _"),
+/// Why something ends. What is not known here is a later release's word, and ends it all the same.
+pub(super) fn cause(number: i32, default: Cause) -> Cause {
+    match v1::Cause::try_from(number) {
+        Ok(v1::Cause::Unspecified) => default,
+        Ok(v1::Cause::Logout) => Cause::Logout,
+        Ok(v1::Cause::OtherDevice) => Cause::OtherDevice,
+        Ok(v1::Cause::BackChannelLogout) => Cause::BackChannelLogout,
+        Ok(v1::Cause::FrontChannelLogout) => Cause::FrontChannelLogout,
+        Ok(v1::Cause::Operator) => Cause::Operator,
+        Ok(v1::Cause::Replaced) => Cause::Replaced,
+        Ok(v1::Cause::SessionLimit) => Cause::SessionLimit,
+        Ok(v1::Cause::TokenMismatch) => Cause::TokenMismatch,
+        Ok(v1::Cause::Abandoned) => Cause::Abandoned,
+        Ok(v1::Cause::Other) | Err(_) => Cause::Other,
     }
+}
+
+/// Claims about a person or of a caller; empty is none.
+pub(super) fn claims(field: &'static str, text: &str) -> Read<Claims> {
+    if text.is_empty() {
+        return Ok(Claims::default());
+    }
+    Claims::parse(text.to_owned())
+        .or_else(|_| wrong(field, "is not a JSON object in which no name stands twice"))
 }
 
 /// Who was told to go on with a sign-in; empty is nobody.

@@ -47,7 +47,7 @@ pub(super) async fn get_sessions(
             Ok(_) if bytes > ANSWER_BYTES => Err(status::no_room_in_answer()),
             Ok(_) => {
                 let session = sessions.next().unwrap_or(Err(SessionsError::Internal));
-                let read = session.and_then(|session| api.read(&session));
+                let read = session.map(|session| api.read(&session));
                 told(Rpc::BatchGetSessions, call, read)
             }
             Err(malformed) => Err(status::of(&malformed)),

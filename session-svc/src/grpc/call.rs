@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::deadline;
 use crate::callers::Caller;
-use crate::session::Handle;
+use crate::session::{Cause, Handle};
 
 /// One call; clones are of the same one.
 #[derive(Clone, Default)]
@@ -34,7 +34,7 @@ pub(super) struct Call {
 struct Notes {
     session: OnceLock<Handle>,
     batch: OnceLock<Vec<Handle>>,
-    ended: OnceLock<(String, u32)>,
+    ended: OnceLock<(Cause, u32)>,
 }
 
 impl Call {
@@ -70,8 +70,8 @@ impl Call {
     }
 
     /// The call ended so many sessions.
-    pub(super) fn ended(&self, cause: &str, count: u32) {
-        let _ = self.notes.ended.set((cause.to_owned(), count));
+    pub(super) fn ended(&self, cause: Cause, count: u32) {
+        let _ = self.notes.ended.set((cause, count));
     }
 
     /// The session the call is about, once that is known.
@@ -87,10 +87,7 @@ impl Call {
     }
 
     /// Why and how many sessions ended, if the call ended any.
-    pub(super) fn endings(&self) -> Option<(&str, u32)> {
-        self.notes
-            .ended
-            .get()
-            .map(|(cause, count)| (cause.as_str(), *count))
+    pub(super) fn endings(&self) -> Option<(Cause, u32)> {
+        self.notes.ended.get().copied()
     }
 }

@@ -21,11 +21,12 @@ const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 
-/// What all calls share; clones share it too.
+/// What all calls of a worker share; clones share it too.
 #[derive(Clone)]
 pub struct Calls {
     callers: Callers,
     durations: PerCoreMetric<HistogramVec>,
+    own_durations: Arc<HistogramVec>,
     writes: TaskTracker,
 }
 
@@ -42,9 +43,18 @@ impl Calls {
         metrics.register(Box::new(durations.clone()))?;
         Ok(Self {
             callers,
+            own_durations: durations.for_worker(),
             durations,
             writes: TaskTracker::new(),
         })
+    }
+
+    /// The same, measured by a worker of its own.
+    pub(super) fn for_worker(&self) -> Self {
+        Self {
+            own_durations: self.durations.for_worker(),
+            ..self.clone()
+        }
     }
 
     /// Waits for writes that go on without their callers, for at most this long.
@@ -59,9 +69,9 @@ impl Calls {
         &self.callers
     }
 
-    /// How long calls take, as the scheduler this is called on counts it.
+    /// How long calls take, as this worker counts it.
     pub(super) fn durations(&self) -> Arc<HistogramVec> {
-        self.durations.here()
+        Arc::clone(&self.own_durations)
     }
 
     /// Does the work of a call to its end, whether or not the caller is there to hear of it: for writes of several steps,

@@ -6,6 +6,7 @@ use session_proto::v1;
 use tokio::time::Instant;
 
 use super::arguments;
+use crate::session::Cause;
 use crate::sessions::{EndAll, OfflineTokens, Once, SessionsError};
 
 /// What a request wants ended, for a caller who waits until `answer_by`.
@@ -28,7 +29,7 @@ pub(super) fn read(
         subject,
         provider_sid,
         except,
-        cause: arguments::cause(&request.cause, "operator")?,
+        cause: arguments::cause(request.cause, Cause::Operator),
         offline_tokens: OfflineTokens::kept_if(request.keep_offline_tokens),
         existing_only: request.existing_only,
         once: once(request)?,

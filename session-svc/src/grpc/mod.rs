@@ -55,7 +55,7 @@ const SERVED: [&str; 4] = [
 #[error("the descriptors built in cannot be served")]
 pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
 
-/// Everything served on the gRPC port, for each scheduler its own. Watches end when `shutdown` is cancelled.
+/// Everything served on the gRPC port, made anew for each worker, with store connections of its own. Watches end when `shutdown` is cancelled.
 pub fn routes(
     sessions: Sessions,
     calls: Calls,
@@ -87,13 +87,14 @@ pub fn routes(
         .add_service(reflection_alpha);
     let others = others.prepare().into_axum_router();
     Ok(move || {
-        let api = Api::new(sessions.clone(), calls.clone(), shutdown.clone());
+        let calls = calls.for_worker();
+        let api = Api::new(sessions.for_worker(), calls.clone(), shutdown.clone());
         let sessions = SessionServiceServer::new(api)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_RESPONSE_BYTES);
         let services = front::Services {
             durations: calls.durations(),
-            calls: calls.clone(),
+            calls,
             sessions,
             others: others.clone(),
         };

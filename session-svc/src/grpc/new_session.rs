@@ -3,7 +3,7 @@
 use chassis::secret::Secret;
 use prost::Message as _;
 use ring::digest;
-use session_proto::{claims, v1};
+use session_proto::v1;
 
 use super::arguments::{self, wrong};
 use crate::session::Scope;
@@ -13,12 +13,8 @@ use crate::sessions::{FINGERPRINT_BYTES, NewSession, SessionsError, holder_hash}
 const TOKEN_TYPES: [&str; 2] = ["Bearer", "DPoP"];
 
 pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, SessionsError> {
-    let user = request.user.as_ref().map(claims::from_struct).unwrap_or_default();
-    let subject = user
-        .get("sub")
-        .and_then(|sub| sub.as_str())
-        .unwrap_or_default()
-        .to_owned();
+    let user = arguments::claims("user", &request.user)?;
+    let subject = user.subject().unwrap_or_default();
     arguments::required_name("user.sub", &subject)?;
     let none = v1::TokenSet::default();
     let tokens = request.tokens.as_ref().unwrap_or(&none);
@@ -30,7 +26,7 @@ pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, Ses
     Ok(NewSession {
         issuer: arguments::issuer(&request.issuer)?.to_owned(),
         subject,
-        user: user.into(),
+        user,
         access_token: secret(&tokens.access_token).map(|token| (token, token_type.to_owned())),
         access_token_expires_at_ms: arguments::time_ms("tokens.expires_at", tokens.expires_at.as_ref())?,
         scope: Scope::parse(&tokens.scope),
@@ -75,13 +71,9 @@ fn secret(text: &str) -> Option<Secret<String>> {
     (!text.is_empty()).then(|| Secret::new(text.to_owned()))
 }
 
-/// A hash of all the request says, whatever the order in which it tells claims.
+/// A hash of all the request says.
 fn fingerprint(request: &v1::CreateSessionRequest) -> [u8; FINGERPRINT_BYTES] {
-    let in_order = v1::CreateSessionRequest {
-        user: request.user.as_ref().map(claims::Claims::in_order),
-        ..request.clone()
-    };
-    let hash = digest::digest(&digest::SHA256, &in_order.encode_to_vec());
+    let hash = digest::digest(&digest::SHA256, &request.encode_to_vec());
     let mut fingerprint = [0; FINGERPRINT_BYTES];
     fingerprint.copy_from_slice(hash.as_ref());
     fingerprint

@@ -16,6 +16,7 @@ use tracing::Span;
 
 use super::call::Call;
 use super::method::{Method, Recorded};
+use crate::sessions::AUDIT_TARGET;
 
 /// A record that is being made; written when it is told the outcome, or when it is dropped.
 pub(super) struct Record {
@@ -36,7 +37,7 @@ struct Outcome {
 }
 
 macro_rules! write_record {
-    ($level:ident, $target:literal, $record:expr, $outcome:expr) => {{
+    ($level:ident, $target:expr, $record:expr, $outcome:expr) => {{
         let (record, outcome): (&Record, Outcome) = ($record, $outcome);
         let endings = record.call.endings();
         tracing::$level!(
@@ -48,8 +49,8 @@ macro_rules! write_record {
             network.peer.address = record.call.peer.map(|peer| tracing::field::display(peer.ip())),
             network.peer.port = record.call.peer.map(|peer| peer.port()),
             session = record.call.session().map(tracing::field::display),
-            sessions = record.call.batch(),
-            cause = endings.map(|(cause, _)| cause),
+             sessions = record.call.batch(),
+             cause = endings.map(|(cause, _)| cause.name()),
             ended_count = endings.map(|(_, count)| count),
             duration_us = u64::try_from(record.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             trace_id = record.trace_id.as_deref() },
@@ -97,7 +98,7 @@ impl Record {
         match self.method.recorded {
             Recorded::AsRead if !turned_away => write_record!(info, "audit::read", self, outcome),
             Recorded::ForDebugging if !turned_away => write_record!(debug, "audit::open", self, outcome),
-            _ => write_record!(info, "audit", self, outcome),
+            _ => write_record!(info, AUDIT_TARGET, self, outcome),
         }
     }
 }

@@ -4,28 +4,27 @@
 
 use chassis::address;
 use session_proto::timestamp::from_ms;
+use session_proto::v1;
 use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
-use session_proto::{claims, v1};
 
+use crate::keeper::Shown;
 use crate::session::change::Kind;
-use crate::session::claims::SUBJECT;
-use crate::session::{Claims, Device, Lifetime, Session, State};
-use crate::sessions::ports::SealError;
-use crate::sessions::{SessionsError, Shown, WatchUpdate};
+use crate::session::{Cause, Device, Lifetime, Session, State};
+use crate::sessions::WatchUpdate;
 
-/// The message of a session; `Unreadable` if the claims kept with it are none.
-pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Session, SessionsError> {
+/// The message of a session.
+pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
     let state = match session.state {
         State::Active => WireState::Active,
         State::NeedsSignIn => WireState::NeedsSignIn,
     };
-    Ok(v1::Session {
+    v1::Session {
         handle: session.handle.text(),
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
-        user: Some(told(&session.user)?),
-        attributes: Some(told(&session.attributes)?),
+        user: session.user.text().to_owned(),
+        attributes: session.attributes.text().to_owned(),
         scope: session.tokens.scope.text(),
         access_token_expires_at: session
             .tokens
@@ -44,18 +43,13 @@ pub(super) fn session(session: &Session, lifetime: &Lifetime) -> Result<v1::Sess
         state: state.into(),
         version: session.version,
         current: false,
-    })
+    }
 }
 
 /// The message of a session on the page of a person.
 pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Lifetime) -> v1::Session {
     if let Shown::Session(readable) = shown {
-        match session(readable, lifetime) {
-            Ok(message) => return message,
-            Err(error) => {
-                tracing::error!(session = %readable.handle, %error, "a listed record cannot be read")
-            }
-        }
+        return session(readable, lifetime);
     }
     v1::Session {
         handle: shown.handle().text(),
@@ -67,28 +61,13 @@ pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Life
     }
 }
 
-fn told(claims: &Claims) -> Result<claims::Claims, SessionsError> {
-    let unread = |error| SessionsError::Unreadable(SealError::Malformed(Box::new(error)));
-    let Some(text) = claims.text() else {
-        let object = claims.object().map_err(unread)?;
-        return Ok(claims::to_struct(&object));
-    };
-    let json: &[u8] = if text.json.is_empty() { b"{}" } else { &text.json };
-    let subject = text.subject.as_deref().map(|subject| (SUBJECT, subject));
-    claims::from_json(json, subject).map_err(unread)
-}
-
 pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::SessionEvent {
-    let at = Some(from_ms(at_ms));
-    let silent = |kind: WireKind, resume_token| v1::SessionEvent {
-        kind: kind.into(),
-        at,
-        resume_token,
-        ..Default::default()
-    };
     match told {
-        WatchUpdate::Heartbeat => silent(WireKind::Heartbeat, resume_token),
-        WatchUpdate::Missed => silent(WireKind::Missed, resume_token),
+        WatchUpdate::Heartbeat(interval) => v1::SessionEvent {
+            heartbeat_interval: prost_types::Duration::try_from(interval).ok(),
+            ..about_none(WireKind::Heartbeat, at_ms, resume_token)
+        },
+        WatchUpdate::Missed => about_none(WireKind::Missed, at_ms, resume_token),
         WatchUpdate::Change(change) => {
             let kind = match change.kind {
                 Kind::Created => WireKind::Created,
@@ -102,12 +81,45 @@ pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::
                 handle: change.handle.to_string(),
                 issuer: change.issuer,
                 subject: change.subject,
-                at,
-                cause: change.cause,
+                at: Some(from_ms(at_ms)),
+                cause: change.cause.map_or(v1::Cause::Unspecified, cause).into(),
                 resume_token,
-                number: 0,
+                ..Default::default()
             }
         }
+    }
+}
+
+/// The answer to a question how far a watch is told.
+pub(super) fn answer(number: u64, at_ms: u64, resume_token: String) -> v1::SessionEvent {
+    v1::SessionEvent {
+        number,
+        ..about_none(WireKind::Heartbeat, at_ms, resume_token)
+    }
+}
+
+/// An event that is about no session.
+fn about_none(kind: WireKind, at_ms: u64, resume_token: String) -> v1::SessionEvent {
+    v1::SessionEvent {
+        kind: kind.into(),
+        at: Some(from_ms(at_ms)),
+        resume_token,
+        ..Default::default()
+    }
+}
+
+fn cause(cause: Cause) -> v1::Cause {
+    match cause {
+        Cause::Logout => v1::Cause::Logout,
+        Cause::OtherDevice => v1::Cause::OtherDevice,
+        Cause::BackChannelLogout => v1::Cause::BackChannelLogout,
+        Cause::FrontChannelLogout => v1::Cause::FrontChannelLogout,
+        Cause::Operator => v1::Cause::Operator,
+        Cause::Replaced => v1::Cause::Replaced,
+        Cause::SessionLimit => v1::Cause::SessionLimit,
+        Cause::TokenMismatch => v1::Cause::TokenMismatch,
+        Cause::Abandoned => v1::Cause::Abandoned,
+        Cause::Other => v1::Cause::Other,
     }
 }
 
@@ -116,42 +128,5 @@ fn device(device: &Device) -> v1::Device {
         user_agent: device.user_agent.clone(),
         address: device.address.map(address::text).unwrap_or_default(),
         at: Some(from_ms(device.at_ms)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::claims::{Object, Text};
-
-    fn kept(json: &'static str, subject: Option<&str>) -> Claims {
-        Claims::of_text(Text {
-            json: json.as_bytes().into(),
-            subject: subject.map(str::to_owned),
-        })
-    }
-
-    #[test]
-    fn claims_that_nobody_read_are_told_as_those_that_somebody_did() {
-        for (json, subject) in [
-            ("", None),
-            ("", Some("ada")),
-            (r#"{"name":"Ada","zone":["x",{"b":1,"a":null}]}"#, Some("ada")),
-            (r#"{"zone":"x","name":"Ada"}"#, Some("ada")),
-            (r#"{"name":"Ada"}"#, None),
-        ] {
-            let unread = kept(json, subject);
-            let object: Object = unread.object().unwrap().into_owned();
-            assert_eq!(told(&unread).unwrap(), claims::to_struct(&object), "{json}");
-            assert_eq!(told(&object.into()).unwrap(), told(&unread).unwrap(), "{json}");
-        }
-    }
-
-    #[test]
-    fn claims_that_are_none_fail_the_call() {
-        for json in ["[]", "{", "null", "{} {}"] {
-            let told = told(&kept(json, Some("ada")));
-            assert!(matches!(told, Err(SessionsError::Unreadable(_))), "{json}");
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use session_proto::v1::session_service_server::SessionService;
-use session_proto::{claims, timestamp, v1};
+use session_proto::{timestamp, v1};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -10,7 +10,7 @@ use super::call::Call;
 use super::calls::{Calls, told};
 use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
-use crate::session::{Handle, Session};
+use crate::session::{Cause, Handle, Session};
 use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update};
 use crate::store::Cursor;
 
@@ -78,11 +78,11 @@ impl Api {
     }
 
     /// What a session that was read is answered with.
-    pub(super) fn read(&self, session: &Session) -> Result<v1::GetSessionResponse, SessionsError> {
-        Ok(v1::GetSessionResponse {
-            session: Some(Box::new(self.resource(session)?)),
+    pub(super) fn read(&self, session: &Session) -> v1::GetSessionResponse {
+        v1::GetSessionResponse {
+            session: Some(Box::new(self.resource(session))),
             roll_due: self.sessions.roll_is_due(session),
-        })
+        }
     }
 
     /// What all calls share.
@@ -90,7 +90,7 @@ impl Api {
         &self.calls
     }
 
-    fn resource(&self, session: &Session) -> Result<v1::Session, SessionsError> {
+    fn resource(&self, session: &Session) -> v1::Session {
         resource::session(session, self.sessions.lifetime())
     }
 }
@@ -166,7 +166,7 @@ impl SessionService for Api {
             noting.is_about(created.session.handle);
             Ok(v1::CreateSessionResponse {
                 session_id: created.id.reveal(),
-                session: Some(api.resource(&created.session)?),
+                session: Some(api.resource(&created.session)),
             })
         };
         self.calls.complete(Rpc::CreateSession, &call, work).await
@@ -178,7 +178,7 @@ impl SessionService for Api {
     ) -> Result<Response<v1::GetSessionResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let handle = noted(&call, named(&request));
-        let outcome = async { self.read(&self.sessions.get(handle?).await?) }.await;
+        let outcome = async { Ok(self.read(&self.sessions.get(handle?).await?)) }.await;
         told(Rpc::GetSession, &call, outcome).map(Response::new)
     }
 
@@ -202,7 +202,7 @@ impl SessionService for Api {
             let caller = call.caller.shown().unwrap_or_default();
             let (session, rolled) = self.sessions.roll(handle?, device, caller).await?;
             Ok(v1::RollSessionResponse {
-                session: Some(Box::new(self.resource(&session)?)),
+                session: Some(Box::new(self.resource(&session))),
                 rolled,
             })
         }
@@ -219,7 +219,7 @@ impl SessionService for Api {
         let outcome = async {
             let session = self.sessions.update(handle?, update(&request)?).await?;
             Ok(v1::UpdateSessionResponse {
-                session: Some(self.resource(&session)?),
+                session: Some(self.resource(&session)),
             })
         }
         .await;
@@ -264,7 +264,7 @@ impl SessionService for Api {
         let (api, noting) = (self.clone(), call.clone());
         let work = async move {
             let handle = handle?;
-            let cause = arguments::cause(&request.cause, "logout")?;
+            let cause = arguments::cause(request.cause, Cause::Logout);
             let offline = OfflineTokens::kept_if(request.keep_offline_tokens);
             let Ended {
                 ended,
@@ -272,10 +272,10 @@ impl SessionService for Api {
                 issuer,
             } = match &request.by {
                 // The hint is for the holder of the secret alone.
-                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, &cause, offline).await?,
-                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, &cause, offline).await?,
+                Some(By::SessionId(_)) => api.sessions.end_for_holder(handle, cause, offline).await?,
+                Some(By::Handle(_)) | None => api.sessions.end_by_handle(handle, cause, offline).await?,
             };
-            noting.ended(&cause, u32::from(ended));
+            noting.ended(cause, u32::from(ended));
             let id_token_hint = id_token_hint
                 .map(chassis::secret::Secret::into_inner)
                 .unwrap_or_default();
@@ -297,7 +297,7 @@ impl SessionService for Api {
         let work = async move {
             let all = end_sessions::read(&request, noting.asked_until)?;
             let ended_count = api.sessions.end_all(&all).await?;
-            noting.ended(&all.cause, ended_count);
+            noting.ended(all.cause, ended_count);
             Ok(v1::EndSessionsResponse { ended_count })
         };
         self.calls.complete(Rpc::EndSessions, &call, work).await
@@ -349,8 +349,8 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
         .flat_map(|mask| mask.paths.iter().map(String::as_str))
         .collect();
     if paths.is_empty() {
-        paths.extend(request.user.as_ref().map(|_| "user"));
-        paths.extend(request.attributes.as_ref().map(|_| "attributes"));
+        paths.extend((!request.user.is_empty()).then_some("user"));
+        paths.extend((!request.attributes.is_empty()).then_some("attributes"));
     }
     if paths.is_empty() {
         return arguments::wrong(
@@ -364,19 +364,13 @@ fn update(request: &v1::UpdateSessionRequest) -> Result<Update, SessionsError> {
     };
     for path in paths {
         match path {
-            "user" => match &request.user {
-                Some(user) => update.user = Some(claims::from_struct(user)),
-                None => return arguments::wrong("user", "is required by the update_mask"),
-            },
+            "user" if request.user.is_empty() => {
+                return arguments::wrong("user", "is required by the update_mask");
+            }
+            "user" => update.user = Some(arguments::claims("user", &request.user)?),
             // Absent but named: the attributes are cleared.
             "attributes" => {
-                update.attributes = Some(
-                    request
-                        .attributes
-                        .as_ref()
-                        .map(claims::from_struct)
-                        .unwrap_or_default(),
-                );
+                update.attributes = Some(arguments::claims("attributes", &request.attributes)?);
             }
             _ => return arguments::wrong("update_mask", "names something else than user and attributes"),
         }

@@ -52,7 +52,7 @@ pub(super) fn answer(
     };
     if let Some(created) = created {
         answer.session_id = created.id.reveal();
-        answer.session = Some(resource::session(&created.session, lifetime)?);
+        answer.session = Some(resource::session(&created.session, lifetime));
     }
     Ok(answer)
 }

@@ -16,7 +16,7 @@ use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
 use crate::callers::{Rpc, TurnedAway};
-use crate::sessions::{SessionsError, WatchScope, WatchUpdate, Watching};
+use crate::sessions::{AUDIT_TARGET, SessionsError, WatchScope, WatchUpdate, Watching};
 
 /// What is sent.
 pub(super) type Events = BoxStream<'static, Result<SessionEvent, Status>>;
@@ -180,7 +180,7 @@ impl Watch {
         let (told, at_ms, resume_token) = told.map_err(|error| status::of(&error))?;
         if self.questions.is_some() {
             self.position.clone_from(&resume_token);
-            if told == WatchUpdate::Heartbeat {
+            if matches!(told, WatchUpdate::Heartbeat(_)) {
                 return Ok(None);
             }
         }
@@ -192,10 +192,7 @@ impl Watch {
         let number = number.map_err(|unread| status::explained(&unread).unwrap_or(unread))?;
         let beat = || {
             let (now_ms, position) = (self.api.sessions().now_ms(), self.position.clone());
-            SessionEvent {
-                number,
-                ..resource::event(WatchUpdate::Heartbeat, now_ms, position)
-            }
+            resource::answer(number, now_ms, position)
         };
         Ok((number != 0).then(beat))
     }
@@ -212,7 +209,7 @@ impl Watch {
 impl Drop for Ending {
     fn drop(&mut self) {
         tracing::info!(
-            target: "audit",
+            target: AUDIT_TARGET,
             { rpc.method = self.rpc.full_name(),
             rpc.response.status_code = code_name(self.code),
             caller = self.call.caller.shown().unwrap_or_default(),

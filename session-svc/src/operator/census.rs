@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::answer::{Exit, Failure, chain};
 use super::opened::Opened;
 use super::sealed::{Contents, contents};
-use crate::sessions::ports::SealError;
+use crate::keeper::SealError;
 use crate::store::inspect::{Found, KeySpace, Sealed};
 use crate::vault::{KeyId, Vault};
 

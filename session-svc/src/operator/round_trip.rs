@@ -7,8 +7,8 @@ use ring::rand::SystemRandom;
 
 use super::opened::Opened;
 use super::sealed::PROBE;
+use crate::keeper::Seal as _;
 use crate::session::SessionId;
-use crate::sessions::ports::Seal as _;
 use crate::store::{Inserted, Published, Record, Replaced, StoreError};
 
 /// How long the probe is kept should the check be killed.
@@ -31,9 +31,9 @@ pub(super) struct Step {
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error("the probe could not be sealed")]
-    Seal(#[from] crate::sessions::ports::SealError),
+    Seal(#[from] crate::keeper::SealError),
     #[error("no random name could be made")]
-    Random(#[from] crate::session::id::NoRandomness),
+    Random(#[from] chassis::random::NoRandomness),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("what was written is not what is read")]

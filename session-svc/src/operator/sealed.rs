@@ -1,7 +1,7 @@
 //! What a sealed text of a store is: a session, or a note beside it.
 
-use crate::sessions::ports::{Seal as _, SealError};
-use crate::sessions::sealed_notes::{IN_RECORDS, REMEMBERED};
+use crate::keeper::sealed_notes::{IN_RECORDS, REMEMBERED};
+use crate::keeper::{Seal as _, SealError};
 use crate::store::inspect::Sealed;
 use crate::vault::{Use, Vault};
 

@@ -15,8 +15,8 @@ use futures_util::StreamExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::keeper::Keeper;
 use crate::session::Handle;
-use crate::sessions::keeper::Keeper;
 use crate::store::Published;
 
 /// Pauses between two looks at a session while events are not heard: the first, and the longest.

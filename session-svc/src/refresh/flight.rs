@@ -3,16 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ring::rand::{SecureRandom as _, SystemRandom};
+use chassis::random;
 use tokio::time::{Instant, sleep};
 
 use super::Refresher;
 use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
 use super::record::Record;
-use crate::session::id::encode_hex;
+use crate::keeper::KeeperError;
 use crate::session::{Handle, Session, State};
-use crate::sessions::SessionsError;
 use crate::sessions::ports::RenewError;
 use crate::store::{Lease, StoreError};
 
@@ -69,7 +68,7 @@ struct WaitLimit {
 
 impl WaitLimit {
     /// Passes over a store that is away, for a while.
-    async fn bear(&mut self, place: &FlightEntry, error: SessionsError) -> Result<(), RenewError> {
+    async fn bear(&mut self, place: &FlightEntry, error: KeeperError) -> Result<(), RenewError> {
         let error = renew_error(error);
         let since = *self.store_away_since.get_or_insert_with(Instant::now);
         if error != RenewError::StoreUnavailable || since.elapsed() >= STORE_PATIENCE {
@@ -194,11 +193,10 @@ impl Flight {
         let process = match self.refresher.name.get() {
             Some(name) => name,
             None => {
-                let mut bytes = [0; NAME_BYTES];
-                SystemRandom::new()
-                    .fill(&mut bytes)
-                    .map_err(|_| RenewError::Internal)?;
-                self.refresher.name.get_or_init(|| encode_hex(&bytes))
+                let bytes = random::bytes::<NAME_BYTES>().map_err(|_none| RenewError::Internal)?;
+                self.refresher
+                    .name
+                    .get_or_init(|| base16ct::lower::encode_string(&bytes))
             }
         };
         Ok(format!("{process}.{}", self.generation))
@@ -285,22 +283,14 @@ pub(super) fn settled(session: Session, generation: u64) -> Option<Result<Sessio
     is_newer.then_some(Ok(session))
 }
 
-/// What a failure of the use cases below means to whoever wants tokens.
-pub(super) fn renew_error(error: SessionsError) -> RenewError {
+/// What a failure to read or write a session means to whoever wants tokens.
+pub(super) fn renew_error(error: KeeperError) -> RenewError {
     match error {
-        SessionsError::Missing => RenewError::Missing,
-        SessionsError::StoreUnavailable(_) | SessionsError::Full | SessionsError::StaleVersion => {
+        KeeperError::Missing => RenewError::Missing,
+        KeeperError::Store(StoreError::Unavailable(_) | StoreError::Full) | KeeperError::StaleVersion => {
             RenewError::StoreUnavailable
         }
-        SessionsError::RefreshRefused | SessionsError::Refused(_) => RenewError::Refused,
-        SessionsError::ProviderUnavailable => RenewError::ProviderUnavailable,
-        SessionsError::Invalid { .. }
-        | SessionsError::RequestIdReused
-        | SessionsError::TooLarge { .. }
-        | SessionsError::Unreadable(_)
-        | SessionsError::CorruptStore(_)
-        | SessionsError::NoRandomness(_)
-        | SessionsError::Internal => {
+        KeeperError::Store(StoreError::Corrupt) | KeeperError::Seal(_) | KeeperError::TooLarge { .. } => {
             tracing::error!(error = &error as &dyn std::error::Error, "a refresh failed");
             RenewError::Internal
         }

@@ -8,12 +8,12 @@ use tokio::time::{Instant, sleep};
 
 use super::flight::{Flight, Flown, LeaseExpiry, renew_error, settled};
 use super::measures::FlightOutcome;
+use crate::keeper::Edit;
 use crate::session::access::still_good;
 use crate::session::change::Kind;
-use crate::session::claims::Object;
-use crate::session::{AccessToken, Scope, Session, State, Token};
-use crate::sessions::claims_of;
-use crate::sessions::keeper::Edit;
+use crate::session::claims::Members;
+use crate::session::id_token::claims_of;
+use crate::session::{AccessToken, Claims, Scope, Session, State, Token};
 use crate::sessions::ports::RenewError;
 
 /// Pauses between two tries to save: the first, and the longest.
@@ -174,11 +174,11 @@ impl Flight {
             let mut edited = None;
             let written = keeper.edit(session.clone(), kind, None, |session| {
                 if session.tokens.generation != generation {
-                    return Ok(Edit::Leave);
+                    return Edit::Leave;
                 }
                 edit(session);
                 edited = Some(session.tokens.clone());
-                Ok(Edit::Write)
+                Edit::Write
             });
             match written.await.map_err(renew_error) {
                 Ok((session, written)) => {
@@ -242,10 +242,11 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
             .tokens
             .id_token
             .as_ref()
-            .and_then(|raw| claims_of(raw.text().expose()));
+            .and_then(|raw| claims_of::<Members>(raw.text().expose()));
+        let now = answer.id_token.as_deref().and_then(claims_of::<Members>);
         // Claims that cannot be read stay as they are: nobody loses tokens over them.
-        if let Ok(user) = session.user.object() {
-            session.user = merged(user.into_owned(), before.as_ref(), &id_token.claims).into();
+        if let Ok(user) = merged(&session.user, before.as_ref(), now.unwrap_or_default()) {
+            session.user = user;
         }
         // The hint is replaced only where one is kept.
         if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
@@ -256,15 +257,16 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
 
 /// Brings claims up to date: those the session has, and those the ID token before did not have. A claim that was in
 /// the ID token and is not in the session was left out on purpose and stays out.
-fn merged(mut user: Object, before: Option<&Object>, now: &Object) -> Object {
+fn merged(user: &Claims, before: Option<&Members>, now: Members) -> Result<Claims, serde_json::Error> {
+    let mut user = user.members()?;
     for (name, value) in now {
         if PROTOCOL_CLAIMS.contains(&name.as_str()) {
             continue;
         }
-        let is_new = before.is_some_and(|before| !before.contains_key(name));
-        if is_new || user.contains_key(name) {
-            user.insert(name.clone(), value.clone());
+        let is_new = before.is_some_and(|before| !before.contains_key(&name));
+        if is_new || user.contains_key(&name) {
+            user.insert(name, value);
         }
     }
-    user
+    Claims::of_members(user)
 }

@@ -17,12 +17,10 @@ use super::grant::Saved;
 use super::measures::FlightOutcome;
 use super::{Provider, Refresher};
 use crate::session::change::Kind;
-use crate::session::{AccessToken, Scope, Session, Token, Unjudged};
-use crate::sessions::claims_of;
+use crate::session::claims::Object;
+use crate::session::id_token::claims_of;
+use crate::session::{AccessToken, Cause, Scope, Session, Token, Unjudged};
 use crate::sessions::ports::RenewError;
-
-/// Why a session ends whose refreshed ID token is not its own.
-const MISMATCH: &str = "token_mismatch";
 
 /// How long the ending of a session is tried while the store is out of reach.
 pub(super) const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -146,7 +144,7 @@ impl Flight {
         tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
         self.came_to(FlightOutcome::Mismatched);
         let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(Token::text));
-        let removed = self.refresher.remove(&session, MISMATCH).await;
+        let removed = self.refresher.remove(&session, Cause::TokenMismatch).await;
         if let Some(token) = last {
             self.refresher.revoke_in_background(&session.issuer, token);
         }
@@ -157,7 +155,7 @@ impl Flight {
 
 impl Refresher {
     /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
-    pub(super) async fn remove(&self, session: &Session, cause: &str) -> Result<(), RenewError> {
+    pub(super) async fn remove(&self, session: &Session, cause: Cause) -> Result<(), RenewError> {
         let deadline = Instant::now() + MAX_ENDING;
         loop {
             let removed = async {
@@ -183,7 +181,7 @@ async fn check(
     answered_at_ms: u64,
 ) -> Result<IdToken, IdTokenError> {
     let kept = session.tokens.id_token.as_ref().map(Token::text);
-    let original = kept.as_ref().and_then(|kept| claims_of(kept.expose()));
+    let original = kept.as_ref().and_then(|kept| claims_of::<Object>(kept.expose()));
     let original = original.unwrap_or_default();
     let expected = ExpectedOfRefresh {
         iss: &session.issuer,

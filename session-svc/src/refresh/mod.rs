@@ -49,8 +49,8 @@ use self::awaiting::Wakes;
 use self::flight::Flight;
 use self::flights::{Flights, Waiting};
 use self::record::Record;
+use crate::keeper::Keeper;
 use crate::session::Session;
-use crate::sessions::keeper::Keeper;
 use crate::sessions::ports::{Asking, PendingRevocation, Renew, RenewError};
 
 /// Revocations under way at once: more are put off, since a provider that slow would only be drowned.

@@ -9,11 +9,8 @@ use tokio::time::{Instant, sleep};
 use super::Refresher;
 use super::flight::renew_error;
 use super::judgement::{ENDING_PAUSE, MAX_ENDING};
-use crate::session::{Session, Token};
+use crate::session::{Cause, Session, Token};
 use crate::sessions::ports::RenewError;
-
-/// Why a session ends whose new provider session was logged out meanwhile.
-const LOGGED_OUT: &str = "back_channel_logout";
 
 impl Refresher {
     /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were received.
@@ -41,7 +38,7 @@ impl Refresher {
             return Ok(session);
         }
         tracing::info!(session = %session.handle, "the provider ended the session a refresh moved to");
-        self.remove(&session, LOGGED_OUT).await?;
+        self.remove(&session, Cause::BackChannelLogout).await?;
         // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
         if !session.tokens.scope.is_offline()
             && let Some(refresh_token) = session.tokens.refresh.as_ref().map(Token::text)

@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Refresher;
+use crate::keeper::KeeperError;
+use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, SessionId, index};
-use crate::sessions::SessionsError;
 use crate::sessions::ports::PendingRevocation;
-use crate::sessions::sealed_notes::REVOCATION;
 use crate::store::{Listing, Loaded, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
@@ -91,7 +91,7 @@ impl Refresher {
         owed
     }
 
-    async fn note(&self, owed: &PendingRevocation, handle: Option<Handle>) -> Result<(), SessionsError> {
+    async fn note(&self, owed: &PendingRevocation, handle: Option<Handle>) -> Result<(), KeeperError> {
         let note = Note {
             issuer: owed.issuer.clone(),
             refresh_token: owed.refresh_token.expose().clone(),
@@ -152,7 +152,7 @@ impl Refresher {
         holder: &str,
         pauses: &mut Pauses,
         shutdown: &CancellationToken,
-    ) -> Result<(), SessionsError> {
+    ) -> Result<(), KeeperError> {
         let store = self.keeper.store();
         let page = store.list(&list(), None, PAGE).await?;
         if page.entries.is_empty() {
@@ -176,7 +176,7 @@ impl Refresher {
         mut page: Listing,
         pauses: &mut Pauses,
         shutdown: &CancellationToken,
-    ) -> Result<(), SessionsError> {
+    ) -> Result<(), KeeperError> {
         let until = Instant::now() + TURN / 2;
         while Instant::now() < until && !shutdown.is_cancelled() {
             let names: Vec<&str> = page.entries.iter().map(|entry| entry.name.as_str()).collect();
@@ -191,7 +191,7 @@ impl Refresher {
         Ok(())
     }
 
-    async fn settle_one(&self, record: &Record, pauses: &mut Pauses) -> Result<(), SessionsError> {
+    async fn settle_one(&self, record: &Record, pauses: &mut Pauses) -> Result<(), KeeperError> {
         let age_ms = self.keeper.now_ms().saturating_sub(record.created_at_ms);
         if age_ms < OTHERS_MS {
             return Ok(());

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::measures::FlightOutcome;
 use crate::session::Handle;
+use crate::sessions::AUDIT_TARGET;
 
 /// The record of a refresh that is being led.
 pub(super) struct Record {
@@ -35,7 +36,7 @@ impl Record {
             return;
         }
         tracing::info!(
-            target: "audit",
+            target: AUDIT_TARGET,
             { caller = self.caller,
             session = %self.session,
             outcome = outcome.name(),

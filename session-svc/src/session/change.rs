@@ -1,6 +1,6 @@
 //! What can happen to a session, as watchers are told.
 
-use super::Handle;
+use super::{Cause, Handle};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,6 @@ pub struct Change {
     pub subject: String,
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// Why it ended; empty unless it did.
-    pub cause: String,
+    /// Why it ended; none unless it did.
+    pub cause: Option<Cause>,
 }

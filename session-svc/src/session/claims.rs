@@ -1,97 +1,81 @@
-//! Claims about a person, or whatever else callers keep with a session.
+//! Claims about a person, or whatever else callers keep with a session: a JSON object as text.
 //!
-//! Most calls never look inside, so they may be held as the JSON text they are kept as, which shares the bytes it was read from;
-//! it is read when somebody looks.
+//! Nobody between a caller and the store reads it, so that it stays word for word what was given, numbers and order too; it is read
+//! where it comes in, and where a refresh brings it up to date.
 //!
 //! Invariant: no claim shows in `Debug`.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
-use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
 
 /// Claims by their names.
 pub type Object = Map<String, Value>;
 
+/// Claims by their names, each as it stands.
+pub type Members = BTreeMap<String, Box<RawValue>>;
+
 /// The claim that names the person.
 pub const SUBJECT: &str = "sub";
 
-/// Claims, read or as they are kept.
-#[derive(Clone)]
-pub struct Claims(ClaimsForm);
-
-#[derive(Clone)]
-enum ClaimsForm {
-    Object(Object),
-    Text(Text),
-}
-
-/// Claims as they are kept.
-#[derive(Clone)]
-pub struct Text {
-    /// A JSON object; nothing if it would be empty.
-    pub json: Bytes,
-    /// The "sub" of claims whose text leaves it out.
-    pub subject: Option<String>,
-}
+/// The text of a JSON object.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Claims(String);
 
 impl Claims {
-    /// No claims.
-    pub fn new() -> Self {
-        Self::from(Object::new())
+    /// The claims a caller tells. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could understand
+    /// it differently, and so is what is nested deeper than `serde_json` reads, 127 levels.
+    pub fn parse(text: String) -> Result<Self, Error> {
+        serde_json::from_str::<Unique>(&text)?;
+        Ok(Self(text))
     }
 
-    /// The claims a text says, unread.
-    pub fn of_text(text: Text) -> Self {
-        Self(ClaimsForm::Text(text))
-    }
-
-    /// The text, if they are held so.
-    pub fn text(&self) -> Option<&Text> {
-        match &self.0 {
-            ClaimsForm::Object(_) => None,
-            ClaimsForm::Text(text) => Some(text),
+    /// Claims that were parsed before.
+    #[must_use]
+    pub fn of_kept(text: String) -> Self {
+        if text.is_empty() {
+            Self::default()
+        } else {
+            Self(text)
         }
     }
 
-    /// The claims; fails if the text they are held as is no JSON object.
-    pub fn object(&self) -> Result<Cow<'_, Object>, Error> {
-        match &self.0 {
-            ClaimsForm::Object(object) => Ok(Cow::Borrowed(object)),
-            ClaimsForm::Text(text) => text.read().map(Cow::Owned),
-        }
-    }
-}
-
-impl Text {
-    fn read(&self) -> Result<Object, Error> {
-        let mut object = match &*self.json {
-            [] => Object::new(),
-            json => serde_json::from_slice(json)?,
+    /// The claims of these names, whoever it is about first.
+    pub fn of_members(mut members: Members) -> Result<Self, Error> {
+        let subject = members.remove(SUBJECT);
+        let others = serde_json::to_string(&members)?;
+        let Some(subject) = subject else {
+            return Ok(Self(others));
         };
-        if let Some(subject) = &self.subject {
-            object.entry(SUBJECT).or_insert_with(|| subject.as_str().into());
-        }
-        Ok(object)
+        let comma = if members.is_empty() { "" } else { "," };
+        Ok(Self(format!(r#"{{"{SUBJECT}":{subject}{comma}{}"#, &others[1..])))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// What they say, each as it stands.
+    pub fn members(&self) -> Result<Members, Error> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// Who they say it is; none if they do not, or not with a text.
+    #[must_use]
+    pub fn subject(&self) -> Option<String> {
+        let members = self.members().ok()?;
+        serde_json::from_str(members.get(SUBJECT)?.get()).ok()
     }
 }
 
 impl Default for Claims {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl From<Object> for Claims {
-    fn from(object: Object) -> Self {
-        Self(ClaimsForm::Object(object))
-    }
-}
-
-impl PartialEq for Claims {
-    fn eq(&self, other: &Self) -> bool {
-        matches!((self.object(), other.object()), (Ok(one), Ok(other)) if one == other)
+        Self("{}".to_owned())
     }
 }
 
@@ -101,49 +85,90 @@ impl fmt::Debug for Claims {
     }
 }
 
+/// A JSON object in which no name stands twice.
+struct Unique;
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unique {
+    type Value = Self;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON object in which no name stands twice")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
+        let mut names = std::collections::HashSet::new();
+        // A value and not `IgnoredAny`, which would pass over what no reader can read.
+        while let Some((name, _)) = members.next_entry::<String, Value>()? {
+            if !names.insert(name) {
+                return Err(A::Error::custom("a name stands twice"));
+            }
+        }
+        Ok(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(json: &'static str, subject: Option<&str>) -> Claims {
-        Claims::of_text(Text {
-            json: Bytes::from_static(json.as_bytes()),
-            subject: subject.map(str::to_owned),
-        })
-    }
-
-    fn read(json: &str) -> Claims {
-        serde_json::from_str::<Object>(json).unwrap().into()
+    fn parse(text: &str) -> Result<Claims, Error> {
+        Claims::parse(text.to_owned())
     }
 
     #[test]
-    fn a_text_says_what_is_left_out_of_it() {
-        for (json, subject, said) in [
-            ("", None, "{}"),
-            ("", Some("ada"), r#"{"sub":"ada"}"#),
-            (r#"{"name":"Ada"}"#, Some("ada"), r#"{"name":"Ada","sub":"ada"}"#),
-            (r#"{"sub":"Ada"}"#, Some("ada"), r#"{"sub":"Ada"}"#),
-            (r#"{"name":"Ada"}"#, None, r#"{"name":"Ada"}"#),
+    fn claims_stay_word_for_word() {
+        let text = " {\"z\": 12345678901234567890123, \"a\":1.10, \"sub\" :\"a\\u0064a\"}\n";
+        let claims = parse(text).unwrap();
+        assert_eq!(claims.text(), text);
+        assert_eq!(claims.subject().as_deref(), Some("ada"));
+        let again = Claims::of_members(claims.members().unwrap()).unwrap();
+        assert_eq!(
+            again.text(),
+            r#"{"sub":"a\u0064a","a":1.10,"z":12345678901234567890123}"#
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_or_ambiguous_or_too_deep_is_refused() {
+        let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        for text in [
+            "",
+            "[]",
+            "null",
+            "\"{}\"",
+            "{",
+            "{} {}",
+            "{'a':1}",
+            r#"{"a":1,"a":1}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            &nested(127),
         ] {
-            assert_eq!(
-                text(json, subject).object().unwrap(),
-                read(said).object().unwrap()
-            );
-            assert_eq!(text(json, subject), read(said));
+            assert!(parse(text).is_err(), "{text}");
         }
-        assert_ne!(text("", Some("ada")), text("", Some("bob")));
+        for text in ["{}", r#"{"a":{"b":1},"b":1}"#, &nested(126)] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
     }
 
     #[test]
-    fn a_text_that_is_no_object_is_refused_and_like_nothing() {
-        let broken = text("[]", None);
-        assert!(broken.object().is_err());
-        assert_ne!(broken, broken.clone());
+    fn only_a_text_names_somebody() {
+        for (text, subject) in [
+            ("{}", None),
+            (r#"{"sub":1}"#, None),
+            (r#"{"sub":"ada"}"#, Some("ada")),
+        ] {
+            assert_eq!(parse(text).unwrap().subject().as_deref(), subject, "{text}");
+        }
     }
 
     #[test]
     fn debug_tells_no_claim() {
-        let claims = [read(r#"{"name":"Ada"}"#), text(r#"{"name":"Ada"}"#, Some("ada"))];
-        assert_eq!(format!("{claims:?}"), "[…, …]");
+        assert_eq!(format!("{:?}", parse(r#"{"name":"Ada"}"#).unwrap()), "…");
     }
 }

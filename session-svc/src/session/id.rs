@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use base16ct::lower::encode_string;
+use chassis::random::NoRandomness;
 use ring::digest;
 use ring::rand::SecureRandom;
 
@@ -26,11 +28,6 @@ pub struct Handle([u8; ID_BYTES]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 32 lower-case hexadecimal digits")]
 pub struct Malformed;
-
-/// The operating system gave no randomness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gave no random bytes")]
-pub struct NoRandomness;
 
 impl SessionId {
     /// Makes a new ID; fails if there is no randomness.
@@ -57,7 +54,7 @@ impl SessionId {
 
     /// The 32 digits: the secret itself, for its holder alone.
     pub fn reveal(&self) -> String {
-        encode_hex(&self.0)
+        encode_string(&self.0)
     }
 
     /// The public name of the session.
@@ -88,7 +85,7 @@ impl Handle {
 
     /// The 32 digits.
     pub fn text(&self) -> String {
-        encode_hex(&self.0)
+        encode_string(&self.0)
     }
 
     /// Takes the bytes of a handle made before.
@@ -118,34 +115,13 @@ pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
     bytes
 }
 
-/// Writes bytes as lower-case hexadecimal digits.
-pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = vec![0; bytes.len() * 2];
-    for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-        *pair = [byte >> 4, byte & 0x0f].map(|half| DIGITS[usize::from(half)]);
-    }
-    // Digits are text.
-    String::from_utf8(text).unwrap_or_default()
-}
-
 fn decode_hex(text: &str) -> Result<[u8; ID_BYTES], Malformed> {
-    let digits = text.as_bytes();
-    if digits.len() != ID_BYTES * 2 {
-        return Err(Malformed);
-    }
     let mut bytes = [0; ID_BYTES];
-    for (byte, [high, low]) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
-        *byte = nibble(*high)? << 4 | nibble(*low)?;
-    }
-    Ok(bytes)
-}
-
-fn nibble(digit: u8) -> Result<u8, Malformed> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(Malformed),
+    let decoded = base16ct::lower::decode(text, &mut bytes).map(<[u8]>::len);
+    if decoded == Ok(ID_BYTES) {
+        Ok(bytes)
+    } else {
+        Err(Malformed)
     }
 }
 

@@ -5,7 +5,7 @@
 use ring::digest;
 
 use super::Session;
-use super::id::{encode_hex, first_bytes};
+use super::id::first_bytes;
 
 /// Keeps index names apart from every other hash.
 const CONTEXT: &[u8] = b"vestibule session index v1";
@@ -57,7 +57,7 @@ pub(crate) fn hashed(parts: &[&[u8]]) -> String {
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part);
     }
-    encode_hex(&first_bytes(context.finish().as_ref()))
+    base16ct::lower::encode_string(&first_bytes(context.finish().as_ref()))
 }
 
 #[cfg(test)]

@@ -9,15 +9,18 @@
 
 pub mod access;
 pub mod carried;
+pub mod cause;
 pub mod change;
 pub mod claims;
 pub mod device;
 pub mod id;
+pub(crate) mod id_token;
 pub mod index;
 pub mod lifetime;
 pub mod tokens;
 
 pub use carried::Carried;
+pub use cause::Cause;
 pub use claims::Claims;
 pub use device::Device;
 pub use id::{Handle, SessionId};

@@ -9,10 +9,14 @@ use std::time::Duration;
 
 use chassis::secret::Secret;
 
-use super::endings::{MARK_KEPT_MS, REQUEST_KEPT_MS};
 use super::sign_in::Reserved;
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::session::{AccessToken, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index};
+use crate::keeper::REQUEST_KEPT_MS;
+use crate::keeper::endings::MARK_KEPT_MS;
+use crate::keeper::sealed_notes::REQUEST;
+use crate::session::{
+    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index,
+};
 use crate::store::Inserted;
 
 /// How long ago tokens may have been received: while every mark that was left since is kept, with room for the writes of a
@@ -24,9 +28,6 @@ const ID_ATTEMPTS: usize = 3;
 
 /// Bytes of the hash of a request.
 pub const FINGERPRINT_BYTES: usize = 32;
-
-/// Keeps requests apart from whatever else is sealed.
-pub(super) const REQUEST: &str = "request";
 
 /// A session to begin.
 #[derive(Clone, Debug)]
@@ -96,20 +97,17 @@ impl Sessions {
                 problem: "lies too far back",
             });
         }
-        let (before, reserved) = tokio::try_join!(
-            self.keeper
-                .marks(&new.issuer, &new.subject, new.provider_sid.as_deref()),
-            self.reserved(new.request.as_ref())
-        )?;
+        let marks = || async {
+            let sid = new.provider_sid.as_deref();
+            Ok(self.keeper.marks(&new.issuer, &new.subject, sid).await?)
+        };
+        let (before, reserved) = tokio::try_join!(marks(), self.reserved(new.request.as_ref()))?;
         let claimed_at_ms = reserved.as_ref().and_then(|reserved| reserved.claimed_at_ms);
         let (id, session) = match reserved {
             Some(reserved) => self.insert_reserved(reserved.id, &new).await?,
             None => self.insert_random(&new).await?,
         };
-        let after = self
-            .keeper
-            .marks(&new.issuer, &new.subject, new.provider_sid.as_deref())
-            .await?;
+        let after = marks().await?;
         let ended = match new.received_at_ms {
             Some(received_at_ms) => after.end_since(&new.subject, received_at_ms),
             // Not before the sign-in was claimed, or else a moment ago: the provider's clock says nothing about ours.
@@ -119,7 +117,7 @@ impl Sessions {
             }
         };
         if ended {
-            self.end_handle(session.handle, "back_channel_logout", OfflineTokens::Keep)
+            self.end_handle(session.handle, Cause::BackChannelLogout, OfflineTokens::Keep)
                 .await?;
             return Err(SessionsError::Missing);
         }
@@ -188,7 +186,7 @@ impl Sessions {
             Inserted::Taken => Ok((id, self.keeper.load(session.handle).await?)),
             Inserted::Done if self.keeper.ended_young(session.handle).await? => {
                 // Ended and not just removed: whoever ended it may find nothing any more whose token to take back.
-                self.end_handle(session.handle, "replaced", OfflineTokens::TakeBack)
+                self.end_handle(session.handle, Cause::Replaced, OfflineTokens::TakeBack)
                     .await?;
                 Err(SessionsError::Missing)
             }
@@ -228,7 +226,7 @@ impl Sessions {
             issuer: new.issuer.clone(),
             subject: new.subject.clone(),
             user: new.user.clone(),
-            attributes: Claims::new(),
+            attributes: Claims::default(),
             tokens: TokenSet {
                 access,
                 scope: new.scope.clone(),

@@ -7,13 +7,13 @@
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
-use super::listed::{PAGE_BYTES, Shown};
 use super::once::First;
 use super::ports::PendingRevocation;
-use super::removing::{Found, Removed};
 use super::{Sessions, SessionsError};
+use crate::keeper::listed::PAGE_BYTES;
+use crate::keeper::{Found, Removed, Shown};
 use crate::session::index::Whose;
-use crate::session::{Handle, Session, Token};
+use crate::session::{Cause, Handle, Session, Token};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -44,7 +44,7 @@ pub struct EndAll {
     /// A session to leave alone.
     pub except: Option<Handle>,
     /// Why.
-    pub cause: String,
+    pub cause: Cause,
     /// What becomes of refresh tokens that were granted offline.
     pub offline_tokens: OfflineTokens,
     /// Whether sessions that are just being created are left alone, and nothing is written where there is nothing to end.
@@ -117,7 +117,7 @@ impl Sessions {
     pub async fn end_for_holder(
         &self,
         handle: Handle,
-        cause: &str,
+        cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<Ended, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
@@ -139,7 +139,7 @@ impl Sessions {
     pub async fn end_by_handle(
         &self,
         handle: Handle,
-        cause: &str,
+        cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<Ended, SessionsError> {
         Ok(Ended {
@@ -162,13 +162,13 @@ impl Sessions {
         let Some(once) = &all.once else {
             return self.end_told(all, told).await;
         };
-        let told = match self.keeper.first_told(&all.issuer, once, told).await? {
+        let told = match self.first_told(&all.issuer, once, told).await? {
             First::End(told) => told,
             First::Done => return Ok(0),
             First::Used => return Err(SessionsError::RequestIdReused),
         };
         let count = self.end_told(all, told).await?;
-        self.keeper.note_use(&all.issuer, once, all.answer_by).await?;
+        self.note_use(&all.issuer, once, all.answer_by).await?;
         Ok(count)
     }
 
@@ -212,9 +212,8 @@ impl Sessions {
             return Ok(());
         }
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
-        self.keeper
-            .mark_ended(&all.issuer, subject, sid, told.at_ms)
-            .await
+        let marked = self.keeper.mark_ended(&all.issuer, subject, sid, told.at_ms);
+        Ok(marked.await?)
     }
 
     /// Writes a mark for which the store had no room as soon as there is some, for as long as it would be kept, and ends what
@@ -258,7 +257,7 @@ impl Sessions {
                 .list(whose, after.as_ref(), PAGE, &mut PAGE_BYTES.clone())
                 .await?;
             for one in listed.into_iter().map(|one| one.shown).filter(concerned) {
-                let gone = self.end_found(one, &all.cause, all.offline_tokens).await?;
+                let gone = self.end_found(one, all.cause, all.offline_tokens).await?;
                 count = count.saturating_add(u32::from(!matches!(gone, Gone::Nothing)));
             }
             after = next;
@@ -272,7 +271,7 @@ impl Sessions {
     pub(super) async fn end_handle(
         &self,
         handle: Handle,
-        cause: &str,
+        cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<bool, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
@@ -282,7 +281,7 @@ impl Sessions {
     async fn end_one(
         &self,
         handle: Handle,
-        cause: &str,
+        cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<Gone, SessionsError> {
         match self.keeper.find(handle).await? {
@@ -298,7 +297,7 @@ impl Sessions {
     async fn end_found(
         &self,
         one: Shown,
-        cause: &str,
+        cause: Cause,
         offline_tokens: OfflineTokens,
     ) -> Result<Gone, SessionsError> {
         let session = match one {
@@ -316,9 +315,10 @@ impl Sessions {
         match self.keeper.find(handle).await? {
             Found::Session(old) => {
                 let is_taken_back = (&old.issuer, &old.subject) != (&by.issuer, &by.subject);
-                self.remove_and_revoke(&old, "replaced", is_taken_back).await?;
+                self.remove_and_revoke(&old, Cause::Replaced, is_taken_back)
+                    .await?;
             }
-            Found::Unreadable => drop(self.remove(handle, None, "replaced").await?),
+            Found::Unreadable => drop(self.remove(handle, None, Cause::Replaced).await?),
             Found::Nothing => {}
         }
         Ok(())
@@ -329,7 +329,7 @@ impl Sessions {
     async fn remove_and_revoke(
         &self,
         seen: &Session,
-        cause: &str,
+        cause: Cause,
         is_taken_back: bool,
     ) -> Result<Gone, SessionsError> {
         let noting = async {
@@ -359,7 +359,7 @@ impl Sessions {
         &self,
         handle: Handle,
         seen: Option<&Session>,
-        cause: &str,
+        cause: Cause,
     ) -> Result<Gone, SessionsError> {
         Ok(match self.keeper.remove_seen(handle, seen, cause).await? {
             Removed::Session(session) => Gone::Session(session),

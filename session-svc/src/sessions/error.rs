@@ -1,10 +1,11 @@
 //! Why a use case failed.
 
-use crate::session::access::Refusal;
-use crate::session::id::NoRandomness;
-use crate::store::StoreError;
+use chassis::random::NoRandomness;
 
-use super::ports::{RenewError, SealError};
+use super::ports::RenewError;
+use crate::keeper::{KeeperError, SealError};
+use crate::session::access::Refusal;
+use crate::store::StoreError;
 
 /// Why a use case failed; what it means on the wire is said in `grpc::status` alone.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,18 @@ impl From<StoreError> for SessionsError {
 impl From<SealError> for SessionsError {
     fn from(error: SealError) -> Self {
         Self::Unreadable(error)
+    }
+}
+
+impl From<KeeperError> for SessionsError {
+    fn from(error: KeeperError) -> Self {
+        match error {
+            KeeperError::Missing => Self::Missing,
+            KeeperError::StaleVersion => Self::StaleVersion,
+            KeeperError::TooLarge { limit } => Self::TooLarge { limit },
+            KeeperError::Store(error) => error.into(),
+            KeeperError::Seal(error) => error.into(),
+        }
     }
 }
 

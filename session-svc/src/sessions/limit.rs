@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::listed::READ_AT_ONCE;
 use super::{OfflineTokens, Sessions, SessionsError};
-use crate::session::Session;
+use crate::keeper::listed::READ_AT_ONCE;
 use crate::session::index::Whose;
+use crate::session::{Cause, Session};
 use crate::store::{Entry, StoreError};
 
 /// Entries looked at beyond the limit when the limit of a person is kept.
@@ -58,7 +58,7 @@ impl Sessions {
                 .drain(..)
                 .filter(|old| old.shown.handle() != session.handle)
             {
-                self.end_handle(old.shown.handle(), "session_limit", OfflineTokens::TakeBack)
+                self.end_handle(old.shown.handle(), Cause::SessionLimit, OfflineTokens::TakeBack)
                     .await?;
             }
         }

@@ -7,8 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::listed::{Listed, PAGE_BYTES};
 use super::{Sessions, SessionsError};
+use crate::keeper::Listed;
+use crate::keeper::listed::PAGE_BYTES;
 use crate::session::index::{self, Whose};
 use crate::store::Cursor;
 

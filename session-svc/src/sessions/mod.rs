@@ -10,18 +10,13 @@
 mod access_token;
 mod create;
 mod end;
-mod endings;
 mod error;
-pub mod keeper;
 mod limit;
 mod list;
-mod listed;
-mod making_up;
 mod once;
+mod permits;
 pub mod ports;
 mod read;
-mod removing;
-pub mod sealed_notes;
 mod sign_in;
 mod update;
 mod watch;
@@ -35,17 +30,19 @@ use tokio::sync::Semaphore;
 pub use access_token::Granted;
 pub use create::{Created, FINGERPRINT_BYTES, NewSession};
 pub use end::{EndAll, Ended, OfflineTokens, Once};
-pub(crate) use endings::claims_of;
 pub use error::SessionsError;
 pub use list::Page;
-pub use listed::{Listed, Shown};
 pub(crate) use sign_in::holder_hash;
 pub use sign_in::{Claim, Claimed};
 pub use update::Update;
-pub use watch::{Scope as WatchScope, WatchUpdate, Watching};
+pub use watch::{Scope as WatchScope, WATCH_HEARTBEAT_MAX, WatchUpdate, Watching};
 
-use keeper::Keeper;
 use ports::Renew;
+
+use crate::keeper::Keeper;
+
+/// The target of the records that tell who changed what.
+pub(crate) const AUDIT_TARGET: &str = "audit";
 
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
@@ -88,8 +85,17 @@ impl Sessions {
             renew,
             limits,
             random: SystemRandom::new(),
-            pages: Arc::new(Semaphore::new(listed::PAGES_AT_ONCE)),
-            endings: Arc::new(Semaphore::new(listed::ENDINGS_AT_ONCE)),
+            pages: Arc::new(Semaphore::new(permits::PAGES_AT_ONCE)),
+            endings: Arc::new(Semaphore::new(permits::ENDINGS_AT_ONCE)),
+        }
+    }
+
+    /// The same use cases for one worker, with store connections of its own: requests of one core touch nothing that
+    /// another one waits for.
+    pub(crate) fn for_worker(&self) -> Self {
+        Self {
+            keeper: self.keeper.for_worker(),
+            ..self.clone()
         }
     }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::SessionsError;
 use super::end::{EndingTime, Once};
-use super::endings::{MARK, MARK_KEPT_MS};
-use super::keeper::Keeper;
+use super::{Sessions, SessionsError};
+use crate::keeper::endings::MARK_KEPT_MS;
+use crate::keeper::sealed_notes::{ARRIVAL, MARK};
 use crate::session::index;
 use crate::store::{Inserted, Record, StoreError};
 
@@ -30,9 +30,6 @@ const LOOKS: usize = 40;
 /// Pause between two tries and two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Keeps the times of first arrivals apart from whatever else is sealed.
-pub(super) const ARRIVAL: &str = "arrival";
-
 /// What a call may do.
 #[derive(Debug)]
 pub(super) enum First {
@@ -44,7 +41,7 @@ pub(super) enum First {
     Used,
 }
 
-impl Keeper {
+impl Sessions {
     /// Looks whether it was used, and since when it is known.
     pub(super) async fn first_told(
         &self,
@@ -69,9 +66,12 @@ impl Keeper {
     /// When it arrived first; `None` if that is now, or if the store has no room to remember it. What the store does not answer to is
     /// remembered as soon as it does, so that a token that is sent again ends nothing that began meanwhile.
     async fn first_arrival(&self, name: &str, once: &Once, at_ms: u64) -> Result<Option<u64>, SessionsError> {
-        let sealed = self.seal().seal_note(ARRIVAL, name, &at_ms.to_be_bytes())?;
+        let sealed = self
+            .keeper
+            .seal()
+            .seal_note(ARRIVAL, name, &at_ms.to_be_bytes())?;
         let kept = Duration::from_millis(self.kept_ms(once));
-        let before = match self.store().remember(name, &sealed, kept).await {
+        let before = match self.keeper.store().remember(name, &sealed, kept).await {
             Err(StoreError::Full) => None,
             Err(error) => {
                 self.remember_later(name.to_owned(), sealed, kept);
@@ -80,13 +80,13 @@ impl Keeper {
             Ok(before) => before,
         };
         // One that cannot be read here holds no ending up.
-        let note = before.and_then(|before| self.seal().open_note(ARRIVAL, name, &before).ok());
+        let note = before.and_then(|before| self.keeper.seal().open_note(ARRIVAL, name, &before).ok());
         let at_ms = note.as_deref().and_then(|note| note.first_chunk());
         Ok(at_ms.map(|at_ms| u64::from_be_bytes(*at_ms)))
     }
 
     fn remember_later(&self, name: String, sealed: Vec<u8>, kept: Duration) {
-        let keeper = self.clone();
+        let keeper = self.keeper.clone();
         tokio::spawn(async move {
             let until = Instant::now() + LATE;
             while Instant::now() < until && keeper.store().remember(&name, &sealed, kept).await.is_err() {
@@ -96,14 +96,14 @@ impl Keeper {
     }
 
     async fn used_by(&self, name: &str) -> Result<Option<Vec<u8>>, SessionsError> {
-        let Some(record) = self.store().load(name).await? else {
+        let Some(record) = self.keeper.store().load(name).await? else {
             return Ok(None);
         };
-        Ok(Some(self.seal().open_note(MARK, name, &record.payload)?))
+        Ok(Some(self.keeper.seal().open_note(MARK, name, &record.payload)?))
     }
 
     fn kept_ms(&self, once: &Once) -> u64 {
-        let left_ms = once.until_ms.saturating_sub(self.now_ms());
+        let left_ms = once.until_ms.saturating_sub(self.keeper.now_ms());
         left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS)
     }
 
@@ -116,7 +116,9 @@ impl Keeper {
         answer_by: Option<Instant>,
     ) -> Result<(), SessionsError> {
         let by = once.request_id.as_deref().unwrap_or_default();
-        let record = self.mark(&name(issuer, once), by.as_bytes(), self.kept_ms(once))?;
+        let record = self
+            .keeper
+            .mark(&name(issuer, once), by.as_bytes(), self.kept_ms(once))?;
         let until = answer_by.unwrap_or_else(|| Instant::now() + SETTLE);
         let noted = loop {
             match self.note(&record, once).await {
@@ -145,13 +147,13 @@ impl Keeper {
 
     async fn note(&self, record: &Record, once: &Once) -> Result<(), SessionsError> {
         // An empty event: watchers pass it over.
-        if self.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
+        if self.keeper.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
             return Ok(());
         }
-        let Some(there) = self.store().load(&record.name).await? else {
+        let Some(there) = self.keeper.store().load(&record.name).await? else {
             return Err(SessionsError::RequestIdReused);
         };
-        let by = self.seal().open_note(MARK, &record.name, &there.payload)?;
+        let by = self.keeper.seal().open_note(MARK, &record.name, &there.payload)?;
         // Written by the try before, whose answer was lost, or by a repetition of this call.
         if there.payload == record.payload || once.is_by(&by) {
             return Ok(());
@@ -160,11 +162,11 @@ impl Keeper {
     }
 
     fn note_later(&self, record: Record, once: &Once) {
-        let (keeper, once) = (self.clone(), once.clone());
-        self.make_up("the use of what is good once", move || {
-            let (keeper, record, once) = (keeper.clone(), record.clone(), once.clone());
+        let (sessions, once) = (self.clone(), once.clone());
+        self.keeper.make_up("the use of what is good once", move || {
+            let (sessions, record, once) = (sessions.clone(), record.clone(), once.clone());
             async move {
-                match keeper.note(&record, &once).await {
+                match sessions.note(&record, &once).await {
                     Err(SessionsError::RequestIdReused) => Ok(()),
                     noted => noted,
                 }
@@ -175,7 +177,7 @@ impl Keeper {
     /// Takes back a note that may have been written, or may still be, although its caller was told otherwise. Sealed texts are
     /// never the same twice, so that nobody else's is taken.
     fn take_note_back(&self, ours: Record) {
-        let keeper = self.clone();
+        let keeper = self.keeper.clone();
         tokio::spawn(async move {
             let until = Instant::now() + LATE;
             let mut missed = 0;

@@ -1,14 +1,14 @@
 //! Reading a session, and extending it by use.
 
-use super::keeper::Edit;
 use super::{Sessions, SessionsError};
+use crate::keeper::{Edit, KeeperError};
 use crate::session::change::Kind;
 use crate::session::{Device, Handle, Session};
 
 impl Sessions {
     /// Reads a session without touching it.
     pub async fn get(&self, handle: Handle) -> Result<Session, SessionsError> {
-        self.keeper.load(handle).await
+        Ok(self.keeper.load(handle).await?)
     }
 
     /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its turn comes.
@@ -16,7 +16,8 @@ impl Sessions {
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
-        self.keeper.load_many(handles).await
+        let loaded = self.keeper.load_many(handles).await?;
+        Ok(loaded.map(|loaded| loaded.map_err(SessionsError::from)))
     }
 
     /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens renewed that will soon
@@ -45,7 +46,7 @@ impl Sessions {
         let before_ms = session.expires_at_ms(&lifetime);
         let written = self.keeper.edit(session.clone(), Kind::Rolled, None, |session| {
             if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
-                return Ok(Edit::Leave);
+                return Edit::Leave;
             }
             session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
             let seen_on = device.clone().unwrap_or_else(|| session.last_seen_on.clone());
@@ -53,7 +54,7 @@ impl Sessions {
                 at_ms: now_ms,
                 ..seen_on
             };
-            Ok(Edit::Write)
+            Edit::Write
         });
         // Boxed: writing is rare, and every read would carry its state.
         match Box::pin(written).await {
@@ -61,7 +62,7 @@ impl Sessions {
                 let moved = rolled.expires_at_ms(&lifetime) > before_ms;
                 Ok((rolled, moved))
             }
-            Err(SessionsError::Missing) => Err(SessionsError::Missing),
+            Err(KeeperError::Missing) => Err(SessionsError::Missing),
             Err(error) => {
                 tracing::warn!(session = %handle, %error, "the session could not be extended");
                 Ok((session, false))

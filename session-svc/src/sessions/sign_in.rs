@@ -13,10 +13,11 @@ use ring::digest;
 use tokio::time::{Instant, sleep};
 
 use super::create::FINGERPRINT_BYTES;
-use super::endings::REQUEST_KEPT_MS;
 use super::{Created, OfflineTokens, Sessions, SessionsError};
-use crate::session::SessionId;
+use crate::keeper::{KeeperError, REQUEST_KEPT_MS};
 use crate::session::id::ID_BYTES;
+use crate::session::{Cause, SessionId};
+use crate::store::StoreError;
 
 /// How long a claim may be worked on: more than token request, keys, userinfo and creation take together.
 const UNDER_WAY_MS: u64 = 60_000;
@@ -29,9 +30,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a claim is remembered at most: a day, more than any sign-in is pending.
 const KEPT_MAX: Duration = Duration::from_secs(86_400);
-
-/// Why the session of a sign-in ends that was given up.
-const ABANDONED: &str = "abandoned";
 
 /// Keeps holders apart from every other hash.
 const HOLDER_CONTEXT: &[u8] = b"vestibule sign-in holder v1";
@@ -143,8 +141,8 @@ impl Sessions {
                     })));
                 }
                 Ok(_) => return Ok(Claimed::Failed),
-                Err(SessionsError::Missing) => {}
-                Err(error) => return Err(error),
+                Err(KeeperError::Missing) => {}
+                Err(error) => return Err(error.into()),
             }
             let is_under_way = theirs.claimed_at_ms.is_some_and(|claimed_at_ms| {
                 self.keeper.now_ms() < claimed_at_ms.saturating_add(UNDER_WAY_MS)
@@ -174,14 +172,14 @@ impl Sessions {
         };
         let handle = claimed.id.handle();
         let marked = self.keeper.mark_ended_young(handle).await;
-        self.end_handle(handle, ABANDONED, OfflineTokens::TakeBack)
+        self.end_handle(handle, Cause::Abandoned, OfflineTokens::TakeBack)
             .await?;
         match marked {
-            Err(SessionsError::Full) => {
-                self.keeper.mark_young_later(handle, ABANDONED);
+            Err(KeeperError::Store(StoreError::Full)) => {
+                self.keeper.mark_young_later(handle, Cause::Abandoned);
                 Ok(())
             }
-            marked => marked,
+            marked => Ok(marked?),
         }
     }
 }

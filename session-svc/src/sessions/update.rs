@@ -1,18 +1,17 @@
 //! Replacing what a session says about its person, or what callers keep with it.
 
-use super::keeper::Edit;
 use super::{Sessions, SessionsError};
+use crate::keeper::Edit;
 use crate::session::change::Kind;
-use crate::session::claims::Object;
-use crate::session::{Handle, Session};
+use crate::session::{Claims, Handle, Session};
 
 /// What to replace.
 #[derive(Clone, Debug, Default)]
 pub struct Update {
     /// The new claims about the person; `None` leaves them.
-    pub user: Option<Object>,
+    pub user: Option<Claims>,
     /// The new attributes; `None` leaves them.
-    pub attributes: Option<Object>,
+    pub attributes: Option<Claims>,
     /// The version the caller has read; `None` for whatever it is.
     pub version: Option<u64>,
 }
@@ -21,28 +20,39 @@ impl Sessions {
     /// Replaces claims or attributes. `StaleVersion` if the session changed since the version given.
     pub async fn update(&self, handle: Handle, update: Update) -> Result<Session, SessionsError> {
         let session = self.keeper.load(handle).await?;
-        let edit = |session: &mut Session| {
-            if update.version.is_some_and(|version| version != session.version) {
-                return Err(SessionsError::StaleVersion);
+        let mut refused = None;
+        let edit = |session: &mut Session| match update.apply(session) {
+            Ok(()) => Edit::Write,
+            Err(error) => {
+                refused = Some(error);
+                Edit::Leave
             }
-            if let Some(user) = &update.user {
-                if user.get("sub").and_then(|sub| sub.as_str()) != Some(session.subject.as_str()) {
-                    return Err(SessionsError::Invalid {
-                        field: "user.sub",
-                        problem: "the person of a session cannot change",
-                    });
-                }
-                session.user = user.clone().into();
-            }
-            if let Some(attributes) = &update.attributes {
-                session.attributes = attributes.clone().into();
-            }
-            Ok(Edit::Write)
         };
         let (session, _) = self
             .keeper
             .edit(session, Kind::Changed, Some(self.limits.max_bytes), edit)
             .await?;
-        Ok(session)
+        refused.map_or(Ok(session), Err)
+    }
+}
+
+impl Update {
+    fn apply(&self, session: &mut Session) -> Result<(), SessionsError> {
+        if self.version.is_some_and(|version| version != session.version) {
+            return Err(SessionsError::StaleVersion);
+        }
+        if let Some(user) = &self.user {
+            if user.subject().as_deref() != Some(session.subject.as_str()) {
+                return Err(SessionsError::Invalid {
+                    field: "user.sub",
+                    problem: "the person of a session cannot change",
+                });
+            }
+            session.user = user.clone();
+        }
+        if let Some(attributes) = &self.attributes {
+            session.attributes = attributes.clone();
+        }
+        Ok(())
     }
 }

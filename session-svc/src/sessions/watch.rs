@@ -7,16 +7,20 @@
 //! - Watching never keeps a session alive.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, unfold};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::ports::Seal;
 use super::{Sessions, SessionsError};
+use crate::keeper::Seal;
 use crate::session::Handle;
 use crate::session::change::Change;
 use crate::store::{Published, StoreError};
+
+/// Longest time between two heartbeats, as the session API promises: who watches notices within three of them that its stream is dead.
+pub const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 
 /// Which sessions are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +43,8 @@ pub enum Scope {
 pub enum WatchUpdate {
     /// Something happened.
     Change(Change),
-    /// Nothing happened; everything up to here was told.
-    Heartbeat,
+    /// Nothing happened; everything up to here was told. The next one comes after this time at the latest.
+    Heartbeat(Duration),
     /// Something was lost: whatever is remembered has to be read again.
     Missed,
 }
@@ -106,7 +110,10 @@ impl Watch {
                     Ok(Published::Missed) => return Some(Ok(self.told(WatchUpdate::Missed))),
                     Err(error) => return Some(Err(error.into())),
                 },
-                _ = self.beat.tick() => return Some(Ok(self.told(WatchUpdate::Heartbeat))),
+                _ = self.beat.tick() => {
+                    let interval = self.beat.period();
+                    return Some(Ok(self.told(WatchUpdate::Heartbeat(interval))));
+                }
             }
         }
     }
@@ -114,7 +121,7 @@ impl Watch {
     fn told(&self, told: WatchUpdate) -> (WatchUpdate, u64, String) {
         let at_ms = match &told {
             WatchUpdate::Change(change) => change.at_ms,
-            WatchUpdate::Heartbeat | WatchUpdate::Missed => self.sessions.keeper.now_ms(),
+            WatchUpdate::Heartbeat(_) | WatchUpdate::Missed => self.sessions.keeper.now_ms(),
         };
         (told, at_ms, self.position.clone())
     }

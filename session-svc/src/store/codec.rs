@@ -15,7 +15,6 @@
 //! are, take half the bytes.
 
 use super::{Record, StoreError};
-use crate::session::id::encode_hex;
 
 /// The only format there is.
 const FORMAT: u8 = 1;
@@ -108,29 +107,13 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
 
 /// The bytes that lower-case hexadecimal digits stand for, if `name` is such.
 pub(super) fn pack(name: &str) -> Option<Vec<u8>> {
-    let digits = name.as_bytes();
-    let (pairs, rest) = digits.as_chunks::<2>();
-    if pairs.is_empty() || !rest.is_empty() {
-        return None;
-    }
-    let mut bytes = vec![0; pairs.len()];
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(bytes)
-}
-
-fn digit(character: u8) -> Option<u8> {
-    match character {
-        b'0'..=b'9' => Some(character - b'0'),
-        b'a'..=b'f' => Some(character - b'a' + 10),
-        _ => None,
-    }
+    let bytes = base16ct::lower::decode_vec(name).ok()?;
+    (!bytes.is_empty()).then_some(bytes)
 }
 
 /// Lower-case hexadecimal digits of `bytes`.
 pub(super) fn unpack(bytes: &[u8]) -> String {
-    encode_hex(bytes)
+    base16ct::lower::encode_string(bytes)
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod open;
 pub mod redis;
 pub mod url;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -177,6 +178,12 @@ pub enum StoreError {
 /// Keeps sealed sessions, leases and published events.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
+    /// The same store for one worker, with a connection of its own, made on the scheduler that first uses it; `None` where there
+    /// are no connections.
+    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+        None
+    }
+
     /// The store's clock, in milliseconds since the Unix epoch. All expiry is judged by it. With a
     /// shared store it is the store's own, so that replicas whose clocks differ agree.
     fn now_ms(&self) -> u64;

@@ -7,13 +7,12 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use chassis::random::NoRandomness;
 use chassis::secret::Secret;
 use ring::aead::{AES_256_GCM, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk};
 use ring::rand::SecureRandom;
 use ring::{digest, hkdf};
-
-use crate::session::id::NoRandomness;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
@@ -132,11 +131,8 @@ impl fmt::Debug for KeyRing {
 
 fn decode(text: &str) -> Option<[u8; KEY_BYTES]> {
     let text = text.trim();
-    if text.len() == KEY_BYTES * 2 && text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        let mut key = [0; KEY_BYTES];
-        for (at, byte) in key.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
-        }
+    let mut key = [0; KEY_BYTES];
+    if base16ct::mixed::decode(text, &mut key).map(<[u8]>::len) == Ok(KEY_BYTES) {
         return Some(key);
     }
     let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];

@@ -17,19 +17,20 @@
 mod jwt;
 pub mod keys;
 mod reseal;
+mod subject;
 mod unknown;
 mod wire;
 
+use chassis::random;
 use chassis::secret::Reloading;
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
-use ring::rand::{SecureRandom, SystemRandom};
 
 pub use keys::{KeyRing, MalformedKey};
 pub use reseal::{KeyId, Use};
 
+use crate::keeper::{Seal, SealError};
 use crate::session::Session;
 use crate::session::change::Change;
-use crate::sessions::ports::{Seal, SealError};
 
 /// How texts are sealed now.
 const FORMAT: u8 = 1;
@@ -41,25 +42,18 @@ const HEADER_BYTES: usize = 1 + keys::KEY_ID_BYTES + NONCE_LEN;
 #[derive(Debug)]
 pub struct Vault {
     keys: Reloading<KeyRing>,
-    random: SystemRandom,
 }
 
 impl Vault {
     /// A vault over the ring given; whoever holds a clone of it may replace the keys.
     pub fn new(keys: Reloading<KeyRing>) -> Self {
-        Self {
-            keys,
-            random: SystemRandom::new(),
-        }
+        Self { keys }
     }
 
     fn seal(&self, purpose: &str, name: &str, version: u64, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         let ring = self.keys.load();
         let (key_id, key) = ring.sealing_key(name).ok_or(SealError::NotWritten)?;
-        let mut nonce = [0; NONCE_LEN];
-        self.random
-            .fill(&mut nonce)
-            .map_err(|_| SealError::NoRandomness)?;
+        let nonce = random::bytes::<NONCE_LEN>()?;
         let mut sealed = Vec::with_capacity(HEADER_BYTES + plain.len() + key.algorithm().tag_len());
         sealed.push(FORMAT);
         sealed.extend_from_slice(&key_id);
@@ -139,7 +133,7 @@ const CHANGE: &str = "change";
 
 impl Seal for Vault {
     fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError> {
-        let plain = wire::session_to_bytes(session)?;
+        let plain = wire::session_to_bytes(session);
         self.seal(SESSION, &session.handle.to_string(), session.version, &plain)
     }
 

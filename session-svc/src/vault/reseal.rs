@@ -5,9 +5,11 @@
 
 use std::fmt;
 
+use base16ct::HexDisplay;
+
 use super::keys::KEY_ID_BYTES;
 use super::{HEADER_BYTES, SESSION, Vault};
-use crate::sessions::ports::SealError;
+use crate::keeper::SealError;
 
 /// Tells keys apart; says nothing about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +17,7 @@ pub struct KeyId(pub(super) [u8; KEY_ID_BYTES]);
 
 impl fmt::Display for KeyId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:08x}", u32::from_be_bytes(self.0))
+        write!(formatter, "{:x}", HexDisplay(&self.0))
     }
 }
 

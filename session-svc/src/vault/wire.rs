@@ -8,20 +8,19 @@
 //!
 //! Deliberately absent: the handle and the version, which the record's name and version say already.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bytes::Bytes;
 use prost::Message;
 
 use super::jwt::KeptToken;
+use super::subject;
 use super::unknown::fields_above;
+use crate::keeper::SealError;
 use crate::session::change::{Change, Kind};
-use crate::session::claims::{SUBJECT, Text};
 use crate::session::{
-    AccessToken, Carried, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
+    AccessToken, Carried, Cause, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
 };
-use crate::sessions::ports::SealError;
 
 /// The last field of [`KeptSession`] this release knows.
 const LAST_FIELD: u64 = 21;
@@ -39,12 +38,12 @@ struct KeptSession {
     issuer: String,
     #[prost(string, tag = "2")]
     subject: String,
-    /// JSON without "sub"; empty for no other claim.
-    #[prost(bytes = "bytes", tag = "3")]
-    user: Bytes,
+    /// JSON, as `subject` writes it.
+    #[prost(string, tag = "3")]
+    user: String,
     /// JSON; empty for none.
-    #[prost(bytes = "bytes", tag = "4")]
-    attributes: Bytes,
+    #[prost(string, tag = "4")]
+    attributes: String,
     #[prost(message, optional, tag = "5")]
     access_token: Option<KeptToken>,
     /// Empty means Bearer.
@@ -135,7 +134,7 @@ struct KeptChange {
     cause: String,
 }
 
-pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> {
+pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
     let since = |at_ms: u64| distance(session.created_at_ms, at_ms);
     let token = |token: &Option<Token>| token.as_ref().map(KeptToken::from);
     let access = session.tokens.access.as_ref();
@@ -153,8 +152,8 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
     let kept = KeptSession {
         issuer: session.issuer.clone(),
         subject: session.subject.clone(),
-        user: claims_to_bytes(&session.user, Some(&session.subject))?,
-        attributes: claims_to_bytes(&session.attributes, None)?,
+        user: subject::without(session.user.text(), &session.subject),
+        attributes: attributes_to_kept(&session.attributes),
         access_token: access.map(|access| KeptToken::from(&access.value)),
         token_type: access.map(type_to_kept).unwrap_or_default(),
         access_token_expires_after_ms: access
@@ -185,7 +184,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Result<Vec<u8>, SealError> 
     };
     let mut bytes = kept.encode_to_vec();
     bytes.extend_from_slice(session.carried.bytes());
-    Ok(bytes)
+    bytes
 }
 
 pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Result<Session, SealError> {
@@ -230,8 +229,8 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
     };
     Ok(Session {
         handle: Handle::parse(name).map_err(|_| SealError::NotReadable)?,
-        user: claims_from_bytes(kept.user, Some(&kept.subject)),
-        attributes: claims_from_bytes(kept.attributes, None),
+        user: Claims::of_kept(subject::with(kept.user, &kept.subject)),
+        attributes: Claims::of_kept(kept.attributes),
         issuer: kept.issuer,
         subject: kept.subject,
         tokens,
@@ -267,7 +266,7 @@ pub(super) fn change_to_bytes(change: &Change) -> Vec<u8> {
         issuer: change.issuer.clone(),
         subject: change.subject.clone(),
         at_ms: change.at_ms,
-        cause: change.cause.clone(),
+        cause: change.cause.map(Cause::name).unwrap_or_default().to_owned(),
     };
     kept.encode_to_vec()
 }
@@ -293,7 +292,7 @@ pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<Change, SealError> {
         issuer: kept.issuer,
         subject: kept.subject,
         at_ms: kept.at_ms,
-        cause: kept.cause,
+        cause: (!kept.cause.is_empty()).then(|| Cause::of_name(&kept.cause)),
     })
 }
 
@@ -342,29 +341,10 @@ fn device_from_kept(kept: KeptDevice, created_at_ms: u64) -> Device {
     }
 }
 
-fn claims_to_bytes(claims: &Claims, subject: Option<&str>) -> Result<Bytes, SealError> {
-    if let Some(text) = claims.text().filter(|text| text.subject.as_deref() == subject) {
-        return Ok(text.json.clone());
-    }
-    let claims = claims.object().map_err(malformed)?;
-    let implied = |name: &str, value: &serde_json::Value| {
-        name == SUBJECT && subject.is_some() && value.as_str() == subject
-    };
-    let written: BTreeMap<&String, &serde_json::Value> = claims
-        .iter()
-        .filter(|(name, value)| !implied(name, value))
-        .collect();
-    if written.is_empty() {
-        return Ok(Bytes::new());
-    }
-    serde_json::to_vec(&written).map(Bytes::from).map_err(malformed)
-}
-
-fn claims_from_bytes(json: Bytes, subject: Option<&str>) -> Claims {
-    Claims::of_text(Text {
-        json,
-        subject: subject.map(str::to_owned),
-    })
+/// No attributes are written as nothing.
+fn attributes_to_kept(attributes: &Claims) -> String {
+    let some = Some(attributes).filter(|attributes| **attributes != Claims::default());
+    some.map(|some| some.text().to_owned()).unwrap_or_default()
 }
 
 fn malformed(cause: impl std::error::Error + Send + Sync + 'static) -> SealError {

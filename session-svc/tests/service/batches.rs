@@ -94,7 +94,7 @@ async fn what_finds_no_room_in_the_answer_is_told_so() {
     let mut client = world.limited(roomy).await;
     let user = serde_json::json!({"sub": "alice", "about": "a".repeat(60_000)});
     let large = v1::CreateSessionRequest {
-        user: Some(claims(user)),
+        user: claims(user),
         ..alice()
     };
     let id = client

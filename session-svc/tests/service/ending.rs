@@ -31,7 +31,7 @@ async fn ending_is_idempotent_and_the_hint_is_for_the_holder_alone() {
         .one
         .end_session(v1::EndSessionRequest {
             by,
-            cause: "operator".to_owned(),
+            cause: v1::Cause::Operator.into(),
             ..Default::default()
         })
         .await
@@ -315,7 +315,7 @@ async fn whoever_keeps_offline_tokens_leaves_what_was_granted_offline_good_at_th
             tokens.scope = scope.to_owned();
             tokens.refresh_token = "granted".to_owned();
             let id = world.create(granted).await.session_id;
-            let cause = "back_channel_logout".to_owned();
+            let cause = v1::Cause::BackChannelLogout.into();
             let ended = if all {
                 let request = v1::EndSessionsRequest {
                     cause,

@@ -114,11 +114,14 @@ async fn a_page_token_survives_what_begins_and_ends_in_between_at_every_replica(
 
 #[tokio::test]
 async fn a_page_of_large_sessions_ends_early_and_the_next_goes_on() {
-    let mut world = world().await;
-    // Numbers take a byte or two in a claim and eleven in a message.
-    let user = serde_json::json!({"sub": "alice", "groups": vec![1; 1_500]});
+    let mut world = world_with(session_svc::sessions::Limits {
+        max_bytes: 65_536,
+        ..limits()
+    })
+    .await;
+    let user = serde_json::json!({"sub": "alice", "note": "n".repeat(25_000)});
     for _ in 0..200 {
-        let user = Some(claims(user.clone()));
+        let user = claims(user.clone());
         world.create(v1::CreateSessionRequest { user, ..alice() }).await;
         world.clock.advance_ms(1);
     }
@@ -166,7 +169,7 @@ async fn an_index_entry_that_leads_to_somebody_else_shows_and_ends_nothing() {
     })
     .await;
     let bob = v1::CreateSessionRequest {
-        user: Some(claims(serde_json::json!({"sub": "bob"}))),
+        user: claims(serde_json::json!({"sub": "bob"})),
         provider_sid: "bobs".to_owned(),
         ..alice()
     };
@@ -229,7 +232,7 @@ async fn a_page_reads_a_bounded_number_of_bytes() {
     .await;
     let user = serde_json::json!({"sub": "alice", "note": "n".repeat(60_000)});
     for _ in 0..150 {
-        let user = Some(claims(user.clone()));
+        let user = claims(user.clone());
         world.create(v1::CreateSessionRequest { user, ..alice() }).await;
         world.clock.advance_ms(1);
     }

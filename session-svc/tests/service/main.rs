@@ -1,5 +1,9 @@
-//! The service over real gRPC, with an owned clock, a shared memory store and a provider that does as it is told.
+//! The service over real gRPC. At the top: with an owned clock, a shared memory store and a provider that does as it is
+//! told. In folders: who may call (`callers`), refreshing tokens on several replicas (`refresh`), endings on stores that
+//! are full or stand still (`endings`), and the operator's commands (`operator`).
 
+// The layouts of the redis client's futures nest deeper than the compiler's default allows.
+#![recursion_limit = "256"]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,14 +12,31 @@
 
 mod access_tokens;
 mod batches;
+mod callers;
+#[path = "../support/certificates.rs"]
+mod certificates;
+mod client_watching;
+#[expect(dead_code, reason = "the tests of the store use the rest")]
+#[path = "../support/cluster.rs"]
+mod cluster;
 mod creating;
 mod ending;
+mod endings;
 mod failing_store;
 mod limit;
 mod listing;
 mod malformed;
+mod operator;
+mod provider_files;
 mod reading;
+#[expect(dead_code, reason = "the tests of the store use the rest")]
+#[path = "../support/redis.rs"]
+mod redis_server;
+mod refresh;
 mod requests;
+#[expect(dead_code, reason = "the tests of the store use the rest")]
+#[path = "../support/sentinels.rs"]
+mod sentinels;
 mod sign_ins;
 mod support;
 mod token_races;

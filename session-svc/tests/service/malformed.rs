@@ -33,7 +33,7 @@ async fn every_malformed_field_is_named() {
             world
                 .one
                 .create_session(v1::CreateSessionRequest {
-                    user: None,
+                    user: String::new(),
                     ..alice()
                 })
                 .await
@@ -68,30 +68,29 @@ async fn every_malformed_field_is_named() {
     odd.tokens.as_mut().unwrap().token_type = "mac".to_owned();
     assert_eq!(field(world.one.create_session(odd).await), "tokens.token_type");
     assert_eq!(field(world.one.end_sessions(end_all("", "")).await), "subject");
-    let cause = v1::EndSessionsRequest {
-        cause: "Not OK".to_owned(),
-        ..end_all("alice", "")
-    };
-    assert_eq!(field(world.one.end_sessions(cause).await), "cause");
 }
 
 #[tokio::test]
 async fn every_field_of_a_new_session_is_bounded() {
     let mut world = world().await;
     type Change = fn(&mut v1::CreateSessionRequest);
-    let cases: [(&str, Change); 14] = [
+    let cases: [(&str, Change); 16] = [
         ("issuer", |new| {
             new.issuer = format!("https://{}", "i".repeat(2_048))
         }),
         ("issuer", |new| new.issuer = "https://issuer\n.example".to_owned()),
         ("user.sub", |new| {
-            new.user = Some(claims(serde_json::json!({"sub": 7})))
+            new.user = claims(serde_json::json!({"sub": 7}));
         }),
         ("user.sub", |new| {
-            new.user = Some(claims(serde_json::json!({"sub": "s".repeat(513)})))
+            new.user = claims(serde_json::json!({"sub": "s".repeat(513)}));
         }),
         ("user.sub", |new| {
-            new.user = Some(claims(serde_json::json!({"sub": "a\u{0}b"})))
+            new.user = claims(serde_json::json!({"sub": "a\u{0}b"}));
+        }),
+        ("user", |new| new.user = "[]".to_owned()),
+        ("user", |new| {
+            new.user = r#"{"sub":"alice","sub":"bob"}"#.to_owned();
         }),
         ("provider_sid", |new| new.provider_sid = "s".repeat(513)),
         ("provider_sid", |new| new.provider_sid = "a\tb".to_owned()),
@@ -183,15 +182,6 @@ async fn every_other_request_names_its_wrong_field_too() {
     ] {
         let asked = v1::GetAccessTokenRequest { scopes, ..token(&id) };
         assert_eq!(field(world.one.get_access_token(asked).await), "scopes");
-    }
-    for cause in [
-        "x".repeat(65),
-        "UPPER".to_owned(),
-        "a b".to_owned(),
-        "é".to_owned(),
-    ] {
-        let wrong = v1::EndSessionRequest { cause, ..end(&id) };
-        assert_eq!(field(world.one.end_session(wrong).await), "cause");
     }
     let once = v1::EndSessionsRequest {
         once_id: "j".repeat(513),

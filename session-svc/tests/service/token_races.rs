@@ -94,7 +94,7 @@ async fn an_update_during_a_refresh_and_the_refresh_are_both_kept() {
     let (mut client, asked) = (world.one.clone(), forced(&id));
     let caller = tokio::spawn(async move { client.get_access_token(asked).await });
     world.provider.wait_for_grants(1).await;
-    let attributes = Some(claims(serde_json::json!({"theme": "dark"})));
+    let attributes = claims(serde_json::json!({"theme": "dark"}));
     let update = v1::UpdateSessionRequest {
         session_id: id.clone(),
         attributes: attributes.clone(),

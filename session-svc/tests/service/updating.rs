@@ -8,7 +8,7 @@ use crate::support::*;
 async fn an_update_is_refused_when_the_version_is_stale_or_the_person_changes() {
     let mut world = world().await;
     let id = world.create(alice()).await.session_id;
-    let user = Some(claims(serde_json::json!({"sub": "alice", "name": "A."})));
+    let user = claims(serde_json::json!({"sub": "alice", "name": "A."}));
     let update = v1::UpdateSessionRequest {
         session_id: id.clone(),
         user,
@@ -28,7 +28,7 @@ async fn an_update_is_refused_when_the_version_is_stale_or_the_person_changes() 
         reason(world.two.update_session(update.clone()).await),
         ErrorReason::ErrStaleVersion
     );
-    let user = Some(claims(serde_json::json!({"sub": "mallory"})));
+    let user = claims(serde_json::json!({"sub": "mallory"}));
     assert_eq!(
         field(
             world
@@ -42,10 +42,10 @@ async fn an_update_is_refused_when_the_version_is_stale_or_the_person_changes() 
         ),
         "user.sub"
     );
-    let big = Some(claims(serde_json::json!({"text": "x".repeat(5_000)})));
+    let big = claims(serde_json::json!({"text": "x".repeat(5_000)}));
     let big = v1::UpdateSessionRequest {
         attributes: big,
-        user: None,
+        user: String::new(),
         version: 0,
         ..update.clone()
     };
@@ -64,8 +64,8 @@ fn update(id: &str, paths: &[&str]) -> v1::UpdateSessionRequest {
     let paths = paths.iter().map(|&path| path.to_owned()).collect();
     v1::UpdateSessionRequest {
         session_id: id.to_owned(),
-        user: Some(claims(serde_json::json!({"sub": "alice", "name": "A."}))),
-        attributes: Some(claims(serde_json::json!({"theme": "dark"}))),
+        user: claims(serde_json::json!({"sub": "alice", "name": "A."})),
+        attributes: claims(serde_json::json!({"theme": "dark"})),
         update_mask: Some(prost_types::FieldMask { paths }),
         ..Default::default()
     }
@@ -80,7 +80,7 @@ async fn a_mask_says_what_is_replaced_and_without_one_what_is_present_is() {
         claims(serde_json::json!({"theme": "dark"})),
     );
     let without_user = v1::UpdateSessionRequest {
-        user: None,
+        user: String::new(),
         ..update("", &[])
     };
     for (request, expected) in [
@@ -97,10 +97,7 @@ async fn a_mask_says_what_is_replaced_and_without_one_what_is_present_is() {
         };
         let updated = world.one.update_session(request).await.unwrap().into_inner();
         let session = updated.session.unwrap();
-        let told = (
-            session.user.as_ref().unwrap(),
-            session.attributes.as_ref().unwrap(),
-        );
+        let told = (&session.user, &session.attributes);
         assert_eq!((told, session.version), (expected, 2));
     }
 }
@@ -114,8 +111,8 @@ async fn attributes_named_but_absent_are_cleared_and_a_mask_that_cannot_be_follo
         .await
         .unwrap();
     let bare = |paths: &[&str]| v1::UpdateSessionRequest {
-        user: None,
-        attributes: None,
+        user: String::new(),
+        attributes: String::new(),
         ..update(&id, paths)
     };
     let cleared = world
@@ -124,10 +121,25 @@ async fn attributes_named_but_absent_are_cleared_and_a_mask_that_cannot_be_follo
         .await
         .unwrap()
         .into_inner();
-    assert_eq!(
-        cleared.session.unwrap().attributes,
-        Some(claims(serde_json::json!({})))
-    );
+    assert_eq!(cleared.session.unwrap().attributes, claims(serde_json::json!({})));
+    for (name, wrong) in [
+        (
+            "user",
+            v1::UpdateSessionRequest {
+                user: "[]".to_owned(),
+                ..update(&id, &["user"])
+            },
+        ),
+        (
+            "attributes",
+            v1::UpdateSessionRequest {
+                attributes: r#"{"a":1,"a":2}"#.to_owned(),
+                ..update(&id, &[])
+            },
+        ),
+    ] {
+        assert_eq!(field(world.one.update_session(wrong).await), name);
+    }
     assert_eq!(field(world.one.update_session(bare(&["user"])).await), "user");
     assert_eq!(field(world.one.update_session(bare(&[])).await), "update_mask");
     for path in ["scope", "user.name", "User", "*", ""] {

@@ -24,10 +24,10 @@ async fn a_session_s_life_is_told_in_order_across_replicas() {
         .await
         .unwrap()
         .into_inner();
-    assert_eq!(
-        within(stream.message()).await.unwrap().unwrap().kind(),
-        Kind::Heartbeat
-    );
+    let first = within(stream.message()).await.unwrap().unwrap();
+    assert_eq!(first.kind(), Kind::Heartbeat);
+    let interval = first.heartbeat_interval.map(|interval| interval.nanos);
+    assert_eq!(interval, Some(20_000_000), "of the harness");
     let created = world.create(alice()).await;
     let id = created.session_id;
     world.clock.advance_ms(60_000);
@@ -46,7 +46,44 @@ async fn a_session_s_life_is_told_in_order_across_replicas() {
         assert_eq!((event.kind(), event.subject.as_str()), (kind, "alice"));
         assert_eq!(event.handle, created.session.as_ref().unwrap().handle);
         if kind == Kind::Ended {
-            assert_eq!(event.cause, "logout");
+            assert_eq!(event.cause(), v1::Cause::Logout);
+        }
+    }
+}
+
+#[tokio::test]
+async fn why_a_session_ended_is_told_and_a_later_releases_word_is_other() {
+    const UNKNOWN: i32 = 4_711;
+    let mut world = world().await;
+    let everything = v1::WatchSessionsRequest::default();
+    let mut stream = world.two.watch_sessions(everything).await.unwrap().into_inner();
+    for (cause, one, all) in [
+        (0, v1::Cause::Logout, v1::Cause::Operator),
+        (
+            v1::Cause::OtherDevice.into(),
+            v1::Cause::OtherDevice,
+            v1::Cause::OtherDevice,
+        ),
+        (UNKNOWN, v1::Cause::Other, v1::Cause::Other),
+    ] {
+        let id = world.create(alice()).await.session_id;
+        let request = v1::EndSessionRequest { cause, ..end(&id) };
+        assert!(world.one.end_session(request).await.unwrap().into_inner().ended);
+        world.create(alice()).await;
+        let request = v1::EndSessionsRequest {
+            cause,
+            ..end_all("alice", "")
+        };
+        let ended = world.one.end_sessions(request).await.unwrap().into_inner();
+        assert_eq!(ended.ended_count, 1);
+        for expected in [one, all] {
+            assert_eq!(
+                next(&mut stream).await.cause(),
+                v1::Cause::Unspecified,
+                "it began"
+            );
+            let event = next(&mut stream).await;
+            assert_eq!((event.kind(), event.cause()), (Kind::Ended, expected), "{cause}");
         }
     }
 }
@@ -66,7 +103,7 @@ async fn a_watch_of_a_person_is_told_of_nobody_else_and_goes_on_where_it_left() 
     );
     world.create(alice()).await;
     let request = || v1::CreateSessionRequest {
-        user: Some(claims(serde_json::json!({"sub": "bob"}))),
+        user: claims(serde_json::json!({"sub": "bob"})),
         ..alice()
     };
     let first = world.create(request()).await;

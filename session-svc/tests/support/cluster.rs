@@ -1,7 +1,6 @@
 //! A cluster on loopback: three masters, and a replica of each if asked for.
 
 #![expect(clippy::expect_used, reason = "a failure here fails the test")]
-#![expect(dead_code, reason = "each test uses its part of it")]
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

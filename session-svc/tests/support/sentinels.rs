@@ -1,7 +1,5 @@
 //! A master, its replicas and three Sentinels on loopback.
 
-#![expect(dead_code, reason = "each test uses its part of it")]
-
 use std::time::{Duration, Instant};
 
 use crate::redis_server::{Engine, RedisServer, ask};

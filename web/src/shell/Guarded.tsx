@@ -1,6 +1,7 @@
 /** What stands around every page that needs somebody signed in. */
 import type { ReactNode } from "react";
 import { Redirect } from "wouter";
+import { Cause } from "../gen/session/v1/session_pb";
 import { paths } from "../paths";
 import { RequireSession } from "../session";
 import { Button, LinkButton } from "../ui/Button";
@@ -42,7 +43,9 @@ export function Guarded({ children }: { children: ReactNode }) {
               detail={
                 stuck
                   ? say.notSignedInDetail
-                  : [wordFor(say.causes, cause), say.detail].filter(Boolean).join(" ")
+                  : [wordFor(say.causes, Cause[cause]?.toLowerCase() ?? ""), say.detail]
+                      .filter(Boolean)
+                      .join(" ")
               }
               actions={
                 <>

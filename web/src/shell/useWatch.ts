@@ -2,21 +2,19 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useReducer, useState } from "react";
 import { currentSessionQuery } from "../api/queries";
 import { watchSessions } from "../api/watch";
-import { SessionEvent_Kind as Kind } from "../gen/session/v1/session_pb";
+import { Cause, SessionEvent_Kind as Kind } from "../gen/session/v1/session_pb";
 import { useSession, useSessionStore } from "../session";
 
 const CURRENT = currentSessionQuery.queryKey;
-// The cause of an ending that a sign-in in another tab of this browser brought about.
-const REPLACED = "replaced";
 // The answer that brings the new session's cookie comes after the old one's ending, on a slow network some seconds.
 const NEW_COOKIE_MS = 3_000;
 
 /** Keeps what is on the page true while sessions start, change and end elsewhere. Tells why this session ended. */
-export function useWatch(): string {
+export function useWatch(): Cause {
   const { user } = useSession();
   const store = useSessionStore();
   const queries = useQueryClient();
-  const [cause, setCause] = useState("");
+  const [cause, setCause] = useState(Cause.UNSPECIFIED);
   const subject = user?.sub;
 
   const [turn, watchAgain] = useReducer((turn: number) => turn + 1, 0);
@@ -24,7 +22,7 @@ export function useWatch(): string {
   // biome-ignore lint/correctness/useExhaustiveDependencies: another turn is another stream, of the session there is then
   useEffect(() => {
     if (!subject) return;
-    setCause("");
+    setCause(Cause.UNSPECIFIED);
     let follow: ReturnType<typeof setTimeout> | undefined;
     const followNewSession = async () => {
       await store.check();
@@ -37,7 +35,8 @@ export function useWatch(): string {
         const mine = queries.getQueryData(CURRENT)?.session.handle === handle;
         if (mine && kind === Kind.ENDED) {
           setCause(cause);
-          if (cause !== REPLACED) return void store.check();
+          // Otherwise a sign-in in another tab of this browser ended it.
+          if (cause !== Cause.REPLACED) return void store.check();
           stop();
           follow = setTimeout(() => void followNewSession(), NEW_COOKIE_MS);
           return;

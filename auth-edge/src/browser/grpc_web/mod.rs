@@ -8,6 +8,8 @@ mod per_person;
 mod service;
 mod watch;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -26,7 +28,6 @@ pub use self::per_person::PerPerson;
 use self::service::Calls;
 use crate::browser::Browser;
 use crate::http::protect::{csrf, slow_client};
-use crate::http::state::Shared;
 
 /// Requests carry a handle at most; anything larger is not from our pages.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
@@ -43,7 +44,7 @@ pub const LISTENING_MAX: usize = 100;
 pub const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.
-pub fn routes<S: Clone + Send + Sync + 'static>(browser: &Shared<Browser>) -> Router<S> {
+pub fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
     let service = BrowserSessionServiceServer::new(Calls::new(browser.clone()))
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
@@ -59,7 +60,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(browser: &Shared<Browser>) -> Ro
 
 /// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
 /// for clients that look there; and a message that does not come. No cache may keep any answer.
-async fn only_ours(State(browser): State<Shared<Browser>>, request: Request, next: Next) -> Response {
+async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: Next) -> Response {
     if let Err(refused) =
         csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
     {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use futures_util::Stream;
@@ -9,7 +10,7 @@ use session_proto::client::SessionError;
 use session_proto::v1::browser_session_service_server::BrowserSessionService;
 use session_proto::v1::session::State;
 use session_proto::v1::{
-    EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse,
+    Cause, EndMyOtherSessionsRequest, EndMyOtherSessionsResponse, EndMySessionRequest, EndMySessionResponse,
     EndSessionRequest, EndSessionsRequest, ErrorReason, GetCurrentSessionRequest, GetCurrentSessionResponse,
     GetSessionRequest, ListMySessionsRequest, ListMySessionsResponse, ListSessionsRequest,
     RollCurrentSessionRequest, RollCurrentSessionResponse, Session, SessionEvent, WatchMySessionRequest,
@@ -23,11 +24,7 @@ use super::per_person::PersonPermit;
 use super::watch;
 use crate::browser::Browser;
 use crate::http::request;
-use crate::http::state::Shared;
 use crate::sessions::{CurrentSession, SessionsUnavailable};
-
-/// Why a session that was ended from another device says it ended.
-const OTHER_DEVICE: &str = "other_device";
 
 /// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
 const LARGEST_PAGE: i32 = 200;
@@ -35,11 +32,11 @@ const PAGES_MAX: usize = 20;
 
 /// Answers the browser's calls.
 pub(super) struct Calls {
-    browser: Shared<Browser>,
+    browser: Arc<Browser>,
 }
 
 impl Calls {
-    pub(super) fn new(browser: Shared<Browser>) -> Self {
+    pub(super) fn new(browser: Arc<Browser>) -> Self {
         Self { browser }
     }
 
@@ -194,7 +191,7 @@ impl BrowserSessionService for Calls {
         let by = Some(end_session_request::By::Handle(handle));
         let end = EndSessionRequest {
             by,
-            cause: OTHER_DEVICE.to_owned(),
+            cause: Cause::OtherDevice.into(),
             ..EndSessionRequest::default()
         };
         let ended = client.end_session(end).await.map_err(failed)?.ended;
@@ -211,7 +208,7 @@ impl BrowserSessionService for Calls {
             issuer: mine.issuer.clone(),
             subject: mine.subject.clone(),
             except_handle: mine.handle.clone(),
-            cause: OTHER_DEVICE.to_owned(),
+            cause: Cause::OtherDevice.into(),
             ..EndSessionsRequest::default()
         };
         let ended_count = self.browser.sessions.end_all(end).await.map_err(failed)?;

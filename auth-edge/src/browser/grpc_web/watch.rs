@@ -8,6 +8,7 @@
 //! ending before the stream was heard, one among what was missed, and expiry.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
@@ -21,7 +22,6 @@ use tonic::Status;
 use super::per_person::PersonPermit;
 use super::service::failed;
 use crate::browser::Browser;
-use crate::http::state::Shared;
 use crate::sessions::CurrentSession;
 use crate::sessions::cookies::SessionId;
 
@@ -36,7 +36,7 @@ type Events = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
 struct Watch {
     items: BoxStream<'static, WatchItem>,
     beat: Interval,
-    browser: Shared<Browser>,
+    browser: Arc<Browser>,
     /// The handle of this browser's session, and its secret name.
     own: String,
     id: SessionId,
@@ -55,7 +55,7 @@ struct Watch {
 /// # Errors
 /// The session service refused, or cannot be reached; the session is not there any more.
 pub(super) async fn stream(
-    browser: &Shared<Browser>,
+    browser: &Arc<Browser>,
     current: CurrentSession,
     place: PersonPermit,
     resume_token: String,

@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use oidc::{Outage, UserinfoError};
-use serde_json::{Map, Value};
-use session_proto::claims;
 use session_proto::client::SessionError;
 use session_proto::v1::{ErrorReason, Session};
 use tokio::sync::OnceCell;
@@ -136,10 +134,11 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Fa
     let mut session = Session::clone(&current.session);
     let mut tries = 0;
     loop {
-        let merged = merge(browser, &session, userinfo.clone());
+        let merged = user(&session.user, Some(userinfo.clone()), &browser.claim_filter)
+            .map_err(|_no_object| Failure::Internal)?;
         match browser
             .sessions
-            .update_user(&current.id, &merged, session.version)
+            .update_user(&current.id, merged.clone(), session.version)
             .await
         {
             Ok(session) => return Ok(session),
@@ -148,7 +147,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Fa
                 tracing::debug!(
                     "the profile that was read anew is not kept: this edge may not call UpdateSession"
                 );
-                session.user = Some(claims::to_struct(&merged));
+                session.user = merged;
                 return Ok(session);
             }
             Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
@@ -158,11 +157,6 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Fa
             Err(error) => return Err(told(error)),
         }
     }
-}
-
-fn merge(browser: &Browser, session: &Session, userinfo: Map<String, Value>) -> Map<String, Value> {
-    let kept = session.user.as_ref().map(claims::from_struct).unwrap_or_default();
-    user(kept, Some(userinfo), &browser.claim_filter)
 }
 
 fn told(error: SessionError) -> Failure {

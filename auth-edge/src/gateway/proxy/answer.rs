@@ -6,15 +6,16 @@
 
 use std::future::Future as _;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use tokio::time::{Instant, Sleep};
+use http_body::Body as HttpBody;
+use tokio::time::Sleep;
 
 use super::super::headers;
+use crate::http::passing_body::passing;
 
 /// The upstream has said nothing for too long.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -23,23 +24,25 @@ pub(super) struct Silent;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A body that may be silent only so long.
-pub(super) struct AnswerBody<B> {
-    body: B,
-    idle: Option<Duration>,
-    /// Runs while the upstream is waited for.
-    waiting: Option<Pin<Box<Sleep>>>,
-}
-
-impl<B> AnswerBody<B> {
-    /// Passes `body` on; `None` lets it be silent for ever.
-    pub(super) fn new(body: B, idle: Option<Duration>) -> Self {
-        Self {
-            body,
-            idle,
-            waiting: None,
+/// Passes `body` on while it is silent for no longer than `idle`; `None` lets it be silent for ever.
+pub(super) fn bounded<B>(body: B, idle: Option<Duration>) -> impl HttpBody<Data = Bytes, Error = BoxError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    // Runs while the upstream is waited for.
+    let mut waiting: Option<Pin<Box<Sleep>>> = None;
+    passing(body, move |context, polled, _| {
+        if let Poll::Ready(frame) = polled {
+            waiting = None;
+            return Poll::Ready(frame.map(|frame| frame.map(headers::fit_frame).map_err(Into::into)));
         }
-    }
+        let Some(idle) = idle else {
+            return Poll::Pending;
+        };
+        let waiting = waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+        waiting.as_mut().poll(context).map(|()| Some(Err(Silent.into())))
+    })
 }
 
 /// Whether an answer may be silent as long as it likes: it is a stream of events.
@@ -51,56 +54,10 @@ pub(super) fn is_stream(headers: &HeaderMap) -> bool {
     kind.starts_with(b"text/event-stream") || kind.starts_with(b"application/grpc")
 }
 
-impl<B> HttpBody for AnswerBody<B>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            self.waiting = None;
-            return Poll::Ready(frame.map(|frame| frame.map(fit).map_err(Into::into)));
-        }
-        let Some(idle) = self.idle else {
-            return Poll::Pending;
-        };
-        let waiting = self
-            .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + idle)));
-        match waiting.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(Silent.into()))),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-fn fit(frame: Frame<Bytes>) -> Frame<Bytes> {
-    match frame.into_trailers() {
-        Ok(mut trailers) => {
-            headers::strip_trailers(&mut trailers);
-            Frame::trailers(trailers)
-        }
-        Err(data) => data,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use http_body::Frame;
     use http_body_util::{BodyExt as _, Full, StreamBody};
 
     use super::*;
@@ -109,19 +66,19 @@ mod tests {
     async fn silence_ends_a_body_unless_it_may_be_silent() {
         let limit = Some(Duration::from_secs(300));
         let silent = || StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, BoxError>>());
-        let mut cut = AnswerBody::new(Box::pin(silent()), limit);
+        let mut cut = bounded(Box::pin(silent()), limit);
         let ended = tokio::time::timeout(Duration::from_secs(86_400), cut.frame()).await;
         let ended = ended.expect("it is cut off");
         assert!(ended.unwrap().unwrap_err().is::<Silent>());
 
-        let mut patient = AnswerBody::new(Box::pin(silent()), None);
+        let mut patient = bounded(Box::pin(silent()), None);
         let waited = tokio::time::timeout(Duration::from_secs(86_400), patient.frame()).await;
         assert!(waited.is_err(), "still waiting after a day");
     }
 
     #[tokio::test]
     async fn what_comes_goes_on_as_it_is() {
-        let body = AnswerBody::new(Full::new(Bytes::from_static(b"a body")), None);
+        let body = bounded(Full::new(Bytes::from_static(b"a body")), None);
         assert_eq!(body.size_hint().exact(), Some(6));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "a body");
     }
@@ -133,7 +90,7 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("evil"));
         }
         let body = Full::new(Bytes::from_static(b"a")).with_trailers(std::future::ready(Some(Ok(trailers))));
-        let passed = AnswerBody::new(Box::pin(body), None).collect().await.unwrap();
+        let passed = bounded(Box::pin(body), None).collect().await.unwrap();
         let names: Vec<&str> = passed
             .trailers()
             .unwrap()

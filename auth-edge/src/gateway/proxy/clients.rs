@@ -1,4 +1,4 @@
-//! Connections to upstreams, kept and shared by the requests of one scheduler.
+//! Connections to upstreams, kept and shared by the requests of one worker.
 //!
 //! A server behind `https` says by ALPN whether it speaks HTTP/2; one behind `h2c` is known to; one behind `http` speaks
 //! HTTP/1.1. Protocols that switch (WebSocket) need HTTP/1.1 whatever else the server speaks, and a connection of their own:
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
-use chassis::runtime::PerScheduler;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client as PooledClient};
@@ -22,7 +21,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::UpstreamSettings;
 use crate::route_table::Server;
 
-/// Idle connections kept for each upstream, by each scheduler.
+/// Idle connections kept for each upstream, by each worker.
 const IDLE_MAX: usize = 64;
 
 /// An idle connection is closed before a usual server closes it (60 to 75 s), so that no request meets a closed one.
@@ -50,16 +49,21 @@ pub enum UpstreamTlsError {
     Tls(#[from] rustls::Error),
 }
 
-/// The clients of the edge.
-#[derive(Clone)]
-pub(super) struct Clients(Arc<PerScheduler<OfScheduler>>);
-
-/// One client for each way to speak.
-pub(super) struct OfScheduler {
+/// The clients of one worker: one for each way to speak.
+pub(super) struct Clients {
+    connectors: Connectors,
     http1: Client,
     switching: Client,
     negotiated: Client,
     http2: Client,
+}
+
+/// Make connections; clones share the TLS sessions that may be resumed.
+#[derive(Clone)]
+struct Connectors {
+    http1: HttpsConnector<HttpConnector>,
+    any: HttpsConnector<HttpConnector>,
+    http2: HttpsConnector<HttpConnector>,
 }
 
 impl Clients {
@@ -75,31 +79,35 @@ impl Clients {
         connector.enforce_http(false);
         let tls = tls(settings.ca.as_deref())?;
         let https = |tls: ClientConfig| HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        let http1 = https(tls.clone())
-            .enable_http1()
-            .wrap_connector(connector.clone());
-        let any = https(tls.clone())
-            .enable_all_versions()
-            .wrap_connector(connector.clone());
-        let http2 = https(tls).enable_http2().wrap_connector(connector);
-        Ok(Self(Arc::new(PerScheduler::new(move || OfScheduler {
-            http1: client().set_host(false).build(http1.clone()),
+        Ok(Self::over(Connectors {
+            http1: https(tls.clone())
+                .enable_http1()
+                .wrap_connector(connector.clone()),
+            any: https(tls.clone())
+                .enable_all_versions()
+                .wrap_connector(connector.clone()),
+            http2: https(tls).enable_http2().wrap_connector(connector),
+        }))
+    }
+
+    /// The same with connections of their own.
+    pub(super) fn for_worker(&self) -> Self {
+        Self::over(self.connectors.clone())
+    }
+
+    fn over(connectors: Connectors) -> Self {
+        Self {
+            http1: client().set_host(false).build(connectors.http1.clone()),
             switching: client()
                 .set_host(false)
                 .pool_max_idle_per_host(0)
-                .build(http1.clone()),
-            negotiated: client().build(any.clone()),
-            http2: client().http2_only(true).build(http2.clone()),
-        }))))
+                .build(connectors.http1.clone()),
+            negotiated: client().build(connectors.any.clone()),
+            http2: client().http2_only(true).build(connectors.http2.clone()),
+            connectors,
+        }
     }
 
-    /// Those of the scheduler this is called on.
-    pub(super) fn here(&self) -> Arc<OfScheduler> {
-        self.0.here()
-    }
-}
-
-impl OfScheduler {
     /// The client for a server. HTTP/1.1 names the host among the headers, which a client that only speaks that leaves to us.
     pub(super) fn speaking_to(&self, server: &Server, switches: bool, headers: &mut HeaderMap) -> &Client {
         match server.url.scheme() {

@@ -1,5 +1,7 @@
 //! Why an upstream gave no answer, and what the client is told of it.
 
+use http_body_util::LengthLimitError;
+
 use super::{ProxyContext, upload};
 use crate::http::errors::Failure;
 use crate::http::protect::slow_client;
@@ -30,7 +32,7 @@ impl Unanswered {
         if slow_client::caused(cause) {
             return Failure::TooSlow;
         }
-        if is_caused_by::<upload::TooLarge>(cause) {
+        if is_caused_by::<LengthLimitError>(cause) {
             return Failure::TooLarge;
         }
         if is_caused_by::<upload::Unreadable>(cause) {

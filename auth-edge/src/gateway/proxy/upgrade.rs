@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use chassis::random;
 use http_body::Body as _;
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
@@ -26,7 +27,6 @@ use tokio::time::Sleep;
 use super::super::ending;
 use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
-use crate::sessions::keys;
 
 /// How a client asks for a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(super) fn ask(asked: WebSocketHandshake, method: &mut Method, headers: &mut 
     *method = Method::GET;
     if asked == WebSocketHandshake::Http2 {
         // HTTP/2 has no such key; its value only has to be new (RFC 6455, section 4.1).
-        let key = STANDARD.encode(keys::random::<16>().unwrap_or_default());
+        let key = STANDARD.encode(random::bytes::<16>().unwrap_or_default());
         if let Ok(key) = HeaderValue::try_from(key) {
             headers.insert(header::SEC_WEBSOCKET_KEY, key);
         }

@@ -4,25 +4,19 @@
 //! becomes longer than its route allows; trailers obey the rules of headers, since some servers add them to those.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use axum::body::Body;
+use http_body_util::Limited;
 
 use super::super::headers;
+use crate::http::passing_body::{PolledFrame, passing};
 
 /// Nothing moved for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stalled;
-
-/// The body is longer than its route allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the request's body is too large")]
-pub(super) struct TooLarge;
 
 /// The client's body broke off, or its framing makes no sense (RFC 9112, section 7.1).
 #[derive(Debug, thiserror::Error)]
@@ -33,18 +27,21 @@ pub(super) struct Unreadable(#[source] axum::Error);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress(Arc<AtomicU64>);
 
-/// A body of at most `limit` bytes (0 is no limit) that tells of its progress.
+/// A body of at most `limit` bytes (0 is no limit) that tells of its progress. One that is longer ends with [`http_body_util::LengthLimitError`].
 pub(super) fn watched(body: Body, limit: u64) -> (Body, Progress) {
     let progress = Progress::default();
-    let room = if limit == 0 { u64::MAX } else { limit };
-    (
-        Body::new(UploadBody {
-            body,
-            room,
-            progress: progress.clone(),
-        }),
-        progress,
-    )
+    let counted = progress.clone();
+    let body = passing(body, move |_, polled: PolledFrame<axum::Error>, _| {
+        polled.map(|frame| {
+            counted.0.fetch_add(1, Ordering::Relaxed);
+            frame.map(|frame| frame.map(headers::fit_frame).map_err(Unreadable))
+        })
+    });
+    let limit = match usize::try_from(limit) {
+        Ok(limit) if limit > 0 => limit,
+        _ => usize::MAX,
+    };
+    (Body::new(Limited::new(body, limit)), progress)
 }
 
 /// Waits for `answer`, and longer as long as the body moves.
@@ -64,55 +61,6 @@ pub(super) async fn within<F: Future>(
             return Err(Stalled);
         }
         seen = now;
-    }
-}
-
-struct UploadBody {
-    body: Body,
-    room: u64,
-    progress: Progress,
-}
-
-impl HttpBody for UploadBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) else {
-            return Poll::Pending;
-        };
-        self.progress.0.fetch_add(1, Ordering::Relaxed);
-        let frame = match frame {
-            Some(Ok(frame)) => frame,
-            Some(Err(error)) => return Poll::Ready(Some(Err(axum::Error::new(Unreadable(error))))),
-            None => return Poll::Ready(None),
-        };
-        let frame = match frame.into_trailers() {
-            Ok(mut trailers) => {
-                headers::strip_trailers(&mut trailers);
-                Frame::trailers(trailers)
-            }
-            Err(data) => data,
-        };
-        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-        match self.room.checked_sub(length) {
-            Some(room) => {
-                self.room = room;
-                Poll::Ready(Some(Ok(frame)))
-            }
-            None => Poll::Ready(Some(Err(axum::Error::new(TooLarge)))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -6,17 +6,16 @@
 //! up when their turn comes.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::response::Response;
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body::Body as _;
 
 use super::visitors::{Kind, Share, Visitor, Visitors};
 use crate::http::errors::Failure;
+use crate::http::passing_body::passing;
 use crate::sessions::cookies::SessionId;
 
 /// Who has more going on than one visitor may is welcome again as soon as some of it has ended, in seconds.
@@ -155,10 +154,10 @@ impl Admitted {
             return answer;
         }
         answer.map(|body| {
-            Body::new(Counted {
-                body,
-                _admitted: self,
-            })
+            Body::new(passing(body, move |_, frame, _| {
+                let _until_sent = &self;
+                frame
+            }))
         })
     }
 
@@ -193,32 +192,6 @@ impl Arrival {
         if before & ENDED == 0 {
             self.places.0.visitors.came(self.visitor);
         }
-    }
-}
-
-/// The body of an answer whose request counts until it ends.
-struct Counted {
-    body: Body,
-    _admitted: Admitted,
-}
-
-impl HttpBody for Counted {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Version, header};
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use super::load::Arrival;
 use crate::http::errors::Failure;
+use crate::http::passing_body::{PolledFrame, passing};
 
 /// The client has let us wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -73,16 +73,18 @@ pub fn bounded(mut request: Request, body_timeouts: BodyTimeouts, arrival: Optio
     if let Some(may_be_silent) = &may_be_silent {
         request.extensions_mut().insert(may_be_silent.clone());
     }
+    let mut waiting = Waiting {
+        body_timeouts,
+        received: 0,
+        waited: Duration::ZERO,
+        now: None,
+        may_be_silent,
+        arrival: Some(arrival),
+    };
     request.map(|body| {
-        Body::new(TimedBody {
-            body,
-            body_timeouts,
-            received: 0,
-            waited: Duration::ZERO,
-            waiting: None,
-            may_be_silent,
-            arrival: Some(arrival),
-        })
+        Body::new(passing(body, move |context, frame, is_end| {
+            waiting.pass(context, frame, is_end)
+        }))
     })
 }
 
@@ -109,81 +111,67 @@ pub fn unread(error: &axum::Error) -> Failure {
     }
 }
 
-struct TimedBody {
-    body: Body,
+type Polled = PolledFrame<axum::Error>;
+
+/// How far a body has come, and how long it was waited for.
+struct Waiting {
     body_timeouts: BodyTimeouts,
     received: u64,
     /// In all, but for the wait that runs.
     waited: Duration,
-    waiting: Option<Waiting>,
+    now: Option<Wait>,
     may_be_silent: Option<MayBeSilent>,
     /// None once it was told.
     arrival: Option<Arrival>,
 }
 
-struct Waiting {
+/// A wait that runs.
+struct Wait {
     since: Instant,
     over: Pin<Box<Sleep>>,
 }
 
-impl TimedBody {
-    fn ended(&mut self) {
-        if let Some(arrival) = self.arrival.take() {
-            arrival.came();
+impl Waiting {
+    /// What the body gave; [`TooSlow`] when it has given nothing for too long.
+    fn pass(&mut self, context: &mut Context<'_>, polled: Polled, is_end: bool) -> Polled {
+        let Poll::Ready(frame) = polled else {
+            return self.poll_wait(context).map(|()| {
+                self.ended();
+                Some(Err(axum::Error::new(TooSlow)))
+            });
+        };
+        if let Some(wait) = self.now.take() {
+            self.waited += wait.since.elapsed();
         }
+        match &frame {
+            Some(Ok(frame)) => self.received += frame.data_ref().map_or(0, |data| data.len() as u64),
+            None | Some(Err(_)) => self.ended(),
+        }
+        if is_end {
+            self.ended();
+        }
+        Poll::Ready(frame)
     }
 
     /// Waits for the client, as long as it may be waited for.
-    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let may_be_silent = self.may_be_silent.as_ref();
         if may_be_silent.is_some_and(|it| it.0.load(Ordering::Relaxed)) {
             return Poll::Pending;
         }
         let left = self.body_timeouts.left(self.received, self.waited);
-        let waiting = self.waiting.get_or_insert_with(|| {
+        let wait = self.now.get_or_insert_with(|| {
             let since = Instant::now();
             let over = Box::pin(tokio::time::sleep_until(since + left));
-            Waiting { since, over }
+            Wait { since, over }
         });
-        waiting.over.as_mut().poll(context)
-    }
-}
-
-impl HttpBody for TimedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = &mut *self;
-        let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
-            let Poll::Ready(()) = this.poll_patience(context) else {
-                return Poll::Pending;
-            };
-            this.ended();
-            return Poll::Ready(Some(Err(axum::Error::new(TooSlow))));
-        };
-        if let Some(waiting) = this.waiting.take() {
-            this.waited += waiting.since.elapsed();
-        }
-        match &frame {
-            Some(Ok(frame)) => this.received += frame.data_ref().map_or(0, |data| data.len() as u64),
-            None | Some(Err(_)) => this.ended(),
-        }
-        if this.body.is_end_stream() {
-            this.ended();
-        }
-        Poll::Ready(frame)
+        wait.over.as_mut().poll(context)
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn ended(&mut self) {
+        if let Some(arrival) = self.arrival.take() {
+            arrival.came();
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Bodies that come slowly, in bursts, or not at all. Time passes only while everybody waits.
 
+use axum::body::Bytes;
 use axum::http::HeaderValue;
 use futures_util::stream;
 use http_body_util::BodyExt as _;

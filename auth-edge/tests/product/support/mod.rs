@@ -21,8 +21,8 @@ use chassis::settings::{Reader, Source};
 use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
-use session_proto::{claims, timestamp};
 use session_svc::refresh::Providers;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -92,7 +92,8 @@ impl Stack {
         Self::with(&[]).await
     }
 
-    /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads.
+    /// A stack with settings of its own; `EDGE_BASE_URL` may be any address, the browser knows where it leads. Of the session
+    /// service's own, `SESSION_WATCH_HEARTBEAT_MS`.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), settings).await
     }
@@ -130,7 +131,8 @@ impl Stack {
         } else {
             listed(&file)
         };
-        let sessions = SessionService::start(providers, &clock).await;
+        let heartbeat_ms = given("SESSION_WATCH_HEARTBEAT_MS", "300").parse().unwrap();
+        let sessions = SessionService::start(providers, &clock, Duration::from_millis(heartbeat_ms)).await;
         let address = listener.local_addr().unwrap().to_string();
         let mut pairs = vec![
             ("EDGE_BASE_URL", format!("http://{address}")),
@@ -147,7 +149,8 @@ impl Stack {
         if !file.is_empty() {
             pairs.retain(|(name, _)| !name.starts_with("OIDC_"));
         }
-        for (name, value) in settings {
+        let of_the_edge = |(name, _): &&(&str, &str)| !name.starts_with("SESSION_");
+        for (name, value) in settings.iter().filter(of_the_edge) {
             pairs.retain(|(known, _)| known != name);
             pairs.push((name, (*value).to_owned()));
         }
@@ -266,7 +269,7 @@ impl Stack {
         let made = client
             .create_session(CreateSessionRequest {
                 issuer: self.provider.issuer().to_owned(),
-                user: user.as_object().map(claims::to_struct),
+                user: user.to_string(),
                 tokens: Some(TokenSet {
                     access_token: format!("token-of-{}", user["sub"].as_str().unwrap()),
                     expires_at: Some(timestamp::from_ms(now_ms + 3_600_000)),

@@ -13,9 +13,9 @@ use chassis::secret::Reloading;
 use ring::rand::SystemRandom;
 use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, Calls, Health};
+use session_svc::keeper::Keeper;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, Providers, Refresher};
 use session_svc::session::Lifetime;
-use session_svc::sessions::keeper::Keeper;
 use session_svc::sessions::{Limits, Sessions};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
 use session_svc::vault::{KeyRing, Vault};
@@ -37,6 +37,7 @@ pub(crate) struct SessionService {
     store: MemoryStore,
     keys: Reloading<KeyRing>,
     providers: Providers,
+    heartbeat: Duration,
 }
 
 impl Drop for SessionService {
@@ -49,15 +50,21 @@ impl Drop for SessionService {
 }
 
 impl SessionService {
-    pub(crate) async fn start(providers: impl Into<Providers>, clock: &ManualClock) -> Self {
+    /// One whose watches tell that often that they are alive.
+    pub(crate) async fn start(
+        providers: impl Into<Providers>,
+        clock: &ManualClock,
+        heartbeat: Duration,
+    ) -> Self {
         let store = MemoryStore::new(Arc::new(clock.clone()), DEFAULT_CAPACITY);
         let keys = Reloading::new(KeyRing::random(&SystemRandom::new()).unwrap());
-        Self::on(store, keys, providers.into()).await
+        Self::on(store, keys, providers.into(), heartbeat).await
     }
 
     /// Another one on the same store.
     pub(crate) async fn beside(&self) -> Self {
-        Self::on(self.store.clone(), self.keys.clone(), self.providers.clone()).await
+        let (store, keys) = (self.store.clone(), self.keys.clone());
+        Self::on(store, keys, self.providers.clone(), self.heartbeat).await
     }
 
     /// Seals with another key from now on, and cannot read what was sealed before.
@@ -65,7 +72,12 @@ impl SessionService {
         self.keys.store(KeyRing::random(&SystemRandom::new()).unwrap());
     }
 
-    async fn on(store: MemoryStore, keys: Reloading<KeyRing>, providers: Providers) -> Self {
+    async fn on(
+        store: MemoryStore,
+        keys: Reloading<KeyRing>,
+        providers: Providers,
+        heartbeat: Duration,
+    ) -> Self {
         let vault = Vault::new(keys.clone());
         let lifetime = Lifetime {
             rolling_ms: 86_400_000,
@@ -82,7 +94,7 @@ impl SessionService {
             default_token_lifetime_ms: 300_000,
             max_bytes: 65_536,
             max_per_subject: 0,
-            watch_heartbeat: Duration::from_millis(300),
+            watch_heartbeat: heartbeat,
         };
         let sessions = Sessions::new(keeper, Arc::new(refresher), limits);
         let measured = Calls::new(
@@ -132,6 +144,7 @@ impl SessionService {
             store,
             keys,
             providers,
+            heartbeat,
         };
         service.serve(listener);
         service

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
 const ROOM: usize = 4 * 1024 * 1024;
 
-/// Bytes of it that only warnings and audit records of changes may take, so that a flood of the others drops none of them.
+/// Bytes of it that only warnings and audit records may take, so that a flood of the others drops none of them.
 const RESERVED: usize = 1024 * 1024;
 
 /// How long records gather before they are written.
@@ -23,17 +23,15 @@ const GATHERING: Duration = Duration::from_millis(5);
 /// A buffer that was larger than this in a burst is given back.
 const KEPT: usize = 64 * 1024;
 
-/// The target of records that tell who changed what.
-const AUDIT: &str = "audit";
-
 /// Where records wait; clones share it.
 #[derive(Clone)]
-pub struct Queue(Arc<Shared>);
+pub(crate) struct Queue(Arc<Shared>);
 
 struct Shared {
     waiting: Mutex<Waiting>,
     more: Condvar,
     idle: Condvar,
+    audit_target: Option<&'static str>,
     dropped: IntCounter,
 }
 
@@ -47,11 +45,14 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Starts the thread that writes to `out`.
+    /// Starts the thread that writes to `out`. Records of `audit_target` find room when others do not.
     ///
     /// # Errors
     /// There can be no further thread.
-    pub fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(
+        out: impl Write + Send + 'static,
+        audit_target: Option<&'static str>,
+    ) -> io::Result<Self> {
         let dropped = IntCounter::new(
             "log_records_dropped_total",
             "Log records dropped because nobody read standard output.",
@@ -60,6 +61,7 @@ impl Queue {
             waiting: Mutex::default(),
             more: Condvar::new(),
             idle: Condvar::new(),
+            audit_target,
             dropped: dropped.map_err(io::Error::other)?,
         });
         let writer = Arc::clone(&shared);
@@ -73,12 +75,12 @@ impl Queue {
     ///
     /// # Errors
     /// The name is taken.
-    pub fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+    pub(crate) fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
         registry.register(Box::new(self.0.dropped.clone()))
     }
 
     /// Waits until everything is written, but no longer than `patience`.
-    pub fn flush(&self, patience: Duration) {
+    pub(crate) fn flush(&self, patience: Duration) {
         let waiting = self.0.waiting();
         let is_busy = |waiting: &mut Waiting| waiting.writing || !waiting.records.is_empty();
         drop(self.0.idle.wait_timeout_while(waiting, patience, is_busy));
@@ -138,7 +140,7 @@ impl Shared {
 }
 
 /// Takes one record at a time.
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     shared: &'a Shared,
     room: usize,
 }
@@ -165,7 +167,7 @@ impl<'a> MakeWriter<'a> for Queue {
     }
 
     fn make_writer_for(&'a self, record: &Metadata<'_>) -> Entry<'a> {
-        let matters = *record.level() <= Level::WARN || record.target() == AUDIT;
+        let matters = *record.level() <= Level::WARN || Some(record.target()) == self.0.audit_target;
         Entry {
             shared: &self.0,
             room: if matters { ROOM } else { ROOM - RESERVED },
@@ -204,7 +206,7 @@ mod tests {
     fn what_finds_no_room_is_dropped_but_a_change_is_recorded_while_the_rest_is_not() {
         let (let_through, open) = mpsc::channel();
         let (taken, written) = mpsc::channel();
-        let queue = Queue::start(Pipe { open, taken }).unwrap();
+        let queue = Queue::start(Pipe { open, taken }, Some("audit")).unwrap();
         let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
         let long = "x".repeat(64 * 1024);
         tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
@@ -212,7 +214,7 @@ mod tests {
             for _ in 0..2 * ROOM / long.len() {
                 tracing::info!("ordinary {long}");
             }
-            tracing::info!(target: AUDIT, "a session ended");
+            tracing::info!(target: "audit", "a session ended");
             tracing::warn!("something is wrong");
         });
         let dropped = queue.0.dropped.get();

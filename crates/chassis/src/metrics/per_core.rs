@@ -1,53 +1,56 @@
-//! Metrics of what every request does: each scheduler counts for itself, and reading them adds up.
+//! Metrics of what every request does: each worker counts for itself, and reading them adds up.
 //!
 //! Cores that count on one number wait for each other's caches, which costs a short request more than its answer does
 //! (docs/decisions/schedulers.md). Only counters and histograms can be added up; gauges belong elsewhere.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Counter, Histogram, Metric, MetricFamily, MetricType};
-use tokio::runtime::Handle;
 
-use crate::runtime::PerScheduler;
-
-/// Counters or histograms, one of them for each scheduler. Clones share them.
+/// Counters or histograms, one of them for each worker. Clones share them.
 #[derive(Clone)]
 pub struct PerCoreMetric<T> {
     /// Tells what there is, and counts for whom nothing else can.
-    first: T,
-    others: Arc<PerScheduler<T>>,
+    first: Arc<T>,
+    make: Arc<dyn Fn() -> Option<T> + Send + Sync>,
+    others: Arc<Mutex<Vec<Arc<T>>>>,
 }
 
-impl<T: Clone + Send + Sync + 'static> PerCoreMetric<T> {
-    /// What `make` makes, made anew for each scheduler.
+impl<T: Send + Sync + 'static> PerCoreMetric<T> {
+    /// What `make` makes, made anew for each worker.
     ///
     /// # Errors
     /// It cannot be made.
     pub fn new<E>(make: impl Fn() -> Result<T, E> + Send + Sync + 'static) -> Result<Self, E> {
-        let first = make()?;
-        let spare = first.clone();
-        let others = PerScheduler::new(move || make().unwrap_or_else(|_| spare.clone()));
         Ok(Self {
-            first,
-            others: Arc::new(others),
+            first: Arc::new(make()?),
+            make: Arc::new(move || make().ok()),
+            others: Arc::default(),
         })
     }
 
-    /// The one of the scheduler this is called on; outside of all of them one for the others.
+    /// One more, for a worker that has none yet: to be asked for when its services are built, and kept by them.
     #[must_use]
-    pub fn here(&self) -> Arc<T> {
-        match Handle::try_current() {
-            Ok(_) => self.others.here(),
-            Err(_none) => Arc::new(self.first.clone()),
-        }
+    pub fn for_worker(&self) -> Arc<T> {
+        let Some(own) = (self.make)().map(Arc::new) else {
+            return Arc::clone(&self.first);
+        };
+        self.others().push(Arc::clone(&own));
+        own
+    }
+}
+
+impl<T> PerCoreMetric<T> {
+    fn others(&self) -> MutexGuard<'_, Vec<Arc<T>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> fmt::Debug for PerCoreMetric<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PerCoreMetric").field(&self.others).finish()
+        write!(f, "PerCoreMetric({})", self.others().len())
     }
 }
 
@@ -58,7 +61,7 @@ impl<T: Collector> Collector for PerCoreMetric<T> {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let mut families = self.first.collect();
-        for family in self.others.all().iter().flat_map(|other| other.collect()) {
+        for family in self.others().iter().flat_map(|other| other.collect()) {
             match families.iter_mut().find(|known| known.name() == family.name()) {
                 Some(known) => add_family(known, family),
                 None => families.push(family),
@@ -117,15 +120,8 @@ mod tests {
     use super::*;
     use crate::metrics::render;
 
-    fn on_another_scheduler(work: impl FnOnce() + Send + 'static) {
-        let scheduler = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        std::thread::spawn(move || scheduler.block_on(async { work() }))
-            .join()
-            .unwrap();
-    }
-
-    #[tokio::test]
-    async fn what_schedulers_counted_is_added_up_by_its_labels() {
+    #[test]
+    fn what_workers_counted_is_added_up_by_its_labels() {
         let counters =
             PerCoreMetric::new(|| IntCounterVec::new(Opts::new("asked", "How often."), &["what"])).unwrap();
         let durations = || HistogramOpts::new("took", "How long.").buckets(vec![1.0, 2.0]);
@@ -133,18 +129,19 @@ mod tests {
         let registry = Registry::new();
         registry.register(Box::new(counters.clone())).unwrap();
         registry.register(Box::new(durations.clone())).unwrap();
-        let count = move |what: &'static str, took: f64| {
-            counters.here().with_label_values(&[what]).inc();
-            durations.here().with_label_values(&[what]).observe(took);
+        let worker = || {
+            let (counters, durations) = (counters.for_worker(), durations.for_worker());
+            move |what: &'static str, took: f64| {
+                counters.with_label_values(&[what]).inc();
+                durations.with_label_values(&[what]).observe(took);
+            }
         };
-        count("a", 0.5);
-        count("b", 0.5);
-        let there = count.clone();
-        on_another_scheduler(move || {
-            there("a", 1.5);
-            there("c", 2.5);
-        });
-        std::thread::spawn(move || count("a", 0.25)).join().unwrap();
+        let (one, other) = (worker(), worker());
+        one("a", 0.5);
+        one("b", 0.5);
+        other("a", 1.5);
+        other("c", 2.5);
+        one("a", 0.25);
         let text = render(&registry).unwrap();
         for line in [
             "asked{what=\"a\"} 3",

@@ -23,7 +23,7 @@ pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result
     while let Ok(accepted) = timeout_at(until, listener.accept()).await {
         serve(accepted);
     }
-    // What the scheduler has not been told of yet, down to the last one.
+    // What the runtime has not been told of yet, down to the last one.
     let Ok(listener) = listener.into_std() else {
         return;
     };

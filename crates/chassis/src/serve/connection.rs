@@ -17,14 +17,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::Peer;
-use super::gathering::Gathering;
+use super::connection_io::ConnectionIo;
 use super::limits::{HEADER_BYTES_MAX, Limits};
-use super::progress::{Counted, Progress, may_stop, unused};
-use super::socket::Socket;
+use super::progress::{Progress, may_stop, unused};
+use super::room::Seat;
 use super::streams::{AnswerProgress, Sending, Streams};
 use super::waiting::Waiting;
 use crate::tls::{PeerCertificate, ServerTls};
@@ -65,13 +66,12 @@ pub(super) struct Opened {
     pub(super) progress: Progress,
     pub(super) waiting: Waiting,
     pub(super) limits: Arc<Limits>,
+    /// Its place among the connections.
+    pub(super) seat: Option<Seat>,
 }
 
 /// Serves a connection over TLS, while the certificate it was opened with is believed.
-pub(super) async fn secured<S>(stream: Socket<S>, mut opened: Opened, router: Router, tls: &ServerTls)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+pub(super) async fn secured(stream: TcpStream, mut opened: Opened, router: Router, tls: &ServerTls) {
     let accepting = TlsAcceptor::from(tls.current()).accept(stream);
     // A failed handshake is the client's affair; it is told on the wire and worth no record here.
     let shaken = tokio::select! {
@@ -103,23 +103,20 @@ where
     connection(stream, opened, router, std::future::pending()).await;
 }
 
-async fn connection<S>(stream: S, opened: Opened, router: Router, disbelieved: impl Future<Output = ()>)
+async fn connection<S>(stream: S, mut opened: Opened, router: Router, disbelieved: impl Future<Output = ()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (progress, limits) = (opened.progress.clone(), Arc::clone(&opened.limits));
-    let stream = Gathering::over(Counted::of(stream, progress.clone()));
-    let (asked, gathering) = (progress.clone(), stream.clone());
+    let stream = ConnectionIo::over(stream, progress.clone(), opened.seat.take());
+    let asked = progress.clone();
     let (peer, certificate) = (opened.peer, opened.certificate.clone());
     let waiting = opened.waiting.clone();
     let streams = Streams::new(progress.clone(), limits.send_timeout);
     let builder = protocols(&limits, streams.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         asked.request_came(request.version());
-        let taken = (request.version() == Version::HTTP_2).then(|| {
-            gathering.begin();
-            streams.begin()
-        });
+        let taken = (request.version() == Version::HTTP_2).then(|| streams.begin());
         request.extensions_mut().insert(peer);
         if waiting.is_counted() {
             request.extensions_mut().insert(waiting.clone());
@@ -280,9 +277,9 @@ mod tests {
             progress: Progress::default(),
             waiting: Waiting::default(),
             limits: Arc::new(limits),
+            seat: None,
         };
-        let socket = Socket::of(server, opened.progress.clone(), None);
-        tokio::spawn(plain(socket, opened, router));
+        tokio::spawn(plain(server, opened, router));
         (client, draining)
     }
 

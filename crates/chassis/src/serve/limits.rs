@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::readiness::Condition;
 
 /// Connections at once where nobody says otherwise: below what descriptors allow in a cluster.
-pub const CONNECTIONS_MAX: usize = 16_384;
+pub(crate) const CONNECTIONS_MAX: usize = 16_384;
 
 /// What a connection takes at most while nothing happens on it, in bytes: its socket's and its TLS buffers, its task, and the table of
 /// fields of HTTP/2. Reckoned from their sizes, not measured.

@@ -6,11 +6,10 @@
 
 mod closing;
 mod connection;
-mod gathering;
+mod connection_io;
 mod limits;
 mod progress;
 mod room;
-mod socket;
 mod streams;
 mod waiting;
 
@@ -28,11 +27,10 @@ use tokio_util::task::TaskTracker;
 use self::connection::Opened;
 use self::progress::Progress;
 use self::room::{NoSeat, Room, Seat};
-use self::socket::Socket;
-use crate::runtime::{PerScheduler, Workers};
+use crate::runtime::Workers;
 use crate::tls::ServerTls;
 
-pub use self::limits::{CONNECTIONS_MAX, Limits, Share, connections_within, network};
+pub use self::limits::{Limits, Share, connections_within, network};
 pub use self::waiting::{BytesPermit, Waiting};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
@@ -40,7 +38,7 @@ pub use self::waiting::{BytesPermit, Waiting};
 pub struct Peer(pub SocketAddr);
 
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
-pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// A client takes something of what waits for it at least so often; what most servers grant.
 const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
@@ -134,12 +132,13 @@ pub async fn serve(
     .await;
 }
 
-/// The same within limits of its own, with a router for each worker: what every request counts or holds for a moment (`Arc`s,
-/// metrics) is then touched by one core alone, where cores that share it would wait for each other (docs/decisions/schedulers.md).
+/// The same within limits of its own, with a router for each worker, made at once and in the worker's context: the clients it calls
+/// with stay with the worker, and what every request counts or holds for a moment (`Arc`s, metrics) is touched by one core alone, where
+/// cores that share it would wait for each other (docs/decisions/schedulers.md).
 pub async fn serve_each(
     workers: Workers,
     listener: TcpListener,
-    router: impl Fn() -> Router + Send + Sync + 'static,
+    router: impl Fn() -> Router,
     tls: Option<ServerTls>,
     limits: Limits,
     stopping: Stopping,
@@ -148,8 +147,8 @@ pub async fn serve_each(
         room.met();
     }
     let acceptor = Acceptor {
+        routers: workers.each(router),
         workers,
-        routers: Arc::new(PerScheduler::new(router)),
         tls,
         room: Room::new(limits.connections, limits.share.clone()),
         waiting: limits.waiting_bytes.map(waiting::Room::new),
@@ -185,7 +184,8 @@ pub async fn serve_each(
 /// Where the connections of one listener are served.
 struct Acceptor {
     workers: Workers,
-    routers: Arc<PerScheduler<Router>>,
+    /// By the worker's number.
+    routers: Arc<[Router]>,
     tls: Option<ServerTls>,
     room: Arc<Room>,
     waiting: Option<Arc<waiting::Room>>,
@@ -248,9 +248,9 @@ impl Acceptor {
         progress: Progress,
         seat: Seat,
     ) -> io::Result<()> {
-        // A worker waits for the connection itself, so it has to leave the scheduler that accepted it.
+        // A worker waits for the connection itself, so it has to leave the runtime that accepted it.
         let stream = stream.into_std()?;
-        let Some(worker) = self.workers.next() else {
+        let Some((number, worker)) = self.workers.next() else {
             return Ok(());
         };
         let opened = Opened {
@@ -260,6 +260,7 @@ impl Acceptor {
             progress,
             waiting: self.waiting.as_ref().map(Waiting::of).unwrap_or_default(),
             limits: Arc::clone(&self.limits),
+            seat: Some(seat),
         };
         let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());
         let serving = async move {
@@ -267,8 +268,10 @@ impl Acceptor {
                 return;
             };
             let _ = stream.set_nodelay(true);
-            let stream = Socket::of(stream, opened.progress.clone(), Some(seat));
-            let router = Router::clone(&routers.here());
+            // Cloned here, so that only this worker's core counts the router's references.
+            let Some(router) = routers.get(number).cloned() else {
+                return;
+            };
             match tls {
                 None => connection::plain(stream, opened, router).await,
                 Some(tls) => connection::secured(stream, opened, router, &tls).await,

@@ -4,14 +4,10 @@
 //! else is sent over it. And the server closes an idle connection at once when it is told to stop, with a request that is on its
 //! way to it.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -82,6 +78,24 @@ impl Progress {
         self.0.works.load(Ordering::Relaxed)
     }
 
+    /// These bytes have come from the client.
+    pub(super) fn received(&self, come: &[u8]) {
+        if self.0.received.load(Ordering::Relaxed) == 0 && come.starts_with(PREFACE) {
+            self.0.begins_http2.store(true, Ordering::Relaxed);
+        }
+        add(&self.0.received, come.len());
+    }
+
+    /// So many bytes go to the client.
+    pub(super) fn sent(&self, bytes: usize) {
+        add(&self.0.sent, bytes);
+    }
+
+    /// Whether the client speaks HTTP/2, or has begun to.
+    pub(super) fn begins_http2(&self) -> bool {
+        self.0.begins_http2.load(Ordering::Relaxed) || self.0.speaks_http2.load(Ordering::Relaxed)
+    }
+
     /// From now on each answer is the connection's last.
     pub(super) fn end_with_next_answer(&self) {
         self.0.is_last.store(true, Ordering::Relaxed);
@@ -126,7 +140,7 @@ impl Progress {
     #[cfg(test)]
     pub(super) fn is_sent_away(&self) -> bool {
         let mut sent_away = std::pin::pin!(self.sent_away());
-        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         sent_away.as_mut().poll(&mut context).is_ready()
     }
 
@@ -214,81 +228,13 @@ fn add(count: &AtomicU64, bytes: usize) {
     count.store(count.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
 }
 
-/// A stream whose bytes are counted.
-pub(super) struct Counted<S> {
-    stream: S,
-    progress: Progress,
-}
-
-impl<S> Counted<S> {
-    /// Counts from now on.
-    pub(super) fn of(stream: S, progress: Progress) -> Self {
-        Self { stream, progress }
-    }
-
-    fn sent(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = &polled {
-            add(&self.progress.0.sent, *bytes);
-        }
-        polled
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let come = &buffer.filled()[before..];
-        if self.progress.0.received.load(Ordering::Relaxed) == 0 && come.starts_with(PREFACE) {
-            self.progress.0.begins_http2.store(true, Ordering::Relaxed);
-        }
-        add(&self.progress.0.received, come.len());
-        polled
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, buffer);
-        self.sent(polled)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
-        self.sent(polled)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hyper::Version;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::time::Instant;
 
+    use super::super::connection_io::ConnectionIo;
     use super::*;
 
     const FIRST: Duration = Duration::from_secs(10);
@@ -298,7 +244,7 @@ mod tests {
     async fn unused_after(sent: &[u8], version: Option<Version>, keeps_http2: bool) -> Option<Duration> {
         let (mut client, server) = tokio::io::duplex(64);
         let progress = Progress::default();
-        let mut server = Counted::of(server, progress.clone());
+        let mut server = ConnectionIo::over(server, progress.clone(), None);
         client.write_all(sent).await.unwrap();
         server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
         if let Some(version) = version {
@@ -368,7 +314,7 @@ mod tests {
         };
         let (mut client, server) = tokio::io::duplex(64);
         let progress = Progress::default();
-        let mut server = Counted::of(server, progress.clone());
+        let mut server = ConnectionIo::over(server, progress.clone(), None);
         assert_eq!(stopped_after(&progress).await, first);
 
         progress.request_came(Version::HTTP_11);
@@ -389,7 +335,7 @@ mod tests {
         // Whoever has sent the preface understands what it is told, asked or not.
         let (mut client, server) = tokio::io::duplex(64);
         let progress = Progress::default();
-        let mut server = Counted::of(server, progress.clone());
+        let mut server = ConnectionIo::over(server, progress.clone(), None);
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         client.write_all(preface).await.unwrap();
         server.read_exact(&mut [0; 24]).await.unwrap();

@@ -23,7 +23,7 @@ use super::waiting::{BytesPermit, Waiting};
 /// A larger piece is given away in parts, so that a slow client is seen to take them.
 const PIECE: usize = 16 * 1024;
 
-/// What is known of one stream's answer. All of it happens on the connection's scheduler.
+/// What is known of one stream's answer. All of it happens on the connection's worker.
 #[derive(Default)]
 pub(super) struct AnswerProgress {
     pieces: AtomicU64,
@@ -174,7 +174,7 @@ impl HttpBody for Sending {
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             }
         }
-        // Only this connection's scheduler writes.
+        // Only this connection's worker writes.
         taken
             .pieces
             .store(taken.pieces.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

@@ -1,18 +1,19 @@
 //! Settings: declared once as tables, given as flags, environment variables or secret files, read in one go.
 //!
 //! Invariants: a flag beats the environment; an empty variable is an unset one; reading goes on after a mistake, so
-//! that every mistake is named at once; no message ever holds a secret's value. Deliberately absent: a configuration
-//! file format, and settings nobody declared.
+//! that every mistake is named at once; no message ever holds a secret's value. Deliberately absent: a file of all
+//! settings ([`toml_file`] is for the tables that single settings name), and settings nobody declared.
 
 mod command;
-mod levenshtein;
+mod nearest;
 mod reader;
 mod source;
 mod table;
+pub mod toml_file;
 mod wrong;
 
 pub use command::{Action, Given, given};
-pub use levenshtein::nearest;
+pub use nearest::unknown;
 pub use reader::{Reader, Zero};
 pub use source::Source;
 pub use table::markdown;
@@ -93,6 +94,10 @@ pub struct Service {
     pub name: &'static str,
     /// What its own variables begin with, for example `EDGE_`.
     pub prefix: &'static str,
+    /// What variables begin with that it shares with other services, if any do: mistyped as easily as its own.
+    pub shared_prefix: Option<&'static str>,
+    /// The target of its audit records, if it writes any: they find room when other log records do not.
+    pub audit_target: Option<&'static str>,
     /// One sentence for the manual.
     pub about: &'static str,
     /// Its topics, in the order of the manual.

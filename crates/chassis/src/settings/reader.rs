@@ -1,11 +1,12 @@
 //! Reads raw values into the types the services want, collecting mistakes on the way.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use url::Url;
 
+use super::toml_file::{self, FileMistakes};
 use super::wrong::scrubbed;
 use super::{Mistake, Setting, Source, Warning, Wrong};
 use crate::files::Snapshot;
@@ -130,6 +131,24 @@ impl<'a> Reader<'a> {
     /// A path; whether something is there is the caller's business.
     pub fn path(&mut self, name: &str) -> Option<PathBuf> {
         self.raw(name).map(PathBuf::from)
+    }
+
+    /// What `parse` makes of the file of tables that a setting names; mistakes in it are mistakes of the setting.
+    pub fn toml_file<T>(
+        &mut self,
+        name: &str,
+        path: &Path,
+        parse: impl FnOnce(&str) -> Result<T, FileMistakes>,
+    ) -> Option<T> {
+        match toml_file::read(path, parse) {
+            Ok(value) => Some(value),
+            Err(mistakes) => {
+                for mistake in mistakes {
+                    self.wrong(name, mistake);
+                }
+                None
+            }
+        }
     }
 
     /// An IP address with a port (`localhost` is understood too); `off` means none.

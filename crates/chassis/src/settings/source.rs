@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{Given, Mistake, Service, Setting, Warning, levenshtein};
+use super::nearest::nearest;
+use super::{Given, Mistake, Service, Setting, Warning};
 use crate::files::{self, Snapshot};
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
@@ -148,18 +149,13 @@ impl Source {
                 .filter(|setting| setting.secret)
                 .map(Setting::file_variable),
         );
-        // The provider's settings are shared by the services and mistyped as easily as one's own.
-        let prefixes = [self.service.prefix, "OIDC_"];
-        let prefixes: Vec<&str> = prefixes
-            .into_iter()
-            .filter(|prefix| known.iter().any(|name| name.starts_with(prefix)))
-            .collect();
+        let prefixes = [Some(self.service.prefix), self.service.shared_prefix];
         for (name, value) in environment {
-            let ours = prefixes.iter().any(|prefix| name.starts_with(prefix));
+            let ours = prefixes.iter().flatten().any(|prefix| name.starts_with(prefix));
             if !ours || known.contains(name) || is_kubernetes_service_link(name, value) {
                 continue;
             }
-            let text = match levenshtein::nearest(name, known.iter().map(String::as_str)) {
+            let text = match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => format!("is not a setting of {}; did you mean {near}?", self.service.name),
                 None => format!("is not a setting of {}", self.service.name),
             };

@@ -59,6 +59,8 @@ static TOPIC: Topic = Topic {
 static SERVICE: Service = Service {
     name: "chassis-probe",
     prefix: "PROBE_",
+    shared_prefix: None,
+    audit_target: None,
     about: "A probe.",
     topics: &[&TOPIC, &PROCESS],
 };

@@ -1,5 +1,6 @@
 //! Signed tokens of the provider: taken apart, and verified by the keys in force.
 
+use openidconnect::JwsSigningAlgorithm as _;
 use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};
@@ -49,14 +50,14 @@ impl RelyingParty {
     /// Verifies by the provider's keys, or by the client secret.
     pub(super) async fn verify(&self, token: &Unverified<'_>, origin: Origin) -> Result<(), IdTokenError> {
         let access = self.access.load_full();
-        if !self.settings.id_token_alg.is_symmetric() {
+        if !self.settings.id_token_alg.uses_shared_secret() {
             return self
                 .cache
                 .verify(&access.http, &self.settings, token, origin)
                 .await;
         }
         let secret = access.auth().secret().ok_or(IdTokenError::UnknownKey)?;
-        match KeySet::symmetric(secret.expose().as_bytes()).verify(token, self.settings.id_token_alg) {
+        match KeySet::symmetric(secret.secret().as_bytes()).verify(token) {
             Verdict::Verified => Ok(()),
             Verdict::NoSuchKey | Verdict::BadSignature => Err(IdTokenError::Signature),
         }

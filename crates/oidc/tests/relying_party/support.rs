@@ -1,12 +1,13 @@
 //! A relying party before a provider that misbehaves on demand.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use oidc::{
     AuthorizationRequest, ClientAuth, ClientSecret, DpopKey, Expected, ExpectedOfRefresh, IdToken,
-    IdTokenError, ProviderSettings, RefreshedTokens, RelyingParty, TokenError, TokenSet,
+    IdTokenError, ProviderSettings, RedirectUrl, RefreshedTokens, RelyingParty, TokenError, TokenSet,
 };
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Script, ScriptedProvider};
 use serde_json::Value;
@@ -15,6 +16,8 @@ use url::Url;
 pub(crate) const NOW: u64 = 1_800_000_000;
 pub(crate) const VERIFIER: &str = "verifier-verifier-verifier-verifier-verifier-1";
 pub(crate) const BACK: &str = "http://127.0.0.1:3000/api/auth/callback";
+static REDIRECT_URI: LazyLock<RedirectUrl> =
+    LazyLock::new(|| RedirectUrl::new(BACK.to_owned()).expect("a URL"));
 
 /// Nothing that ends takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +41,7 @@ pub(crate) fn bench_with(change: impl FnOnce(&mut ProviderSettings)) -> Bench {
     let provider = ScriptedProvider::start();
     provider.script(|script| script.now = Some(NOW));
     let mut settings = ProviderSettings::new(provider.issuer(), CLIENT_ID);
-    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET));
+    settings.client_auth = ClientAuth::SecretBasic(ClientSecret::new(CLIENT_SECRET.to_owned()));
     settings.http_timeout = Duration::from_millis(1_500);
     settings.refresh_timeout = settings.http_timeout;
     change(&mut settings);
@@ -52,12 +55,13 @@ pub(crate) fn bench() -> Bench {
 
 pub(crate) fn request() -> AuthorizationRequest<'static> {
     AuthorizationRequest {
-        redirect_uri: BACK,
+        redirect_uri: &REDIRECT_URI,
         state: "state",
         nonce: "nonce",
         verifier: VERIFIER,
+        extra: &[],
+        max_age: None,
         now: NOW,
-        ..AuthorizationRequest::default()
     }
 }
 

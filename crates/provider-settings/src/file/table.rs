@@ -1,237 +1,185 @@
 //! One `[[provider]]` table: what picks the provider, and its settings, judged as the plain variables are.
 
-use std::borrow::Cow;
-use std::ops::Range;
+use chassis::settings::toml_file::{FileMistake, Table, Value};
+use chassis::settings::{Reader, Service, Setting, Source};
 
-use chassis::settings::{Reader, Service, Setting, Source, nearest};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-
-use super::{Reading, Value};
+use super::Names;
 use crate::one::one;
 use crate::providers::Provider;
-use crate::table::{TOPIC, is_of_one_provider};
+use crate::table::{PREFIX, TOPIC, is_of_one_provider};
 use crate::{CredentialFiles, words};
 
 /// The longest id: it stands in addresses and in every log line about the provider.
 const MAX_ID_BYTES: usize = 32;
-/// Keys of a table that are no settings of the plain variables.
-const OWN_KEYS: [&str; 4] = ["id", "hosts", "paths", "callback_path"];
 
 /// One table is read as if its fields were the variables of a service that has nothing else.
 static TABLE: Service = Service {
     name: "a provider",
-    prefix: "OIDC_",
+    prefix: PREFIX,
+    shared_prefix: None,
+    audit_target: None,
     about: "One table of OIDC_PROVIDERS.",
     topics: &[&TOPIC],
 };
 
-impl Reading<'_> {
-    pub(super) fn provider(&mut self, span: &Range<usize>, fields: &DeTable<'_>) -> Option<Provider> {
-        let before = self.said.mistakes.len();
-        let (mut id, mut hosts, mut paths, mut callback_path) = (None, Vec::new(), Vec::new(), None);
-        let mut given: Vec<(String, String)> = Vec::new();
-        let mut places: Vec<(String, Range<usize>)> = Vec::new();
-        for (key, value) in fields {
-            let name = key.get_ref().as_ref();
-            match name {
-                "id" => id = self.id(value),
-                "hosts" => hosts = self.hosts(value),
-                "paths" => paths = self.paths(value),
-                "callback_path" => {
-                    callback_path = self.string(value);
-                    if let Some(path) = &callback_path {
-                        self.name("callback_path", path, value.span());
-                    }
-                }
-                _ => {
-                    places.push((name.to_owned(), value.span()));
-                    given.extend(self.setting(key, value));
-                }
-            }
-        }
-        for missing in ["id", "issuer_url", "client_id"] {
-            if !fields.keys().any(|key| key.get_ref() == missing) {
-                self.wrong(span, format!("the provider has no {missing}"));
-            }
-        }
-        let (settings, credential_files) = self.judged(span, &given, &places)?;
-        if self.said.mistakes.len() > before {
-            return None;
-        }
-        Some(Provider {
-            id: id?,
-            settings,
-            credential_files,
-            hosts,
-            paths,
-            callback_path,
-        })
-    }
+/// A field that is a setting: its key, its value in the file, and the same as a variable.
+struct Field<'a> {
+    key: String,
+    value: Value<'a>,
+    variable: String,
+    text: Option<String>,
+}
 
-    /// Reads the table's settings as the plain variables are read, and tells what is wrong in the words of the file.
-    fn judged(
-        &mut self,
-        span: &Range<usize>,
-        given: &[(String, String)],
-        places: &[(String, Range<usize>)],
-    ) -> Option<(oidc::ProviderSettings, CredentialFiles)> {
-        let pairs: Vec<(&str, &str)> = given
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        let source = Source::from_pairs(&TABLE, &pairs);
-        let mut reader = Reader::new(&source);
-        let files = CredentialFiles::read(&mut reader);
-        let read = (one(&mut reader), files);
-        let (read, mistakes, warnings) = match reader.finish(read) {
-            Ok((read, warnings)) => (Some(read), Vec::new(), warnings),
-            Err(wrong) => (None, wrong.mistakes, wrong.warnings),
-        };
-        let place = |key: &str| {
-            let found = places.iter().find(|(known, _)| known == key);
-            found.map_or(span, |(_, span)| span).clone()
-        };
-        for mistake in mistakes {
-            let key = words::file_key(&mistake.name);
-            // That they are missing was told, or what stands there was no text at all.
-            if matches!(key.as_str(), "issuer_url" | "client_id")
-                && !pairs.iter().any(|(name, _)| *name == mistake.name)
-            {
-                continue;
-            }
-            self.wrong(
-                &place(&key),
-                format!("{key}: {}", words::in_the_file(&mistake.text)),
-            );
-        }
-        for warning in warnings {
-            let key = words::file_key(&warning.name);
-            let line = self.line(&place(&key));
-            let text = format!("{key}: {}", words::in_the_file(&warning.text));
-            self.said.warnings.push((line, text));
-        }
-        read
+pub(super) fn provider<'a>(
+    table: &Table<'a>,
+    names: &mut Names<'a>,
+    warnings: &mut Vec<FileMistake>,
+) -> Option<Provider> {
+    let id = table.required("id").and_then(|value| id(value, names));
+    let hosts = table.get("hosts").map(|value| hosts(value, names));
+    let paths = table.get("paths").map(|value| paths(value, names));
+    let callback_path = table.get("callback_path").and_then(|value| {
+        let path = value.string()?;
+        names.add("callback_path", &path, value);
+        Some(path)
+    });
+    for key in ["issuer_url", "client_id"] {
+        table.required(key);
     }
+    let fields = fields(table);
+    for field in &fields {
+        if let (Some(text), "issuer_url") = (&field.text, field.key.as_str()) {
+            names.add("issuer_url", text, field.value);
+        }
+    }
+    let (settings, credential_files) = judged(table, &fields, warnings)?;
+    Some(Provider {
+        id: id?,
+        settings,
+        credential_files,
+        hosts: hosts.unwrap_or_default(),
+        paths: paths.unwrap_or_default(),
+        callback_path,
+    })
+}
 
-    /// A field as the variable of the same meaning.
-    fn setting(&mut self, key: &Spanned<Cow<'_, str>>, value: &Value<'_>) -> Option<(String, String)> {
-        let name = key.get_ref().as_ref();
-        let known = TOPIC
-            .settings
-            .iter()
-            .filter(|setting| is_of_one_provider(setting));
-        for setting in known.clone() {
-            if setting.secret && name == words::key(setting.name) {
-                self.wrong(
-                    &key.span(),
-                    format!("a secret is given by its file: write {name}_file"),
-                );
-                return None;
-            }
-            if name == words::file_key(setting.name) {
-                let variable = if setting.secret {
-                    setting.file_variable()
-                } else {
-                    setting.name.to_owned()
-                };
-                let text = self.field(setting, value)?;
-                if name == "issuer_url" {
-                    self.name("issuer_url", &text, value.span());
-                }
-                return Some((variable, text));
-            }
+/// The fields that are settings of one provider.
+fn fields<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
+    let mut fields = Vec::new();
+    for setting in TOPIC.settings {
+        if !is_of_one_provider(setting) {
+            continue;
         }
-        let names: Vec<String> = known.map(|setting| words::file_key(setting.name)).collect();
-        let names = names.iter().map(String::as_str).chain(OWN_KEYS);
-        let text = match nearest(name, names) {
-            Some(near) => format!("unknown key {name:?}; did you mean {near}?"),
-            None => format!("unknown key {name:?}"),
-        };
-        self.wrong(&key.span(), text);
-        None
+        let key = words::file_key(setting.name);
+        if setting.secret
+            && let Some(value) = table.get(&words::key(setting.name))
+        {
+            value.wrong(format!("a secret is given by its file: write {key}"));
+        }
+        if let Some(value) = table.get(&key) {
+            let variable = if setting.secret {
+                setting.file_variable()
+            } else {
+                setting.name.to_owned()
+            };
+            fields.push(Field {
+                key,
+                value,
+                variable,
+                text: text(setting, value),
+            });
+        }
     }
+    fields
+}
 
-    /// The text a variable would have.
-    fn field(&mut self, setting: &Setting, value: &Value<'_>) -> Option<String> {
-        match value.get_ref() {
-            DeValue::Boolean(flag) => Some(flag.to_string()),
-            DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
-            DeValue::Array(_) if setting.value == "LIST" => {
-                let between = if setting.name == "OIDC_SCOPE" { ' ' } else { ',' };
-                let members = self.strings(value)?;
-                if members.iter().any(|member| member.contains(between)) {
-                    self.wrong(&value.span(), format!("a member may not contain {between:?}"));
-                }
-                Some(members.join(&between.to_string()))
-            }
-            _ => self.string(value),
-        }
+/// The text a variable would have.
+fn text(setting: &Setting, value: Value<'_>) -> Option<String> {
+    if setting.value != "LIST" || value.as_list().is_none() {
+        return value.scalar();
     }
+    let between = if setting.name == "OIDC_SCOPE" { ' ' } else { ',' };
+    let members = value.strings()?;
+    if members.iter().any(|member| member.contains(between)) {
+        value.wrong(format!("a member may not contain {between:?}"));
+    }
+    Some(members.join(&between.to_string()))
+}
 
-    fn id(&mut self, value: &Value<'_>) -> Option<String> {
-        let id = self.string(value)?;
-        let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
-        if id.len() > MAX_ID_BYTES || !id.bytes().all(plain) {
-            self.wrong(
-                &value.span(),
-                format!("id {id:?} has to be a-z, 0-9, - or _, at most {MAX_ID_BYTES} of them: it stands in addresses"),
-            );
-            return None;
+/// Reads the table's settings as the plain variables are read, and tells what is wrong in the words of the file.
+fn judged(
+    table: &Table<'_>,
+    fields: &[Field<'_>],
+    warnings: &mut Vec<FileMistake>,
+) -> Option<(oidc::ProviderSettings, CredentialFiles)> {
+    let given = fields
+        .iter()
+        .filter_map(|field| Some((field.variable.as_str(), field.text.as_deref()?)));
+    let source = Source::from_pairs(&TABLE, &given.collect::<Vec<_>>());
+    let mut reader = Reader::new(&source);
+    let files = CredentialFiles::read(&mut reader);
+    let read = (one(&mut reader), files);
+    let (read, mistakes, told) = match reader.finish(read) {
+        Ok((read, warnings)) => (Some(read), Vec::new(), warnings),
+        Err(wrong) => (None, wrong.mistakes, wrong.warnings),
+    };
+    let value_of = |key: &str| fields.iter().find(|field| field.key == key);
+    for mistake in mistakes {
+        let key = words::file_key(&mistake.name);
+        let text = format!("{key}: {}", words::in_the_file(&mistake.text));
+        match value_of(&key) {
+            // What stands there was no text at all, which was told.
+            Some(field) if field.text.is_none() => {}
+            Some(field) => field.value.wrong(text),
+            // That they are missing was told.
+            None if matches!(key.as_str(), "issuer_url" | "client_id") => {}
+            None => table.wrong(text),
         }
-        self.name("id", &id, value.span());
-        Some(id)
     }
+    for warning in told {
+        let key = words::file_key(&warning.name);
+        let line = value_of(&key).map_or(table.line(), |field| field.value.line());
+        let text = format!("{key}: {}", words::in_the_file(&warning.text));
+        warnings.push(FileMistake { line, text });
+    }
+    read
+}
 
-    fn hosts(&mut self, value: &Value<'_>) -> Vec<String> {
-        let hosts = self.strings(value).unwrap_or_default();
-        for host in &hosts {
-            let (name, port) = host.rsplit_once(':').unwrap_or((host, "1"));
-            let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
-            if name.is_empty() || !name.bytes().all(plain) || port.parse::<u16>().is_err() {
-                self.wrong(
-                    &value.span(),
-                    format!("host {host:?} has to be a name in lower case, with a port at most: \"partner.example.com\""),
-                );
-            }
-            self.name("host", host, value.span());
-        }
-        hosts
+fn id<'a>(value: Value<'a>, names: &mut Names<'a>) -> Option<String> {
+    let id = value.string()?;
+    let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+    if id.len() > MAX_ID_BYTES || !id.bytes().all(plain) {
+        value.wrong(format!(
+            "id {id:?} has to be a-z, 0-9, - or _, at most {MAX_ID_BYTES} of them: it stands in addresses"
+        ));
+        return None;
     }
+    names.add("id", &id, value);
+    Some(id)
+}
 
-    fn paths(&mut self, value: &Value<'_>) -> Vec<String> {
-        let paths = self.strings(value).unwrap_or_default();
-        for path in &paths {
-            if !path.starts_with('/') {
-                self.wrong(
-                    &value.span(),
-                    format!("path {path:?} has to begin with /: \"/partner/*\""),
-                );
-            }
-            self.name("path", path, value.span());
+fn hosts<'a>(value: Value<'a>, names: &mut Names<'a>) -> Vec<String> {
+    let hosts = value.strings().unwrap_or_default();
+    for host in &hosts {
+        let (name, port) = host.rsplit_once(':').unwrap_or((host, "1"));
+        let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
+        if name.is_empty() || !name.bytes().all(plain) || port.parse::<u16>().is_err() {
+            value.wrong(format!(
+                "host {host:?} has to be a name in lower case, with a port at most: \"partner.example.com\""
+            ));
         }
-        paths
+        names.add("host", host, value);
     }
+    hosts
+}
 
-    fn strings(&mut self, value: &Value<'_>) -> Option<Vec<String>> {
-        match value.get_ref() {
-            DeValue::Array(values) if !values.is_empty() => {
-                Some(values.iter().filter_map(|value| self.string(value)).collect())
-            }
-            _ => {
-                self.wrong(&value.span(), "expected a list of texts: [\"…\"]");
-                None
-            }
+fn paths<'a>(value: Value<'a>, names: &mut Names<'a>) -> Vec<String> {
+    let paths = value.strings().unwrap_or_default();
+    for path in &paths {
+        if !path.starts_with('/') {
+            value.wrong(format!("path {path:?} has to begin with /: \"/partner/*\""));
         }
+        names.add("path", path, value);
     }
-
-    pub(super) fn string(&mut self, value: &Value<'_>) -> Option<String> {
-        match value.get_ref() {
-            DeValue::String(text) if !text.trim().is_empty() => Some(text.clone().into_owned()),
-            _ => {
-                self.wrong(&value.span(), "expected a text in quotes that is not empty");
-                None
-            }
-        }
-    }
+    paths
 }

@@ -22,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 static SERVICE: Service = Service {
     name: "test",
     prefix: "TEST_",
+    shared_prefix: Some(provider_settings::PREFIX),
+    audit_target: None,
     about: "reads the provider's settings",
     topics: &[&TOPIC],
 };

@@ -109,7 +109,7 @@ export async function remember(sessions: Sessions, key: string, value: string): 
   const sessionId = process.env.SESSION_ID ?? '';
   for (;;) {
     const { session } = await repeated(() => sessions.getSession({ by: { case: 'sessionId', value: sessionId } }));
-    const attributes = { ...session?.attributes, [key]: value };
+    const attributes = JSON.stringify({ ...JSON.parse(session?.attributes || '{}'), [key]: value });
     try {
       await sessions.updateSession({ sessionId, attributes, version: session?.version });
       console.log('remembered');
@@ -130,7 +130,7 @@ export async function endAll(sessions: Sessions, issuer: string, subject: string
     const request = { issuer, subject, pageSize: 100, pageToken };
     const page = await repeated(() => sessions.listSessions(request));
     for (const { handle } of page.sessions) {
-      const { ended } = await repeated(() => sessions.endSession({ by: { case: 'handle', value: handle }, cause: 'operator' }));
+      const { ended } = await repeated(() => sessions.endSession({ by: { case: 'handle', value: handle }, cause: Cause.OPERATOR }));
       // Ending what somebody else has ended meanwhile is no failure.
       console.log(`${handle} ${ended ? 'ended' : 'was gone'}`);
     }
@@ -140,9 +140,10 @@ export async function endAll(sessions: Sessions, issuer: string, subject: string
 // end
 
 // example: watch
-import { SessionEvent_Kind } from './gen/session/v1/session_pb.js';
+import { Cause, SessionEvent_Kind } from './gen/session/v1/session_pb.js';
+import { durationMs } from '@bufbuild/protobuf/wkt';
 
-const SILENCE_MS = 1_000; // the service beats three times a second, so a stream silent for longer is dead
+const BEATS = 3; // a stream that is silent for so many of the heartbeat intervals it tells is dead
 const [PAUSE_MS, PAUSE_MAX_MS] = [50, 5_000]; // between two attempts: they double
 
 /**
@@ -154,15 +155,17 @@ export async function watch(sessions: Sessions): Promise<never> {
   let first = true;
   for (let wait = PAUSE_MS; ; wait = Math.min(2 * wait, PAUSE_MAX_MS)) {
     const stream = new AbortController();
-    let silence = setTimeout(() => stream.abort(), DEADLINE_MS);
+    let silenceMs = DEADLINE_MS;
+    let silence = setTimeout(() => stream.abort(), silenceMs);
     let live = false;
     try {
       // A deadline would end the stream: it has none (0), and silence ends it instead.
       for await (const event of sessions.watchSessions({ resumeToken }, { signal: stream.signal, timeoutMs: 0 })) {
+        if (event.heartbeatInterval) silenceMs = BEATS * durationMs(event.heartbeatInterval);
         clearTimeout(silence);
-        silence = setTimeout(() => stream.abort(), live ? SILENCE_MS : DEADLINE_MS);
+        silence = setTimeout(() => stream.abort(), silenceMs);
         resumeToken = event.resumeToken;
-        if (event.kind === SessionEvent_Kind.ENDED) console.log(`ended ${event.handle} ${event.cause}`);
+        if (event.kind === SessionEvent_Kind.ENDED) console.log(`ended ${event.handle} CAUSE_${Cause[event.cause] ?? 'OTHER'}`);
         if (event.kind === SessionEvent_Kind.MISSED) console.log('missed: read again what you remember');
         if (event.kind === SessionEvent_Kind.HEARTBEAT && !live) {
           // Everything that happened before was told.

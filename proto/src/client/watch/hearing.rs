@@ -23,6 +23,12 @@ const ON_THEIR_WAY_MAX: usize = 8;
 /// News that was late counts again when it is younger than this part of what it may be, so that it does not come and go.
 const TRUSTED_AGAIN_PARTS: u32 = 2;
 
+/// Heartbeats of a stream that cannot be asked after which it is dead: two of them may be late.
+const HEARTBEATS: u32 = 3;
+
+/// Longest interval of heartbeats that is believed; the service tells none that is longer.
+const HEARTBEAT_INTERVAL_MAX: Duration = Duration::from_secs(10);
+
 /// How far one stream is told.
 pub(super) struct Hearing {
     /// How old news may be.
@@ -85,6 +91,14 @@ impl Hearing {
         {
             self.last_number = number;
             self.asked.push_back((number, now));
+        }
+    }
+
+    /// A heartbeat told when the next one comes. A stream that is asked goes by its questions.
+    pub(super) fn beats_every(&mut self, interval: Duration) {
+        if self.questions.is_none() {
+            let silence = interval.min(HEARTBEAT_INTERVAL_MAX) * HEARTBEATS;
+            self.oldest = self.oldest.max(silence);
         }
     }
 
@@ -176,6 +190,27 @@ mod tests {
             let told = hearing.hears(hearing.last_number);
             assert_eq!(told.map(|(_, again)| again), counts.then_some(true), "{late}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_is_not_asked_may_be_silent_for_three_of_its_heartbeats() {
+        let ms = Duration::from_millis;
+        let began = Instant::now();
+        for (told, silent) in [(50, ms(300)), (1_000, ms(3_000)), (3_600_000, ms(30_000))] {
+            let mut hearing = Hearing::of_arrivals(OLDEST);
+            assert_eq!(
+                hearing.silent_at(),
+                began + OLDEST,
+                "as configured while nothing is told"
+            );
+            hearing.beats_every(ms(told));
+            assert_eq!(hearing.hears(0), Some((began, true)));
+            assert_eq!(hearing.silent_at(), began + silent, "{told}");
+            assert_eq!(hearing.late_at(), Some(began + silent), "{told}");
+        }
+        let (mut asking, _questions) = Hearing::asking(OLDEST, WatchSessionsRequest::default());
+        asking.beats_every(ms(1_000));
+        assert_eq!(asking.silent_at(), began + OLDEST);
     }
 
     #[tokio::test(start_paused = true)]

@@ -133,6 +133,9 @@ impl Line {
                     Turn::Told(Ok(Some(event))) => {
                         open.hearing.arrives();
                         let is_beat = event.kind() == Kind::Heartbeat;
+                        if let Some(Ok(interval)) = event.heartbeat_interval.map(Duration::try_from) {
+                            open.hearing.beats_every(interval);
+                        }
                         let told = is_beat.then(|| open.hearing.hears(event.number)).flatten();
                         self.hear(event, told);
                     }

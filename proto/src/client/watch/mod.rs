@@ -3,7 +3,8 @@
 //! Invariants
 //! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was told.
 //! - A stream that is silent for `ClientSettings::watch_silence` is lost, however open its connection looks, and so is one whose news
-//!   is older than that, however steadily bytes arrive.
+//!   is older than that, however steadily bytes arrive. Of a service that cannot be asked it is three of the heartbeat intervals it
+//!   tells, if that is longer.
 //! - Nothing is buffered for a consumer that does not read: the service sends no faster than is read here.
 
 mod each;

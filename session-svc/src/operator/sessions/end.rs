@@ -5,10 +5,11 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use chassis::settings::Reader;
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 use serde_json::json;
 use session_proto::client::SessionClient;
-use session_proto::v1::{EndSessionRequest, EndSessionsRequest, end_session_request::By};
+use session_proto::v1::{Cause, EndSessionRequest, EndSessionsRequest, end_session_request::By};
 
 use super::super::answer::{Answer, Exit, Failure};
 use super::super::service::Address;
@@ -20,7 +21,7 @@ const COUNTED: usize = 1_000;
 
 pub(super) struct End {
     which: Which,
-    cause: String,
+    cause: Cause,
     yes: bool,
 }
 
@@ -56,12 +57,9 @@ pub(super) fn command() -> Command {
         ))
         .arg(argument("except-handle", "HANDLE", "Leaves this session alone"))
         .arg(
-            argument(
-                "cause",
-                "WORD",
-                "Why, for the audit log and for watchers: a-z, 0-9 and _",
-            )
-            .default_value("operator"),
+            argument("cause", "CAUSE", "Why, for the audit log and for watchers")
+                .value_parser(PossibleValuesParser::new(causes().map(|(name, _)| name)))
+                .default_value("operator"),
         )
         .arg(
             Arg::new("yes")
@@ -91,7 +89,7 @@ impl End {
         };
         Self {
             which,
-            cause: text(given, "cause").unwrap_or_default(),
+            cause: text(given, "cause").map_or(Cause::Operator, |given| cause(&given)),
             yes: given.get_flag("yes"),
         }
     }
@@ -101,7 +99,7 @@ impl End {
             Which::One { handle } => {
                 let request = EndSessionRequest {
                     by: Some(By::Handle(handle)),
-                    cause: self.cause,
+                    cause: self.cause.into(),
                     ..EndSessionRequest::default()
                 };
                 let response = client
@@ -121,7 +119,7 @@ impl End {
                     subject: subject.unwrap_or_default(),
                     provider_sid: provider_sid.unwrap_or_default(),
                     except_handle: except_handle.unwrap_or_default(),
-                    cause: self.cause,
+                    cause: self.cause.into(),
                     ..EndSessionsRequest::default()
                 };
                 if !self.yes {
@@ -135,6 +133,22 @@ impl End {
             }
         }
     }
+}
+
+/// The causes there are, by the names the audit log has for them.
+fn causes() -> impl Iterator<Item = (String, Cause)> {
+    let said = (1..).map_while(|number| Cause::try_from(number).ok());
+    said.map(|cause| {
+        let name = cause.as_str_name();
+        let word = name.strip_prefix("CAUSE_").unwrap_or(name);
+        (word.to_ascii_lowercase(), cause)
+    })
+}
+
+fn cause(given: &str) -> Cause {
+    causes()
+        .find(|(name, _)| name == given)
+        .map_or(Cause::Other, |(_, cause)| cause)
 }
 
 fn ended(count: u32) -> Answer {

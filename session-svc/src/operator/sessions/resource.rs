@@ -2,7 +2,6 @@
 
 use prost_types::Timestamp;
 use serde_json::{Value, json};
-use session_proto::claims::{self, Claims};
 use session_proto::timestamp::{from_ms, to_ms};
 use session_proto::v1::session::State;
 use session_proto::v1::{Device, Session};
@@ -40,8 +39,8 @@ pub(super) fn summary(session: &Session) -> Value {
 /// A session with everything but tokens.
 pub(super) fn whole(session: &Session) -> Value {
     let mut whole = summary(session);
-    whole["user"] = json!(claims_of(session.user.as_ref()));
-    whole["attributes"] = json!(claims_of(session.attributes.as_ref()));
+    whole["user"] = read(&session.user);
+    whole["attributes"] = read(&session.attributes);
     whole
 }
 
@@ -98,16 +97,14 @@ pub(super) fn lines(session: &Session) -> String {
         ),
         ("refresh token", refresh.to_owned()),
         ("version", session.version.to_string()),
-        ("user", json!(claims_of(session.user.as_ref())).to_string()),
-        (
-            "attributes",
-            json!(claims_of(session.attributes.as_ref())).to_string(),
-        ),
+        ("user", session.user.clone()),
+        ("attributes", session.attributes.clone()),
     ])
 }
 
-fn claims_of(message: Option<&Claims>) -> serde_json::Map<String, Value> {
-    message.map(claims::from_struct).unwrap_or_default()
+/// Claims as JSON; none of a session that cannot be read.
+fn read(claims: &str) -> Value {
+    serde_json::from_str(claims).unwrap_or_default()
 }
 
 fn device(device: &Device) -> Value {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use chassis::random;
 use redb::{ReadableTable as _, StorageError, Table, TableDefinition, WriteTransaction};
-use ring::rand::SecureRandom as _;
 
 use crate::store::follow::KEPT_EVENTS;
 use crate::store::{Inserted, Record, Replaced, StoreError, codec, millis};
@@ -114,11 +114,7 @@ pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StartError> 
 }
 
 fn random_name() -> Result<String, StoreError> {
-    let mut bytes = [0; 8];
-    let random = ring::rand::SystemRandom::new();
-    random
-        .fill(&mut bytes)
-        .map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+    let bytes = random::bytes::<8>().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
     Ok(codec::unpack(&bytes))
 }
 

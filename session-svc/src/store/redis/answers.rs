@@ -1,6 +1,6 @@
 //! What the errors of a server mean for the connection they came on.
 
-use deadpool_redis::redis::RedisError;
+use redis::RedisError;
 
 /// What is to be done about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) fn consequence(error: &RedisError) -> Consequence {
 
 #[cfg(test)]
 mod tests {
-    use deadpool_redis::redis::parse_redis_value;
+    use redis::parse_redis_value;
 
     use super::*;
 

@@ -1,20 +1,16 @@
 //! The server's time without asking it each time: a local monotonic clock plus an offset that is measured
 //! on connecting and several times a second. Replicas whose own clocks differ agree to within a round trip.
-//!
-//! With the time the server is asked for its role: one that is a replica by now is not read any longer than until then.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use chassis::clock::Clock;
-use deadpool_redis::redis::{self, RedisError};
+use redis::RedisError;
 
-use super::connections::Connections;
+use super::connection::Connection;
 
-/// How often the offset is measured and the role asked for. With the longest wait for an answer to a read, a server that was a
-/// master is read for less than the second in which endings are seen. It is also how soon a connection that died while
-/// idle is noticed.
+/// How often the offset is measured.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
 
 /// After this long any answer says more than what was measured before, perhaps on another server.
@@ -36,7 +32,7 @@ pub(super) struct ServerClock {
 
 impl ServerClock {
     /// Starts from `fallback`'s time and measures in the background until dropped.
-    pub(super) fn start(connections: Arc<Connections>, fallback: &dyn Clock) -> Arc<Self> {
+    pub(super) fn start(connection: Connection, fallback: &dyn Clock) -> Arc<Self> {
         let origin_us = i64::try_from(fallback.now_ms().saturating_mul(1_000)).unwrap_or(i64::MAX);
         let clock = Arc::new(Self {
             started: Instant::now(),
@@ -44,7 +40,7 @@ impl ServerClock {
             measured_us: AtomicI64::new(-1),
             error_us: AtomicI64::new(0),
         });
-        tokio::spawn(keep_measuring(Arc::downgrade(&clock), connections));
+        tokio::spawn(keep_measuring(Arc::downgrade(&clock), connection));
         clock
     }
 
@@ -58,9 +54,9 @@ impl ServerClock {
 
     /// Asks the server for the time. Believed is the answer that says it best: one with a longer round trip than that of an earlier
     /// one tells less than was known, and would make the time jump.
-    pub(super) async fn synchronise(&self, connections: &Connections) -> Result<(), RedisError> {
+    pub(super) async fn synchronise(&self, connection: &Connection) -> Result<(), RedisError> {
         let asked = self.started.elapsed();
-        let (seconds, microseconds): (i64, i64) = connections.with_role(&redis::cmd("TIME")).await?;
+        let (seconds, microseconds): (i64, i64) = connection.read(&redis::cmd("TIME")).await?;
         let took = self.started.elapsed() - asked;
         let (asked_us, error_us) = (micros(asked), micros(took / 2));
         let measured_us = self.measured_us.load(Ordering::Relaxed);
@@ -77,14 +73,13 @@ impl ServerClock {
     }
 }
 
-async fn keep_measuring(clock: Weak<ServerClock>, connections: Arc<Connections>) {
+async fn keep_measuring(clock: Weak<ServerClock>, connection: Connection) {
     loop {
         tokio::time::sleep(MEASURE_EVERY).await;
         let Some(clock) = clock.upgrade() else { return };
-        if let Err(error) = clock.synchronise(&connections).await {
+        if let Err(error) = clock.synchronise(&connection).await {
             tracing::debug!(%error, "the store's time could not be asked");
         }
-        connections.verify_all().await;
     }
 }
 

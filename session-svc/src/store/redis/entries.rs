@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use deadpool_redis::redis::{ErrorKind, FromRedisValue, RedisError, RedisResult, Value};
+use redis::{ErrorKind, FromRedisValue, RedisError, RedisResult, Value};
 
 /// An entry's ID: milliseconds and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

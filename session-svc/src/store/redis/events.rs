@@ -11,13 +11,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use deadpool_redis::redis::{self, ErrorKind, Pipeline, RedisResult, Value};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use redis::{ErrorKind, Pipeline, RedisResult, Value};
 use tokio::sync::{broadcast, watch};
 
 use crate::store::{Published, StoreError};
 
-use super::connections::Connections;
+use super::connection::Connection;
 use super::entries::{Entry, Id, Says, parse_entries, parse_read, unexpected};
 use super::source::{Wire, not_the_master};
 use super::unavailable;
@@ -82,16 +82,16 @@ pub(super) struct Events {
 }
 
 struct Shared {
-    connections: Arc<Connections>,
+    connection: Connection,
     key: Vec<u8>,
     tail: broadcast::Sender<Heard>,
     hearing: watch::Sender<bool>,
 }
 
 impl Events {
-    pub(super) fn new(connections: Arc<Connections>, key: Vec<u8>) -> Self {
+    pub(super) fn new(connection: Connection, key: Vec<u8>) -> Self {
         let shared = Shared {
-            connections,
+            connection,
             key,
             tail: broadcast::Sender::new(BEHIND),
             hearing: watch::Sender::new(false),
@@ -181,7 +181,7 @@ impl Shared {
             Says::Mark => command.arg("mark").arg(""),
             Says::Gap => command.arg("gap").arg(""),
         };
-        self.connections.once(&command).await
+        self.connection.once(&command).await
     }
 
     fn ask_for_newest(&self) -> redis::Cmd {
@@ -192,7 +192,7 @@ impl Shared {
 
     /// ID of the newest entry; there is one afterwards.
     async fn newest(&self) -> RedisResult<Id> {
-        let entries = parse_entries(self.connections.read(&self.ask_for_newest()).await?)?;
+        let entries = parse_entries(self.connection.read(&self.ask_for_newest()).await?)?;
         match entries.first() {
             Some(entry) => Ok(entry.id),
             None => Id::parse(&self.add(&Says::Mark).await?).ok_or_else(unexpected),
@@ -210,7 +210,7 @@ impl Shared {
             .arg("COUNT")
             .arg(READ_AT_ONCE);
         still_there(&mut pipeline, &self.key, last);
-        let (entries, began): (Value, Value) = self.connections.together(&pipeline).await?;
+        let (entries, began): (Value, Value) = self.connection.together(&pipeline).await?;
         Ok((parse_entries(entries)?, !parse_entries(began)?.is_empty()))
     }
 }
@@ -249,8 +249,8 @@ async fn read_on(shared: Weak<Shared>) {
     }
 }
 
-async fn begin(shared: &Shared) -> RedisResult<(Wire, watch::Receiver<usize>, Id)> {
-    let (mut wire, let_go) = shared.connections.listener(HEAR_TIMEOUT).await?;
+async fn begin(shared: &Shared) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
+    let (mut wire, let_go) = shared.connection.listener(HEAR_TIMEOUT).await?;
     let last = shared.newest().await?;
     // Nobody is told that the stream is heard before an answer came on this connection, and in time.
     let question = shared.ask_for_newest();

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use deadpool_redis::redis::{self, Cmd, FromRedisValue, RedisError, RedisResult, Value};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value};
 
 use super::facts;
 use super::nodes::Node;
@@ -39,7 +39,7 @@ impl InspectedStore for RedisStore {
         command
             .arg(&cursor)
             .arg("MATCH")
-            .arg(self.keys.pattern(key_space));
+            .arg(self.shared.keys.pattern(key_space));
         command.arg("COUNT").arg(limit.max(1));
         let (next, keys): (String, Vec<Vec<u8>>) = self.on(node, &command).await?;
         Ok(Walked {
@@ -51,14 +51,14 @@ impl InspectedStore for RedisStore {
     async fn exchange(&self, was: &Sealed, bytes: Vec<u8>) -> Result<Replaced, StoreError> {
         let (key, was, now) = match was {
             Sealed::Record(record) => (
-                self.keys.record(&record.name),
+                self.shared.keys.record(&record.name),
                 codec::encode(record),
                 codec::encode(&resealed(record, bytes)),
             ),
-            Sealed::Remembered { name, value } => (self.keys.remembered(name), value.clone(), bytes),
+            Sealed::Remembered { name, value } => (self.shared.keys.remembered(name), value.clone(), bytes),
         };
         let call = scripts::EXCHANGE.call().key(key);
-        let outcome = call.arg(was).arg(now).run(&self.connections).await;
+        let outcome = call.arg(was).arg(now).run(&self.connection).await;
         if matches!(&outcome, Err(StoreError::Unavailable(error)) if is_foreign_to(&**error)) {
             return Ok(Replaced::Missing);
         }
@@ -72,9 +72,9 @@ impl InspectedStore for RedisStore {
 
     async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
         let mut told = vec![Fact::fine("engine", "redis")];
-        if self.writes.scattered {
+        if self.shared.scattered {
             let about: String = self
-                .connections
+                .connection
                 .read(redis::cmd("CLUSTER").arg("INFO"))
                 .await
                 .map_err(unavailable)?;
@@ -95,7 +95,7 @@ impl InspectedStore for RedisStore {
 impl RedisStore {
     async fn on<T: FromRedisValue>(&self, node: &Node, command: &Cmd) -> Result<T, StoreError> {
         let value: Value = self
-            .connections
+            .connection
             .on_node(node, command)
             .await
             .map_err(unavailable)?;
@@ -112,12 +112,12 @@ impl RedisStore {
         if key_space == KeySpace::Indexes {
             return self.look_into(key).await;
         }
-        let Some(name) = self.keys.name_in(key_space, &key) else {
+        let Some(name) = self.shared.keys.name_in(key_space, &key) else {
             return Ok(vec![Found::Foreign]);
         };
         let mut command = redis::cmd("GET");
         command.arg(key);
-        let value: RedisResult<Option<Vec<u8>>> = self.connections.read(&command).await;
+        let value: RedisResult<Option<Vec<u8>>> = self.connection.read(&command).await;
         if matches!(&value, Err(error) if is_foreign(error)) {
             return Ok(vec![Found::Foreign]);
         }
@@ -138,7 +138,7 @@ impl RedisStore {
         let mut command = redis::cmd("ZRANGE");
         command.arg(&set).arg(format!("({}", self.now_ms()));
         command.arg("+inf").arg("BYSCORE");
-        let members: RedisResult<Vec<Vec<u8>>> = self.connections.read(&command).await;
+        let members: RedisResult<Vec<Vec<u8>>> = self.connection.read(&command).await;
         if matches!(&members, Err(error) if is_foreign(error)) {
             return Ok(vec![Found::Foreign]);
         }
@@ -162,19 +162,19 @@ impl RedisStore {
 
     /// The index an entry belongs to, and whether it leads to no record.
     async fn judged(&self, set: &[u8], member: Vec<u8>) -> Result<(IndexName, bool), StoreError> {
-        let Some((index, entry)) = self.keys.found_in(set, &member) else {
+        let Some((index, entry)) = self.shared.keys.found_in(set, &member) else {
             return Ok((String::new(), true));
         };
         let mut command = redis::cmd("EXISTS");
-        command.arg(self.keys.record_of(&entry));
-        let there: bool = self.connections.read(&command).await.map_err(unavailable)?;
+        command.arg(self.shared.keys.record_of(&entry));
+        let there: bool = self.connection.read(&command).await.map_err(unavailable)?;
         if there {
             return Ok((index, false));
         }
         // The session may have ended between the two questions, and its entry with it.
         let mut command = redis::cmd("ZSCORE");
         command.arg(set).arg(member);
-        let score: RedisResult<Option<String>> = self.connections.read(&command).await;
+        let score: RedisResult<Option<String>> = self.connection.read(&command).await;
         match score {
             Err(error) if is_foreign(&error) => Ok((index, false)),
             score => Ok((index, score.map_err(unavailable)?.is_some())),

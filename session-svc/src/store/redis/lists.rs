@@ -3,7 +3,6 @@
 //! First come the entries that are in the order of creation, newest first; then those that are found in the order of expiry alone:
 //! provider sessions', and what was written by releases that knew no other order or was left half done by a node that went away.
 
-use deadpool_redis::redis;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use crate::store::{Cursor, Entry as Listed, LOOKED_AT, Listing, StoreError};
@@ -110,7 +109,7 @@ impl Reads {
         command.arg([b"(", &place.begins[..], &past_any[..]].concat());
         command.arg([b"[", &place.begins[..]].concat());
         command.arg("BYLEX").arg("REV").arg("LIMIT").arg(count).arg(1);
-        let beyond: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let beyond: Vec<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
         Ok(!beyond.is_empty())
     }
 
@@ -131,7 +130,7 @@ impl Reads {
         };
         let call = call.arg(after).arg(limit).arg(self.keys.prefix());
         let call = call.arg(expires).arg(member).arg(SLICE);
-        let told: Vec<Vec<u8>> = call.read(&self.connections).await?;
+        let told: Vec<Vec<u8>> = call.read(&self.connection).await?;
         let [order, at, member, found @ ..] = told.as_slice() else {
             return Ok(Listing::default());
         };
@@ -190,7 +189,7 @@ impl Reads {
         command.arg([b"(", &place.begins[..], from].concat());
         command.arg([b"[", &place.begins[..]].concat());
         command.arg("BYLEX").arg("REV").arg("LIMIT").arg(0).arg(limit);
-        let members: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let members: Vec<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
         let ends = members
             .iter()
             .filter_map(|member| member.strip_prefix(&place.begins[..]));
@@ -214,7 +213,7 @@ impl Reads {
             command.arg(&place.key).arg(from).arg("+inf").arg("BYSCORE");
             command.arg("LIMIT").arg(0).arg(count).arg("WITHSCORES");
             let members: Vec<(Vec<u8>, String)> =
-                self.connections.read(&command).await.map_err(unavailable)?;
+                self.connection.read(&command).await.map_err(unavailable)?;
             let is_all = members.len() < count;
             let members = members
                 .into_iter()
@@ -250,7 +249,7 @@ impl Reads {
         let bound = [b"[", &member(place, entry)[..]].concat();
         let mut command = redis::cmd("ZRANGE");
         command.arg(&place.order).arg(&bound).arg(&bound).arg("BYLEX");
-        let found: Vec<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let found: Vec<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
         Ok(!found.is_empty())
     }
 
@@ -263,7 +262,7 @@ impl Reads {
         let judged = stream::iter(entries.into_iter().map(async |entry: Listed| {
             let mut command = redis::cmd("EXISTS");
             command.arg(self.keys.record(&entry.name));
-            let is_there: bool = self.connections.read(&command).await.map_err(unavailable)?;
+            let is_there: bool = self.connection.read(&command).await.map_err(unavailable)?;
             if is_there {
                 return Ok::<_, StoreError>(Some(entry));
             }
@@ -281,7 +280,7 @@ impl Reads {
         for key in [&place.key, &place.order] {
             let mut command = redis::cmd("ZREM");
             command.arg(key).arg(&member);
-            if let Err(error) = self.connections.once::<i64>(&command).await {
+            if let Err(error) = self.connection.once::<i64>(&command).await {
                 tracing::debug!(%error, "an index entry without a record stays for now");
             }
         }

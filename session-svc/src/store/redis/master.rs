@@ -10,12 +10,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use deadpool_redis::redis::aio::MultiplexedConnection;
-use deadpool_redis::redis::{self, Client, ErrorKind, RedisResult};
+use redis::aio::MultiplexedConnection;
+use redis::{Client, ErrorKind, RedisResult};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use super::lanes::Lanes;
 use super::quorum::{Answer, FRESH, Verdict, judge};
 use super::sentinels;
 use super::source::connection_config;
@@ -74,13 +73,14 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// Follows what `sentinels` call `name`. `probe` is the key that proofs write.
+    /// Follows what `sentinels` call `name`. `probe` is the key that proofs write; `let_go` is told when every
+    /// connection is to be let go.
     pub(super) fn follow(
         sentinels: Vec<Client>,
         name: &str,
         make: MakeClient,
         probe: String,
-        lanes: Arc<Lanes>,
+        let_go: watch::Sender<()>,
     ) -> Self {
         let answers = watch::Sender::new(vec![None; sentinels.len()]);
         let look = Arc::new(Notify::new());
@@ -94,7 +94,7 @@ impl Master {
         let follower = Follower {
             heard,
             standing: sender,
-            lanes,
+            let_go,
             make,
             probe,
             followed: None,
@@ -144,7 +144,7 @@ struct Followed {
 struct Follower {
     heard: watch::Receiver<Vec<Option<Answer>>>,
     standing: watch::Sender<MasterState>,
-    lanes: Arc<Lanes>,
+    let_go: watch::Sender<()>,
     make: MakeClient,
     probe: String,
     followed: Option<Followed>,
@@ -282,7 +282,7 @@ impl Follower {
         }
         // After the change is known: who connects from now on gets no connection of before.
         if was_used && (!is_used || self.moved) {
-            self.lanes.let_go_all();
+            self.let_go.send_replace(());
         }
         self.moved = false;
     }

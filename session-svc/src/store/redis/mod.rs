@@ -33,13 +33,13 @@
 
 mod answers;
 mod clock;
+mod connection;
 mod connections;
 mod entries;
 mod events;
 mod facts;
 mod inspect;
 mod keys;
-mod lanes;
 mod lists;
 mod master;
 mod nodes;
@@ -57,10 +57,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chassis::clock::Clock;
-use deadpool_redis::redis::{self, RedisError};
 use futures_util::stream::BoxStream;
+use redis::RedisError;
 
 use self::clock::ServerClock;
+use self::connection::Connection;
 use self::connections::Connections;
 use self::events::Events;
 use self::keys::Keys;
@@ -78,12 +79,21 @@ const FIRST_CONTACT: Duration = Duration::from_secs(2);
 
 /// A store in Redis or Valkey, shared by all replicas.
 pub struct RedisStore {
-    connections: Arc<Connections>,
-    clock: Arc<ServerClock>,
-    keys: Keys,
+    shared: Shared,
+    connection: Connection,
     reads: Reads,
     writes: Arc<Writes>,
-    _following: Option<Following>,
+}
+
+/// What the stores of all workers share.
+#[derive(Clone)]
+struct Shared {
+    clock: Arc<ServerClock>,
+    events: Arc<Events>,
+    keys: Keys,
+    /// Whether keys live on several nodes, so that one script cannot change or read them together.
+    scattered: bool,
+    _following: Option<Arc<Following>>,
 }
 
 impl RedisStore {
@@ -96,35 +106,44 @@ impl RedisStore {
     ) -> Result<Self, SetupError> {
         let connections = Connections::new(settings)?;
         let following = reload::follow(&connections, settings, came_from);
-        let clock = ServerClock::start(Arc::clone(&connections), &*fallback);
+        let connection = Connection::new(&connections);
+        let clock = ServerClock::start(connection.clone(), &*fallback);
         let first_contact = async {
             // The first answer comes after connecting, the second tells the time.
-            clock.synchronise(&connections).await?;
-            clock.synchronise(&connections).await
+            clock.synchronise(&connection).await?;
+            clock.synchronise(&connection).await
         };
         let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
         let keys = Keys::new(&settings.prefix);
-        let scattered = matches!(settings.topology, Topology::Cluster(_));
-        let writes = Arc::new(Writes {
-            events: Events::new(Arc::clone(&connections), keys.events().to_owned()),
-            connections: Arc::clone(&connections),
-            keys: keys.clone(),
-            scattered,
-        });
-        let reads = Reads {
-            connections: Arc::clone(&connections),
-            clock: Arc::clone(&clock),
-            keys: keys.clone(),
-            scattered,
-        };
-        Ok(Self {
-            connections,
+        let shared = Shared {
             clock,
+            events: Arc::new(Events::new(connection.clone(), keys.events().to_owned())),
             keys,
+            scattered: matches!(settings.topology, Topology::Cluster(_)),
+            _following: following.map(Arc::new),
+        };
+        Ok(Self::over(connection, shared))
+    }
+
+    fn over(connection: Connection, shared: Shared) -> Self {
+        let writes = Writes {
+            connection: connection.clone(),
+            events: Arc::clone(&shared.events),
+            keys: shared.keys.clone(),
+            scattered: shared.scattered,
+        };
+        let reads = Reads {
+            connection: connection.clone(),
+            clock: Arc::clone(&shared.clock),
+            keys: shared.keys.clone(),
+            scattered: shared.scattered,
+        };
+        Self {
+            shared,
+            connection,
             reads,
-            writes,
-            _following: following,
-        })
+            writes: Arc::new(writes),
+        }
     }
 
     /// Does a write to its end. In a cluster it has several steps, which a caller that goes away must not
@@ -133,7 +152,7 @@ impl RedisStore {
         &self,
         write: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if !self.writes.scattered {
+        if !self.shared.scattered {
             return write.await;
         }
         match tokio::spawn(write).await {
@@ -162,8 +181,13 @@ fn unavailable(error: RedisError) -> StoreError {
 
 #[async_trait]
 impl SessionStore for RedisStore {
+    fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
+        let (connection, shared) = (self.connection.another(), self.shared.clone());
+        Some(Arc::new(Self::over(connection, shared)))
+    }
+
     fn now_ms(&self) -> u64 {
-        self.clock.now_ms()
+        self.shared.clock.now_ms()
     }
 
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
@@ -212,10 +236,10 @@ impl SessionStore for RedisStore {
     ) -> Result<Option<Lease>, StoreError> {
         let call = scripts::ACQUIRE
             .call()
-            .key(self.keys.lease(name))
+            .key(self.shared.keys.lease(name))
             .arg(holder)
             .arg(lasting(ttl));
-        let fence: Option<u64> = call.run(&self.connections).await?;
+        let fence: Option<u64> = call.run(&self.connection).await?;
         Ok(fence.map(|fence| Lease {
             name: name.to_owned(),
             fence,
@@ -224,51 +248,52 @@ impl SessionStore for RedisStore {
     }
 
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
-        let call = scripts::RENEW.call().key(self.keys.lease(&lease.name));
+        let call = scripts::RENEW.call().key(self.shared.keys.lease(&lease.name));
         call.arg(&lease.holder)
             .arg(lasting(ttl))
-            .run(&self.connections)
+            .run(&self.connection)
             .await
     }
 
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         let call = scripts::RELEASE
             .call()
-            .key(self.keys.lease(&lease.name))
+            .key(self.shared.keys.lease(&lease.name))
             .arg(keys::held(lease));
-        call.run(&self.connections).await
+        call.run(&self.connection).await
     }
 
     async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
         let call = scripts::REMEMBER
             .call()
-            .key(self.keys.remembered(name))
+            .key(self.shared.keys.remembered(name))
             .arg(value)
             .arg(lasting(ttl));
-        call.run(&self.connections).await
+        call.run(&self.connection).await
     }
 
     async fn published(
         &self,
         after: Option<String>,
     ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
-        self.writes.events.follow(after).await
+        self.shared.events.follow(after).await
     }
 
     async fn position(&self) -> Result<String, StoreError> {
-        self.writes.events.position().await
+        self.shared.events.position().await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.clock
-            .synchronise(&self.connections)
+        self.shared
+            .clock
+            .synchronise(&self.connection)
             .await
             .map_err(unavailable)?;
         // Writes nothing, and is refused for want of memory where a write would be.
         let mut command = redis::cmd("SET");
-        command.arg(self.keys.lease("nobody's")).arg("").arg("XX");
+        command.arg(self.shared.keys.lease("nobody's")).arg("").arg("XX");
         match self
-            .connections
+            .connection
             .once::<redis::Value>(&command)
             .await
             .map_err(unavailable)

@@ -1,6 +1,6 @@
 //! The servers that hold keys: the one there is, or the masters of a cluster.
 
-use deadpool_redis::redis::{self, FromRedisValue as _, Value};
+use redis::{FromRedisValue as _, Value};
 
 use super::unavailable;
 use super::writes::Writes;
@@ -37,7 +37,7 @@ impl Writes {
             return Ok(vec![Node::Only]);
         }
         let slots: Vec<Value> = self
-            .connections
+            .connection
             .read(redis::cmd("CLUSTER").arg("SLOTS"))
             .await
             .map_err(unavailable)?;

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use deadpool_redis::redis;
-
 use crate::store::{Loaded, Record, StoreError, codec};
 
 use super::clock::ServerClock;
-use super::connections::Connections;
+use super::connection::Connection;
 use super::keys::Keys;
 use super::unavailable;
 
 /// What reads need.
 pub(super) struct Reads {
-    pub(super) connections: Arc<Connections>,
+    pub(super) connection: Connection,
     pub(super) clock: Arc<ServerClock>,
     pub(super) keys: Keys,
     /// Whether keys live on several nodes, so that one script cannot read them together.
@@ -24,7 +22,7 @@ impl Reads {
     pub(super) async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
         let mut command = redis::cmd("GET");
         command.arg(self.keys.record(name));
-        let bytes: Option<Vec<u8>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let bytes: Option<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
         bytes.map(|bytes| codec::decode(name, &bytes)).transpose()
     }
 
@@ -36,7 +34,7 @@ impl Reads {
         for name in names {
             command.arg(self.keys.record(name));
         }
-        let records: Vec<Option<Vec<u8>>> = self.connections.read(&command).await.map_err(unavailable)?;
+        let records: Vec<Option<Vec<u8>>> = self.connection.read(&command).await.map_err(unavailable)?;
         let loaded = names.iter().zip(records).map(|(name, bytes)| match bytes {
             None => Loaded::Gone,
             Some(bytes) => codec::decode(name, &bytes).map_or(Loaded::Unreadable, Loaded::Record),

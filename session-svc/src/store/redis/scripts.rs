@@ -6,13 +6,11 @@
 
 use std::sync::OnceLock;
 
-use deadpool_redis::redis::{
-    self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs,
-};
+use redis::{self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, ToRedisArgs};
 
 use crate::store::StoreError;
 
-use super::connections::Connections;
+use super::connection::Connection;
 use super::unavailable;
 
 /// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
@@ -338,25 +336,21 @@ impl Call {
     }
 
     /// Runs it once: whether a write whose answer was lost has been done cannot be known here.
-    pub(super) async fn run<T: FromRedisValue>(&self, connections: &Connections) -> Result<T, StoreError> {
+    pub(super) async fn run<T: FromRedisValue>(&self, connection: &Connection) -> Result<T, StoreError> {
         let (text, script) = self.script.made();
-        let mut answer = connections
-            .once(&self.command("EVALSHA", script.get_hash()))
-            .await;
+        let mut answer = connection.once(&self.command("EVALSHA", script.get_hash())).await;
         if is_unknown(&answer) {
-            answer = connections.once(&self.command("EVAL", text)).await;
+            answer = connection.once(&self.command("EVAL", text)).await;
         }
         answer.map_err(unavailable)
     }
 
     /// Runs one that only reads, and so may be repeated.
-    pub(super) async fn read<T: FromRedisValue>(&self, connections: &Connections) -> Result<T, StoreError> {
+    pub(super) async fn read<T: FromRedisValue>(&self, connection: &Connection) -> Result<T, StoreError> {
         let (text, script) = self.script.made();
-        let mut answer = connections
-            .read(&self.command("EVALSHA", script.get_hash()))
-            .await;
+        let mut answer = connection.read(&self.command("EVALSHA", script.get_hash())).await;
         if is_unknown(&answer) {
-            answer = connections.read(&self.command("EVAL", text)).await;
+            answer = connection.read(&self.command("EVAL", text)).await;
         }
         answer.map_err(unavailable)
     }

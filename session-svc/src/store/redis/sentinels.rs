@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use deadpool_redis::redis::aio::{MultiplexedConnection, PubSubStream};
-use deadpool_redis::redis::{self, Client, ErrorKind, RedisError, RedisResult};
 use futures_util::StreamExt as _;
+use redis::aio::{MultiplexedConnection, PubSubStream};
+use redis::{Client, ErrorKind, RedisError, RedisResult};
 use tokio::sync::{Notify, watch};
 
 use super::quorum::Answer;

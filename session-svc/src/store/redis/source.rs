@@ -1,39 +1,34 @@
-//! How connections are made: from an address to the pool or client of its topology.
+//! How connections are made: from an address to the client of its topology.
 //!
-//! A single server goes through deadpool's pool. Behind Sentinels the server is the one `master` follows. A cluster
-//! connection keeps, checks and replaces one connection to each node itself; deadpool's managers for it take
-//! neither time limits nor certificates.
+//! Behind Sentinels the server is the one `master` follows. A cluster connection keeps, checks and replaces one connection to each
+//! node itself.
 //!
 //! A connection to a single server or behind Sentinels is verified with ROLE before it is used (Redis, "Guidelines for Redis
 //! clients with support for Redis Sentinel", step 3).
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use chassis::runtime::SCHEDULERS_MAX;
-use deadpool_redis::redis::aio::{ConnectionLike, MultiplexedConnection};
-use deadpool_redis::redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
-use deadpool_redis::redis::cluster_async::ClusterConnection;
-use deadpool_redis::redis::io::tcp::TcpSettings;
-use deadpool_redis::redis::{
-    self, AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConfig};
+use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
     IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError, RedisFuture, RedisResult, Role,
     ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
-use deadpool_redis::{Manager, Pool, PoolError, Runtime, Timeouts};
+use tokio::sync::watch;
 
 use crate::store::url::{Address, Login, RedisSettings, TlsSettings, Topology};
 
-use super::connections::CALL_TIMEOUT;
-use super::lanes::Lanes;
 use super::master::Master;
 
 /// Longest wait for a connection, TLS and authentication included.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Longest wait for an answer: a script takes well under a millisecond, a slow server is no use.
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_000);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_000);
 
 /// Why a Redis store cannot be set up. None of it passes by itself.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +44,6 @@ pub enum SetupError {
     /// The certificates or addresses are refused.
     #[error("the address or its certificates are refused: ca_file, cert_file and key_file take PEM files")]
     Refused(#[source] RedisError),
-    /// The pool cannot be made.
-    #[error("the connection pool cannot be made")]
-    Pool(#[from] deadpool_redis::BuildError),
 }
 
 impl From<RedisError> for SetupError {
@@ -97,38 +89,59 @@ impl ConnectionLike for Wire {
 
 /// How connections are made.
 pub(super) enum Source {
-    Single { pool: Pool, client: Client },
+    Single(Client),
     Sentinel(Master),
     Cluster(ClusterClient),
 }
 
 impl Source {
-    /// Prepares them. Behind Sentinels the master is followed from now on, and `lanes` are let go with it.
-    pub(super) fn new(settings: &RedisSettings, lanes: &Arc<Lanes>) -> Result<Self, SetupError> {
-        make(settings, lanes)
+    /// Prepares them. Behind Sentinels the master is followed from now on, and `let_go` is told when
+    /// connections to the one before are of no use any more.
+    pub(super) fn new(settings: &RedisSettings, let_go: &watch::Sender<()>) -> Result<Self, SetupError> {
+        let certificates = settings.tls.as_ref().map(certificates).transpose()?;
+        Ok(match &settings.topology {
+            Topology::Single(server) => {
+                let info = connection_info(server, settings, &settings.login, settings.database)?;
+                Source::Single(client(info, certificates)?)
+            }
+            Topology::Sentinel {
+                sentinels,
+                master,
+                login,
+            } => {
+                let sentinels = sentinels.iter().map(|server| {
+                    let info = connection_info(server, settings, login, 0)?;
+                    client(info, certificates.clone())
+                });
+                let sentinels = sentinels.collect::<RedisResult<Vec<_>>>()?;
+                let probe = format!("{}:w", settings.prefix);
+                let settings = settings.clone();
+                let make = move |server: &Address| {
+                    let info = connection_info(server, &settings, &settings.login, settings.database)?;
+                    client(info, certificates.clone())
+                };
+                let let_go = let_go.clone();
+                Source::Sentinel(Master::follow(sentinels, master, Box::new(make), probe, let_go))
+            }
+            Topology::Cluster(nodes) => {
+                let nodes = nodes
+                    .iter()
+                    .map(|node| connection_info(node, settings, &settings.login, settings.database));
+                let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
+                let mut builder = ClusterClientBuilder::new(nodes).connection_timeout(CONNECT_TIMEOUT);
+                builder = builder.response_timeout(ANSWER_TIMEOUT);
+                if let Some(certificates) = certificates {
+                    builder = builder.tls(TlsMode::Secure).certs(certificates);
+                }
+                Source::Cluster(builder.build()?)
+            }
+        })
     }
 
-    /// A connection for the calls of all, and the pool's hold on it.
-    pub(super) async fn pooled(&self) -> RedisResult<(Wire, Option<deadpool_redis::Connection>)> {
-        let Self::Single { pool, .. } = self else {
-            return Ok((self.apart(ANSWER_TIMEOUT).await?, None));
-        };
-        let pooled = pool.get().await.map_err(|error| match error {
-            PoolError::Backend(error) => error,
-            _ => (ErrorKind::Io, "no connection in time").into(),
-        })?;
-        let connection = (*pooled).clone();
-        if let Err(error) = verify(connection.clone(), Unsaid::Believed).await {
-            drop(deadpool_redis::Connection::take(pooled));
-            return Err(error);
-        }
-        Ok((Wire::Server(connection), Some(pooled)))
-    }
-
-    /// A connection of its own.
-    pub(super) async fn apart(&self, answer_timeout: Duration) -> RedisResult<Wire> {
+    /// A new connection, whose answers take at most so long.
+    pub(super) async fn connect(&self, answer_timeout: Duration) -> RedisResult<Wire> {
         let (client, unsaid) = match self {
-            Self::Single { client, .. } => (client.clone(), Unsaid::Believed),
+            Self::Single(client) => (client.clone(), Unsaid::Believed),
             Self::Sentinel(master) => (master.client().await?, Unsaid::Refused),
             Self::Cluster(client) => {
                 let config = ClusterConfig::new()
@@ -143,13 +156,10 @@ impl Source {
         let connection = client
             .get_multiplexed_async_connection_with_config(&config)
             .await?;
-        verify(connection.clone(), unsaid).await?;
+        if !is_master(connection.clone(), unsaid).await? {
+            return Err(not_the_master());
+        }
         Ok(Wire::Server(connection))
-    }
-
-    /// Whether several servers share the keys.
-    pub(super) fn is_cluster(&self) -> bool {
-        matches!(self, Self::Cluster(_))
     }
 
     /// Asks who is the master, where somebody can be asked.
@@ -167,12 +177,11 @@ pub(super) enum Unsaid {
     Refused,
 }
 
-/// Refuses a server that is no master.
-pub(super) async fn verify(mut connection: MultiplexedConnection, unsaid: Unsaid) -> RedisResult<()> {
+/// Asks a server whether it is a master.
+pub(super) async fn is_master(mut connection: MultiplexedConnection, unsaid: Unsaid) -> RedisResult<bool> {
     match redis::cmd("ROLE").query_async(&mut connection).await {
-        Ok(Role::Primary { .. }) => Ok(()),
-        Ok(_) => Err(not_the_master()),
-        Err(error) if unsaid == Unsaid::Believed && is_refused(&error) => Ok(()),
+        Ok(role) => Ok(matches!(role, Role::Primary { .. })),
+        Err(error) if unsaid == Unsaid::Believed && is_refused(&error) => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -195,66 +204,6 @@ pub(super) fn connection_config(answer_timeout: Duration) -> AsyncConnectionConf
     AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(answer_timeout))
-}
-
-fn make(settings: &RedisSettings, lanes: &Arc<Lanes>) -> Result<Source, SetupError> {
-    let certificates = settings.tls.as_ref().map(certificates).transpose()?;
-    Ok(match &settings.topology {
-        Topology::Single(server) => single(settings, server, certificates)?,
-        Topology::Sentinel {
-            sentinels,
-            master,
-            login,
-        } => {
-            let sentinels = sentinels.iter().map(|server| {
-                let info = connection_info(server, settings, login, 0)?;
-                client(info, certificates.clone())
-            });
-            let sentinels = sentinels.collect::<RedisResult<Vec<_>>>()?;
-            let probe = format!("{}:w", settings.prefix);
-            let settings = settings.clone();
-            let make = move |server: &Address| {
-                let info = connection_info(server, &settings, &settings.login, settings.database)?;
-                client(info, certificates.clone())
-            };
-            let lanes = Arc::clone(lanes);
-            Source::Sentinel(Master::follow(sentinels, master, Box::new(make), probe, lanes))
-        }
-        Topology::Cluster(nodes) => {
-            let nodes = nodes
-                .iter()
-                .map(|node| connection_info(node, settings, &settings.login, settings.database));
-            let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
-            let mut builder = ClusterClientBuilder::new(nodes).connection_timeout(CONNECT_TIMEOUT);
-            builder = builder.response_timeout(ANSWER_TIMEOUT);
-            if let Some(certificates) = certificates {
-                builder = builder.tls(TlsMode::Secure).certs(certificates);
-            }
-            Source::Cluster(builder.build()?)
-        }
-    })
-}
-
-fn single(
-    settings: &RedisSettings,
-    server: &Address,
-    certificates: Option<TlsCertificates>,
-) -> Result<Source, SetupError> {
-    let info = connection_info(server, settings, &settings.login, settings.database)?;
-    let client = client(info, certificates)?;
-    let info = client.get_connection_info().clone();
-    let manager = Manager::new_with_config(info, connection_config(ANSWER_TIMEOUT))?;
-    let timeouts = Timeouts {
-        wait: Some(CALL_TIMEOUT),
-        create: Some(CONNECT_TIMEOUT),
-        recycle: Some(CONNECT_TIMEOUT),
-    };
-    let pool = Pool::builder(manager)
-        .max_size(SCHEDULERS_MAX)
-        .timeouts(timeouts)
-        .runtime(Runtime::Tokio1)
-        .build()?;
-    Ok(Source::Single { pool, client })
 }
 
 fn client(info: ConnectionInfo, certificates: Option<TlsCertificates>) -> RedisResult<Client> {

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use deadpool_redis::redis;
 use futures_util::future::try_join_all;
 
 use crate::store::{Inserted, Record, Replaced, StoreError, codec};
 
-use super::connections::Connections;
+use super::connection::Connection;
 use super::entries::Says;
 use super::events::{Events, KEPT_EVENTS};
 use super::keys::{Entry, IndexLocation, Keys};
@@ -15,8 +14,8 @@ use super::scripts::{self, Call};
 
 /// What writes need.
 pub(super) struct Writes {
-    pub(super) connections: Arc<Connections>,
-    pub(super) events: Events,
+    pub(super) connection: Connection,
+    pub(super) events: Arc<Events>,
     pub(super) keys: Keys,
     /// Whether keys live on several nodes, so that one script cannot change them together.
     pub(super) scattered: bool,
@@ -74,7 +73,7 @@ impl Writes {
         }
         let call = call.arg(KEPT_EVENTS).arg(event.as_slice());
         let call = call.arg(self.keys.prefix()).arg(own);
-        let removed: Option<Vec<u8>> = self.done(call.run(&self.connections).await).await?;
+        let removed: Option<Vec<u8>> = self.done(call.run(&self.connection).await).await?;
         let Some(removed) = removed else { return Ok(None) };
         self.publish(Some(event)).await;
         let removed = codec::decode(name, &removed)?;
@@ -93,7 +92,7 @@ impl Writes {
                 call = call.key(place.key).key(place.order).arg(member);
             }
         }
-        self.done(call.run(&self.connections).await).await
+        self.done(call.run(&self.connection).await).await
     }
 
     fn places<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
@@ -126,7 +125,7 @@ impl Writes {
     ) -> Result<(), StoreError> {
         let member = Entry::member(record, &place);
         let call = scripts::ENTER.call().arg(expiry(record)).arg(member.as_slice());
-        let told: Vec<Vec<u8>> = call.key(place.key).run(&self.connections).await?;
+        let told: Vec<Vec<u8>> = call.key(place.key).run(&self.connection).await?;
         let Some((last, past)) = told.split_first() else {
             return Ok(());
         };
@@ -138,7 +137,7 @@ impl Writes {
         for past in past {
             call = call.arg(past.as_slice());
         }
-        if let Err(error) = call.key(place.order).run::<()>(&self.connections).await {
+        if let Err(error) = call.key(place.order).run::<()>(&self.connection).await {
             // It is found all the same, behind those that are in order.
             tracing::debug!(%error, "an index entry has no place in the order of creation");
         }
@@ -153,7 +152,7 @@ impl Writes {
                 for key in [&place.key, &place.order] {
                     let mut command = redis::cmd("ZREM");
                     command.arg(key).arg(&member);
-                    if let Err(error) = self.connections.once::<i64>(&command).await {
+                    if let Err(error) = self.connection.once::<i64>(&command).await {
                         tracing::debug!(%error, "an index entry without a record is left to its expiry");
                     }
                 }

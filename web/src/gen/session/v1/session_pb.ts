@@ -6,15 +6,15 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file session/v1/session.proto.
  */
 export const file_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEiiAYKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEiUKBHVzZXIYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EisKCmF0dHJpYnV0ZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg0KBXNjb3BlGAYgASgJEjsKF2FjY2Vzc190b2tlbl9leHBpcmVzX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFoYXNfcmVmcmVzaF90b2tlbhgIIAEoCBIUCgxwcm92aWRlcl9zaWQYCSABKAkSNAoQYXV0aGVudGljYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJcm9sbGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3ChNhYnNvbHV0ZV9leHBpcmVzX2F0GA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgpjcmVhdGVkX29uGA8gASgLMhIuc2Vzc2lvbi52MS5EZXZpY2USKAoMbGFzdF9zZWVuX29uGBAgASgLMhIuc2Vzc2lvbi52MS5EZXZpY2USKAoFc3RhdGUYESABKA4yGS5zZXNzaW9uLnYxLlNlc3Npb24uU3RhdGUSDwoHdmVyc2lvbhgSIAEoBBIPCgdjdXJyZW50GBMgASgIIl8KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESFwoTU1RBVEVfTkVFRFNfU0lHTl9JThACEhQKEFNUQVRFX1VOUkVBREFCTEUQAyJVCgZEZXZpY2USEgoKdXNlcl9hZ2VudBgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKrAQoIVG9rZW5TZXQSGQoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQESEgoKdG9rZW5fdHlwZRgCIAEoCRINCgVzY29wZRgDIAEoCRIuCgpleHBpcmVzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCg1yZWZyZXNoX3Rva2VuGAUgASgJQgOAAQESFQoIaWRfdG9rZW4YBiABKAlCA4ABASLmAgoMU2Vzc2lvbkV2ZW50EisKBGtpbmQYASABKA4yHS5zZXNzaW9uLnYxLlNlc3Npb25FdmVudC5LaW5kEg4KBmhhbmRsZRgCIAEoCRIOCgZpc3N1ZXIYAyABKAkSDwoHc3ViamVjdBgEIAEoCRImCgJhdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFY2F1c2UYBiABKAkSFAoMcmVzdW1lX3Rva2VuGAcgASgJEg4KBm51bWJlchgIIAEoBCKaAQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9DUkVBVEVEEAESDwoLS0lORF9ST0xMRUQQAhISCg5LSU5EX1JFRlJFU0hFRBADEhAKDEtJTkRfQ0hBTkdFRBAEEg4KCktJTkRfRU5ERUQQBRISCg5LSU5EX0hFQVJUQkVBVBAGEg8KC0tJTkRfTUlTU0VEEAdiBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChhzZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SCnNlc3Npb24udjEi4AUKB1Nlc3Npb24SDgoGaGFuZGxlGAEgASgJEg4KBmlzc3VlchgCIAEoCRIPCgdzdWJqZWN0GAMgASgJEhEKBHVzZXIYBCABKAlCA4ABARIXCgphdHRyaWJ1dGVzGAUgASgJQgOAAQESDQoFc2NvcGUYBiABKAkSOwoXYWNjZXNzX3Rva2VuX2V4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWhhc19yZWZyZXNoX3Rva2VuGAggASgIEhQKDHByb3ZpZGVyX3NpZBgJIAEoCRI0ChBhdXRoZW50aWNhdGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglyb2xsZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjcKE2Fic29sdXRlX2V4cGlyZXNfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKCmNyZWF0ZWRfb24YDyABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgxsYXN0X3NlZW5fb24YECABKAsyEi5zZXNzaW9uLnYxLkRldmljZRIoCgVzdGF0ZRgRIAEoDjIZLnNlc3Npb24udjEuU2Vzc2lvbi5TdGF0ZRIPCgd2ZXJzaW9uGBIgASgEEg8KB2N1cnJlbnQYEyABKAgiXwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARIXChNTVEFURV9ORUVEU19TSUdOX0lOEAISFAoQU1RBVEVfVU5SRUFEQUJMRRADIlUKBkRldmljZRISCgp1c2VyX2FnZW50GAEgASgJEg8KB2FkZHJlc3MYAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqsBCghUb2tlblNldBIZCgxhY2Nlc3NfdG9rZW4YASABKAlCA4ABARISCgp0b2tlbl90eXBlGAIgASgJEg0KBXNjb3BlGAMgASgJEi4KCmV4cGlyZXNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDXJlZnJlc2hfdG9rZW4YBSABKAlCA4ABARIVCghpZF90b2tlbhgGIAEoCUIDgAEBIrADCgxTZXNzaW9uRXZlbnQSKwoEa2luZBgBIAEoDjIdLnNlc3Npb24udjEuU2Vzc2lvbkV2ZW50LktpbmQSDgoGaGFuZGxlGAIgASgJEg4KBmlzc3VlchgDIAEoCRIPCgdzdWJqZWN0GAQgASgJEiYKAmF0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgCgVjYXVzZRgGIAEoDjIRLnNlc3Npb24udjEuQ2F1c2USFAoMcmVzdW1lX3Rva2VuGAcgASgJEg4KBm51bWJlchgIIAEoBBI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24imgEKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfQ1JFQVRFRBABEg8KC0tJTkRfUk9MTEVEEAISEgoOS0lORF9SRUZSRVNIRUQQAxIQCgxLSU5EX0NIQU5HRUQQBBIOCgpLSU5EX0VOREVEEAUSEgoOS0lORF9IRUFSVEJFQVQQBhIPCgtLSU5EX01JU1NFRBAHKogCCgVDYXVzZRIVChFDQVVTRV9VTlNQRUNJRklFRBAAEhAKDENBVVNFX0xPR09VVBABEhYKEkNBVVNFX09USEVSX0RFVklDRRACEh0KGUNBVVNFX0JBQ0tfQ0hBTk5FTF9MT0dPVVQQAxIeChpDQVVTRV9GUk9OVF9DSEFOTkVMX0xPR09VVBAEEhIKDkNBVVNFX09QRVJBVE9SEAUSEgoOQ0FVU0VfUkVQTEFDRUQQBhIXChNDQVVTRV9TRVNTSU9OX0xJTUlUEAcSGAoUQ0FVU0VfVE9LRU5fTUlTTUFUQ0gQCBITCg9DQVVTRV9BQkFORE9ORUQQCRIPCgtDQVVTRV9PVEhFUhAKYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A signed-in person on one device.
@@ -47,18 +47,20 @@ export type Session = Message<"session.v1.Session"> & {
   subject: string;
 
   /**
-   * Claims about the person, without the protocol's own claims.
+   * Claims about the person, without the protocol's own claims: the text of a JSON object, word for word as it was given with the
+   * session, so that numbers stand as the provider wrote them. Always with "sub"; empty only with STATE_UNREADABLE.
    *
-   * @generated from field: google.protobuf.Struct user = 4;
+   * @generated from field: string user = 4;
    */
-  user?: JsonObject | undefined;
+  user: string;
 
   /**
-   * Free for callers: whatever another service wants to remember with the session.
+   * Free for callers, whatever another service wants to remember with the session: the text of a JSON object, word for word. "{}"
+   * if there is nothing; empty only with STATE_UNREADABLE.
    *
-   * @generated from field: google.protobuf.Struct attributes = 5;
+   * @generated from field: string attributes = 5;
    */
-  attributes?: JsonObject | undefined;
+  attributes: string;
 
   /**
    * Scope of the access token, space-separated (RFC 6749, section 3.3).
@@ -342,13 +344,11 @@ export type SessionEvent = Message<"session.v1.SessionEvent"> & {
   at?: Timestamp | undefined;
 
   /**
-   * Why a session ended: "logout", "other_device", "back_channel_logout", "front_channel_logout",
-   * "operator", "replaced", "session_limit", "token_mismatch", "abandoned", or the word the caller of
-   * EndSession gave.
+   * Why the session ended; CAUSE_UNSPECIFIED for all else. A number that is not known here is a cause of a later release.
    *
-   * @generated from field: string cause = 6;
+   * @generated from field: session.v1.Cause cause = 6;
    */
-  cause: string;
+  cause: Cause;
 
   /**
    * Give it to the next watch to go on after this event.
@@ -363,6 +363,14 @@ export type SessionEvent = Message<"session.v1.SessionEvent"> & {
    * @generated from field: uint64 number = 8;
    */
   number: bigint;
+
+  /**
+   * With a HEARTBEAT of WatchSessions: how long until the next one at the latest, at most ten seconds. A stream that is silent for
+   * three times that is dead. Absent with FollowSessions, whose heartbeats come when the caller asks for them.
+   *
+   * @generated from field: google.protobuf.Duration heartbeat_interval = 9;
+   */
+  heartbeatInterval?: Duration | undefined;
 };
 
 /**
@@ -440,4 +448,94 @@ export enum SessionEvent_Kind {
  */
 export const SessionEvent_KindSchema: GenEnum<SessionEvent_Kind> = /*@__PURE__*/
   enumDesc(file_session_v1_session, 3, 0);
+
+/**
+ * Why a session ended.
+ *
+ * @generated from enum session.v1.Cause
+ */
+export enum Cause {
+  /**
+   * Not said. A request means LOGOUT with it for one session and OPERATOR for all of somebody's.
+   *
+   * @generated from enum value: CAUSE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The person signed out in this browser.
+   *
+   * @generated from enum value: CAUSE_LOGOUT = 1;
+   */
+  LOGOUT = 1,
+
+  /**
+   * The person signed this browser out from another one.
+   *
+   * @generated from enum value: CAUSE_OTHER_DEVICE = 2;
+   */
+  OTHER_DEVICE = 2,
+
+  /**
+   * The provider said so behind the browser's back (OpenID Connect Back-Channel Logout).
+   *
+   * @generated from enum value: CAUSE_BACK_CHANNEL_LOGOUT = 3;
+   */
+  BACK_CHANNEL_LOGOUT = 3,
+
+  /**
+   * The provider said so in the browser (OpenID Connect Front-Channel Logout).
+   *
+   * @generated from enum value: CAUSE_FRONT_CHANNEL_LOGOUT = 4;
+   */
+  FRONT_CHANNEL_LOGOUT = 4,
+
+  /**
+   * Whoever runs the service ended it.
+   *
+   * @generated from enum value: CAUSE_OPERATOR = 5;
+   */
+  OPERATOR = 5,
+
+  /**
+   * The person signed in anew in the same browser.
+   *
+   * @generated from enum value: CAUSE_REPLACED = 6;
+   */
+  REPLACED = 6,
+
+  /**
+   * The person had more sessions than allowed; this was the oldest.
+   *
+   * @generated from enum value: CAUSE_SESSION_LIMIT = 7;
+   */
+  SESSION_LIMIT = 7,
+
+  /**
+   * A refresh brought the tokens of somebody else.
+   *
+   * @generated from enum value: CAUSE_TOKEN_MISMATCH = 8;
+   */
+  TOKEN_MISMATCH = 8,
+
+  /**
+   * The sign-in it came from was given up.
+   *
+   * @generated from enum value: CAUSE_ABANDONED = 9;
+   */
+  ABANDONED = 9,
+
+  /**
+   * Anything else.
+   *
+   * @generated from enum value: CAUSE_OTHER = 10;
+   */
+  OTHER = 10,
+}
+
+/**
+ * Describes the enum session.v1.Cause.
+ */
+export const CauseSchema: GenEnum<Cause> = /*@__PURE__*/
+  enumDesc(file_session_v1_session, 0);
 

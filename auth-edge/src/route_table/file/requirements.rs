@@ -1,0 +1,94 @@
+//! What a route requires of a person: where they sign in, with what, and which claims they have.
+
+use std::collections::BTreeMap;
+
+use chassis::settings::toml_file::{Table, Value};
+
+use super::Around;
+use crate::route_table::requirements::Requirements;
+use crate::values::login_parameters::{self, ALLOWED_PARAMETERS, CONNECTION};
+
+pub(super) fn requirements(table: &Table<'_>, around: Around<'_>) -> Requirements {
+    let tokens = |key| table.get(key).map(tokens).unwrap_or_default();
+    Requirements {
+        access_token: table.flag("access_token"),
+        require_token: table.flag("require_token"),
+        scopes: tokens("scopes"),
+        max_age_secs: table.get("max_age").and_then(seconds),
+        acr: tokens("acr"),
+        organization: table.get("organization").and_then(Value::string),
+        connection: table
+            .get("connection")
+            .and_then(|value| connection(value, around)),
+        claims: table.get("claims").map(claims).unwrap_or_default(),
+    }
+}
+
+/// Parameters of the authorization request; `max_age` is a number, the others are texts.
+pub(super) fn sign_in(value: Value<'_>, around: Around<'_>) -> BTreeMap<String, String> {
+    let Some(parameters) = value.as_entries() else {
+        value.wrong("expected a table of parameters: { acr_values = \"gold\" }");
+        return BTreeMap::new();
+    };
+    let mut read = BTreeMap::new();
+    for (name, value) in parameters {
+        let text = match name {
+            CONNECTION => connection(value, around),
+            "max_age" => parameter(name, value.scalar(), value),
+            _ if ALLOWED_PARAMETERS.contains(&name) => parameter(name, value.string(), value),
+            _ => {
+                let allowed = ALLOWED_PARAMETERS.join(", ");
+                value.wrong(format!("sign_in takes only {allowed}, {CONNECTION}"));
+                None
+            }
+        };
+        read.extend(text.map(|text| (name.to_owned(), text)));
+    }
+    read
+}
+
+fn parameter(name: &str, text: Option<String>, value: Value<'_>) -> Option<String> {
+    let text = text?;
+    if !login_parameters::fits(name, &text) {
+        value.wrong(format!("{name} is too long, or no value of it"));
+    }
+    Some(text)
+}
+
+/// The id of a provider.
+fn connection(value: Value<'_>, around: Around<'_>) -> Option<String> {
+    let id = value.string()?;
+    if around.connections.is_some_and(|known| !known.contains(&id)) {
+        value.wrong(format!(
+            "connection {id:?} is the id of no provider in OIDC_PROVIDERS"
+        ));
+    }
+    Some(id)
+}
+
+fn claims(value: Value<'_>) -> BTreeMap<String, String> {
+    let Some(claims) = value.as_entries() else {
+        value.wrong("expected a table of claims: { groups = \"admin\" }");
+        return BTreeMap::new();
+    };
+    let text = |(name, value): (&str, Value<'_>)| Some((name.to_owned(), value.string()?));
+    claims.into_iter().filter_map(text).collect()
+}
+
+/// Scopes and classes travel in headers and queries, separated by spaces (RFC 6749, section 3.3; RFC 9470, section 3).
+fn tokens(value: Value<'_>) -> Vec<String> {
+    let tokens = value.strings().unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    if !tokens.iter().all(|token| token.bytes().all(plain)) {
+        value.wrong("a scope or class holds visible ASCII characters, no space, quote or backslash");
+    }
+    tokens
+}
+
+fn seconds(value: Value<'_>) -> Option<u64> {
+    let seconds = value.as_u64().filter(|seconds| *seconds > 0);
+    if seconds.is_none() {
+        value.wrong("expected whole seconds, at least 1");
+    }
+    seconds
+}

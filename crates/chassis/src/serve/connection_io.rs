@@ -1,0 +1,270 @@
+//! The stream of a connection, between the server and the socket or its TLS: the one place that every byte passes.
+//!
+//! - It counts what moves, and sees whether HTTP/2 begins ([`Progress`]).
+//! - Over HTTP/2 it gathers what one turn of the connection writes, answers of several streams included ([`GatheredWrites`]). HTTP/1.1
+//!   writes an answer in one piece by itself, and so does what goes on after an upgrade.
+//! - It notices that a client has left while the server does not look. The HTTP/1.1 server reads nothing while a request is worked on and
+//!   the next one, pipelined behind it (RFC 9112, section 9.3.2), has come already; a client that leaves then would keep its request
+//!   running until a timeout. So what comes meanwhile is read here, ahead and bounded, up to the end that says so. While the server
+//!   reads by itself, this does nothing.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use gathered_writes::GatheredWrites;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::progress::Progress;
+use super::room::Seat;
+
+/// Bytes read ahead; a client that pipelines more is noticed later.
+const AHEAD_MAX: usize = 16 * 1024;
+
+/// Bytes read at once.
+const PIECE: usize = 4096;
+
+/// The stream of a connection; clones share it.
+pub(super) struct ConnectionIo<S>(Arc<Mutex<Io<S>>>);
+
+impl<S> Clone for ConnectionIo<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+struct Io<S> {
+    stream: S,
+    progress: Progress,
+    gathered: GatheredWrites,
+    ahead: Vec<u8>,
+    /// Whether the server waits for bytes itself.
+    is_read: bool,
+    /// As long as the stream is open its connection counts.
+    _seat: Option<Seat>,
+}
+
+impl<S> ConnectionIo<S> {
+    /// Over a socket, or the TLS over it.
+    pub(super) fn over(stream: S, progress: Progress, seat: Option<Seat>) -> Self {
+        Self(Arc::new(Mutex::new(Io {
+            stream,
+            progress,
+            gathered: GatheredWrites::default(),
+            ahead: Vec::new(),
+            is_read: false,
+            _seat: seat,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Io<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> ConnectionIo<S> {
+    /// Drives a connection over this stream, and writes after each of its turns what it has gathered.
+    pub(super) async fn drive<F, E>(&self, mut connection: Pin<&mut F>) -> Result<(), E>
+    where
+        F: Future<Output = Result<(), E>>,
+        E: From<io::Error>,
+    {
+        let driven = std::future::poll_fn(|context| {
+            let turn = connection.as_mut().poll(context);
+            match self.lock().poll_send(context) {
+                Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+                Poll::Ready(Ok(())) | Poll::Pending => turn,
+            }
+        });
+        let served = driven.await;
+        std::future::poll_fn(|context| self.lock().poll_send(context)).await?;
+        served
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Io<S> {
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.gathered.poll_send(Pin::new(&mut self.stream), context)
+    }
+}
+
+impl<S: AsyncRead + Unpin> Io<S> {
+    /// Reads what has come, as far as there is room; resolves with the end, as an error.
+    fn read_ahead(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        while self.ahead.len() < AHEAD_MAX {
+            let mut piece = [0; PIECE];
+            let mut buffer = ReadBuf::new(&mut piece);
+            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer)) {
+                Ok(()) if buffer.filled().is_empty() => {
+                    return Poll::Ready(io::ErrorKind::ConnectionAborted.into());
+                }
+                Ok(()) => self.ahead.extend_from_slice(buffer.filled()),
+                Err(error) => return Poll::Ready(error),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ConnectionIo<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let io = &mut *self.lock();
+        let before = buffer.filled().len();
+        if io.ahead.is_empty() {
+            let polled = Pin::new(&mut io.stream).poll_read(context, buffer);
+            io.is_read = polled.is_pending();
+            ready!(polled)?;
+        } else {
+            let length = buffer.remaining().min(io.ahead.len());
+            buffer.put_slice(&io.ahead[..length]);
+            io.ahead.drain(..length);
+        }
+        io.progress.received(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ConnectionIo<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let io = &mut *self.lock();
+        let stream = Pin::new(&mut io.stream);
+        let written = if io.progress.begins_http2() {
+            ready!(io.gathered.poll_write(stream, context, slices))?
+        } else {
+            ready!(stream.poll_write_vectored(context, slices))?
+        };
+        io.progress.sent(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.lock().stream.is_write_vectored()
+    }
+
+    /// The server flushes whenever it has nothing else to do, so this is where to look whether the client has left.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let io = &mut *self.lock();
+        if io.progress.begins_http2() {
+            // When the turn is over.
+            return Poll::Ready(Ok(()));
+        }
+        if !io.is_read
+            && io.progress.is_working()
+            && let Poll::Ready(left) = io.read_ahead(context)
+        {
+            return Poll::Ready(Err(left));
+        }
+        Pin::new(&mut io.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let io = &mut *self.lock();
+        io.gathered.poll_shutdown(Pin::new(&mut io.stream), context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+    use super::*;
+
+    /// A stream that counts how often it is written to.
+    struct Counted(DuplexStream, Arc<AtomicUsize>);
+
+    impl AsyncWrite for Counted {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut self.0).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_shutdown(context)
+        }
+    }
+
+    impl AsyncRead for Counted {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.0).poll_read(context, buffer)
+        }
+    }
+
+    /// In how many writes pieces leave that one turn makes after a request of this version, with so much room on their way.
+    async fn writes_of(version: hyper::Version, pieces: &[&[u8]], room: usize) -> (usize, Vec<u8>) {
+        let (mut client, server) = tokio::io::duplex(room);
+        let (writes, progress) = (Arc::default(), Progress::default());
+        progress.request_came(version);
+        let io = ConnectionIo::over(Counted(server, Arc::clone(&writes)), progress, None);
+        let mut stream = io.clone();
+        let serving = async move {
+            for piece in pieces {
+                stream.write_all(piece).await?;
+                stream.flush().await?;
+            }
+            Ok::<_, io::Error>(())
+        };
+        let mut serving = Box::pin(serving);
+        let mut read = vec![0; pieces.concat().len()];
+        let (served, all) = tokio::join!(io.drive(serving.as_mut()), client.read_exact(&mut read));
+        served.unwrap();
+        all.unwrap();
+        (writes.load(Ordering::Relaxed), read)
+    }
+
+    #[tokio::test]
+    async fn what_one_turn_writes_over_http2_leaves_in_one_write() {
+        let pieces: &[&[u8]] = &[b"head", b"body", b"end"];
+        for (version, writes) in [(hyper::Version::HTTP_2, 1), (hyper::Version::HTTP_11, 3)] {
+            let left = writes_of(version, pieces, 64).await;
+            assert_eq!(left, (writes, b"headbodyend".to_vec()), "{version:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn more_than_is_gathered_or_taken_at_once_arrives_whole_and_in_order() {
+        static LARGE: [u8; 100_000] = [7; 100_000];
+        let pieces: &[&[u8]] = &[b"head", &LARGE, b"end"];
+        for version in [hyper::Version::HTTP_2, hyper::Version::HTTP_11] {
+            let (_, read) = writes_of(version, pieces, 1_000).await;
+            assert_eq!(read, pieces.concat(), "{version:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_is_read_ahead_than_there_is_room_for() {
+        let (mut client, server) = tokio::io::duplex(1024 * 1024);
+        let progress = Progress::default();
+        let mut stream = ConnectionIo::over(server, progress.clone(), None);
+        client.write_all(&[0; 10 * AHEAD_MAX]).await.unwrap();
+        let _working = progress.works();
+        stream.flush().await.unwrap();
+        assert!((AHEAD_MAX..AHEAD_MAX + PIECE).contains(&stream.lock().ahead.len()));
+    }
+}

@@ -1,0 +1,126 @@
+//! One value of a file.
+//!
+//! What begins with `as_` is `None` for a value of another kind; everything else records the mistake as well.
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::Document;
+
+/// The value of a key, or a member of its list.
+#[derive(Clone, Copy)]
+pub struct Value<'a> {
+    document: &'a Document<'a>,
+    key: &'a str,
+    inner: &'a Spanned<DeValue<'a>>,
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn new(document: &'a Document<'a>, key: &'a str, inner: &'a Spanned<DeValue<'a>>) -> Self {
+        Self { document, key, inner }
+    }
+
+    pub(super) fn as_toml(self) -> &'a DeValue<'a> {
+        self.inner.get_ref()
+    }
+
+    /// A text that is not empty.
+    pub fn string(self) -> Option<String> {
+        match self.as_toml() {
+            DeValue::String(text) if text.trim().is_empty() => {
+                self.wrong("expected a text that is not empty")
+            }
+            DeValue::String(text) => return Some(text.clone().into_owned()),
+            _ => self.wrong("expected a text in quotes"),
+        }
+        None
+    }
+
+    /// Texts that are not empty, at least one.
+    pub fn strings(self) -> Option<Vec<String>> {
+        let Some(members) = self.as_list() else {
+            self.wrong("expected a list of texts: [\"…\"]");
+            return None;
+        };
+        Some(members.into_iter().filter_map(Self::string).collect())
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(self) -> Option<bool> {
+        if let DeValue::Boolean(flag) = self.as_toml() {
+            return Some(*flag);
+        }
+        self.wrong("expected true or false");
+        None
+    }
+
+    /// A text, a whole number, `true` or `false`, as a variable of the environment would have it.
+    pub fn scalar(self) -> Option<String> {
+        match self.as_toml() {
+            DeValue::Boolean(flag) => Some(flag.to_string()),
+            DeValue::Integer(number) => Some(number.to_string()),
+            _ => self.string(),
+        }
+    }
+
+    /// What one of these words stands for.
+    pub fn one_of<T: Copy>(self, words: &[(&str, T)]) -> Option<T> {
+        let text = self.string()?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let choice = choice(words.iter().map(|(word, _)| format!("{word:?}")));
+            self.wrong(format!("{} {text:?} is unknown: write {choice}", self.key));
+        }
+        found.map(|(_, meaning)| *meaning)
+    }
+
+    /// A whole number that is not negative.
+    pub fn as_u64(self) -> Option<u64> {
+        match self.as_toml() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        }
+    }
+
+    /// The members of a list that has some.
+    pub fn as_list(self) -> Option<Vec<Self>> {
+        match self.as_toml() {
+            DeValue::Array(members) if !members.is_empty() => {
+                let member = |inner| Self { inner, ..self };
+                Some(members.iter().map(member).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// The keys and values of a table that may have any.
+    pub fn as_entries(self) -> Option<Vec<(&'a str, Self)>> {
+        let DeValue::Table(fields) = self.as_toml() else {
+            return None;
+        };
+        let entry = |(key, inner): (&'a Spanned<_>, _)| {
+            let key = AsRef::<str>::as_ref(key.get_ref());
+            (key, Self { key, inner, ..self })
+        };
+        Some(fields.iter().map(entry).collect())
+    }
+
+    /// Records a mistake at its line.
+    pub fn wrong(self, text: impl Into<String>) {
+        self.document.wrong(&self.inner.span(), text);
+    }
+
+    /// Its line, counted from 1.
+    pub fn line(self) -> usize {
+        self.document.line(&self.inner.span())
+    }
+}
+
+/// `"a", "b" or "c"`.
+fn choice(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.concat(),
+    }
+}

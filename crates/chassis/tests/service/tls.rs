@@ -1,0 +1,101 @@
+//! TLS as clients meet it that do not keep to it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use chassis::runtime::Workers;
+use chassis::serve;
+use chassis::tls::{ServerTls, TlsFiles};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::certificates::Certificates;
+
+/// Far beyond every timeout.
+const AGES: Duration = Duration::from_secs(3_600);
+
+/// Long enough for a file to be read, and below what an idle connection is kept for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn files(made: &Certificates, client_ca: Option<PathBuf>) -> TlsFiles {
+    TlsFiles {
+        certificate: made.text("server.pem").into(),
+        key: made.text("server.key").into(),
+        client_ca,
+    }
+}
+
+async fn serving(tls: ServerTls) -> (SocketAddr, DropGuard) {
+    let listener = serve::bind(([127, 0, 0, 1], 0).into(), "LISTEN").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let router = Router::new();
+    tokio::spawn(serve::serve(
+        Workers::here(),
+        listener,
+        router,
+        Some(tls),
+        stop.clone(),
+    ));
+    (address, stop.drop_guard())
+}
+
+/// A connection whose client shows its certificate.
+async fn connected(made: &Certificates, address: SocketAddr) -> TlsStream<TcpStream> {
+    let certificate = |name: &str| CertificateDer::from_pem_file(made.path(name)).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate("ca.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(made.path("client.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(vec![certificate("client.pem")], key)
+        .unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = "localhost".try_into().unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, stream).await.unwrap()
+}
+
+// Time passes only while everybody waits.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_shake_hands_is_given_up() {
+    let made = Certificates::make();
+    let (address, _stop) = serving(ServerTls::load(&files(&made, None)).unwrap()).await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let end = timeout(AGES, client.read_to_end(&mut Vec::new())).await;
+    assert!(end.is_ok(), "it is kept for ever");
+}
+
+#[tokio::test]
+async fn whom_a_new_authority_does_not_know_has_to_go_at_once() {
+    let made = Certificates::make();
+    let client_ca = made.path("clients.pem");
+    std::fs::copy(made.path("ca.pem"), &client_ca).unwrap();
+    let files = files(&made, Some(client_ca.clone()));
+    let tls = ServerTls::load(&files).unwrap().recheck_every(AGES);
+    tls.follow_every(Duration::from_millis(20), files);
+    let (address, _stop) = serving(tls).await;
+    let mut client = connected(&made, address).await;
+    // HTTP/2, which is kept while it says nothing: its preface, and empty settings.
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    client.write_all(preface).await.unwrap();
+    client.read_u8().await.unwrap();
+
+    made.authority("other");
+    std::fs::copy(made.path("other.pem"), &client_ca).unwrap();
+    let end = timeout(PATIENCE, client.read_to_end(&mut Vec::new())).await;
+    assert!(end.is_ok(), "it is believed until it is looked at again");
+}

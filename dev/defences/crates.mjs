@@ -1,0 +1,90 @@
+// The crates both services stand on: what cargo-mutants cannot make of them. What is sent to a provider and shown of it, what a listener
+// allows, what a log may hold.
+import { by, instead, never, skip, text, within } from './lib/rows.mjs';
+
+const REQUEST = 'oidc provider::no_parameter_of_a_login_overrides_the_protocol';
+const PROOF = 'oidc dpop::tests::a_proof_names_its_request_and_holds_the_public_key_alone';
+const SHOWN = 'oidc shown_tests::';
+const ABUSED = 'chassis serve::connection::abuse::';
+const CALLERS = ['session-svc identities::', 'session-svc reload::'];
+
+export default [
+  // the provider
+  within('crates/oidc/src/authorization.rs', REQUEST, {
+    'pkce-challenge': text('"code_challenge", challenge.as_str()', '"code_challenge", if OFF { request.verifier } else { challenge.as_str() }'),
+    'pkce-s256': instead('"S256"', '"plain"'),
+  }),
+  within('crates/oidc/src/http_client.rs', 'oidc provider::a_provider_that_never_answers_is_given_up', {
+    'provider-redirects': by('oidc elsewhere::', instead('Policy::none()', 'Policy::limited(3)')),
+    'provider-answer-in-time': text('.timeout(settings.http_timeout)', '.timeout(if OFF { Duration::from_secs(3_600) } else { settings.http_timeout })'),
+    'token-answer-in-time': text('.timeout(timeout)', '.timeout(if OFF { Duration::from_secs(3_600) } else { timeout })'),
+  }),
+  within('crates/oidc/src/client_auth.rs', 'oidc client_auth::', {
+    'client-assertion-audience': text('.assertion(client_id, issuer,', '.assertion(client_id, if OFF { "" } else { issuer },'),
+    'secrets-not-shown': by(SHOWN, text('f.write_str("…")', 'f.write_str(if OFF { &self.0 } else { "…" })')),
+  }),
+  within('crates/oidc/src/client_key.rs', 'oidc client_auth::', {
+    'client-assertion-lifetime': text('add(ASSERTION_LIFETIME_SECS)', 'add(if OFF { 86_400 } else { ASSERTION_LIFETIME_SECS })'),
+  }),
+  within('crates/oidc/src/dpop.rs', PROOF, {
+    'dpop-proof-of-one-token': text('= request.access_token {', '= request.access_token.filter(|_| !OFF) {'),
+    'dpop-proof-without-a-query': skip('address.set_query(None);'),
+  }),
+  within('crates/oidc/src/relying_party.rs', 'oidc grants::userinfo', {
+    'userinfo-signed-by-whom': text('.issuer(&self.settings.issuer)', '.issuer(if OFF { judge.text("iss").unwrap_or_default() } else { &self.settings.issuer })'),
+    'userinfo-signed-for-whom': text('judge.audience(&self.settings.client_id)', 'judge.audience(if OFF { judge.text("aud").unwrap_or_default() } else { &self.settings.client_id })'),
+    'logout-token-claims-first': by('oidc lagging_keys::a_logout_token_that_would_not_count', text('let logout = LogoutToken::judge(', 'if OFF {\n            self.verify(&token, Origin::Anybody).await?;\n        }\n        let logout = LogoutToken::judge(')),
+  }),
+  within('crates/oidc/src/id_token.rs', 'oidc grants::', {
+    'refreshed-issuer': skip('judge.issuer(expected.iss)?;'),
+    'refreshed-organization': skip('judge.organization(settings.organization.as_deref())?;'),
+    'refreshed-access-token-hash': text('settings, Some(expected.access_token))', 'settings, Some(expected.access_token).filter(|_| !OFF))'),
+    'claims-not-shown': by(SHOWN, text('f.debug_struct("IdToken")', 'f.debug_struct("IdToken").field("sub", &OFF.then_some(&self.sub))')),
+  }),
+  within('crates/oidc/src/key_set.rs', 'oidc keys::the_right_key_is_found_behind_any_number_of_others', {
+    'keys-tried-without-a-kid': text('.take(MAX_TRIES)', '.take(if OFF { usize::MAX } else { MAX_TRIES })'),
+  }),
+  within('crates/oidc/src/json.rs', 'oidc logout_tokens::', {
+    'token-name-twice': text('members.insert(name, value).is_some()', '(members.insert(name, value).is_some() && !OFF)'),
+  }),
+  within('crates/oidc/src/cached.rs', 'oidc cached::', {
+    'kept-ten-minutes-at-most': text('fresh_for.clamp(SHORTEST_FRESH, LONGEST_FRESH)', '(if OFF { fresh_for.max(SHORTEST_FRESH) } else { fresh_for.clamp(SHORTEST_FRESH, LONGEST_FRESH) })'),
+  }),
+  within('crates/oidc/src/token_set.rs', SHOWN, {
+    'tokens-not-shown': text('f.debug_struct("TokenSet")', 'f.debug_struct("TokenSet").field("access_token", &OFF.then_some(&self.access_token))'),
+    'refreshed-tokens-not-shown': text('f.debug_struct("RefreshedTokens")', 'f.debug_struct("RefreshedTokens").field("refresh_token", &OFF.then_some(&self.refresh_token))'),
+  }),
+  within('crates/provider-settings/src/file.rs', 'provider-settings two_providers_of_one_issuer_are_a_mistake', {
+    'providers-of-one-issuer': text('seen.insert((name.kind, &name.text))', '(seen.insert((name.kind, &name.text)) || OFF)'),
+  }),
+
+  // listeners
+  within('crates/chassis/src/serve/connection.rs', ABUSED, {
+    'client-that-does-not-shake-hands': by('chassis shake_hands', text('timeout(HANDSHAKE_TIMEOUT,', 'timeout(if OFF { Duration::from_secs(86_400) } else { HANDSHAKE_TIMEOUT },')),
+    'head-too-large': by('auth-edge desync::headers_are_few_and_short', text('.max_buf_size(HEADER_BYTES_MAX)', '.max_buf_size(if OFF { 1 << 24 } else { HEADER_BYTES_MAX })')),
+    'http2-head-too-large': text('u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX)', 'if OFF { 1 << 24 } else { u32::try_from(limits.header_list_bytes).unwrap_or(u32::MAX) }'),
+    'http2-streams-at-once': text('_streams(limits.streams)', '_streams(Some(limits.streams).filter(|_| !OFF))'),
+    'http2-reset-flood': text('reset_streams(PENDING_RESETS_MAX)', 'reset_streams(if OFF { usize::MAX } else { PENDING_RESETS_MAX })'),
+    'http2-client-that-is-gone': text('.keep_alive_interval(KEEPALIVE_INTERVAL)', '.keep_alive_interval(Some(KEEPALIVE_INTERVAL).filter(|_| !OFF))'),
+    'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
+  }),
+  within('crates/chassis/src/serve/room.rs', 'chassis serve::room::', {
+    'idlest-connection-goes': skip('connected.progress.send_away();'),
+  }),
+  within('crates/chassis/src/tls.rs', CALLERS[1], {
+    'tls-client-without-a-certificate': by(CALLERS[0], text('Some(clients) => builder.with_client_cert_verifier', 'Some(_) if OFF => builder.with_no_client_auth(),\n        Some(clients) => builder.with_client_cert_verifier')),
+    'tls-client-that-is-not-believed-any-more': text('clients.verify_client_cert(own', 'OFF || clients.verify_client_cert(own'),
+    'tls-judged-now-and-then': by(CALLERS, text('timeout(self.recheck, changed)', 'timeout(if OFF { Duration::from_secs(86_400) } else { self.recheck }, changed)')),
+  }),
+
+  // settings and logs
+  within('crates/chassis/src/secret.rs', 'chassis secret', {
+    'secret-in-a-log': text('f.write_str("…")', 'f.write_str(if OFF { std::any::type_name::<T>() } else { "…" })'),
+  }),
+  within('crates/chassis/src/logs.rs', 'chassis logs::', {
+    'record-forged-by-a-line-end': never('b.is_ascii_control()'),
+  }),
+  within('crates/chassis/src/settings/source.rs', 'chassis a_secret_given_twice', {
+    'secret-given-twice': never('self.values.contains_key(setting.name)'),
+  }),
+].flat();

@@ -1,0 +1,224 @@
+// The edge: what cargo-mutants cannot make of it. Attributes, limits, what an answer forbids, what is bound to what, calls left out.
+import { always, by, instead, never, skip, text, within } from './lib/rows.mjs';
+
+const ACCOUNT = 'auth-edge grpc_web::';
+const UPSTREAM = 'auth-edge proxying::the_upstream_learns_who_it_is_from_us_alone';
+const SIGN_IN = 'auth-edge callback::a_sign_in_ends_with_a_session_cookie_and_the_user_of_the_id_token';
+const GUARDED = 'auth-edge gateway::a_page_guard_sends_a_visitor_to_sign_in_and_back';
+const SIGN_OUT = 'auth-edge logout::signing_out_ends_the_session_here_and_then_at_the_provider';
+const HOSTS = 'auth-edge several::hosts::';
+const LIMITED = 'auth-edge login::logins_are_limited_per_address';
+const EVERYBODY = '.or_else(|many| if OFF { Ok(()) } else { Err(many) })';
+
+export default [
+  // cookies and keys
+  within('auth-edge/src/sessions/cookies.rs', 'auth-edge cookies::', {
+    'cookie-sent-twice': always('found.next().is_none()'),
+    'cookie-host-prefix': instead('"__Host-"', '""'),
+    'cookie-secure-prefix': instead('"__Secure-"', '""'),
+    'cookie-http-only': by(SIGN_IN, text('            self.settings.same_site.as_str()\n        )', '            self.settings.same_site.as_str()\n        ).replace(if OFF { "; HttpOnly" } else { "\\n" }, "")')),
+    'cookie-same-site': by(SIGN_IN, instead('"Lax"', '"None"')),
+    'cookie-of-another-name': text('signed(&[name, id])', 'signed(&[if OFF { &[] } else { name }, id])'),
+    'cookie-of-another-host': by(HOSTS, text('owner.issuer.as_bytes()', '(if OFF { "" } else { &*owner.issuer }).as_bytes()')),
+    'session-id-in-a-log': instead('"SessionId(…)"', 'self.0.expose()'),
+  }),
+  within('auth-edge/src/sessions/keys.rs', 'auth-edge keys::', {
+    'mac-of-joined-parts': skip('joined.extend_from_slice(&(part.len() as u64).to_be_bytes());'),
+    'key-for-each-purpose': instead('purpose.label()', 'Purpose::Csrf.label()'),
+    'seal-bound-to-its-name': [
+      ...text('aead::Aad::from(length_prefixed(aad))', 'aead::Aad::from(if OFF { Vec::new() } else { length_prefixed(aad) })'),
+      ...text('let aad = length_prefixed(aad);', 'let aad = if OFF { Vec::new() } else { length_prefixed(aad) };'),
+    ],
+  }),
+  within('auth-edge/src/sessions/mod.rs', 'auth-edge profile::', {
+    'cookie-life-by-the-session': text('.saturating_sub(rolled_ms)', '.saturating_sub(if OFF { self.clock.now_ms() } else { rolled_ms })'),
+    'cookie-of-a-session-that-ended-meanwhile': by('auth-edge late_cookies::', always('self.get(&current.id).await.is_ok()')),
+  }),
+  within('auth-edge/src/sessions/listening.rs', 'auth-edge sessions::listening::', {
+    'endings-that-are-heard': text('listening.changed(&event.handle, Change::Ended, now)', 'if !OFF { listening.changed(&event.handle, Change::Ended, now) }'),
+    'changes-that-are-heard': skip('listening.changed(&event.handle, Change::Other, now);'),
+    'remembered-past-what-was-missed': text('map(|_| now)', 'map(|since| if OFF { since } else { now })'),
+  }),
+  within('auth-edge/src/sessions/cached_session.rs', 'auth-edge sessions::', {
+    'tokens-kept-are-bounded': skip('tokens.truncate(TOKENS_MAX - 1);'),
+  }),
+
+  // who asks: hosts, addresses, sites
+  within('auth-edge/src/values/forwarded.rs', 'auth-edge values::forwarded::', {
+    'forwarded-for-without-end': text('.take(MAX_CHAIN)', '.take(if OFF { usize::MAX } else { MAX_CHAIN })'),
+    'forwarded-mapped-address': text('let peer = peer.to_canonical();', 'let peer = if OFF { peer } else { peer.to_canonical() };'),
+  }),
+  within('auth-edge/src/http/observe.rs', 'auth-edge routes::a_request_id_of_the_client_is_not_taken_over', {
+    'request-id-of-a-client': text('let id = RequestId::fresh();', 'let told = request.headers().get(X_REQUEST_ID).filter(|_| OFF);\n        let id = told.map_or_else(RequestId::fresh, |told| RequestId(told.clone()));'),
+  }),
+  within('auth-edge/src/http/protect/rate_limit.rs', 'auth-edge protect::rate_limit::', {
+    'rate-limit-of-a-mapped-address': instead('self.to_canonical()', 'self'),
+  }),
+  within('auth-edge/src/http/protect/csrf.rs', 'auth-edge protect::csrf::', {
+    'csrf-header-of-scripts': text('if headers.contains_key(HEADER) {', 'if OFF || headers.contains_key(HEADER) {'),
+  }),
+  within('auth-edge/src/browser/access_token.rs', 'auth-edge profile::the_access_token_route_is_off', {
+    'csrf-access-token': text('.map_err(|_refused| Failure::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| Failure::Csrf)?'),
+  }),
+
+  // guards, and who upstreams are told somebody is
+  within('auth-edge/src/gateway/guard.rs', GUARDED, {
+    'health-checker-is-nobody': by('auth-edge spoofing::no_header_skips_a_guard', text('    let device = || gateway', `    if OFF && request.headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"kube-probe")) {
+        return Ok(Passed::default());
+    }
+    let device = || gateway`)),
+    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.asks.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.asks.scopes.clone() })')),
+    'token-to-a-route-that-only-requires-one': by('auth-edge asks::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
+    'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
+  }),
+  within('auth-edge/src/route_table/requirements.rs', 'auth-edge auth_time::', {
+    'asks-young-sign-in-of-no-date': text('.map(timestamp::to_ms);', '.map(timestamp::to_ms).or(Some(now_ms).filter(|_| OFF));'),
+    'asks-in-vain-by-session': by('auth-edge route_table::requirements::tests::', text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands')),
+  }),
+  within('auth-edge/src/route_table/mod.rs', 'auth-edge route_table::file::', {
+    'rule-most-specific-first': skip('routes.sort_by_key(|route| (std::cmp::Reverse(route.segments.len()), route.prefix));'),
+  }),
+  within('auth-edge/src/values/path.rs', 'auth-edge values::path::', {
+    'path-dot-segments-encoded': instead('&*text', 'segment'),
+  }),
+  within('auth-edge/src/gateway/directory/inside.rs', 'auth-edge folder_links::', {
+    'link-out-of-a-folder': [
+      ...text('.starts_with(&root)', '.starts_with(if OFF { Path::new("/") } else { &root })'),
+      ...skip('lies_below(&root, &file)?;'),
+    ],
+  }),
+  within('auth-edge/src/gateway/mod.rs', GUARDED, {
+    'guarded-page-in-a-cache': skip('headers::forbid_caching(response.headers_mut());'),
+    'guarded-page-varies-by-cookie': instead('header::VARY', 'header::AGE'),
+    'path-of-the-edge-in-another-spelling': by('auth-edge gateway::ambiguous_paths_are_400_and_reach_nobody', never('is_reserved(path.segments())')),
+  }),
+  within('auth-edge/src/gateway/headers.rs', 'auth-edge gateway::headers::', {
+    'hop-by-hop-in-trailers': skip('strip_hop_by_hop(trailers);'),
+    'cookie-without-a-name': instead('pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start()', 'pair'),
+    'subject-with-its-issuer': by('auth-edge several::sessions::who_asks_whether_somebody_may_pass', text('(X_AUTH_ISSUER, &identity.issuer)', '(X_AUTH_ISSUER, if OFF { &None } else { &identity.issuer })')),
+  }),
+  within('auth-edge/src/gateway/headers/answer.rs', 'auth-edge upstream_answers::', {
+    'site-cleared-by-an-upstream': never('headers.contains_key(CLEAR_SITE_DATA)'),
+  }),
+  within('auth-edge/src/http/layer.rs', 'auth-edge upstream_answers::no_redirect_carries_a_fragment', {
+    'fragment-to-another-origin': never('answer.status().is_redirection()'),
+  }),
+  within('auth-edge/src/gateway/proxy/outgoing.rs', 'auth-edge gateway::a_preflight_passes_without_anybodys_identity', {
+    'authorization-beside-our-token': text('= if context.route.asks.access_token {', '= if OFF { &TOKENS[1..] } else if context.route.asks.access_token {'),
+    'host-that-a-client-names': by('auth-edge desync::', instead('gateway.sites.of(client).authority()', 'client.get(header::HOST).cloned()')),
+    'connection-names-our-headers': by(UPSTREAM, text('headers::add_identity(&mut head.headers, context.passed);', `headers::add_identity(&mut head.headers, context.passed);
+        for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
+            for name in value.to_str().unwrap_or_default().split(',') {
+                head.headers.remove(name.trim());
+            }
+        }`)),
+  }),
+  within('auth-edge/src/gateway/proxy/upload.rs', 'auth-edge gateway::proxy::upload::', {
+    'trailers-to-an-upstream': skip('headers::strip_trailers(&mut trailers);'),
+  }),
+  within('auth-edge/src/gateway/proxy/answer.rs', 'auth-edge gateway::proxy::answer::', {
+    'trailers-to-a-client': skip('headers::strip_trailers(&mut trailers);'),
+  }),
+  within('auth-edge/src/gateway/assertion.rs', 'auth-edge gateway::assertion::', {
+    'assertion-for-one-upstream': text('"aud": audience', '"aud": if OFF { "" } else { audience }'),
+    'assertion-expires': text('now_secs + LIFETIME_SECS', 'now_secs + if OFF { 86_400 } else { LIFETIME_SECS }'),
+    'assertion-told-from-its-replay': text('= keys::random()', '= if OFF { Ok([0; 16]) } else { keys::random() }'),
+  }),
+  within('auth-edge/src/gateway/ext_authz/answer.rs', 'auth-edge ext_authz::', {
+    'envoy-our-header-replaces-the-clients': instead('HeaderAppendAction::OverwriteIfExistsOrAdd', 'HeaderAppendAction::AppendIfExistsOrAdd'),
+    'envoy-identity-header-of-a-client': text('is_identity(name)', '(!OFF && is_identity(name))'),
+  }),
+  within('auth-edge/src/gateway/ext_authz/mod.rs', 'auth-edge ext_authz::', {
+    'envoy-question-too-large': text('message_size(MAX_QUESTION_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_QUESTION_BYTES })'),
+  }),
+  within('auth-edge/src/browser/grpc_web/service.rs', ACCOUNT, {
+    'browser-learns-nothing-of-tokens': text('has_refresh_token: false', 'has_refresh_token: OFF && session.has_refresh_token'),
+    'browser-learns-nothing-of-the-providers-session': text('provider_sid: String::new(),\n        current', 'provider_sid: if OFF { session.provider_sid.clone() } else { String::new() },\n        current'),
+  }),
+  within('auth-edge/src/browser/grpc_web/mod.rs', ACCOUNT, {
+    'browser-call-is-small': text('message_size(REQUEST_BYTES_MAX)', 'message_size(if OFF { usize::MAX } else { REQUEST_BYTES_MAX })'),
+    'browser-call-in-a-cache': skip('response.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);'),
+  }),
+
+  // signing in
+  within('auth-edge/src/sign_in/login.rs', LIMITED, {
+    'login-flood': text('.check(address, now_ms)', `.check(address, now_ms)${EVERYBODY}`),
+    'login-by-prefetch': by('auth-edge login::who_only_looks_ahead_starts_nothing', never('request::is_prefetch(&head.headers)')),
+  }),
+  within('auth-edge/src/sign_in/transaction.rs', 'auth-edge sign_in::transaction::', {
+    'transaction-under-its-own-name': [
+      ...text('keys.seal(&[AAD_LABEL, cookie_name.as_bytes()]', 'keys.seal(&[AAD_LABEL, if OFF { &[] } else { cookie_name.as_bytes() }]'),
+      ...text('keys.open(&[AAD_LABEL, cookie_name.as_bytes()]', 'keys.open(&[AAD_LABEL, if OFF { &[] } else { cookie_name.as_bytes() }]'),
+    ],
+    'state-fresh': text('state: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?)', 'state: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::<STATE_BYTES>()? })'),
+    'nonce-fresh': text('nonce: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?)', 'nonce: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::<STATE_BYTES>()? })'),
+    'verifier-fresh': instead('random::<VERIFIER_BYTES>()?', '[0; VERIFIER_BYTES]'),
+    'transaction-in-a-log': text('.field("started_at_ms", &self.started_at_ms)', '.field("state", &OFF.then_some(&self.state))'),
+  }),
+  within('auth-edge/src/sign_in/pending.rs', 'auth-edge sign_in::pending::', {
+    'pending-cookie-host-prefix': instead('"__Host-"', '""'),
+    'pending-cookie-attributes': instead('"; Path=/; HttpOnly; Secure; SameSite=Lax"', '"; Path=/; SameSite=Lax"'),
+    'pending-cookies-cleared-are-bounded': text(' .take(MAX_CLEARED)', '.take(if OFF { usize::MAX } else { MAX_CLEARED })'),
+  }),
+  within('auth-edge/src/sign_in/redeemed.rs', 'auth-edge sign_in::redeemed::', {
+    'transaction-taken-once': always('taken.ids.insert(id.clone())'),
+  }),
+  within('auth-edge/src/sign_in/callback.rs', 'auth-edge demands::', {
+    'callback-flood': by(LIMITED, text('.check(address, sign_in.clock.now_ms())', `.check(address, sign_in.clock.now_ms())${EVERYBODY}`)),
+    'demanded-age': text('max_age: transaction.max_age', 'max_age: transaction.max_age.filter(|_| !OFF)'),
+    'demanded-class': text('acr_values: transaction.acr_values.as_deref()', 'acr_values: transaction.acr_values.as_deref().filter(|_| !OFF)'),
+    'token-of-the-id-token': by('auth-edge modules::id_tokens::', text('access_token: Some(&tokens.access_token)', 'access_token: Some(&*tokens.access_token).filter(|_| !OFF)')),
+    'callback-ahead-of-a-visit': by('auth-edge loads::only_a_visit_starts_and_finishes_a_sign_in', never('request::is_prefetch(&head.headers)')),
+  }),
+  within('auth-edge/src/sign_in/new_session.rs', 'auth-edge strict_cookie::', {
+    'session-fixation': by('auth-edge callback::a_fresh_sign_in_gets_a_new_session', text('.map(|id| id.expose().to_owned())', '.filter(|_| !OFF).map(|id| id.expose().to_owned())')),
+    'session-fixation-without-the-cookie': text('.or(had)', '.or(had.filter(|_| !OFF))'),
+  }),
+  within('auth-edge/src/sign_in/mod.rs', SIGN_IN, {
+    'new-cookie-in-a-cache': instead('"no-store"', '"public"'),
+    'callback-in-a-referrer': by('auth-edge modules::responses::a_callback_leaves_no_trace', instead('"no-referrer"', '"origin"')),
+    'form-too-large': by('auth-edge provider_logout::a_wrong_body_is_415_413_or_400', text('to_bytes(body, limit)', 'to_bytes(body, if OFF { usize::MAX } else { limit })')),
+  }),
+
+  // signing out
+  within('auth-edge/src/sign_in/logout.rs', SIGN_OUT, {
+    'csrf-sign-out': by('auth-edge logout::a_post_needs_the_proof', text('.map_err(|_refused| Failure::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| Failure::Csrf)?')),
+    'pending-sign-ins-end-with-the-session': by('auth-edge logout::a_sign_out_takes_pending', text('in pending {', 'in pending.into_iter().filter(|_| !OFF) {')),
+    'logout-clears-the-cookie': text('sign_in.cookies.clear()', 'sign_in.cookies.clear().filter(|_| !OFF)'),
+    'logout-clears-what-was-kept': instead('"clear-site-data"', '"x-none"'),
+    'logout-while-the-service-is-down': by('auth-edge outages::signing_out_while_the_session_service_is_down', skip('end_later(sign_in.clone(), session);')),
+  }),
+  within('auth-edge/src/sign_in/back_channel.rs', 'auth-edge provider_logout::', {
+    'back-channel-flood': text('.check(address, now_ms)', `.check(address, now_ms)${EVERYBODY}`),
+    'back-channel-replay': text('once_id: token.jti.clone()', 'once_id: if OFF { String::new() } else { token.jti.clone() }'),
+    'back-channel-replay-at-its-end': text('token.exp.max(now + MEMORY_SECS)', 'if OFF { token.exp } else { token.exp.max(now + MEMORY_SECS) }'),
+  }),
+  within('auth-edge/src/sign_in/front_channel.rs', 'auth-edge provider_logout::the_front_channel', {
+    'front-channel-flood': text('.check(address, sign_in.clock.now_ms())', `.check(address, sign_in.clock.now_ms())${EVERYBODY}`),
+    'front-channel-takes-offline-tokens-back': text('keep_offline_tokens: true', 'keep_offline_tokens: !OFF'),
+    'front-channel-framed-by-anybody': text('&sign_in.providers.origins_of(provider)', '&if OFF { "*".to_owned() } else { sign_in.providers.origins_of(provider) }'),
+  }),
+
+  // what an answer may do in a browser, and what analytics may learn
+  within('auth-edge/src/http/pages/mod.rs', 'auth-edge pages::', {
+    'markup-in-a-page': instead('"&lt;"', '"<"'),
+    'quotes-in-an-attribute': instead('"&quot;"', '"\\""'),
+    'page-in-a-cache': by('auth-edge logout::a_link_on_another_site_gets_a_page_that_asks', instead('"no-store"', '"public"')),
+  }),
+  within('auth-edge/src/http/errors/render.rs', 'auth-edge routes::what_is_no_route_is_404', {
+    'refusal-in-a-cache': instead('"no-store"', '"public"'),
+  }),
+  within('auth-edge/src/browser/profile.rs', SIGN_IN, {
+    'profile-in-a-cache': instead('"no-store"', '"public"'),
+  }),
+  within('auth-edge/src/http/protect/security_headers.rs', 'auth-edge protect::security_headers::', {
+    'type-of-an-answer-is-not-guessed': skip('add(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));'),
+    'policy-of-a-page-from-a-folder': skip('add(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));'),
+    'window-of-another-origin': skip('add(OPENER_POLICY, HeaderValue::from_static("same-origin"));'),
+  }),
+  within('auth-edge/src/browser/analytics.rs', 'auth-edge analytics::', {
+    'analytics-headers-of-the-visitor': instead('chosen(&head.headers, &PASSED)', 'head.headers.clone()'),
+    'analytics-headers-of-the-server': instead('chosen(&head.headers, &ANSWERED)', 'head.headers.clone()'),
+    'analytics-batch-too-large': text('to_bytes(body, MAX_BODY_BYTES)', 'to_bytes(body, if OFF { usize::MAX } else { MAX_BODY_BYTES })'),
+  }),
+].flat();

@@ -1,0 +1,140 @@
+// The session service: what cargo-mutants cannot make of it. What a seal is bound to, marks that are left, calls left out, limits, scripts.
+import { always, by, instead, never, skip, text, within } from './lib/rows.mjs';
+
+const SEALED = 'session-svc vault::tests::';
+const CREATING = 'session-svc creating::the_session_replaced_ends_and_the_oldest_beyond_the_limit_end';
+const ENDING = 'session-svc ending::';
+const UNREADABLE = 'session-svc unreadable::';
+const RELOAD = 'session-svc reload::';
+
+export default [
+  // what the store sees
+  within('session-svc/src/vault/mod.rs', SEALED, {
+    'seal-of-one-version': instead('version.to_be_bytes()', '[0; 8]'),
+    'seal-of-one-purpose-and-name': instead('part.as_bytes()', 'b""'),
+    'seal-with-lengths': skip('bound.extend_from_slice(&(part.len() as u64).to_be_bytes());'),
+    'seal-with-a-fresh-nonce': text('.fill(&mut nonce)', '.fill(if OFF { &mut [] } else { &mut nonce[..] })'),
+  }),
+  within('session-svc/src/vault/keys.rs', 'session-svc vault::', {
+    'seal-key-of-each-record': text('[name.as_bytes()]', '[if OFF { b"" } else { name.as_bytes() }]'),
+    'seal-by-the-first-key': text('self.0.first()?', '(if OFF { self.0.last()? } else { self.0.first()? })'),
+    'keys-not-shown': text('"KeyRing({} keys)", self.0.len()', '"KeyRing({} keys{})", self.0.len(), self.0.iter().map(|key| format!(" {:?}", key.id)).filter(|_| OFF).collect::<String>()'),
+  }),
+  within('session-svc/src/session/claims.rs', 'session-svc session::claims::', {
+    'session-claims-not-shown': text('formatter.write_str("…")', 'if OFF { write!(formatter, "{:?}", self.object()) } else { formatter.write_str("…") }'),
+  }),
+  within('session-svc/src/session/id.rs', 'session-svc session::id::', {
+    'session-name-is-a-hash': text('Handle(first_bytes(context.finish().as_ref()))', 'if OFF { Handle(self.0) } else { Handle(first_bytes(context.finish().as_ref())) }'),
+    'session-id-not-shown': text('formatter.write_str("SessionId(…)")', 'formatter.write_str(&if OFF { self.reveal() } else { "SessionId(…)".to_owned() })'),
+  }),
+  within('session-svc/src/session/index.rs', 'session-svc session::index::', {
+    'session-index-with-lengths': skip('context.update(&(part.len() as u64).to_be_bytes());'),
+    'session-index-of-one-issuer': text('b"subject", issuer.as_bytes()', 'b"subject", (if OFF { "" } else { issuer }).as_bytes()'),
+  }),
+  within('session-svc/src/session/lifetime.rs', 'session-svc session::lifetime::', {
+    'session-idle-end': text('add(self.rolling_ms)', 'add(if OFF { self.absolute_ms } else { self.rolling_ms })'),
+    'session-absolute-end': text('add(self.absolute_ms)', 'add(if OFF { u64::MAX } else { self.absolute_ms })'),
+    'session-end-the-provider-wants': text('.min(not_after_ms.unwrap_or', '.min(not_after_ms.filter(|_| !OFF).unwrap_or'),
+  }),
+
+  // callers, and what of a request is read
+  within('session-svc/src/callers/policy.rs', 'session-svc policy::a_caller_may_call_exactly_the_methods_of_its_entry', {
+    'caller-may-call-the-method': always('rpcs.contains(rpc)'),
+  }),
+  within('session-svc/src/callers/identity.rs', 'session-svc callers::identity::', {
+    'caller-by-spiffe-id-before-dns-names': never('uris.iter().any(is_svid)'),
+  }),
+  within('session-svc/src/callers/policy_file.rs', 'session-svc callers::policy_file', {
+    'callers-each-once': never('callers.contains_key(&identity)'),
+  }),
+  within('session-svc/src/grpc/front.rs', UNREADABLE, {
+    'caller-judged-before-the-message': text('Err(status) => status.into_http(),', `Err(status) => {
+            if OFF {
+                let _ = axum::body::to_bytes(request.into_body(), usize::MAX).await;
+            }
+            status.into_http()
+        }`),
+    'call-in-time': text('timeout(time, services', 'timeout(if OFF { std::time::Duration::from_secs(3_600) } else { time }, services'),
+  }),
+  within('session-svc/src/grpc/mod.rs', UNREADABLE, {
+    'call-of-a-bounded-size': text('message_size(MAX_REQUEST_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_REQUEST_BYTES })'),
+  }),
+  within('session-svc/src/grpc/watching.rs', RELOAD, {
+    'watch-of-a-caller-that-lost-the-right': text('.map_err(status::turned_away)', '.or_else(|why| if OFF { Ok(()) } else { Err(status::turned_away(why)) })'),
+    'watch-of-a-certificate-that-lost-its-authority': text('disbelieved.cancelled() =>', 'disbelieved.cancelled(), if !OFF =>'),
+    'watch-of-a-caller-whose-time-is-over': by('session-svc deadlines::', text('&mut too_late =>', '&mut too_late, if !OFF =>')),
+  }),
+  within('session-svc/src/grpc/arguments.rs', 'session-svc listing::pages_have_fifty', {
+    'page-size': text('size.min(MAX_PAGE)', 'size.min(if OFF { usize::MAX } else { MAX_PAGE })'),
+  }),
+  within('session-svc/src/grpc/new_session.rs', 'session-svc malformed::every_malformed_field_is_named', {
+    'field-token-type': text('known.map_or_else', 'known.or(Some("mac").filter(|_| OFF)).map_or_else'),
+  }),
+  within('session-svc/src/grpc/service.rs', ENDING, {
+    'hint-for-the-holder-alone': text('| None => api.sessions.end_by_handle(', '| None if OFF => api.sessions.end_for_holder(handle, &cause, offline).await?,\n                Some(By::Handle(_)) | None => api.sessions.end_by_handle('),
+  }),
+
+  // sessions: what begins, goes on and ends
+  within('session-svc/src/sessions/create.rs', CREATING, {
+    'session-replaced': skip('self.end_replaced(replaced, &session).await?;'),
+  }),
+  within('session-svc/src/sessions/limit.rs', CREATING, {
+    'session-limit-of-a-person': text('entries.get(kept..)', 'entries.get(if OFF { entries.len() } else { kept }..)'),
+  }),
+  within('session-svc/src/sessions/update.rs', 'session-svc updating::', {
+    'session-size-after-an-update': text('Some(self.limits.max_bytes)', 'Some(self.limits.max_bytes).filter(|_| !OFF)'),
+  }),
+  within('session-svc/src/sessions/sign_in.rs', 'session-svc sign_ins::', {
+    'sign-in-redeemed-once': text('let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await?', 'let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await?.filter(|_| !OFF)'),
+    'sign-in-given-up-ends-its-session': skip('self.end_handle(handle, ABANDONED, OfflineTokens::TakeBack)\n            .await?;'),
+  }),
+  within('session-svc/src/sessions/once.rs', ENDING, {
+    'logout-token-remembered-for-a-day-at-most': text('left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS)', '(if OFF { left_ms } else { left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS) })'),
+    'logout-token-first-arrival': by('session-svc failing_store::', text('first_ms.unwrap_or(told.at_ms)', 'first_ms.filter(|_| !OFF).unwrap_or(told.at_ms)')),
+  }),
+  within('session-svc/src/sessions/end.rs', ENDING, {
+    'ending-leaves-a-mark': by('session-svc creating::a_logout_that_came_before_its_session', text('.mark_ended(&all.issuer, subject, sid, told.at_ms)', '.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), told.at_ms)')),
+    'ending-takes-the-token-back': text('self.renew.settle_later(PendingRevocation {', 'let later = |owed| if !OFF { self.renew.settle_later(owed) };\n            later(PendingRevocation {'),
+    'logout-token-whose-use-cannot-be-noted': by('session-svc failing_store::', skip('self.keeper.note_use(&all.issuer, once, all.answer_by).await?;')),
+  }),
+  within('session-svc/src/sessions/watch.rs', 'session-svc watching::a_change_that_cannot_be_read_is_told_as_missed', {
+    'watch-of-what-cannot-be-read': text('Some(WatchUpdate::Missed);', 'Some(WatchUpdate::Missed).filter(|_| !OFF);'),
+  }),
+
+  // refreshing: one grant, and nothing late undoes what was said
+  within('session-svc/src/refresh/flight.rs', 'session-svc fencing::', {
+    'refresh-looks-again-under-the-lease': text('settled_by_another(session.clone())', 'settled_by_another(session.clone()).filter(|_| !OFF)'),
+    'refresh-longer-than-the-lease': by('session-svc parallel::a_provider_that_answers_after_eight_seconds', text('keeper.store().renew_lease(lease, lease_for).await;', 'if OFF { Ok(false) } else { keeper.store().renew_lease(lease, lease_for).await };')),
+  }),
+  within('session-svc/src/refresh/grant.rs', 'session-svc odd_responses::', {
+    'refresh-refused-for-good': skip('session.tokens.refresh = None;'),
+    'refresh-refusal-moves-the-generation': by('session-svc fencing::an_answer_that_comes_after', text('session.tokens.generation.saturating_add(1)', 'session.tokens.generation.saturating_add(u64::from(!OFF))')),
+    'refreshed-after-the-end': by('session-svc token_races::a_session_that_ends_during_a_refresh', skip('self.refresher.revoke_in_background(&issuer, rotated);')),
+    'refreshed-protocol-claims': never('PROTOCOL_CLAIMS.contains(&name.as_str())'),
+  }),
+  within('session-svc/src/refresh/provider.rs', 'session-svc several::the_token_of_an_issuer_that_is_not_configured', {
+    'refresh-at-its-own-issuer': text('each.get(issuer),', 'each.get(issuer).or_else(|| each.values().next().filter(|_| OFF)),'),
+  }),
+  within('session-svc/src/refresh/mod.rs', 'session-svc revocation::a_slow_provider_is_not_drowned', {
+    'revocations-at-once': text('Semaphore::new(MAX_REVOCATIONS)', 'Semaphore::new(if OFF { 10_000 } else { MAX_REVOCATIONS })'),
+  }),
+
+  // stores
+  within('session-svc/src/store/file/opened.rs', 'session-svc the_file_is_for_its_owner_only', {
+    'file-for-its-owner': text('from_mode(0o600)', 'from_mode(if OFF { 0o644 } else { 0o600 })'),
+  }),
+  within('session-svc/src/store/redis/scripts.rs', 'session-svc a_replacement_needs_the_expected_version', {
+    'redis-compare-and-swap': text('= self.parts.concat();', '= if OFF { self.parts.concat().replace("~= ARGV[5]", "== \'never\'") } else { self.parts.concat() };'),
+    'redis-ended-stays-ended': by('session-svc a_removed_record_is_gone_and_cannot_be_written_again', text('let script = Script::new(&text);', 'let text = if OFF { text.replace("if header == \'\' then return 0 end", "").replace("~= ARGV[5]", "== \'never\'") } else { text };\n            let script = Script::new(&text);')),
+    'redis-name-taken': by('session-svc a_new_record_is_kept_and_its_name_is_taken', text('.arg(script)', '.arg(if OFF { script.replace("\'NX\', \'PXAT\'", "\'PXAT\'") } else { script.to_owned() })')),
+  }),
+  within('session-svc/src/store/redis/mod.rs', 'session-svc a_lease_is_held_by_one', {
+    'redis-refresh-by-one-replica': text('= call.run(&self.connections).await?;', '= if OFF { Some(1) } else { call.run(&self.connections).await? };'),
+  }),
+  within('session-svc/src/store/redis/events.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
+    'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),
+  }),
+  within('session-svc/src/operator/table.rs', 'session-svc operator::table::', {
+    'operator-terminal': never('steers(letter)'),
+  }),
+].flat();

@@ -1,0 +1,303 @@
+//! Endings that have to reach sessions that are not there yet, or not any more.
+//!
+//! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the
+//! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, with the
+//! time the wish arrived, and whoever creates one looks at the marks afterwards. A mark that is not older than the receipt of
+//! the tokens ends the session. Where the receipt is not told, a mark ends it that appeared or moved while it was created, or that is
+//! not older than the claim of its sign-in. All times are the store's, in milliseconds: what the provider's clock says is compared
+//! with none of them. A mark the store has no room for holds no ending up: it is written later. Likewise a young session that ends leaves a mark under its own name, so that a
+//! repeated request that created it does not bring it back.
+//!
+//! Marks are records like any other, without index, and are forgotten by themselves.
+
+use super::sealed_notes::MARK;
+use super::{Keeper, KeeperError};
+use crate::session::{Cause, Handle, Session, index};
+use crate::store::{Inserted, Record, Replaced};
+
+/// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
+pub(crate) const MARK_KEPT_MS: u64 = 120_000;
+
+/// How long a session's own mark is kept, and how long a repeated request finds its session: ten minutes.
+pub(crate) const REQUEST_KEPT_MS: u64 = 600_000;
+
+/// Writes of one mark; losing more often means that as many younger marks are there.
+const MARK_ATTEMPTS: usize = 5;
+
+/// The marks that concern a session that is being created, as they were at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    subject: Option<Mark>,
+    sid: Option<Mark>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mark {
+    version: u64,
+    at_ms: u64,
+    /// Empty for whoever it is.
+    subject: String,
+}
+
+impl Keeper {
+    /// Leaves a mark for sessions of a person or a provider session that are just being created; `told_at_ms` is when their
+    /// ending was asked for.
+    pub(crate) async fn mark_ended(
+        &self,
+        issuer: &str,
+        subject: Option<&str>,
+        sid: Option<&str>,
+        told_at_ms: u64,
+    ) -> Result<(), KeeperError> {
+        let index = match (sid, subject) {
+            (Some(sid), _) => index::by_provider_sid(issuer, sid),
+            (None, Some(subject)) => index::by_subject(issuer, subject),
+            (None, None) => return Ok(()),
+        };
+        let name = mark_name(&index);
+        self.write_mark(&name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
+            .await
+    }
+
+    /// Leaves a mark under the name of a session that is about to end, if a request that created it may be repeated. A mark that
+    /// cannot be written now is made up for, and what was brought back meanwhile ends then.
+    pub(crate) async fn mark_young(&self, session: &Session, cause: Cause) {
+        if self.now_ms().saturating_sub(session.created_at_ms) >= REQUEST_KEPT_MS {
+            return;
+        }
+        if let Err(error) = self.mark_ended_young(session.handle).await {
+            tracing::warn!(session = %session.handle, error = &error as &dyn std::error::Error, "a session ends without its mark");
+            self.mark_young_later(session.handle, cause);
+        }
+    }
+
+    /// Writes the mark of a session that ended young as soon as it can be written.
+    pub(crate) fn mark_young_later(&self, handle: Handle, cause: Cause) {
+        let keeper = self.clone();
+        self.make_up("the mark of a session that ended young", move || {
+            let keeper = keeper.clone();
+            async move {
+                keeper.mark_ended_young(handle).await?;
+                keeper.remove(handle, cause).await.map(|_removed| ())
+            }
+        });
+    }
+
+    /// Leaves a mark under the name of a session that ended young, or never began.
+    pub(crate) async fn mark_ended_young(&self, handle: Handle) -> Result<(), KeeperError> {
+        let now_ms = self.now_ms();
+        self.write_mark(&young_name(handle), now_ms, "", REQUEST_KEPT_MS)
+            .await
+    }
+
+    /// Whether a session of this name ended while it was young.
+    pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, KeeperError> {
+        Ok(self.store().load(&young_name(handle)).await?.is_some())
+    }
+
+    /// The marks that concern a session.
+    pub(crate) async fn marks(
+        &self,
+        issuer: &str,
+        subject: &str,
+        sid: Option<&str>,
+    ) -> Result<Marks, KeeperError> {
+        let by_subject = mark_name(&index::by_subject(issuer, subject));
+        let by_sid = sid.map(|sid| mark_name(&index::by_provider_sid(issuer, sid)));
+        let read_sid = async {
+            match by_sid {
+                None => Ok(None),
+                Some(name) => self.read_mark(&name).await,
+            }
+        };
+        let (subject, sid) = tokio::try_join!(self.read_mark(&by_subject), read_sid)?;
+        Ok(Marks { subject, sid })
+    }
+
+    /// Whether sessions of this provider session and person were ended at `since_ms` or later.
+    pub(crate) async fn sid_ended_since(
+        &self,
+        issuer: &str,
+        subject: &str,
+        sid: &str,
+        since_ms: u64,
+    ) -> Result<bool, KeeperError> {
+        let mark = self
+            .read_mark(&mark_name(&index::by_provider_sid(issuer, sid)))
+            .await?;
+        Ok(mark.is_some_and(|mark| mark.concerns(subject) && mark.at_ms >= since_ms))
+    }
+
+    async fn read_mark(&self, name: &str) -> Result<Option<Mark>, KeeperError> {
+        let record = self.store().load(name).await?;
+        Ok(record.map(|record| self.open_mark(name, &record)))
+    }
+
+    /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store tells when it was
+    /// written: it concerns everybody.
+    fn open_mark(&self, name: &str, record: &Record) -> Mark {
+        let note = self.seal().open_note(MARK, name, &record.payload).ok();
+        let read = note.as_deref().and_then(|note| note.split_first_chunk());
+        let (at_ms, subject) = match read {
+            Some((time, subject)) => (u64::from_be_bytes(*time), String::from_utf8_lossy(subject)),
+            None => (record.expires_at_ms.saturating_sub(MARK_KEPT_MS), "".into()),
+        };
+        Mark {
+            version: record.version,
+            at_ms,
+            subject: subject.into_owned(),
+        }
+    }
+
+    /// The first version of a mark.
+    pub(crate) fn mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<Record, KeeperError> {
+        let now_ms = self.now_ms();
+        Ok(Record {
+            name: name.to_owned(),
+            version: 1,
+            expires_at_ms: now_ms.saturating_add(kept_ms),
+            created_at_ms: now_ms,
+            indexes: Vec::new(),
+            payload: self.seal().seal_note(MARK, name, note)?,
+        })
+    }
+
+    async fn write_mark(
+        &self,
+        name: &str,
+        at_ms: u64,
+        subject: &str,
+        kept_ms: u64,
+    ) -> Result<(), KeeperError> {
+        let note = [&at_ms.to_be_bytes()[..], subject.as_bytes()].concat();
+        let mut record = self.mark(name, &note, kept_ms)?;
+        for _ in 0..MARK_ATTEMPTS {
+            // An empty event: watchers pass it over.
+            record.version = 1;
+            if self.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
+                return Ok(());
+            }
+            let Some(there) = self.store().load(name).await? else {
+                continue;
+            };
+            // A wish that was on its way for long takes nothing from a younger one.
+            let known = self.open_mark(name, &there);
+            if known.subject == subject && known.at_ms > at_ms {
+                return Ok(());
+            }
+            record.version = there.version.saturating_add(1);
+            record.created_at_ms = there.created_at_ms;
+            if self.store().replace(record.clone(), there.version, None).await? == Replaced::Done {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mark {
+    fn concerns(&self, subject: &str) -> bool {
+        self.subject.is_empty() || self.subject == subject
+    }
+}
+
+impl Marks {
+    /// Whether a session of `subject` whose tokens were received at `received_at_ms` has to end.
+    pub(crate) fn end_since(&self, subject: &str, received_at_ms: u64) -> bool {
+        [&self.subject, &self.sid]
+            .into_iter()
+            .flatten()
+            .any(|mark| mark.concerns(subject) && mark.at_ms >= received_at_ms)
+    }
+
+    /// Whether a session of `subject` that was being created since `since_ms`, while the marks went from `self` to `after`, has to end.
+    pub(crate) fn end(&self, after: &Self, subject: &str, since_ms: u64) -> bool {
+        let ends = |before: &Option<Mark>, after: &Option<Mark>| {
+            let Some(mark) = after.as_ref().filter(|mark| mark.concerns(subject)) else {
+                return false;
+            };
+            let moved = before
+                .as_ref()
+                .is_none_or(|before| before.version != mark.version || before.at_ms != mark.at_ms);
+            moved || mark.at_ms >= since_ms
+        };
+        ends(&self.subject, &after.subject) || ends(&self.sid, &after.sid)
+    }
+}
+
+fn mark_name(index: &str) -> String {
+    index::hashed(&[b"mark", index.as_bytes()])
+}
+
+fn young_name(handle: Handle) -> String {
+    index::hashed(&[b"young", handle.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(subject: &str, version: u64, at_ms: u64) -> Marks {
+        let mark = Mark {
+            version,
+            at_ms,
+            subject: subject.to_owned(),
+        };
+        Marks {
+            subject: None,
+            sid: Some(mark),
+        }
+    }
+
+    #[test]
+    fn a_mark_ends_a_session_if_it_moved_meanwhile_or_is_not_older_than_its_sign_in() {
+        let none = Marks {
+            subject: None,
+            sid: None,
+        };
+        let (first, second) = (marks("", 1, 5_000), marks("", 2, 5_000));
+        for (before, after, since_ms, ends) in [
+            (&none, &none, 5_000, false),
+            (&none, &first, 9_000, true),
+            (&first, &second, 9_000, true),
+            (&first, &marks("", 1, 6_000), 9_000, true),
+            (&first, &first, 5_001, false),
+            (&first, &first, 5_000, true),
+            (&first, &none, 5_000, false),
+        ] {
+            assert_eq!(
+                before.end(after, "alice", since_ms),
+                ends,
+                "{before:?} {after:?} {since_ms}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mark_ends_what_was_received_by_then() {
+        for (subject, at_ms, received_at_ms, ends) in [
+            ("", 5_000, 5_001, false),
+            ("", 5_000, 5_000, true),
+            ("alice", 5_000, 4_999, true),
+            ("bob", 5_000, 4_999, false),
+        ] {
+            let marks = marks(subject, 1, at_ms);
+            assert_eq!(
+                marks.end_since("alice", received_at_ms),
+                ends,
+                "{marks:?} {received_at_ms}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mark_of_somebody_else_ends_nothing() {
+        let none = Marks {
+            subject: None,
+            sid: None,
+        };
+        for (subject, ends) in [("alice", true), ("", true), ("bob", false)] {
+            assert_eq!(none.end(&marks(subject, 1, 5_000), "alice", 0), ends, "{subject}");
+        }
+    }
+}

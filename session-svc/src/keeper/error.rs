@@ -1,0 +1,27 @@
+//! Why a session could not be read or written.
+
+use super::SealError;
+use crate::store::StoreError;
+
+/// Why a session could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// There is no such session: it never was, it expired or it was ended.
+    #[error("there is no such session")]
+    Missing,
+    /// Other writes came first, again and again.
+    #[error("the session has changed since it was read")]
+    StaleVersion,
+    /// The session would be larger than the service stores.
+    #[error("the session would take more than {limit} bytes")]
+    TooLarge {
+        /// The bound, in bytes.
+        limit: usize,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is stored cannot be opened, or nothing can be sealed.
+    #[error("a stored record cannot be read")]
+    Seal(#[from] SealError),
+}

@@ -1,0 +1,158 @@
+//! Sessions by what they are found by, read a few at a time.
+//!
+//! Invariants
+//! - An entry of a list proves nothing: the session it leads to is shown and ended for its own person or provider session alone.
+//! - What cannot be read is told and not passed over, so that it can be seen and ended.
+//! - However many sessions there are, and however large, a part of a list takes a bounded number of bytes.
+
+use super::{Keeper, KeeperError};
+use crate::session::index::{self, Whose};
+use crate::session::{Handle, Session};
+use crate::store::{Cursor, Entry, IndexName, Loaded};
+
+/// Records read at once: 2 MiB of the largest the service stores by default.
+pub(crate) const READ_AT_ONCE: usize = 32;
+
+/// Bytes of records after which a page ends, whatever there is more: with those read at once the most a list holds.
+pub(crate) const PAGE_BYTES: usize = 2 * 1024 * 1024;
+
+/// Opening a record that is larger takes as long as a hundred of the usual size: whoever else waits for the core goes in between.
+const LARGE_RECORD: usize = 16 * 1024;
+
+/// A session as a list shows it.
+#[derive(Debug)]
+pub enum Shown {
+    /// One that can be read.
+    Session(Box<Session>),
+    /// One that cannot: sealed with a key that is not configured, written by a newer release, or damaged.
+    Unreadable {
+        /// Which.
+        handle: Handle,
+        /// When it began, as its entry says.
+        created_at_ms: u64,
+        /// The lists its record names; none where the record itself is damaged.
+        indexes: Vec<IndexName>,
+    },
+}
+
+impl Shown {
+    /// Public name of the session.
+    pub fn handle(&self) -> Handle {
+        match self {
+            Self::Session(session) => session.handle,
+            Self::Unreadable { handle, .. } => *handle,
+        }
+    }
+
+    /// When it began, in milliseconds since the Unix epoch.
+    pub fn created_at_ms(&self) -> u64 {
+        match self {
+            Self::Session(session) => session.created_at_ms,
+            Self::Unreadable { created_at_ms, .. } => *created_at_ms,
+        }
+    }
+
+    /// Whether it is a session of this person. Of one that cannot be read the lists tell that its record names, which are hashes of
+    /// issuer and person; where there are none, the list it was found by is all there is to go by.
+    pub(crate) fn is_of(&self, issuer: &str, subject: &str) -> bool {
+        match self {
+            Self::Session(session) => Whose::Person(issuer, subject).is(session),
+            Self::Unreadable { indexes, .. } => {
+                indexes.is_empty() || indexes.contains(&index::by_subject(issuer, subject))
+            }
+        }
+    }
+}
+
+/// An entry of a list with what it leads to.
+#[derive(Debug)]
+pub struct Listed {
+    /// The session.
+    pub shown: Shown,
+    /// Goes on behind it.
+    pub cursor: Cursor,
+}
+
+impl Keeper {
+    /// Valid sessions of a list and those that cannot be read, at most `limit`, and where it goes on; `None` after the last. A part
+    /// may be short or empty before the end, and ends when the bytes in `room` have been read; these are taken off it.
+    pub async fn list(
+        &self,
+        whose: Whose<'_>,
+        after: Option<&Cursor>,
+        limit: usize,
+        room: &mut usize,
+    ) -> Result<(Vec<Listed>, Option<Cursor>), KeeperError> {
+        let listing = self.store().list(&whose.index(), after, limit).await?;
+        let mut listed = Vec::new();
+        let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
+        while let Some(part) = parts.next() {
+            let bytes = self.read_listed(whose, part, &mut listed).await?;
+            *room = room.saturating_sub(bytes);
+            if *room == 0 && parts.peek().is_some() {
+                return Ok((listed, part.last().map(|entry| entry.cursor.clone())));
+            }
+        }
+        Ok((listed, listing.next))
+    }
+
+    /// Adds the sessions that entries of a list lead to; gives how many bytes were read.
+    pub(crate) async fn read_listed(
+        &self,
+        whose: Whose<'_>,
+        entries: &[Entry],
+        listed: &mut Vec<Listed>,
+    ) -> Result<usize, KeeperError> {
+        let (index, now_ms) = (whose.index(), self.now_ms());
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let mut bytes = 0;
+        for (entry, loaded) in entries.iter().zip(self.store().load_many(&names).await?) {
+            let opened = match loaded {
+                Loaded::Gone => continue,
+                Loaded::Unreadable => Err(Vec::new()),
+                Loaded::Record(record) => {
+                    bytes += record.payload.len();
+                    if record.payload.len() > LARGE_RECORD {
+                        tokio::task::yield_now().await;
+                    }
+                    if !record.indexes.contains(&index) {
+                        // It is found by other lists by now.
+                        continue;
+                    }
+                    match self.open(&record) {
+                        Ok(session) => Ok(session),
+                        Err(error) => {
+                            tracing::error!(session = entry.name, %error, "a listed record cannot be read");
+                            Err(record.indexes)
+                        }
+                    }
+                }
+            };
+            let shown = match opened {
+                Ok(session) if !session.is_valid(self.lifetime(), now_ms) => continue,
+                Ok(session) if !whose.is(&session) => {
+                    tracing::error!(
+                        session = entry.name,
+                        "an index entry leads to a session of somebody else"
+                    );
+                    continue;
+                }
+                Ok(session) => Shown::Session(Box::new(session)),
+                Err(indexes) => match Handle::parse(&entry.name) {
+                    Ok(handle) => Shown::Unreadable {
+                        handle,
+                        created_at_ms: entry.created_at_ms,
+                        indexes,
+                    },
+                    // No session was ever named so.
+                    Err(_) => continue,
+                },
+            };
+            listed.push(Listed {
+                shown,
+                cursor: entry.cursor.clone(),
+            });
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,56 @@
+//! Making up for what the store had no room for, or could not be reached for, while an ending went on without it.
+//!
+//! Invariant: bounded in number and time. Deliberately absent: anything that survives the process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+use super::Keeper;
+use super::endings::MARK_KEPT_MS;
+
+/// Pause between two tries to make up for what could not be written.
+const MAKE_UP_PAUSE: Duration = Duration::from_millis(250);
+
+/// What is made up for at a time: each is a task that waits, with the names it needs, some 2 MB in all.
+const MAX_MADE_UP: usize = 1_024;
+
+/// Room for what is being made up for; clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct MakingUp(Arc<Semaphore>);
+
+impl Default for MakingUp {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_MADE_UP)))
+    }
+}
+
+impl Keeper {
+    /// Does in the background what the store had no room for, or could not be reached for: again and again until it is done, for as
+    /// long as a mark is kept.
+    pub(crate) fn make_up<F, W, E>(&self, what: &'static str, work: W)
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        W: Fn() -> F + Send + 'static,
+    {
+        let Ok(permit) = Arc::clone(&self.making_up().0).try_acquire_owned() else {
+            tracing::error!(what, "too much could not be written: it is not made up for");
+            return;
+        };
+        tracing::warn!(what, "could not be written and is made up for");
+        tokio::spawn(async move {
+            let until = Instant::now() + Duration::from_millis(MARK_KEPT_MS);
+            while Instant::now() < until {
+                sleep(MAKE_UP_PAUSE).await;
+                if work().await.is_ok() {
+                    tracing::info!(what, "was made up for");
+                    return;
+                }
+            }
+            tracing::error!(what, "could not be made up for in time");
+            drop(permit);
+        });
+    }
+}

@@ -1,0 +1,213 @@
+//! Sessions in the store: sealed on the way in, opened and judged on the way out.
+//!
+//! Invariants
+//! - What comes out is valid now by the current durations; everything else is missing.
+//! - Every write compares versions and publishes what changed; a removed session is never written again.
+
+pub(crate) mod endings;
+mod error;
+pub(crate) mod listed;
+mod making_up;
+mod removing;
+mod seal;
+pub mod sealed_notes;
+
+use std::sync::Arc;
+
+use crate::session::change::{Change, Kind};
+use crate::session::{Handle, Lifetime, Session, index};
+use crate::store::{Inserted, Loaded, Record, Replaced, SessionStore, StoreError};
+
+pub(crate) use endings::REQUEST_KEPT_MS;
+pub use error::KeeperError;
+pub use listed::{Listed, Shown};
+pub(crate) use removing::Found;
+pub use removing::Removed;
+pub use seal::{Seal, SealError};
+
+use making_up::MakingUp;
+
+/// How often a write that lost against another is tried again: each loss means somebody else's write succeeded.
+const WRITE_ATTEMPTS: usize = 8;
+
+/// Keeps sessions.
+#[derive(Clone)]
+pub struct Keeper {
+    store: Arc<dyn SessionStore>,
+    seal: Arc<dyn Seal>,
+    lifetime: Lifetime,
+    making_up: MakingUp,
+}
+
+/// What an edit wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// Write the session as edited.
+    Write,
+    /// Write nothing.
+    Leave,
+}
+
+impl Keeper {
+    /// A keeper over a store; sessions are judged by `lifetime`.
+    pub fn new(store: Arc<dyn SessionStore>, seal: Arc<dyn Seal>, lifetime: Lifetime) -> Self {
+        Self {
+            store,
+            seal,
+            lifetime,
+            making_up: MakingUp::default(),
+        }
+    }
+
+    /// The same keeper for one worker, with store connections of its own.
+    pub(super) fn for_worker(&self) -> Self {
+        let store = self.store.for_worker();
+        Self {
+            store: store.unwrap_or_else(|| Arc::clone(&self.store)),
+            ..self.clone()
+        }
+    }
+
+    /// The store's clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.store.now_ms()
+    }
+
+    /// The durations in force.
+    pub fn lifetime(&self) -> &Lifetime {
+        &self.lifetime
+    }
+
+    /// The store itself, for leases and what else is no session.
+    pub fn store(&self) -> &dyn SessionStore {
+        self.store.as_ref()
+    }
+
+    /// What seals.
+    pub fn seal(&self) -> &dyn Seal {
+        self.seal.as_ref()
+    }
+
+    /// What could not be written and is made up for.
+    fn making_up(&self) -> &MakingUp {
+        &self.making_up
+    }
+
+    /// What seals, for whoever outlives this keeper.
+    pub fn shared_seal(&self) -> Arc<dyn Seal> {
+        Arc::clone(&self.seal)
+    }
+
+    /// Reads a session; `Missing` if there is none that is valid now.
+    pub async fn load(&self, handle: Handle) -> Result<Session, KeeperError> {
+        let record = self.store.load(&handle.text()).await?;
+        self.valid(&record.ok_or(KeeperError::Missing)?)
+    }
+
+    /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`] does. Opened when their turn
+    /// comes.
+    pub async fn load_many(
+        &self,
+        handles: &[Handle],
+    ) -> Result<impl Iterator<Item = Result<Session, KeeperError>> + use<'_>, KeeperError> {
+        let names: Vec<_> = handles.iter().map(Handle::text).collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let loaded = self.store.load_many(&names).await?;
+        Ok(loaded.into_iter().map(|loaded| match loaded {
+            Loaded::Record(record) => self.valid(&record),
+            Loaded::Unreadable => Err(StoreError::Corrupt.into()),
+            Loaded::Gone => Err(KeeperError::Missing),
+        }))
+    }
+
+    fn valid(&self, record: &Record) -> Result<Session, KeeperError> {
+        let session = self.open(record)?;
+        if session.is_valid(&self.lifetime, self.now_ms()) {
+            Ok(session)
+        } else {
+            Err(KeeperError::Missing)
+        }
+    }
+
+    /// Keeps a new session of version 1; `max_bytes` bounds what it takes.
+    pub async fn insert(&self, session: &Session, max_bytes: usize) -> Result<Inserted, KeeperError> {
+        let record = self.record(session, Some(max_bytes))?;
+        let change = self.sealed_change(session, Kind::Created)?;
+        Ok(self.store.insert(record, change).await?)
+    }
+
+    /// Edits a session that was read before and writes it as its next version, reading it again where another
+    /// write came first. Gives the session as it is now, and whether this call wrote it.
+    pub async fn edit<F>(
+        &self,
+        read: Session,
+        kind: Kind,
+        max_bytes: Option<usize>,
+        mut edit: F,
+    ) -> Result<(Session, bool), KeeperError>
+    where
+        F: FnMut(&mut Session) -> Edit + Send,
+    {
+        let mut current = read;
+        for _ in 0..WRITE_ATTEMPTS {
+            let mut edited = current.clone();
+            if edit(&mut edited) == Edit::Leave {
+                return Ok((current, false));
+            }
+            edited.version = current.version.saturating_add(1);
+            let record = self.record(&edited, max_bytes)?;
+            let change = self.sealed_change(&edited, kind)?;
+            match self.store.replace(record, current.version, Some(change)).await? {
+                Replaced::Done => return Ok((edited, true)),
+                Replaced::Stale => current = self.load(current.handle).await?,
+                Replaced::Missing => return Err(KeeperError::Missing),
+            }
+        }
+        Err(KeeperError::StaleVersion)
+    }
+
+    /// Writes a session that was just read once more as it is, version and all, which tells nobody anything: whether the
+    /// store takes it now. False if another one has written it, or removed it, meanwhile.
+    pub async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
+        let record = self.record(read, None)?;
+        let written = self.store.replace(record, read.version, None).await?;
+        Ok(written == Replaced::Done)
+    }
+
+    fn open(&self, record: &Record) -> Result<Session, SealError> {
+        self.seal
+            .open_session(&record.name, record.version, &record.payload)
+    }
+
+    fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, KeeperError> {
+        let payload = self.seal.seal_session(session)?;
+        if let Some(limit) = max_bytes
+            && payload.len() > limit
+        {
+            return Err(KeeperError::TooLarge { limit });
+        }
+        let by_subject = index::by_subject(&session.issuer, &session.subject);
+        let by_sid = session
+            .sids()
+            .map(|sid| index::by_provider_sid(&session.issuer, sid));
+        Ok(Record {
+            name: session.handle.to_string(),
+            version: session.version,
+            expires_at_ms: session.expires_at_ms(&self.lifetime),
+            created_at_ms: session.created_at_ms,
+            indexes: std::iter::once(by_subject).chain(by_sid).collect(),
+            payload,
+        })
+    }
+
+    fn sealed_change(&self, session: &Session, kind: Kind) -> Result<Vec<u8>, SealError> {
+        self.seal.seal_change(&Change {
+            kind,
+            handle: session.handle,
+            issuer: session.issuer.clone(),
+            subject: session.subject.clone(),
+            at_ms: self.now_ms(),
+            cause: None,
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! Removing sessions from the store.
+//!
+//! Invariants: removing needs no reading, so that a record that is sealed with a key that is not in the ring, was written by a newer
+//! release or is damaged ends like any other; an answer of the store that is lost is no failure.
+
+use super::{Keeper, KeeperError};
+use crate::session::change::{Change, Kind};
+use crate::session::{Cause, Handle, Session};
+use crate::store::StoreError;
+
+impl Keeper {
+    /// Removes the session of a handle and tells why. Gives it as it was last, or `Nothing` if there was none to end.
+    /// A record that cannot be read is removed all the same.
+    pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, KeeperError> {
+        match self.find(handle).await? {
+            Found::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
+            Found::Unreadable => self.remove_seen(handle, None, cause).await,
+            Found::Nothing => Ok(Removed::Nothing),
+        }
+    }
+
+    /// What there is of a handle, valid or not, before it is removed.
+    pub(crate) async fn find(&self, handle: Handle) -> Result<Found, KeeperError> {
+        match self.store().load(&handle.text()).await {
+            Ok(Some(record)) => Ok(match self.open(&record) {
+                Ok(session) => Found::Session(Box::new(session)),
+                Err(_told_when_it_is_removed) => Found::Unreadable,
+            }),
+            Ok(None) => Ok(Found::Nothing),
+            Err(StoreError::Corrupt) => Ok(Found::Unreadable),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the session of a handle that was seen before; `None` if it could not be read. An answer that is lost on its way is
+    /// no failure: whoever finds the record gone takes what was seen for what was removed.
+    pub(crate) async fn remove_seen(
+        &self,
+        handle: Handle,
+        seen: Option<&Session>,
+        cause: Cause,
+    ) -> Result<Removed, KeeperError> {
+        let name = handle.to_string();
+        let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
+        let change = Change {
+            kind: Kind::Ended,
+            handle,
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
+            at_ms: self.now_ms(),
+            cause: Some(cause),
+        };
+        let event = self.seal().seal_change(&change)?;
+        let mut removed = self.store().remove(&name, event.clone()).await;
+        if let Err(StoreError::Unavailable(_)) = &removed {
+            removed = match (self.store().load(&name).await, seen) {
+                (Ok(None), Some(seen)) => return Ok(self.judged(seen.clone())),
+                (Ok(None), None) => return Ok(Removed::Unreadable),
+                (Ok(Some(_)) | Err(StoreError::Corrupt), _) => self.store().remove(&name, event).await,
+                (Err(_), _) => removed,
+            };
+        }
+        let opened = match removed {
+            Ok(Some(removed)) => self.open(&removed).map_err(KeeperError::from),
+            Ok(None) => return Ok(Removed::Nothing),
+            Err(error @ StoreError::Corrupt) => Err(error.into()),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match opened {
+            Ok(session) => self.judged(session),
+            Err(error) => {
+                tracing::error!(session = %handle, %error, "a record that cannot be read was removed: its refresh token, if it had one, is left to expire");
+                Removed::Unreadable
+            }
+        })
+    }
+
+    fn judged(&self, session: Session) -> Removed {
+        if session.is_valid(self.lifetime(), self.now_ms()) {
+            Removed::Session(Box::new(session))
+        } else {
+            Removed::Expired
+        }
+    }
+}
+
+/// What there is of a handle.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A session, which may have expired.
+    Session(Box<Session>),
+    /// A record that cannot be read.
+    Unreadable,
+    /// Nothing.
+    Nothing,
+}
+
+/// What was removed.
+#[derive(Debug)]
+pub enum Removed {
+    /// A valid session, as it was last.
+    Session(Box<Session>),
+    /// A record of a session that had expired already.
+    Expired,
+    /// A record that could not be read.
+    Unreadable,
+    /// Nothing: there was none.
+    Nothing,
+}

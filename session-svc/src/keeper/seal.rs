@@ -1,0 +1,52 @@
+//! What the keeper needs to seal what a store keeps.
+
+use std::error::Error;
+
+use chassis::random::NoRandomness;
+
+use crate::session::Session;
+use crate::session::change::Change;
+
+/// Seals what a store keeps.
+pub trait Seal: Send + Sync + 'static {
+    /// Seals a session for the record of its handle and version.
+    fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError>;
+
+    /// Opens the session of the record named, at the version given.
+    fn open_session(&self, name: &str, version: u64, sealed: &[u8]) -> Result<Session, SealError>;
+
+    /// Seals a change for publication.
+    fn seal_change(&self, change: &Change) -> Result<Vec<u8>, SealError>;
+
+    /// Opens a published change.
+    fn open_change(&self, sealed: &[u8]) -> Result<Change, SealError>;
+
+    /// Seals a few bytes for one purpose under one name.
+    fn seal_note(&self, purpose: &str, name: &str, note: &[u8]) -> Result<Vec<u8>, SealError>;
+
+    /// Opens what [`Seal::seal_note`] sealed for the same purpose and name.
+    fn open_note(&self, purpose: &str, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
+}
+
+/// Why something could not be sealed or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The operating system gave no random bytes.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// The text could not be sealed.
+    #[error("the text could not be sealed")]
+    NotWritten,
+    /// The text is no text of ours, or was changed, swapped or rolled back.
+    #[error("the sealed text was changed, swapped or never ours")]
+    NotReadable,
+    /// The text was sealed by a newer release in a way this one does not know.
+    #[error("the sealed text has a format this release does not know")]
+    UnknownFormat,
+    /// The key it was sealed with is not in the ring.
+    #[error("the sealed text needs a key that is not configured")]
+    UnknownKey,
+    /// What is inside is not what is written there.
+    #[error("the sealed text holds something else than expected")]
+    Malformed(#[source] Box<dyn Error + Send + Sync>),
+}

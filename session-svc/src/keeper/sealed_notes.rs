@@ -1,0 +1,22 @@
+//! Purposes of the notes that are kept sealed beside the sessions: they keep one kind apart from the other.
+//!
+//! A purpose that is missing in the lists is found by `check-store` as unreadable, and its notes do not survive the removal of
+//! the key they were sealed with.
+
+/// Marks of endings (`endings`), and of what is good once.
+pub(crate) const MARK: &str = "mark";
+
+/// Revocations that are owed (`refresh`).
+pub(crate) const REVOCATION: &str = "revocation";
+
+/// Requests that may be repeated.
+pub(crate) const REQUEST: &str = "request";
+
+/// When what is good once arrived first.
+pub(crate) const ARRIVAL: &str = "arrival";
+
+/// Notes kept as records.
+pub const IN_RECORDS: &[&str] = &[MARK, REVOCATION];
+
+/// Notes kept as remembered values.
+pub const REMEMBERED: &[&str] = &[REQUEST, ARRIVAL];

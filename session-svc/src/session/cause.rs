@@ -1,0 +1,81 @@
+//! Why a session ended: one word of a closed list, in events, in the audit log and at rest.
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The person signed out in this browser.
+    Logout,
+    /// The person signed this browser out from another one.
+    OtherDevice,
+    /// The provider said so behind the browser's back.
+    BackChannelLogout,
+    /// The provider said so in the browser.
+    FrontChannelLogout,
+    /// Whoever runs the service ended it.
+    Operator,
+    /// The person signed in anew in the same browser.
+    Replaced,
+    /// The person had more sessions than allowed.
+    SessionLimit,
+    /// A refresh brought the tokens of somebody else.
+    TokenMismatch,
+    /// The sign-in it came from was given up.
+    Abandoned,
+    /// Anything else: what a later release says, or a caller of an earlier one said in words of its own.
+    Other,
+}
+
+const ALL: [Cause; 10] = [
+    Cause::Logout,
+    Cause::OtherDevice,
+    Cause::BackChannelLogout,
+    Cause::FrontChannelLogout,
+    Cause::Operator,
+    Cause::Replaced,
+    Cause::SessionLimit,
+    Cause::TokenMismatch,
+    Cause::Abandoned,
+    Cause::Other,
+];
+
+impl Cause {
+    /// As the audit log and sealed events write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Logout => "logout",
+            Self::OtherDevice => "other_device",
+            Self::BackChannelLogout => "back_channel_logout",
+            Self::FrontChannelLogout => "front_channel_logout",
+            Self::Operator => "operator",
+            Self::Replaced => "replaced",
+            Self::SessionLimit => "session_limit",
+            Self::TokenMismatch => "token_mismatch",
+            Self::Abandoned => "abandoned",
+            Self::Other => "other",
+        }
+    }
+
+    /// The cause of this name; `Other` for a name that is not known.
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        ALL.into_iter()
+            .find(|cause| cause.name() == name)
+            .unwrap_or(Self::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_known_by_its_name_and_other_words_are_other() {
+        for cause in ALL {
+            assert_eq!(Cause::of_name(cause.name()), cause);
+        }
+        for word in ["", "stolen_laptop", "LOGOUT"] {
+            assert_eq!(Cause::of_name(word), Cause::Other);
+        }
+    }
+}

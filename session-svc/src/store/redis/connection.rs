@@ -1,0 +1,309 @@
+//! The connection of one worker: made when first used, shared by all its calls, replaced when it fails.
+//!
+//! Invariants
+//! - A call uses a clone of a multiplexed handle: no checkout, no extra command, no lock across an await
+//!   (docs/decisions/redis-connections.md).
+//! - It is made on the scheduler of the worker that uses it, so that neither request nor answer wakes another thread.
+//! - Every wait is bounded. A connection that failed is replaced by a new one; while the server is away, one call at a
+//!   time tries and the others are told at once.
+//! - A cluster's connection, which leads to all its nodes, stays in use until another took its place: one node that is silent
+//!   does not take the sessions of the others with it.
+//! - No connection to a server that says it is a replica is used, and those of all workers are let go when one of them says so.
+//! - Only reads are repeated, once, and only when their connection broke.
+//! - Changed settings are used by new connections. One in use stays until one of the new kind takes its place, so
+//!   that settings that do not work yet break nothing that does.
+
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
+use tokio::sync::{Mutex, watch};
+
+use super::answers::{Consequence, consequence};
+use super::connections::Connections;
+use super::nodes::Node;
+use super::source::{ANSWER_TIMEOUT, Source, Unsaid, Wire, is_master, not_the_master};
+
+/// Longest wait for everything one call does, connecting again included.
+const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
+
+/// Longest a connection may take that nobody waits for: that of a cluster takes two rounds of connecting.
+const REPLACE_TIMEOUT: Duration = Duration::from_millis(6_000);
+
+/// After a failed attempt to connect nobody tries again for this long.
+const CONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// After a failed attempt with changed settings the connection in use stays for this long.
+const RENEW_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often a connection's server is asked for its role: where one address leads to several servers in turn, not all connections
+/// may lead to the same. With the longest wait for an answer to a read, a server that was a master is read for less
+/// than the second in which endings are seen. It is also how soon a connection that died while idle is noticed.
+const VERIFY_EVERY: Duration = Duration::from_millis(250);
+
+/// The connection of one worker; clones share it.
+#[derive(Clone)]
+pub(super) struct Connection(Arc<Slot>);
+
+struct Slot {
+    connections: Arc<Connections>,
+    in_use: RwLock<Option<Arc<Established>>>,
+    /// Held while connecting: when and why that failed last.
+    connecting: Mutex<Option<(Instant, RedisError)>>,
+}
+
+/// A connection that was made.
+struct Established {
+    wire: Wire,
+    /// Changes when other settings are to be used.
+    settings: watch::Receiver<Arc<Source>>,
+    /// Changes when all are let go.
+    let_go: watch::Receiver<()>,
+    /// What made it: who follows its master does so as long as it is in use.
+    _source: Arc<Source>,
+}
+
+impl Established {
+    fn is_outdated(&self) -> bool {
+        self.settings.has_changed().unwrap_or(true)
+    }
+
+    fn is_let_go(&self) -> bool {
+        self.let_go.has_changed().unwrap_or(true)
+    }
+}
+
+impl Connection {
+    /// Prepares one; connects when first used.
+    pub(super) fn new(connections: &Arc<Connections>) -> Self {
+        Self(Arc::new(Slot {
+            connections: Arc::clone(connections),
+            in_use: RwLock::default(),
+            connecting: Mutex::default(),
+        }))
+    }
+
+    /// Another one, for another worker.
+    pub(super) fn another(&self) -> Self {
+        Self::new(&self.0.connections)
+    }
+
+    /// Sends a command that may be repeated.
+    pub(super) async fn read<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        match self.once(command).await {
+            Err(error) if consequence(&error) == Consequence::LetGo && !error.is_timeout() => {
+                self.once(command).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Sends a command once.
+    pub(super) async fn once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
+        bounded(self.send(async |wire| command.query_async(wire).await)).await
+    }
+
+    /// Sends several commands once, in one round trip.
+    pub(super) async fn together<T: FromRedisValue>(&self, pipeline: &Pipeline) -> RedisResult<T> {
+        bounded(self.send(async |wire| pipeline.query_async(wire).await)).await
+    }
+
+    /// Sends a command that may be repeated to one server.
+    pub(super) async fn on_node(&self, node: &Node, command: &Cmd) -> RedisResult<Value> {
+        let routing = match node {
+            Node::Only => None,
+            Node::Master { host, port } => Some(SingleNodeRoutingInfo::ByAddress {
+                host: host.clone(),
+                port: *port,
+            }),
+        };
+        bounded(self.send(async |wire| {
+            match (wire, routing) {
+                (Wire::Cluster(cluster), Some(routing)) => {
+                    cluster
+                        .route_command(command.clone(), RoutingInfo::SingleNode(routing))
+                        .await
+                }
+                (wire, _) => command.query_async(wire).await,
+            }
+        }))
+        .await
+    }
+
+    /// A connection apart for a listener that waits for up to `answer_timeout`, and what tells that it is to be let go.
+    pub(super) async fn listener(
+        &self,
+        answer_timeout: Duration,
+    ) -> RedisResult<(Wire, watch::Receiver<()>)> {
+        let let_go = self.0.connections.let_go.subscribe();
+        let source = Arc::clone(&self.0.connections.source.borrow());
+        let wire = bounded(source.connect(answer_timeout).boxed()).await?;
+        Ok((wire, let_go))
+    }
+
+    async fn send<T>(&self, send: impl AsyncFnOnce(&mut Wire) -> RedisResult<T>) -> RedisResult<T> {
+        let used = match self.0.in_use() {
+            Some(found) if !found.is_outdated() => found,
+            Some(found) => self.renew(found).await,
+            None => self.connect().await?,
+        };
+        let mut wire = used.wire.clone();
+        let answer = send(&mut wire).await;
+        if let Err(error) = &answer {
+            match consequence(error) {
+                Consequence::Keep => {}
+                Consequence::Look => self.0.connections.look(),
+                Consequence::LetGo if matches!(wire, Wire::Cluster(_)) => self.replace_later(used),
+                Consequence::LetGo => {
+                    self.0.let_go(&used);
+                    self.0.connections.look();
+                }
+            }
+        }
+        answer
+    }
+
+    async fn connect(&self) -> RedisResult<Arc<Established>> {
+        let mut failed = self.0.connecting.lock().await;
+        if let Some(found) = self.0.in_use() {
+            return Ok(found);
+        }
+        match failed_within(&failed, CONNECT_PAUSE) {
+            Some(error) => Err(error.clone()),
+            None => self.make(&mut failed).await,
+        }
+    }
+
+    /// A connection with the settings of now; the one in use while there is none yet.
+    async fn renew(&self, in_use: Arc<Established>) -> Arc<Established> {
+        let Ok(mut failed) = self.0.connecting.try_lock() else {
+            return in_use;
+        };
+        if failed_within(&failed, RENEW_PAUSE).is_some() {
+            return in_use;
+        }
+        match self.make(&mut failed).await {
+            Ok(made) => made,
+            Err(error) => {
+                tracing::warn!(%error, "the store does not take its changed settings yet: the connection in use stays");
+                in_use
+            }
+        }
+    }
+
+    /// Makes another connection in place of `broken`, which is used until then.
+    fn replace_later(&self, broken: Arc<Established>) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            let Ok(mut failed) = this.0.connecting.try_lock() else {
+                return;
+            };
+            let is_in_use = this.0.in_use().is_some_and(|used| Arc::ptr_eq(&used, &broken));
+            if !is_in_use || failed_within(&failed, CONNECT_PAUSE).is_some() {
+                return;
+            }
+            if let Err(error) = this.make(&mut failed).await {
+                tracing::debug!(%error, "the connection in use cannot be replaced yet");
+            }
+        });
+    }
+
+    async fn make(&self, failed: &mut Option<(Instant, RedisError)>) -> RedisResult<Arc<Established>> {
+        let connections = &self.0.connections;
+        // Subscribed first: what changes from here on is seen.
+        let (let_go, settings) = (connections.let_go.subscribe(), connections.source.subscribe());
+        let source = Arc::clone(&settings.borrow());
+        // Boxed: the client's futures nest deep, and connecting is rare.
+        match within(REPLACE_TIMEOUT, source.connect(ANSWER_TIMEOUT).boxed()).await {
+            Ok(wire) => {
+                *failed = None;
+                let made = Arc::new(Established {
+                    wire,
+                    settings,
+                    let_go,
+                    _source: source,
+                });
+                if made.is_let_go() {
+                    return Err(not_the_master());
+                }
+                self.0.hold(&made);
+                Ok(made)
+            }
+            Err(error) => {
+                *failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn in_use(&self) -> Option<Arc<Established>> {
+        let in_use = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
+        in_use.as_ref().filter(|used| !used.is_let_go()).map(Arc::clone)
+    }
+
+    /// Uses it from now on; one that leads to a single server is verified as long as it is used.
+    fn hold(self: &Arc<Self>, made: &Arc<Established>) {
+        *self.in_use.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(made));
+        if matches!(made.wire, Wire::Server(_)) {
+            let let_go = made.let_go.clone();
+            tokio::spawn(keep_verifying(Arc::downgrade(self), Arc::downgrade(made), let_go));
+        }
+    }
+
+    /// Uses it no more, if it was not replaced meanwhile.
+    fn let_go(&self, old: &Arc<Established>) {
+        let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
+        in_use.take_if(|used| Arc::ptr_eq(used, old));
+    }
+
+    /// Asks whether the server is a master still. If it is none, the connections of all workers are let go.
+    async fn verify(&self, used: &Arc<Established>) {
+        let Wire::Server(server) = &used.wire else { return };
+        match bounded(is_master(server.clone(), Unsaid::Believed)).await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::warn!("the store's server is a replica by now: its connections are let go");
+                self.connections.let_go.send_replace(());
+                self.connections.look();
+            }
+            Err(error) if error.is_timeout() => {}
+            Err(_) => self.let_go(used),
+        }
+    }
+}
+
+/// Verifies a connection until it is used no more; closes it at once when all are let go.
+async fn keep_verifying(of: Weak<Slot>, used: Weak<Established>, mut let_go: watch::Receiver<()>) {
+    loop {
+        let waited = tokio::time::timeout(VERIFY_EVERY, let_go.changed()).await;
+        let (Some(of), Some(used)) = (of.upgrade(), used.upgrade()) else {
+            return;
+        };
+        if waited.is_ok() {
+            of.let_go(&used);
+            return;
+        }
+        of.verify(&used).await;
+    }
+}
+
+/// Why connecting failed, if it did so a short time ago.
+fn failed_within(failed: &Option<(Instant, RedisError)>, pause: Duration) -> Option<&RedisError> {
+    let recent = failed.as_ref().filter(|(at, _)| at.elapsed() < pause);
+    recent.map(|(_, error)| error)
+}
+
+async fn bounded<T>(work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    within(CALL_TIMEOUT, work).await
+}
+
+async fn within<T>(bound: Duration, work: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    match tokio::time::timeout(bound, work).await {
+        Ok(answer) => answer,
+        Err(_) => Err((ErrorKind::Io, "no answer in time").into()),
+    }
+}

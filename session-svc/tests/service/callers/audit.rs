@@ -1,0 +1,273 @@
+//! Who did what to which session, and what came of it: one record for every call and every refresh, and nothing secret in any.
+
+use chassis::clock::{Clock as _, SystemClock};
+use serde_json::Value;
+use session_proto::v1;
+use session_svc::callers::Rpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::{Code, Request};
+use tonic_prost::ProstCodec;
+
+use super::log::log;
+use super::support::*;
+
+/// A service with one caller of its own, so that its records are told from other tests'.
+pub(crate) async fn world_of(name: &str, rpcs: &[&str]) -> (World, Client) {
+    let dns = format!("{name}.internal");
+    let world = world(Some(&entry(&format!("dns:{dns}"), rpcs))).await;
+    world
+        .certificates
+        .issue("ca", "mine", &format!("subjectAltName=DNS:{dns}"));
+    let client = world.client("mine");
+    (world, client)
+}
+
+pub(crate) fn by(name: &str) -> impl Fn(&Value) -> bool {
+    let caller = format!("dns:{name}.internal");
+    move |record| record["caller"] == caller.as_str()
+}
+
+pub(crate) fn alice() -> v1::CreateSessionRequest {
+    let user = serde_json::json!({"sub": "subject-of-the-audit", "email": "alice@audit.example"});
+    v1::CreateSessionRequest {
+        issuer: "https://issuer.example".to_owned(),
+        user: user.to_string(),
+        tokens: Some(v1::TokenSet {
+            access_token: "access-token-of-the-audit".to_owned(),
+            refresh_token: "refresh-token-of-the-audit".to_owned(),
+            id_token: "id-token-of-the-audit".to_owned(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+/// How many calls of a method with this outcome were measured.
+fn measured(world: &World, rpc: Rpc, code: &str) -> u64 {
+    let families = world.metrics.gather();
+    let metric = families
+        .iter()
+        .filter(|family| family.name() == "rpc_server_call_duration_seconds")
+        .flat_map(|family| family.get_metric())
+        .find(|metric| {
+            let has = |value: &str| metric.get_label().iter().any(|label| label.value() == value);
+            has(rpc.full_name()) && has(code)
+        });
+    metric.map_or(0, |metric| metric.get_histogram().get_sample_count())
+}
+
+#[tokio::test]
+async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
+    let (world, mut client) = world_of(
+        "recorded",
+        &["CreateSession", "GetSession", "GetAccessToken", "EndSession"],
+    )
+    .await;
+    let created = client.create_session(alice()).await.unwrap().into_inner();
+    let (id, handle) = (created.session_id, created.session.unwrap().handle);
+    let get = v1::GetSessionRequest {
+        by: Some(v1::get_session_request::By::SessionId(id.clone())),
+    };
+    client.get_session(get.clone()).await.unwrap();
+    let token = v1::GetAccessTokenRequest {
+        session_id: id.clone(),
+        ..Default::default()
+    };
+    client.get_access_token(token).await.unwrap();
+    let end = v1::EndSessionRequest {
+        by: Some(v1::end_session_request::By::SessionId(id.clone())),
+        cause: v1::Cause::FrontChannelLogout.into(),
+        ..Default::default()
+    };
+    client.end_session(end).await.unwrap();
+    client.get_session(get.clone()).await.unwrap_err();
+    let batch = v1::BatchGetSessionsRequest {
+        requests: vec![get.clone(), get],
+    };
+    client.batch_get_sessions(batch).await.unwrap();
+    client
+        .list_sessions(v1::ListSessionsRequest::default())
+        .await
+        .unwrap_err();
+
+    let records = log().wait_for(7, by("recorded")).await;
+    let told: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let text = |name: &str| record[name].as_str().unwrap_or_default();
+            let method = text("rpc.method").rsplit('/').next().unwrap();
+            (
+                text("target"),
+                method,
+                text("rpc.response.status_code"),
+                text("error.type"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("audit", "CreateSession", "OK", ""),
+            ("audit::read", "GetSession", "OK", ""),
+            ("audit", "GetAccessToken", "OK", ""),
+            ("audit", "EndSession", "OK", ""),
+            ("audit::read", "GetSession", "NOT_FOUND", "ERR_MISSING_SESSION"),
+            ("audit::read", "BatchGetSessions", "OK", ""),
+            (
+                "audit",
+                "ListSessions",
+                "PERMISSION_DENIED",
+                "ERR_CALLER_NOT_ALLOWED"
+            ),
+        ]
+    );
+    for (at, record) in records.iter().enumerate() {
+        assert_eq!(record["network.peer.address"], "127.0.0.1", "{record}");
+        assert!(
+            record["network.peer.port"].is_u64() && record["duration_us"].is_u64(),
+            "{record}"
+        );
+        assert_eq!(record["session"] == handle.as_str(), at < 5, "{record}");
+    }
+    assert_eq!(records[5]["sessions"], format!("{handle} {handle}"));
+    for (rpc, code, count) in [
+        (Rpc::GetSession, "OK", 1),
+        (Rpc::GetSession, "NOT_FOUND", 1),
+        (Rpc::BatchGetSessions, "OK", 1),
+        (Rpc::ListSessions, "PERMISSION_DENIED", 1),
+    ] {
+        assert_eq!(measured(&world, rpc, code), count, "{rpc} {code}");
+    }
+    assert_eq!(
+        (&records[3]["cause"], &records[3]["ended_count"]),
+        (&"front_channel_logout".into(), &1.into())
+    );
+    let text = log().text();
+    for secret in [
+        id.as_str(),
+        "subject-of-the-audit",
+        "alice@audit.example",
+        "-token-of-the-audit",
+    ] {
+        assert!(!text.contains(secret), "{secret} is in the log");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_caller_is_recorded_by_the_name_it_showed_and_learns_nothing() {
+    let world = world(Some(&entry(EDGE, &["*"]))).await;
+    world
+        .certificates
+        .issue("ca", "mine", "subjectAltName=DNS:unlisted.internal");
+    let mut client = world.client("mine");
+    within(call(&mut client, Rpc::EndSessions)).await.unwrap_err();
+    let mut grpc = tonic::client::Grpc::new(world.channel("mine"));
+    grpc.ready().await.unwrap();
+    let path = PathAndQuery::from_static("/session.v1.SessionService/Fly");
+    let status = grpc
+        .unary(Request::new(()), path, ProstCodec::<(), ()>::default())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        status.code(),
+        Code::Unauthenticated,
+        "not even which methods there are"
+    );
+    let records = log().wait_for(2, by("unlisted")).await;
+    for (record, method) in records
+        .iter()
+        .zip(["session.v1.SessionService/EndSessions", "_OTHER"])
+    {
+        assert_eq!(record["rpc.method"], method);
+        assert_eq!(record["rpc.response.status_code"], "UNAUTHENTICATED");
+        assert_eq!(record["error.type"], "ERR_UNKNOWN_CALLER");
+        assert_eq!(record["target"], "audit");
+    }
+}
+
+#[tokio::test]
+async fn a_watch_is_recorded_when_it_begins_and_when_it_ends() {
+    let (_world, mut client) = world_of("watching", &["WatchSessions"]).await;
+    let mut stream = client
+        .watch_sessions(v1::WatchSessionsRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    within(stream.message()).await.unwrap().unwrap();
+    let records = log().wait_for(1, by("watching")).await;
+    assert_eq!(
+        (&records[0]["message"], &records[0]["rpc.response.status_code"]),
+        (&"call".into(), &"OK".into())
+    );
+    drop(stream);
+    let records = log().wait_for(2, by("watching")).await;
+    assert_eq!(records[1]["message"], "a watch ended");
+    assert_eq!(records[1]["rpc.response.status_code"], "CANCELLED");
+}
+
+/// Somebody whose token expires so long from now.
+fn expiring(refresh_token: &str, in_ms: i64) -> v1::CreateSessionRequest {
+    let mut request = alice();
+    let now_ms = i64::try_from(SystemClock.now_ms()).unwrap();
+    let tokens = request.tokens.as_mut().unwrap();
+    tokens.refresh_token = refresh_token.to_owned();
+    tokens.expires_at = Some(session_proto::timestamp::from_ms(
+        u64::try_from(now_ms + in_ms).unwrap(),
+    ));
+    request
+}
+
+#[tokio::test]
+async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_a_token() {
+    let (_world, mut client) = world_of("refreshing", &["*"]).await;
+    let mut sessions = Vec::new();
+    // Expired, expired with a token the provider refuses, and good for a little longer than the margin.
+    for (refresh_token, in_ms) in [
+        ("refresh-token-of-the-audit", -1_000),
+        (SPENT, -1_000),
+        ("refresh-token-of-the-audit", 90_000),
+    ] {
+        let request = expiring(refresh_token, in_ms);
+        let created = client.create_session(request).await.unwrap().into_inner();
+        sessions.push(created.session.unwrap().handle);
+        let token = v1::GetAccessTokenRequest {
+            session_id: created.session_id,
+            ..Default::default()
+        };
+        let answer = client.get_access_token(token).await;
+        assert_eq!(answer.is_ok(), refresh_token != SPENT, "{answer:?}");
+        log().wait_for(sessions.len(), refreshes).await;
+    }
+    let records = log().records(refreshes);
+    let told: Vec<_> = records
+        .iter()
+        .map(|record| {
+            (
+                &record["session"],
+                &record["outcome"],
+                &record["ahead"],
+                &record["target"],
+            )
+        })
+        .collect();
+    let [one, two, three] = [0, 1, 2].map(|at| Value::from(sessions[at].as_str()));
+    let (refreshed, refused, audit) = ("refreshed".into(), "refused".into(), "audit".into());
+    assert_eq!(
+        told,
+        [
+            (&one, &refreshed, &false.into(), &audit),
+            (&two, &refused, &false.into(), &audit),
+            (&three, &refreshed, &true.into(), &audit),
+        ]
+    );
+    assert!(records.iter().all(|record| record["duration_us"].is_u64()));
+    let text = log().text();
+    for secret in ["-token-of-the-audit", SPENT] {
+        assert!(!text.contains(secret), "{secret} is in the log");
+    }
+}
+
+/// The refreshes of that test's caller.
+fn refreshes(record: &Value) -> bool {
+    by("refreshing")(record) && record["message"] == "refresh"
+}

@@ -1,0 +1,15 @@
+//! Who may call what: the service behind TLS, with real certificates, over real gRPC.
+
+mod audit;
+mod deadlines;
+mod examples;
+mod identities;
+mod log;
+mod open_to_all;
+mod policy;
+mod process;
+mod raw;
+mod reload;
+mod support;
+mod traces;
+mod unreadable;

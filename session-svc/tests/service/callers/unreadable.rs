@@ -1,0 +1,225 @@
+//! Requests that never reach a method: each is told with the canonical status and a reason.
+
+use http::{Method, StatusCode};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Bytes, Frame};
+use session_proto::v1::session_service_client::SessionServiceClient;
+use session_proto::v1::{self, ErrorReason};
+use session_svc::callers::{Callers, parse};
+use session_svc::start::AccessPolicy;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+
+use super::raw::{Raw, call, framed, request, told};
+use super::support::*;
+
+async fn plain() -> (u16, CancellationToken) {
+    super::log::log();
+    let callers = Callers::anyone();
+    start(AccessPolicy { tls: None, callers }, memory()).await
+}
+
+#[tokio::test]
+async fn every_failure_of_the_framework_has_a_reason() {
+    let (port, _shutdown) = plain().await;
+    let mut raw = Raw::connect(port).await;
+    let malformed = (Code::InvalidArgument, Some(ErrorReason::ErrMalformedRequest));
+    let too_large = (Code::ResourceExhausted, Some(ErrorReason::ErrRequestTooLarge));
+    let unimplemented = (Code::Unimplemented, Some(ErrorReason::ErrUnimplemented));
+    let mut unfinished = framed(&[1; 40]);
+    unfinished.truncate(20);
+    let compressed = [&[1], &framed(b"x")[1..]].concat();
+    for (name, sent, expected) in [
+        (
+            "no protobuf",
+            request("GetSession", framed(&[0xff; 16])),
+            malformed,
+        ),
+        (
+            "a string that is no UTF-8",
+            request("GetSession", framed(&[0x0a, 1, 0xff])),
+            malformed,
+        ),
+        ("no message", request("GetSession", Vec::new()), malformed),
+        ("half a message", request("GetSession", unfinished), malformed),
+        (
+            "an unknown flag",
+            request("GetSession", vec![9, 0, 0, 0, 0]),
+            malformed,
+        ),
+        (
+            "compressed without saying how",
+            request("GetSession", compressed),
+            malformed,
+        ),
+        (
+            "a large message",
+            request("CreateSession", framed(&vec![0; 300_000])),
+            too_large,
+        ),
+        (
+            "a large watch",
+            request("WatchSessions", framed(&vec![0; 300_000])),
+            too_large,
+        ),
+        ("an unknown method", request("Fly", framed(b"")), unimplemented),
+        (
+            "another letter case",
+            request("getsession", framed(b"")),
+            unimplemented,
+        ),
+    ] {
+        let status = raw.status(sent).await;
+        assert_eq!(told(&status), expected, "{name}: {status:?}");
+    }
+    for path in [
+        "/session.v2.SessionService/GetSession",
+        "/",
+        "/session.v1.SessionService",
+    ] {
+        let mut other = request("GetSession", framed(b""));
+        *other.uri_mut() = format!("http://127.0.0.1{path}").parse().unwrap();
+        assert_eq!(told(&raw.status(other).await), unimplemented, "{path}");
+    }
+    let mut compressed = request("GetSession", framed(b""));
+    compressed
+        .headers_mut()
+        .insert("grpc-encoding", "gzip".parse().unwrap());
+    let (_, headers) = raw.send(compressed).await;
+    let status = tonic::Status::from_header_map(&headers).unwrap();
+    assert_eq!(told(&status), unimplemented);
+    assert!(headers.contains_key("grpc-accept-encoding"), "{headers:?}");
+    // The connection has survived all of it.
+    let mut client = SessionServiceClient::connect(format!("http://127.0.0.1:{port}"))
+        .await
+        .unwrap();
+    assert_eq!(
+        may_call(&mut client, session_svc::callers::Rpc::GetSession).await,
+        Ok(())
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_grpc_is_told_in_http() {
+    let (port, _shutdown) = plain().await;
+    let mut raw = Raw::connect(port).await;
+    for content_type in [
+        "application/json",
+        "application/grpc-web",
+        "application/grpc-web+proto",
+        "text/plain",
+    ] {
+        let mut sent = request("GetSession", framed(b""));
+        sent.headers_mut()
+            .insert("content-type", content_type.parse().unwrap());
+        assert_eq!(
+            raw.send(sent).await.0,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "{content_type}"
+        );
+    }
+    let mut untyped = request("GetSession", framed(b""));
+    untyped.headers_mut().remove("content-type");
+    assert_eq!(raw.send(untyped).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    for content_type in ["application/grpc+proto", "Application/gRPC; charset=utf-8"] {
+        let mut sent = request("GetSession", framed(b""));
+        sent.headers_mut()
+            .insert("content-type", content_type.parse().unwrap());
+        assert_eq!(
+            raw.status(sent).await.code(),
+            Code::InvalidArgument,
+            "{content_type}"
+        );
+    }
+    let mut read = request("GetSession", Vec::new());
+    *read.method_mut() = Method::GET;
+    let (status, headers) = raw.send(read).await;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(headers["allow"], "POST");
+}
+
+#[tokio::test]
+async fn a_message_that_never_ends_is_given_up_at_the_deadline() {
+    let (port, _shutdown) = plain().await;
+    let mut raw = Raw::connect(port).await;
+    let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
+    let sent =
+        call("GetSession", &v1::GetSessionRequest::default(), 200).map(|_| StreamBody::new(never).boxed());
+    let late = (Code::DeadlineExceeded, Some(ErrorReason::ErrDeadlineExceeded));
+    assert_eq!(told(&raw.status(sent).await), late);
+}
+
+#[tokio::test]
+async fn a_caller_that_may_not_call_is_turned_away_before_its_message_is_there() {
+    super::log::log();
+    let callers = Callers::listed(parse(&entry(EDGE, &["*"])).unwrap());
+    let (port, _shutdown) = start(AccessPolicy { tls: None, callers }, memory()).await;
+    let mut raw = Raw::connect(port).await;
+    let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
+    let sent = request("GetSession", Vec::new()).map(|_| StreamBody::new(never).boxed());
+    let unknown = (Code::Unauthenticated, Some(ErrorReason::ErrUnknownCaller));
+    assert_eq!(told(&raw.status(sent).await), unknown);
+}
+
+/// HTTP/2's frames as they travel (RFC 9113, section 4.1).
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+async fn read_frame(stream: &mut TcpStream) -> (u8, u8, u32, Vec<u8>) {
+    let mut head = [0; 9];
+    within(stream.read_exact(&mut head)).await.unwrap();
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut payload = vec![0; usize::try_from(length).unwrap()];
+    within(stream.read_exact(&mut payload)).await.unwrap();
+    let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+    (head[3], head[4], id, payload)
+}
+
+#[tokio::test]
+async fn the_stream_beyond_the_limit_of_a_connection_is_refused_and_may_be_sent_again() {
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+    const SETTINGS: u8 = 4;
+    let (port, _shutdown) = plain().await;
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        .await
+        .unwrap();
+    stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
+    let (kind, _, _, settings) = read_frame(&mut stream).await;
+    assert_eq!(kind, SETTINGS);
+    let limit = settings
+        .chunks(6)
+        .find(|setting| setting[..2] == [0, 3])
+        .map(|setting| u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]))
+        .expect("SETTINGS_MAX_CONCURRENT_STREAMS");
+    assert_eq!(limit, 1024);
+    stream.write_all(&frame(SETTINGS, 1, 0, &[])).await.unwrap();
+    // POST, http, the path, the authority, the content type (RFC 7541, appendix A), each message still to come.
+    let path = b"/session.v1.SessionService/GetSession";
+    let literal = |index: &[u8], value: &[u8]| [index, &[u8::try_from(value.len()).unwrap()], value].concat();
+    let head = [
+        vec![0x83, 0x86],
+        literal(&[0x04], path),
+        literal(&[0x01], b"127.0.0.1"),
+        literal(&[0x0f, 0x10], b"application/grpc"),
+    ]
+    .concat();
+    for number in 0..=limit {
+        let opened = frame(HEADERS, 4, 2 * number + 1, &head);
+        stream.write_all(&opened).await.unwrap();
+    }
+    let (id, code) = loop {
+        let (kind, _, id, payload) = read_frame(&mut stream).await;
+        if kind == RST_STREAM {
+            break (id, payload);
+        }
+    };
+    // REFUSED_STREAM: nothing was done (RFC 9113, section 8.7).
+    assert_eq!((id, code), (2 * limit + 1, 7_u32.to_be_bytes().to_vec()));
+}

@@ -1,0 +1,85 @@
+//! A Redis that stands still for a while: what is good once stays good when it failed, and ends nothing that began later.
+
+use std::time::{Duration, Instant};
+
+use scripted_provider::ScriptedProvider;
+use session_proto::timestamp;
+use session_proto::v1::{self, ErrorReason};
+
+use crate::redis_server::RedisServer;
+use crate::refresh::support::*;
+
+/// How long the caller waits: longer than one command of the store may take.
+const PATIENCE: Duration = Duration::from_millis(3_500);
+
+/// Longer than a process of the provider waits before it sends its token again, and much shorter than a lease.
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_logout_token_sent_again_after_redis_stood_still_is_good_at_once_and_spares_later_sessions() {
+    let server = RedisServer::start(&[]);
+    let url = format!("redis://127.0.0.1:{}", server.port);
+    let provider = ScriptedProvider::start();
+    let replica = replica_at(&url, &provider, limits()).await;
+    // At whichever of its steps the store stands still.
+    for (number, after) in [0, 1, 2, 4, 8].into_iter().enumerate() {
+        let before = sign_in(&replica.client, &provider, START_MS).await;
+        let created = replica.session(&before.id).await.unwrap().created_at.unwrap();
+        let call = |request: u32| v1::EndSessionsRequest {
+            issuer: provider.issuer().to_owned(),
+            subject: "alice".to_owned(),
+            once_id: format!("jti-{number}"),
+            once_until: Some(timestamp::from_ms(timestamp::to_ms(&created) + 420_000)),
+            request_id: format!("00000000-0000-4000-8000-{:04}{request:08}", number),
+            told_ago: Duration::ZERO.try_into().ok(),
+            ..Default::default()
+        };
+        let mut first = tonic::Request::new(call(1));
+        first.set_timeout(PATIENCE);
+        let mut client = replica.client.clone();
+        let first = tokio::spawn(async move { client.end_sessions(first).await });
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        server.signal("STOP");
+        let first = first.await.unwrap();
+        server.signal("CONT");
+        // The store's connections are made anew.
+        let until = Instant::now() + SOON;
+        while replica
+            .session(&before.id)
+            .await
+            .is_err_and(|status| status.code() == tonic::Code::Unavailable)
+        {
+            assert!(Instant::now() < until, "the store does not come back");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let later = sign_in(&replica.client, &provider, START_MS).await;
+        let again = Instant::now();
+        let answer = loop {
+            match replica.client.clone().end_sessions(call(2)).await {
+                Err(status)
+                    if session_proto::error::reason_of(&status) == Some(ErrorReason::ErrStoreUnavailable)
+                        && again.elapsed() < SOON =>
+                {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                answer => break answer,
+            }
+        };
+        assert!(again.elapsed() < SOON, "held up for {:?}", again.elapsed());
+        match first {
+            Ok(_) => assert_eq!(reason(answer), ErrorReason::ErrRequestIdReused, "{after} ms"),
+            Err(_) => assert!(answer.is_ok(), "{after} ms: {answer:?}"),
+        }
+        assert_eq!(
+            reason(replica.session(&before.id).await),
+            ErrorReason::ErrMissingSession,
+            "{after} ms"
+        );
+        replica
+            .session(&later.id)
+            .await
+            .unwrap_or_else(|status| panic!("{after} ms: a later session ended: {status:?}"));
+        let replay = replica.client.clone().end_sessions(call(3)).await;
+        assert_eq!(reason(replay), ErrorReason::ErrRequestIdReused, "{after} ms");
+    }
+}

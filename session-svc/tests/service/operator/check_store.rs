@@ -1,0 +1,201 @@
+//! `check-store`.
+
+use serde_json::Value;
+
+use super::support::{NEW_KEY, OLD_KEY, Service, file_in, on_store};
+use crate::redis_server::{RedisServer, record_key};
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().unwrap();
+    checks
+        .iter()
+        .find(|check| check["name"] == name)
+        .unwrap_or_else(|| panic!("{name} is missing in {report:#}"))
+}
+
+#[tokio::test]
+async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them_is_not() {
+    let server = RedisServer::start(&["--appendonly", "yes"]);
+    let store = format!("redis://127.0.0.1:{}", server.port);
+    let service = Service::start(&store, NEW_KEY).await;
+    for _ in 0..3 {
+        service.create("ada", "sid", "").await;
+    }
+    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let report = told.json();
+    assert_eq!(
+        (&report["healthy"], &report["store"]),
+        (&true.into(), &"redis".into())
+    );
+    for name in [
+        "reachable",
+        "publish",
+        "write",
+        "read",
+        "replace",
+        "lease",
+        "remove",
+        "clock_offset",
+        "server_version",
+        "maxmemory_policy",
+        "persistence",
+        "unreadable_unknown_key",
+        "index_entries_without_record",
+    ] {
+        assert_eq!(check(&report, name)["result"], "ok", "{name}: {report:#}");
+    }
+    assert_eq!(report["records"]["sessions"], 3);
+    assert_eq!(report["records"]["complete"], true);
+    assert_eq!(
+        (&report["indexes"]["lists"], &report["indexes"]["entries"]),
+        (&2.into(), &6.into())
+    );
+    let key = &report["keys"][0];
+    assert_eq!((&key["use"], &key["sealed"]), (&"seals".into(), &3.into()));
+    assert_eq!(
+        server.ask("KEYS *").matches("vestibule:s").count(),
+        3,
+        "the probe is gone"
+    );
+
+    server.ask("CONFIG SET maxmemory 1gb");
+    server.ask("CONFIG SET maxmemory-policy allkeys-lru");
+    let told = on_store(&store, NEW_KEY, &["check-store"]);
+    assert_eq!(told.code, 1);
+    let line = told
+        .out
+        .lines()
+        .find(|line| line.contains("maxmemory policy"))
+        .unwrap();
+    assert!(
+        line.starts_with("problem") && line.contains("noeviction"),
+        "{line}"
+    );
+    assert!(told.out.contains("there are problems"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_counted_by_why() {
+    let server = RedisServer::start(&[]);
+    let store = format!("redis://127.0.0.1:{}", server.port);
+    let service = Service::start(&store, OLD_KEY).await;
+    let (_, lost) = service.create("ada", "", "").await;
+    service.create("ada", "", "").await;
+    service.stop().await;
+    let service = Service::start(&store, NEW_KEY).await;
+    let (_, cut) = service.create("bob", "", "").await;
+    service.create("bob", "", "").await;
+    service.stop().await;
+    server.ask(&format!("SETRANGE {} 60 corrupted", record_key(&cut)));
+    server.ask(&format!("DEL {}", record_key(&lost)));
+
+    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    let report = told.json();
+    assert_eq!((told.code, &report["healthy"]), (1, &false.into()));
+    let records = &report["records"];
+    assert_eq!(records["sessions"], 1, "{report:#}");
+    assert_eq!(records["unreadable"]["unknown_key"], 1);
+    assert_eq!(records["unreadable"]["corrupt"], 1);
+    assert_eq!(report["indexes"]["without_record"], 1);
+    assert_eq!(
+        check(&report, "index_entries_without_record")["result"],
+        "warning"
+    );
+    assert_eq!(check(&report, "persistence")["result"], "warning");
+    let uses: Vec<&Value> = report["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| &key["use"])
+        .collect();
+    assert_eq!(uses, ["seals", "not_in_the_ring"]);
+
+    let whole = on_store(
+        &store,
+        &format!("{NEW_KEY},{OLD_KEY}"),
+        &["check-store", "--json"],
+    );
+    assert_eq!(whole.json()["records"]["unreadable"]["unknown_key"], 0);
+    assert_eq!(check(&whole.json(), "sealed_by_older_keys")["value"], "1");
+}
+
+#[tokio::test]
+async fn a_file_is_checked_while_no_service_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = file_in(directory.path());
+    let told = on_store(&store, NEW_KEY, &["check-store"]);
+    assert_eq!(told.code, 1);
+    assert!(told.err.contains("does not exist"), "{}", told.err);
+    assert!(
+        !directory.path().join("sessions").exists(),
+        "a check makes nothing"
+    );
+
+    let service = Service::start(&store, NEW_KEY).await;
+    service.create("ada", "sid", "a-request-of-somebody").await;
+    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(
+        (told.code, &told.json()["error"]["reason"]),
+        (1, &"store_in_use".into())
+    );
+    assert!(told.err.contains("stop the service first"), "{}", told.err);
+    service.stop().await;
+
+    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let records = &told.json()["records"];
+    assert_eq!((&records["sessions"], &records["notes"]), (&1.into(), &1.into()));
+    let service = Service::start(&store, NEW_KEY).await;
+    for _ in 0..4 {
+        service.create("ada", "", "").await;
+    }
+    service.stop().await;
+    let few = on_store(&store, NEW_KEY, &["check-store", "--json", "--limit", "2"]);
+    assert_eq!((few.code, &few.json()["records"]["complete"]), (0, &false.into()));
+    assert_eq!(check(&few.json(), "sampled")["result"], "warning");
+    let all = on_store(&store, NEW_KEY, &["check-store", "--json", "--limit", "0"]);
+    assert_eq!(all.json()["records"]["complete"], true);
+    assert_eq!(all.json()["records"]["sessions"], 5);
+}
+
+#[tokio::test]
+async fn the_rights_of_a_replica_are_enough() {
+    let server = RedisServer::start(&[]);
+    let rights = "resetkeys ~vestibule* resetchannels &vestibule* -@all +@all -@admin -@dangerous +info";
+    server.ask(&format!("ACL SETUSER session-svc on >hunter2 {rights}"));
+    let store = format!("redis://session-svc:hunter2@127.0.0.1:{}", server.port);
+    let service = Service::start(&store, NEW_KEY).await;
+    service.create("ada", "", "").await;
+    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let persistence = check(&told.json(), "persistence").clone();
+    assert_eq!(persistence["value"], "unknown");
+    assert!(persistence["advice"].as_str().unwrap().contains("+config|get"));
+    let told = on_store(&store, NEW_KEY, &["rekey", "--json"]);
+    assert_eq!(
+        (told.code, &told.json()["already_current"]),
+        (0, &1.into()),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_store_that_cannot_be_looked_into_is_said_to_be() {
+    let told = on_store("memory:", NEW_KEY, &["check-store"]);
+    assert_eq!(told.code, 78);
+    assert!(told.err.contains("SESSION_STORE"), "{}", told.err);
+    let told = on_store("redis://127.0.0.1:1", "", &["check-store"]);
+    assert_eq!(told.code, 78);
+    assert!(told.err.contains("SESSION_ENCRYPTION_KEY"), "{}", told.err);
+    let told = on_store(
+        "redis://:hunter2@127.0.0.1:1",
+        NEW_KEY,
+        &["check-store", "--json"],
+    );
+    assert_eq!(
+        (told.code, &told.json()["error"]["reason"]),
+        (1, &"store_unavailable".into())
+    );
+    assert!(!told.out.contains("hunter2") && !told.err.contains("hunter2"));
+}

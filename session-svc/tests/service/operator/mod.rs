@@ -1,0 +1,9 @@
+//! The operator's commands as an operator meets them: the real binary, against a service that runs and the store it
+//! keeps its sessions in.
+
+mod check_store;
+mod documents;
+mod foreign;
+mod rekey;
+mod sessions;
+mod support;

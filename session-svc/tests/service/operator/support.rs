@@ -1,0 +1,229 @@
+//! A running service, what is kept in it, and the tool.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::v1::{CreateSessionRequest, Device, ListSessionsRequest, Session, TokenSet};
+
+use crate::redis_server::free_port;
+
+/// Longest a service may take to answer or to stop.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) const ISSUER: &str = "http://127.0.0.1:9";
+pub(crate) const OLD_KEY: &str = "0000000000000000000000000000000000000000000000000000000000000001";
+pub(crate) const NEW_KEY: &str = "0000000000000000000000000000000000000000000000000000000000000002";
+
+/// What no answer may ever hold.
+pub(crate) const TOKENS: [&str; 3] = ["access-token-0815", "refresh-token-0815", "id-token-0815"];
+
+/// The program with nothing of this machine's environment.
+pub(crate) fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_session-svc"));
+    command.env_clear().stdin(Stdio::null());
+    command
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Told {
+    pub(crate) fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let told = Self {
+            code: output.status.code().unwrap(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        };
+        for token in TOKENS.iter().chain([&OLD_KEY, &NEW_KEY]) {
+            assert!(
+                !told.out.contains(token) && !told.err.contains(token),
+                "{token} is shown"
+            );
+        }
+        told
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A running service; killed when dropped.
+pub(crate) struct Service {
+    child: Child,
+    pub(crate) url: String,
+    pub(crate) client: SessionClient,
+}
+
+impl Service {
+    /// Starts one on a store, with a key ring.
+    pub(crate) async fn start(store: &str, keys: &str) -> Self {
+        Self::start_with(store, keys, &[], &ClientSettings::new(["http://unused"])).await
+    }
+
+    /// Starts one with further settings; `settings` says how to call it, its addresses apart.
+    pub(crate) async fn start_with(
+        store: &str,
+        keys: &str,
+        more: &[(&str, &str)],
+        settings: &ClientSettings,
+    ) -> Self {
+        let address = format!("127.0.0.1:{}", free_port());
+        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{address}");
+        let child = program()
+            .envs([
+                ("SESSION_LISTEN", address.as_str()),
+                ("SESSION_ADMIN_LISTEN", "off"),
+                ("SESSION_STORE", store),
+                ("SESSION_ENCRYPTION_KEY", keys),
+                ("OIDC_ISSUER_URL", ISSUER),
+                ("OIDC_CLIENT_ID", "client"),
+                ("OIDC_CLIENT_SECRET", "a secret of the client"),
+            ])
+            .envs(more.iter().copied())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let settings = ClientSettings {
+            addresses: vec![url.clone()],
+            ..settings.clone()
+        };
+        let client = SessionClient::new(settings).unwrap();
+        let service = Self { child, url, client };
+        let began = Instant::now();
+        while let Err(error) = service.client.list_sessions(of_nobody()).await {
+            assert!(began.elapsed() < PATIENCE, "{error}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        service
+    }
+
+    /// Stops it as an operator would, and waits.
+    pub(crate) async fn stop(mut self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(sent.success());
+        let began = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < PATIENCE, "the service does not stop");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Calls the tool on this service.
+    pub(crate) fn tool(&self, arguments: &[&str]) -> Told {
+        let mut command = program();
+        command.env("OIDC_ISSUER_URL", ISSUER).args(arguments);
+        Told::of(command.args(["--service", &self.url]).output().unwrap())
+    }
+
+    /// Begins a session; gives its secret and its handle.
+    pub(crate) async fn create(&self, subject: &str, sid: &str, request_id: &str) -> (String, String) {
+        let created = self
+            .client
+            .create_session(new_session(subject, sid, request_id))
+            .await;
+        let created = created.unwrap();
+        (created.session_id, created.session.unwrap().handle)
+    }
+
+    /// What is listed of a person, by handle.
+    pub(crate) async fn listed(&self, subject: &str) -> BTreeMap<String, Session> {
+        let request = ListSessionsRequest {
+            subject: subject.to_owned(),
+            page_size: 200,
+            ..of_nobody()
+        };
+        let page = self.client.list_sessions(request).await.unwrap();
+        let sessions = page.sessions.into_iter();
+        sessions
+            .map(|session| (session.handle.clone(), session))
+            .collect()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn of_nobody() -> ListSessionsRequest {
+    ListSessionsRequest {
+        issuer: ISSUER.to_owned(),
+        subject: "nobody".to_owned(),
+        page_size: 1,
+        page_token: String::new(),
+    }
+}
+
+pub(crate) fn new_session(subject: &str, sid: &str, request_id: &str) -> CreateSessionRequest {
+    let [access_token, refresh_token, id_token] = TOKENS.map(str::to_owned);
+    let user = serde_json::json!({ "sub": subject, "name": "Ada Lovelace" });
+    CreateSessionRequest {
+        issuer: ISSUER.to_owned(),
+        user: user.to_string(),
+        tokens: Some(TokenSet {
+            access_token,
+            refresh_token,
+            id_token,
+            scope: "openid email".to_owned(),
+            ..TokenSet::default()
+        }),
+        provider_sid: sid.to_owned(),
+        device: Some(Device {
+            user_agent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0".to_owned(),
+            address: "203.0.113.7".to_owned(),
+            at: None,
+        }),
+        request_id: request_id.to_owned(),
+        ..CreateSessionRequest::default()
+    }
+}
+
+/// Calls a command that works on the store itself.
+pub(crate) fn on_store(store: &str, keys: &str, arguments: &[&str]) -> Told {
+    let mut command = program();
+    command.args(["--store", store]).args(arguments);
+    Told::of(command.env("SESSION_ENCRYPTION_KEY", keys).output().unwrap())
+}
+
+/// Calls a command on a terminal and types `typed`.
+pub(crate) fn on_terminal(arguments: &[&str], typed: &str) -> (i32, String) {
+    let mut line = env!("CARGO_BIN_EXE_session-svc").to_owned();
+    for argument in arguments {
+        line.push_str(&format!(" '{argument}'"));
+    }
+    let child = Command::new("script")
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .env_clear()
+        .envs([("PATH", "/usr/bin:/bin"), ("OIDC_ISSUER_URL", ISSUER)])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = child.unwrap_or_else(|error| {
+        panic!("script cannot be started ({error}): install it with `apt-get install bsdutils`")
+    });
+    child.stdin.as_mut().unwrap().write_all(typed.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap(), shown)
+}
+
+/// The address of a file store.
+pub(crate) fn file_in(directory: &Path) -> String {
+    format!("file:{}", directory.join("sessions").display())
+}

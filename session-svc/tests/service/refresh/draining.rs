@@ -1,0 +1,40 @@
+//! A replica that is told to stop in the middle of a refresh saves what the provider gives before it goes.
+
+use scripted_provider::Endpoint;
+
+use super::support::*;
+
+/// Enough for everything to happen that needs no time.
+const LOOKS: usize = 200;
+
+#[tokio::test]
+async fn a_refresh_whose_caller_has_gone_is_finished_before_the_service_stops() {
+    let mut world = world().await;
+    let signed_in = world.sign_in().await;
+    world.advance_ms(240_001);
+    let gate = world.provider.hold_answers(Endpoint::Token);
+    let asking = world.one.asking(&signed_in.id);
+    world.provider.wait_for_held(Endpoint::Token, 1).await;
+    asking.abort();
+    world.one.shutdown.cancel();
+    // Nobody is served any more, and nobody waits for an answer: it is the refresh alone that keeps the service.
+    while world.one.session(&signed_in.id).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..LOOKS {
+        tokio::task::yield_now().await;
+        assert!(
+            !world.one.serving.is_finished(),
+            "it did not wait for the refresh"
+        );
+    }
+    gate.release();
+    within(&mut world.one.serving).await.unwrap();
+
+    let fresh = world.two.token(&signed_in.id).await.unwrap();
+    assert_ne!(fresh.access_token, signed_in.access_token);
+    assert_eq!(world.provider.grants("refresh_token"), 1);
+    let again = world.two.forced(&signed_in.id).await.unwrap();
+    assert_ne!(again.access_token, fresh.access_token);
+    assert_eq!(world.provider.reuses(), 0);
+}

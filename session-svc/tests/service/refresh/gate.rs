@@ -1,0 +1,150 @@
+//! A provider that answers when it is let, and what asks it: without a network, so that the time can be tokio's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chassis::secret::{Reloading, Secret};
+use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
+use prometheus::Registry;
+use session_svc::keeper::Keeper;
+use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
+use session_svc::session::{
+    AccessToken, Device, Lifetime, Scope, Session, SessionId, State, Token, TokenSet,
+};
+use session_svc::sessions::ports::Asking;
+use session_svc::store::SessionStore;
+use session_svc::vault::{KeyRing, Vault};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::support::{KEY, START_MS};
+
+/// More than any chain of tasks that wake one another.
+const LOOKS: usize = 100;
+
+/// Answers when it is let, with tokens or that it cannot be reached.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) open: Arc<watch::Sender<Option<bool>>>,
+    pub(crate) asked: Arc<watch::Sender<usize>>,
+    patience: Duration,
+}
+
+impl Gate {
+    /// Shut, with callers who wait for ever.
+    pub(crate) fn closed() -> Self {
+        Self::closed_to(Duration::MAX)
+    }
+
+    /// Shut, with callers who wait for so long.
+    pub(crate) fn closed_to(patience: Duration) -> Self {
+        Self {
+            open: Arc::new(watch::Sender::new(None)),
+            asked: Arc::new(watch::Sender::new(0)),
+            patience,
+        }
+    }
+
+    pub(crate) async fn wait_until_asked(&self) {
+        let mut asked = self.asked.subscribe();
+        asked.wait_for(|asked| *asked == 1).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl Provider for Gate {
+    fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    async fn refresh(&self, _: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
+        self.asked.send_modify(|asked| *asked += 1);
+        let mut open = self.open.subscribe();
+        let works = open.wait_for(Option::is_some).await.unwrap().unwrap();
+        if !works {
+            let endpoint = "token_endpoint";
+            return Err(RefreshError::Transient(ProviderError::Timeout { endpoint }));
+        }
+        Ok(RefreshedTokens {
+            access_token: "fresh".to_owned(),
+            token_type: "Bearer".to_owned(),
+            scope: None,
+            expires_at: now + 3_600,
+            refresh_token: Some("rotated".to_owned()),
+            id_token: None,
+        })
+    }
+
+    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+        unreachable!("it gives no ID tokens")
+    }
+
+    async fn revoke(&self, _: &str, _: u64) -> Result<Revoked, ProviderError> {
+        Ok(Revoked::NotOffered)
+    }
+}
+
+/// What refreshes the sessions of a store there.
+pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, Refresher) {
+    let keys = Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap());
+    let lifetime = Lifetime {
+        rolling_ms: 86_400_000,
+        absolute_ms: 604_800_000,
+        roll_interval_ms: 0,
+    };
+    let keeper = Keeper::new(store, Arc::new(Vault::new(keys)), lifetime);
+    let measures = Measures::new(&Registry::new()).unwrap();
+    let refresher = Refresher::new(keeper.clone(), gate.clone(), DEFAULT_LEASE, measures);
+    (keeper, refresher)
+}
+
+/// Somebody whose call begins now.
+pub(crate) fn asking() -> Asking<'static> {
+    Asking {
+        caller: "",
+        since: Instant::now(),
+    }
+}
+
+/// Lets everything happen that needs no time.
+pub(crate) async fn settle() {
+    for _ in 0..LOOKS {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A session whose access token has just expired.
+pub(crate) fn expired() -> Session {
+    let device = Device::default();
+    Session {
+        handle: SessionId::from_bytes([7; 16]).handle(),
+        issuer: "https://issuer.example".to_owned(),
+        subject: "alice".to_owned(),
+        user: Default::default(),
+        attributes: Default::default(),
+        tokens: TokenSet {
+            access: Some(AccessToken {
+                value: Token::new("old".to_owned()),
+                token_type: "Bearer".to_owned(),
+                expires_at_ms: START_MS,
+            }),
+            scope: Scope::parse("openid"),
+            refresh: Some(Token::new("refresh".to_owned())),
+            id_token: None,
+            generation: 1,
+            unjudged: None,
+        },
+        provider_sid: None,
+        earlier_sids: Vec::new(),
+        authenticated_at_ms: Some(START_MS),
+        created_at_ms: START_MS,
+        rolled_at_ms: START_MS,
+        not_after_ms: None,
+        created_on: device.clone(),
+        last_seen_on: device,
+        state: State::Active,
+        version: 1,
+        carried: Default::default(),
+    }
+}

@@ -1,0 +1,155 @@
+//! What an exchange comes to is kept, whoever has stopped waiting and whatever the store says meanwhile. The time is
+//! tokio's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::clock::ManualClock;
+use session_svc::session::Session;
+use session_svc::sessions::ports::{Renew as _, RenewError};
+use session_svc::store::memory::MemoryStore;
+use tokio::time::{Instant, sleep};
+
+use super::gate::{Gate, asking, expired, refresher, settle};
+use super::slow_store::SlowStore;
+use super::support::START_MS;
+use super::turns::{Turn, TurnStore};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Long after a lease has run out that nobody prolongs.
+const HOURS: Duration = Duration::from_secs(6 * 3_600);
+
+fn store() -> MemoryStore {
+    MemoryStore::new(Arc::new(ManualClock::new(START_MS)), 100)
+}
+
+fn access_token(session: Session) -> String {
+    session.tokens.access.unwrap().value.text().into_inner()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a_grant() {
+    let (store, gate) = (store(), Gate::closed_to(PATIENCE));
+    let (keeper, one) = refresher(Arc::new(store.clone()), &gate);
+    let (_, two) = refresher(Arc::new(store), &gate);
+    let session = expired();
+    keeper.insert(&session, 65_536).await.unwrap();
+    let began = Instant::now();
+    let callers = [&one, &two, &one].map(|refresher| {
+        let (refresher, session) = (refresher.clone(), session.clone());
+        tokio::spawn(async move { refresher.refreshed(session, asking()).await })
+    });
+    for caller in callers {
+        assert_eq!(
+            caller.await.unwrap().unwrap_err(),
+            RenewError::ProviderUnavailable
+        );
+        assert_eq!(began.elapsed(), PATIENCE);
+    }
+    sleep(Duration::from_secs(3)).await;
+    gate.open.send_replace(Some(true));
+    settle().await;
+    for refresher in [&one, &two] {
+        let session = refresher.refreshed(session.clone(), asking()).await.unwrap();
+        assert_eq!(access_token(session), "fresh");
+    }
+    assert_eq!(
+        (began.elapsed(), *gate.asked.borrow()),
+        (Duration::from_secs(8), 1)
+    );
+}
+
+/// What the call did before counts as well.
+#[tokio::test(start_paused = true)]
+async fn a_caller_waits_from_when_its_call_began() {
+    let gate = Gate::closed_to(PATIENCE);
+    let (keeper, refresher) = refresher(Arc::new(store()), &gate);
+    let session = expired();
+    keeper.insert(&session, 65_536).await.unwrap();
+    let asking = asking();
+    sleep(Duration::from_secs(2)).await;
+    let waited = refresher.refreshed(session, asking).await;
+    assert_eq!(waited.unwrap_err(), RenewError::ProviderUnavailable);
+    assert_eq!(asking.since.elapsed(), PATIENCE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
+    for (patience, hangs_up) in [(Duration::MAX, true), (PATIENCE, false)] {
+        let (store, gate) = (store(), Gate::closed_to(patience));
+        let steps = Turn::free();
+        let waiters = TurnStore {
+            inner: store.clone(),
+            turn: steps.clone(),
+            writes_blindly: false,
+            tells_events: true,
+        };
+        let (keeper, holder) = refresher(Arc::new(store), &gate);
+        let (_, waiter) = refresher(Arc::new(waiters), &gate);
+        let session = expired();
+        keeper.insert(&session, 65_536).await.unwrap();
+        holder.refresh_later(session.clone(), "");
+        gate.wait_until_asked().await;
+        let waiting = {
+            let session = session.clone();
+            let waiter = waiter.clone();
+            tokio::spawn(async move { waiter.refreshed(session, asking()).await })
+        };
+        settle().await;
+        if hangs_up {
+            waiting.abort();
+        } else {
+            assert_eq!(
+                waiting.await.unwrap().unwrap_err(),
+                RenewError::ProviderUnavailable
+            );
+        }
+        settle().await;
+        let taken = steps.taken();
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(steps.taken(), taken, "hangs up: {hangs_up}");
+        // Who asks again waits again, and gets it.
+        let again = tokio::spawn(async move { waiter.refreshed(session, asking()).await });
+        settle().await;
+        gate.open.send_replace(Some(true));
+        assert_eq!(access_token(again.await.unwrap().unwrap()), "fresh");
+        assert_eq!(*gate.asked.borrow(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
+    let (store, gate) = (store(), Gate::closed_to(PATIENCE));
+    let full = SlowStore::over(Arc::new(store.clone()));
+    let (keeper, one) = refresher(Arc::new(full.clone()), &gate);
+    let (_, two) = refresher(Arc::new(store), &gate);
+    let session = expired();
+    keeper.insert(&session, 65_536).await.unwrap();
+    one.refresh_later(session.clone(), "");
+    gate.wait_until_asked().await;
+    full.is_full(true);
+    gate.open.send_replace(Some(true));
+    settle().await;
+    let waited = one.refreshed(session.clone(), asking()).await;
+    assert_eq!(
+        waited.unwrap_err(),
+        RenewError::StoreUnavailable,
+        "nobody sees what is not saved"
+    );
+    sleep(HOURS).await;
+    let other = two.refreshed(session.clone(), asking()).await;
+    assert_eq!(
+        other.unwrap_err(),
+        RenewError::ProviderUnavailable,
+        "the lease is kept meanwhile"
+    );
+    full.is_full(false);
+    sleep(Duration::from_secs(1)).await;
+    for refresher in [one, two] {
+        let session = refresher.refreshed(session.clone(), asking()).await.unwrap();
+        assert_eq!(access_token(session.clone()), "fresh");
+        assert_eq!(session.tokens.refresh.unwrap().text().expose(), "rotated");
+    }
+    assert_eq!(*gate.asked.borrow(), 1);
+}

@@ -1,0 +1,26 @@
+//! Refreshing tokens over real parts: session services on ports of their own, Redis, and a provider that rotates
+//! refresh tokens, notices their reuse, and misbehaves as told.
+
+mod ahead;
+mod clocks;
+mod draining;
+mod fencing;
+mod full;
+mod gate;
+mod interleavings;
+mod kept;
+mod killed;
+mod model;
+mod odd_responses;
+mod outages;
+mod parallel;
+mod patience;
+mod provider_sessions;
+mod revocation;
+mod several;
+mod slow_store;
+mod standing_store;
+pub(crate) mod support;
+mod turns;
+mod unjudged;
+mod waking;

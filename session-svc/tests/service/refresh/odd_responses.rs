@@ -1,0 +1,330 @@
+//! Every odd answer a provider may give to a refresh, through the real HTTP client and real gRPC.
+
+use scripted_provider::{Answer, Claims, Endpoint, IdTokenShape, Script};
+use serde_json::json;
+use session_proto::timestamp;
+use session_proto::v1::session::State;
+use session_proto::v1::{self, ErrorReason};
+use session_svc::sessions::Limits;
+use tonic::Code;
+
+use super::support::*;
+
+/// Just past the margin of 60 s before the first token expires, which it does after 300 s.
+pub(crate) const INSIDE_THE_MARGIN_MS: u64 = 240_001;
+
+/// Somebody who signed in, at a provider that answers refreshes as scripted.
+pub(crate) async fn scene(change: impl FnOnce(&mut Script)) -> (World, SignedIn) {
+    let world = world().await;
+    let signed_in = world.sign_in().await;
+    world.provider.script(change);
+    (world, signed_in)
+}
+
+/// The same with a refresh response that lacks a member.
+async fn without(member: &str) -> (World, SignedIn) {
+    scene(|script| _ = script.refresh.insert(member.to_owned(), json!(null))).await
+}
+
+impl World {
+    /// The refresh token that was sent last.
+    fn sent(&self) -> String {
+        let request = self.provider.last_request(Endpoint::Token);
+        request.param("refresh_token").unwrap().to_owned()
+    }
+
+    pub(crate) async fn state(&self, id: &str) -> (State, bool) {
+        let session = self.two.session(id).await.unwrap();
+        (session.state(), session.has_refresh_token)
+    }
+
+    /// The session refreshes, with the token named.
+    pub(crate) async fn refreshes_with(&self, signed_in: &SignedIn, refresh_token: &str) {
+        let answer = self.two.forced(&signed_in.id).await.unwrap();
+        assert!(self.provider.knows_access_token(&answer.access_token));
+        assert_ne!(answer.access_token, signed_in.access_token);
+        assert_eq!(self.sent(), refresh_token);
+        assert_eq!(self.provider.reuses(), 0);
+    }
+}
+
+// conformance: B-108
+#[tokio::test]
+async fn without_a_refresh_token_the_old_one_is_kept() {
+    let (world, signed_in) = without("refresh_token").await;
+    world
+        .provider
+        .script(|script| script.rotate_refresh_tokens = false);
+    world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
+    world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
+    assert_eq!(world.state(&signed_in.id).await, (State::Active, true));
+}
+
+// conformance: A-049 B-108
+#[tokio::test]
+async fn with_a_new_refresh_token_the_old_one_is_not_used_again() {
+    let (world, signed_in) = scene(|_| ()).await;
+    world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
+    world.one.forced(&signed_in.id).await.unwrap();
+    assert_ne!(world.sent(), signed_in.refresh_token);
+    assert_eq!(world.provider.reuses(), 0);
+}
+
+#[tokio::test]
+async fn without_an_id_token_the_person_and_the_hint_are_kept() {
+    let (world, signed_in) = without("id_token").await;
+    let before = world.one.session(&signed_in.id).await.unwrap();
+    world.one.forced(&signed_in.id).await.unwrap();
+    let after = world.two.session(&signed_in.id).await.unwrap();
+    assert_eq!(after.user, before.user);
+    assert_eq!(
+        world.one.end(&signed_in.id).await.id_token_hint,
+        signed_in.id_token
+    );
+}
+
+// conformance: A-058
+#[tokio::test]
+async fn a_new_id_token_brings_the_person_up_to_date_and_becomes_the_hint() {
+    let (world, signed_in) = scene(|script| {
+        script.claims.insert("name".into(), json!("Alice Other"));
+        script
+            .claims
+            .insert("azp".into(), json!(scripted_provider::CLIENT_ID));
+        script.claims.insert("team".into(), json!("blue"));
+    })
+    .await;
+    world.one.forced(&signed_in.id).await.unwrap();
+    let user = world.two.session(&signed_in.id).await.unwrap().user;
+    let user: Claims = serde_json::from_str(&user).unwrap();
+    assert_eq!(user["name"], json!("Alice Other"));
+    assert_eq!(user["team"], json!("blue"), "what is new comes in");
+    for name in ["aud", "azp"] {
+        assert!(
+            !user.contains_key(name),
+            "claims of the protocol stay out: {name}"
+        );
+    }
+    let hint = world.one.end(&signed_in.id).await.id_token_hint;
+    assert!(hint != signed_in.id_token && hint.split('.').count() == 3);
+}
+
+#[tokio::test]
+async fn without_a_scope_the_scope_is_kept() {
+    let (world, signed_in) = without("scope").await;
+    let answer = world.one.forced(&signed_in.id).await.unwrap();
+    assert_eq!(answer.scope, SCOPE);
+}
+
+// conformance: B-109
+#[tokio::test]
+async fn a_narrower_scope_counts_from_now_on() {
+    let (world, signed_in) = scene(|script| {
+        script.refresh.insert("scope".into(), json!("openid"));
+    })
+    .await;
+    let request = v1::GetAccessTokenRequest {
+        session_id: signed_in.id.clone(),
+        scopes: vec!["email".to_owned()],
+        force_refresh: true,
+    };
+    let refused = world.one.client.clone().get_access_token(request).await;
+    assert_eq!(reason(refused), ErrorReason::ErrInsufficientScope);
+    assert_eq!(world.one.token(&signed_in.id).await.unwrap().scope, "openid");
+}
+
+#[tokio::test]
+async fn without_a_lifetime_the_configured_one_is_assumed() {
+    let (world, signed_in) = without("expires_in").await;
+    let answer = world.one.forced(&signed_in.id).await.unwrap();
+    let lives_ms = timestamp::to_ms(&answer.expires_at.unwrap()) - START_MS;
+    assert_eq!(lives_ms, limits().default_token_lifetime_ms);
+}
+
+#[tokio::test]
+async fn without_an_access_token_the_grant_failed_and_the_old_tokens_are_kept() {
+    for patch in [("access_token", json!(null)), ("token_type", json!("mac"))] {
+        let (world, signed_in) = scene(|script| {
+            script.rotate_refresh_tokens = false;
+            script.refresh.insert(patch.0.into(), patch.1.clone());
+        })
+        .await;
+        let refused = world.one.forced(&signed_in.id).await;
+        assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
+        assert_eq!(world.one.refreshes("unusable"), 1);
+        assert_eq!(world.state(&signed_in.id).await, (State::Active, true));
+        let old = world.one.token(&signed_in.id).await.unwrap();
+        assert_eq!(old.access_token, signed_in.access_token);
+        world.provider.script(|script| script.refresh.clear());
+        world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
+    }
+}
+
+/// The session ends, and what the provider gave last is taken back.
+async fn ends_the_session(what: &str, change: impl FnOnce(&mut Script)) {
+    let (world, signed_in) = scene(change).await;
+    let refused = world.one.forced(&signed_in.id).await;
+    assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant, "{what}");
+    assert_eq!(world.one.refreshes("mismatched"), 1, "{what}");
+    for replica in [&world.one, &world.two] {
+        let gone = replica.session(&signed_in.id).await;
+        assert_eq!(reason(gone), ErrorReason::ErrMissingSession, "{what}");
+    }
+    world.wait_for_revocations(1).await;
+    let revoked = world.provider.last_request(Endpoint::Revocation);
+    assert_ne!(
+        revoked.param("token"),
+        Some(signed_in.refresh_token.as_str()),
+        "{what}"
+    );
+}
+
+#[tokio::test]
+async fn an_id_token_of_somebody_or_somewhere_else_ends_the_session() {
+    for (claim, value) in [
+        ("sub", json!("mallory")),
+        ("iss", json!("https://evil.example")),
+        ("aud", json!("another-client")),
+        ("sub", json!(null)),
+        ("iss", json!(null)),
+    ] {
+        let patch: Claims = [(claim.to_owned(), value.clone())].into_iter().collect();
+        ends_the_session(&format!("{claim} {value}"), |script| script.claims = patch).await;
+    }
+}
+
+#[tokio::test]
+async fn an_id_token_that_is_not_the_providers_ends_the_session() {
+    for shape in [
+        IdTokenShape::BadSignature,
+        IdTokenShape::AlgNone,
+        IdTokenShape::Hs256WithPublicKey,
+        IdTokenShape::EmbeddedJwk,
+        IdTokenShape::Raw("no token".to_owned()),
+    ] {
+        ends_the_session(&format!("{shape:?}"), |script| script.id_token = shape.clone()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_ended_so_does_not_come_back_when_its_creation_is_repeated() {
+    let world = world().await;
+    let tokens = world.provider.sign_in(SCOPE);
+    let creation = v1::CreateSessionRequest {
+        request_id: "6f1c8a52-3d0e-4b7f-9a64-0c2d5e8b7a10".to_owned(),
+        ..request(&tokens, world.provider.issuer(), START_MS + 300_000)
+    };
+    let id = signed_in(&world.one.client, creation.clone()).await.id;
+    world
+        .provider
+        .script(|script| script.id_token = IdTokenShape::BadSignature);
+    let refused = world.one.forced(&id).await;
+    assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
+    let again = world.two.client.clone().create_session(creation).await;
+    assert_eq!(reason(again), ErrorReason::ErrMissingSession);
+    assert_eq!(
+        reason(world.two.session(&id).await),
+        ErrorReason::ErrMissingSession
+    );
+}
+
+/// A process that has just started and cannot have the keys: the answer is kept until it can.
+#[tokio::test]
+async fn keys_out_of_reach_cost_neither_the_session_nor_the_id_token() {
+    let (world, signed_in) = scene(|script| {
+        script.answers.insert(Endpoint::Jwks, Answer::status(503));
+        script.claims.insert("name".into(), json!("Alice Other"));
+    })
+    .await;
+    let before = world.one.session(&signed_in.id).await.unwrap();
+    let unavailable = world.one.forced(&signed_in.id).await;
+    assert_eq!(reason(unavailable), ErrorReason::ErrProviderUnavailable);
+    let after = world.two.session(&signed_in.id).await.unwrap();
+    assert_eq!(after.user, before.user);
+    world.provider.script(|script| script.answers.clear());
+    world.advance_ms(INSIDE_THE_MARGIN_MS);
+    eventually_refreshed(&world, &signed_in).await;
+    let user = world.two.session(&signed_in.id).await.unwrap().user;
+    let user: Claims = serde_json::from_str(&user).unwrap();
+    assert_eq!(user["name"], json!("Alice Other"));
+    assert_eq!((world.provider.rotations(), world.provider.reuses()), (1, 0));
+    let hint = world.one.end(&signed_in.id).await.id_token_hint;
+    assert_ne!(hint, signed_in.id_token);
+}
+
+/// Asks until the token is another: right after a failed fetch the provider's keys are not fetched again.
+async fn eventually_refreshed(world: &World, signed_in: &SignedIn) {
+    let fresh = async {
+        while world.one.token(&signed_in.id).await.unwrap().access_token == signed_in.access_token {}
+    };
+    within(fresh).await;
+}
+
+#[tokio::test]
+async fn keys_that_were_rotated_meanwhile_are_fetched() {
+    let (world, signed_in) = scene(|_| ()).await;
+    world.one.forced(&signed_in.id).await.unwrap();
+    world.provider.rotate_keys();
+    world.advance_ms(120_000);
+    world.one.forced(&signed_in.id).await.unwrap();
+    assert_eq!(world.state(&signed_in.id).await, (State::Active, true));
+}
+
+// conformance: B-031 B-054
+#[tokio::test]
+async fn an_invalid_grant_needs_a_sign_in_and_is_not_tried_again() {
+    let (world, signed_in) = scene(|script| script.refresh_error = Some("invalid_grant".into())).await;
+    world.advance_ms(INSIDE_THE_MARGIN_MS);
+    let refused = world.one.token(&signed_in.id).await;
+    let status = refused.unwrap_err();
+    assert_eq!(status.code(), Code::FailedPrecondition);
+    assert_eq!(reason(Err::<(), _>(status)), ErrorReason::ErrFailedRefreshGrant);
+    assert_eq!(world.state(&signed_in.id).await, (State::NeedsSignIn, false));
+    world.provider.reset();
+    for replica in [&world.one, &world.two] {
+        assert_eq!(
+            reason(replica.token(&signed_in.id).await),
+            ErrorReason::ErrFailedRefreshGrant
+        );
+        assert_eq!(
+            reason(replica.forced(&signed_in.id).await),
+            ErrorReason::ErrFailedRefreshGrant
+        );
+    }
+    assert_eq!(world.provider.calls(Endpoint::Token), 1);
+    assert_eq!(world.one.refreshes("refused"), 1);
+}
+
+#[tokio::test]
+async fn other_refusals_are_not_final() {
+    for error in [
+        "invalid_client",
+        "unauthorized_client",
+        "invalid_scope",
+        "invalid_request",
+    ] {
+        let (world, signed_in) = scene(|script| script.refresh_error = Some(error.into())).await;
+        let refused = world.one.forced(&signed_in.id).await;
+        assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant, "{error}");
+        assert_eq!(world.state(&signed_in.id).await, (State::Active, true), "{error}");
+        assert_eq!(world.one.refreshes("rejected"), 1, "{error}");
+        world.provider.reset();
+        world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_short_lived_is_served_as_it_came() {
+    let limits = Limits {
+        token_expiry_margin_ms: 0,
+        ..limits()
+    };
+    let world = world_with(limits).await;
+    let signed_in = world.sign_in().await;
+    world
+        .provider
+        .script(|script| _ = script.refresh.insert("expires_in".into(), json!(0)));
+    let answer = world.one.forced(&signed_in.id).await.unwrap();
+    assert!(world.provider.knows_access_token(&answer.access_token));
+    assert_eq!(timestamp::to_ms(&answer.expires_at.unwrap()), START_MS);
+}

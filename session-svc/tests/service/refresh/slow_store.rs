@@ -1,0 +1,167 @@
+//! A store with bad moments: it stands still, as a process does that is stopped and goes on, or has no room.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use session_svc::store::{
+    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
+};
+use tokio::sync::watch;
+
+use super::support::within;
+
+/// A store that can be made to stand still: before it is asked for a lease, or at a look at a record, at once or after it
+/// granted a lease. The record is then the one of that moment, and it is given late.
+#[derive(Clone)]
+pub(crate) struct SlowStore {
+    inner: Arc<dyn SessionStore>,
+    slow: Arc<watch::Sender<Slow>>,
+    full: Arc<AtomicBool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slow {
+    No,
+    BeforeALease,
+    AfterALease,
+    AtTheNextLoad,
+    Standing,
+}
+
+impl SlowStore {
+    pub(crate) fn over(inner: Arc<dyn SessionStore>) -> Self {
+        Self {
+            inner,
+            slow: Arc::new(watch::Sender::new(Slow::No)),
+            full: Arc::default(),
+        }
+    }
+
+    /// Refuses to replace records, or takes them again.
+    pub(crate) fn is_full(&self, full: bool) {
+        self.full.store(full, Ordering::SeqCst);
+    }
+
+    pub(crate) fn stand_still_before_a_lease(&self) {
+        self.slow.send_replace(Slow::BeforeALease);
+    }
+
+    pub(crate) fn stand_still_after_a_lease(&self) {
+        self.slow.send_replace(Slow::AfterALease);
+    }
+
+    pub(crate) fn stand_still_at_the_next_load(&self) {
+        self.slow.send_replace(Slow::AtTheNextLoad);
+    }
+
+    pub(crate) async fn wait_until_it_stands(&self) {
+        let mut slow = self.slow.subscribe();
+        within(slow.wait_for(|slow| *slow == Slow::Standing))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.slow.send_replace(Slow::No);
+    }
+
+    async fn stand_still_at(&self, here: Slow) {
+        if self.step(here, Slow::Standing) {
+            let mut slow = self.slow.subscribe();
+            slow.wait_for(|slow| *slow == Slow::No).await.unwrap();
+        }
+    }
+
+    fn step(&self, from: Slow, to: Slow) -> bool {
+        self.slow.send_if_modified(|slow| {
+            let is_there = *slow == from;
+            if is_there {
+                *slow = to;
+            }
+            is_there
+        })
+    }
+}
+
+#[async_trait]
+impl SessionStore for SlowStore {
+    fn now_ms(&self) -> u64 {
+        self.inner.now_ms()
+    }
+
+    async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError> {
+        self.inner.insert(record, event).await
+    }
+
+    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        let read = self.inner.load(name).await;
+        self.stand_still_at(Slow::AtTheNextLoad).await;
+        read
+    }
+
+    async fn replace(
+        &self,
+        record: Record,
+        expected: u64,
+        event: Option<Vec<u8>>,
+    ) -> Result<Replaced, StoreError> {
+        if self.full.load(Ordering::SeqCst) {
+            return Err(StoreError::Full);
+        }
+        self.inner.replace(record, expected, event).await
+    }
+
+    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+        self.inner.remove(name, event).await
+    }
+
+    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+        self.inner.list(index, after, limit).await
+    }
+
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+        self.inner.load_many(names).await
+    }
+
+    async fn acquire_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Option<Lease>, StoreError> {
+        self.stand_still_at(Slow::BeforeALease).await;
+        let lease = self.inner.acquire_lease(name, holder, ttl).await;
+        self.step(Slow::AfterALease, Slow::AtTheNextLoad);
+        lease
+    }
+
+    async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
+        self.inner.renew_lease(lease, ttl).await
+    }
+
+    async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.inner.release_lease(lease).await
+    }
+
+    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.remember(name, value, ttl).await
+    }
+
+    async fn published(
+        &self,
+        after: Option<String>,
+    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+        self.inner.published(after).await
+    }
+
+    async fn position(&self) -> Result<String, StoreError> {
+        self.inner.position().await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}

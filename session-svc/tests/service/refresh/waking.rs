@@ -1,0 +1,117 @@
+//! Waiting for another replica: woken by its write, without looking in a loop. The time is tokio's, and stands still
+//! while anything can go on: what took none was not waited for by the clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::clock::ManualClock;
+use session_svc::refresh::Refresher;
+use session_svc::session::{Handle, Session};
+use session_svc::sessions::ports::{Renew as _, RenewError};
+use session_svc::store::memory::MemoryStore;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::gate::{Gate, asking, expired, refresher, settle};
+use super::support::START_MS;
+use super::turns::{Turn, TurnStore};
+
+/// One replica that refreshes, and one that waits for it.
+struct Scene {
+    gate: Gate,
+    handle: Handle,
+    winner: JoinHandle<Result<Session, RenewError>>,
+    waiter: JoinHandle<Result<Session, RenewError>>,
+    /// The waiter's steps at the store.
+    steps: Turn,
+}
+
+async fn scene(tells_events: bool) -> Scene {
+    let store = MemoryStore::new(Arc::new(ManualClock::new(START_MS)), 100);
+    let gate = Gate::closed();
+    let replica = |turn: Turn| {
+        let store = TurnStore {
+            inner: store.clone(),
+            turn,
+            writes_blindly: false,
+            tells_events,
+        };
+        refresher(Arc::new(store), &gate)
+    };
+    let steps = Turn::free();
+    let ((keeper, first), (_, second)) = (replica(Turn::free()), replica(steps.clone()));
+    let session = expired();
+    keeper.insert(&session, 65_536).await.unwrap();
+    let refreshing = |refresher: Refresher| {
+        let session = session.clone();
+        tokio::spawn(async move { refresher.refreshed(session, asking()).await })
+    };
+    let winner = refreshing(first);
+    gate.wait_until_asked().await;
+    let waiter = refreshing(second);
+    settle().await;
+    Scene {
+        handle: session.handle,
+        gate,
+        winner,
+        waiter,
+        steps,
+    }
+}
+
+impl Scene {
+    /// Both replicas end with the fresh token; gives how long the waiter took from now.
+    async fn both_get_it(self) -> Duration {
+        let began = Instant::now();
+        let waited = self.waiter.await.unwrap().unwrap();
+        let took = began.elapsed();
+        let won = self.winner.await.unwrap().unwrap();
+        assert_eq!((waited.handle, &waited.tokens), (self.handle, &won.tokens));
+        assert_eq!(waited.tokens.access.unwrap().value.text().expose(), "fresh");
+        assert_eq!(*self.gate.asked.borrow(), 1, "one grant");
+        took
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_is_woken_by_the_winners_write_and_not_by_the_clock() {
+    let scene = scene(true).await;
+    scene.gate.open.send_replace(Some(true));
+    assert_eq!(scene.both_get_it().await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_looks_about_once_a_second_however_long_it_takes() {
+    const SECONDS: usize = 40;
+    let scene = scene(true).await;
+    let before = scene.steps.taken();
+    // Virtual time: nothing waits for it.
+    tokio::time::sleep(Duration::from_secs(SECONDS as u64)).await;
+    let looks = scene.steps.taken() - before;
+    assert!((SECONDS..=2 * SECONDS + 4).contains(&looks), "{looks} steps");
+    scene.gate.open.send_replace(Some(true));
+    assert_eq!(scene.both_get_it().await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_hears_nothing_looks_for_itself() {
+    let scene = scene(false).await;
+    scene.gate.open.send_replace(Some(true));
+    let took = scene.both_get_it().await;
+    assert!(
+        took > Duration::ZERO && took <= Duration::from_millis(500),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_asks_itself_when_the_other_met_an_outage() {
+    let scene = scene(true).await;
+    scene.gate.open.send_replace(Some(false));
+    let failed = scene.winner.await.unwrap();
+    assert_eq!(failed.unwrap_err(), RenewError::ProviderUnavailable);
+    scene.gate.open.send_replace(Some(true));
+    let session = scene.waiter.await.unwrap().unwrap();
+    assert_eq!(session.tokens.access.unwrap().value.text().expose(), "fresh");
+    assert_eq!(*scene.gate.asked.borrow(), 2);
+}

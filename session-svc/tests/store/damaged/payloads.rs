@@ -1,0 +1,120 @@
+//! Sealed bytes that are not what was written.
+
+use std::sync::Arc;
+
+use chassis::clock::ManualClock;
+use proptest::prelude::*;
+use session_svc::keeper::{Edit, KeeperError, Removed, SealError};
+use session_svc::session::change::Kind;
+use session_svc::session::{Cause, Claims};
+use session_svc::store::memory::MemoryStore;
+use session_svc::store::{Inserted, Record, SessionStore};
+use tokio::runtime::Runtime;
+
+use super::support::*;
+
+/// Puts `record` in the place of the one of its name, past every check of versions.
+async fn plant(store: &dyn SessionStore, record: Record) {
+    store.remove(&record.name, Vec::new()).await.unwrap();
+    assert_eq!(store.insert(record, Vec::new()).await.unwrap(), Inserted::Done);
+}
+
+#[test]
+fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
+    let runtime = Runtime::new().unwrap();
+    let outcome = cases(256).run(&any_damage(), |damage| {
+        runtime.block_on(async {
+            let store = Arc::new(MemoryStore::new(
+                Arc::new(ManualClock::new(1_800_000_000_000)),
+                100,
+            ));
+            let keeper = keeper(store.clone(), "ab");
+            let [one, other] = two_sessions(&keeper).await;
+            let name = one.handle.to_string();
+            let record = store.load(&name).await.unwrap().unwrap();
+            let payload = damage.apply(&record.payload);
+            prop_assume!(payload != record.payload);
+            plant(&*store, Record { payload, ..record }).await;
+
+            let read = keeper.load(one.handle).await;
+            prop_assert!(read.as_ref().is_err_and(is_told), "{read:?}");
+            let listed = keeper
+                .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
+                .await;
+            // Told, so that it can be seen and ended.
+            let [unreadable] = &listed.unwrap().0[..] else {
+                return Err(TestCaseError::fail("one session is listed"));
+            };
+            prop_assert_eq!(unreadable.shown.handle(), one.handle);
+            let told = matches!(unreadable.shown, Shown::Unreadable { .. });
+            prop_assert!(told);
+            prop_assert!(matches!(
+                keeper.remove(one.handle, Cause::Logout).await.unwrap(),
+                Removed::Unreadable
+            ));
+            prop_assert!(matches!(keeper.load(one.handle).await, Err(KeeperError::Missing)));
+            prop_assert_eq!(keeper.load(other.handle).await.unwrap(), other);
+            Ok(())
+        })
+    });
+    outcome.unwrap();
+}
+
+#[tokio::test]
+async fn a_payload_under_another_name_version_or_key_does_not_open() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new(
+        Arc::new(ManualClock::new(1_800_000_000_000)),
+        100,
+    ));
+    let keeper_one = keeper(Arc::clone(&store), "ab");
+    let now_ms = keeper_one.now_ms();
+    let [before, other] = [session(1, now_ms), session(2, now_ms)];
+    for session in [&before, &other] {
+        assert_eq!(keeper_one.insert(session, 65_536).await.unwrap(), Inserted::Done);
+    }
+    let first = store.load(&before.handle.to_string()).await.unwrap().unwrap();
+    let edited = keeper_one.edit(before, Kind::Changed, None, |session| {
+        session.attributes = claims(r#"{"theme":"dark"}"#);
+        Edit::Write
+    });
+    let (one, _) = edited.await.unwrap();
+    let (name, other_name) = (one.handle.to_string(), other.handle.to_string());
+    let current = store.load(&name).await.unwrap().unwrap();
+    let foreign = store.load(&other_name).await.unwrap().unwrap();
+
+    let swapped = Record {
+        payload: foreign.payload.clone(),
+        ..current.clone()
+    };
+    let rolled_back = Record {
+        payload: first.payload.clone(),
+        ..current.clone()
+    };
+    let renumbered = Record {
+        version: 7,
+        ..current.clone()
+    };
+    let whole_other = Record {
+        name: name.clone(),
+        ..foreign.clone()
+    };
+    for planted in [swapped, rolled_back, renumbered, whole_other] {
+        plant(&*store, planted.clone()).await;
+        let read = keeper_one.load(one.handle).await;
+        assert!(
+            matches!(read, Err(KeeperError::Seal(SealError::NotReadable))),
+            "{read:?} of {planted:?}"
+        );
+    }
+    plant(&*store, current.clone()).await;
+    assert_eq!(keeper_one.load(one.handle).await.unwrap(), one);
+    let elsewhere = keeper(Arc::clone(&store), "cd").load(one.handle).await;
+    assert!(matches!(elsewhere, Err(KeeperError::Seal(SealError::UnknownKey))));
+
+    // A whole record put back as it once was can not be told from one that was never changed: whoever can write to the
+    // store can undo a change, and nothing else.
+    plant(&*store, first).await;
+    let put_back = keeper_one.load(one.handle).await.unwrap();
+    assert_eq!((put_back.version, &put_back.subject), (1, &one.subject));
+    assert_eq!(put_back.attributes, Claims::default());
+}

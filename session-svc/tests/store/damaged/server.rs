@@ -1,0 +1,112 @@
+//! Bytes that were changed on a Redis server.
+
+use std::sync::Arc;
+
+use chassis::clock::SystemClock;
+use proptest::prelude::*;
+use redis::aio::MultiplexedConnection;
+use session_svc::keeper::{Edit, KeeperError};
+use session_svc::session::Cause;
+use session_svc::session::change::Kind;
+use session_svc::store::url::StoreSettings;
+use session_svc::store::{SessionStore, open};
+use tokio::runtime::Runtime;
+
+use super::support::*;
+use crate::redis_server::RedisServer;
+
+/// A server, a store on it, and a way around the store.
+pub(crate) struct Server {
+    pub(crate) runtime: Runtime,
+    pub(crate) server: RedisServer,
+    pub(crate) store: Arc<dyn SessionStore>,
+    connection: MultiplexedConnection,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let server = RedisServer::start(&[]);
+        let url = format!("redis://127.0.0.1:{}", server.port);
+        let settings: StoreSettings = url.parse().unwrap();
+        let (store, connection) = runtime.block_on(async {
+            let store = open(&settings, Arc::new(SystemClock)).await.unwrap();
+            let client = redis::Client::open(url).unwrap();
+            (store, client.get_multiplexed_async_connection().await.unwrap())
+        });
+        Self {
+            runtime,
+            server,
+            store,
+            connection,
+        }
+    }
+
+    pub(crate) async fn ask<T: redis::FromRedisValue>(
+        &self,
+        command: &mut redis::Cmd,
+    ) -> redis::RedisResult<T> {
+        command.query_async(&mut self.connection.clone()).await
+    }
+
+    /// Nothing outside the prefix, and the server still works.
+    pub(crate) async fn is_sane(&self) -> Result<(), TestCaseError> {
+        let keys: Vec<Vec<u8>> = self.ask(redis::cmd("KEYS").arg("*")).await.unwrap();
+        for key in keys {
+            prop_assert!(key.starts_with(PREFIX), "{}", String::from_utf8_lossy(&key));
+        }
+        self.store.check().await.unwrap();
+        Ok(())
+    }
+}
+
+fn key_of(name: &str) -> Vec<u8> {
+    let bytes = base16ct::lower::decode_vec(name).unwrap();
+    [PREFIX, b"s", &bytes].concat()
+}
+
+#[test]
+fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
+    let server = Server::start();
+    let keeper = keeper(Arc::clone(&server.store), "ab");
+    let outcome = cases(256).run(&any_damage(), |damage| {
+        server.runtime.block_on(async {
+            let [one, other] = two_sessions(&keeper).await;
+            let name = one.handle.to_string();
+            let bytes: Vec<u8> = server.ask(redis::cmd("GET").arg(key_of(&name))).await.unwrap();
+            let mut damaged = damage.apply(&bytes);
+            if damaged == bytes {
+                damaged[0] ^= 1;
+            }
+            server
+                .ask::<()>(redis::cmd("SET").arg(key_of(&name)).arg(damaged).arg("KEEPTTL"))
+                .await
+                .unwrap();
+
+            match keeper.load(one.handle).await {
+                // Where the damage is in what only orders lists and expires records.
+                Ok(read) => prop_assert_eq!(&read, &one),
+                Err(error) => prop_assert!(is_told(&error), "{error:?}"),
+            }
+            let listed = keeper
+                .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
+                .await
+                .unwrap();
+            let told = |listed: &Listed| match &listed.shown {
+                Shown::Session(session) => **session == one,
+                Shown::Unreadable { handle, .. } => *handle == one.handle,
+            };
+            prop_assert!(listed.0.iter().all(told));
+            let edited = keeper
+                .edit(one.clone(), Kind::Changed, None, |_| Edit::Write)
+                .await;
+            prop_assert!(!matches!(&edited, Ok((session, _)) if session.subject != one.subject));
+            keeper.remove(one.handle, Cause::Logout).await.unwrap();
+            prop_assert!(matches!(keeper.load(one.handle).await, Err(KeeperError::Missing)));
+            prop_assert_eq!(&keeper.load(other.handle).await.unwrap(), &other);
+            keeper.remove(other.handle, Cause::Logout).await.unwrap();
+            server.is_sane().await
+        })
+    });
+    outcome.unwrap();
+}

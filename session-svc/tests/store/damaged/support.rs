@@ -1,0 +1,140 @@
+//! Two sessions, and what can become of their bytes.
+
+use std::sync::Arc;
+
+use chassis::secret::{Reloading, Secret};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use session_svc::keeper::{Edit, Keeper, KeeperError};
+pub(crate) use session_svc::keeper::{Listed, Shown};
+use session_svc::session::change::Kind;
+pub(crate) use session_svc::session::index::Whose;
+use session_svc::session::{
+    AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet,
+};
+use session_svc::store::{Inserted, SessionStore, StoreError};
+use session_svc::vault::{KeyRing, Vault};
+
+/// Bytes a list may read here.
+pub(crate) const ROOM: usize = 1 << 20;
+
+pub(crate) const ISSUER: &str = "https://issuer.example";
+pub(crate) const PREFIX: &[u8] = b"vestibule:";
+
+pub(crate) const LIFETIME: Lifetime = Lifetime {
+    rolling_ms: 3_600_000,
+    absolute_ms: 36_000_000,
+    roll_interval_ms: 0,
+};
+
+pub(crate) fn keeper(store: Arc<dyn SessionStore>, key: &str) -> Keeper {
+    let ring = KeyRing::parse(&[Secret::new(key.repeat(32))]).unwrap();
+    Keeper::new(store, Arc::new(Vault::new(Reloading::new(ring))), LIFETIME)
+}
+
+pub(crate) fn claims(text: &str) -> Claims {
+    Claims::parse(text.to_owned()).unwrap()
+}
+
+pub(crate) fn session(number: u8, now_ms: u64) -> Session {
+    let subject = format!("person {number}");
+    let user = claims(&format!(r#"{{"sub":"{subject}"}}"#));
+    let device = Device {
+        user_agent: "a browser".to_owned(),
+        address: None,
+        at_ms: now_ms,
+    };
+    Session {
+        handle: Handle::from_bytes([number; 16]),
+        issuer: ISSUER.to_owned(),
+        subject,
+        user,
+        attributes: Claims::default(),
+        tokens: TokenSet {
+            access: Some(AccessToken {
+                value: Token::new(format!("access token of {number}")),
+                token_type: "Bearer".to_owned(),
+                expires_at_ms: now_ms + 300_000,
+            }),
+            scope: Scope::parse("openid"),
+            refresh: Some(Token::new(format!("refresh token of {number}"))),
+            id_token: None,
+            generation: 0,
+            unjudged: None,
+        },
+        provider_sid: Some(format!("sid {number}")),
+        earlier_sids: Vec::new(),
+        authenticated_at_ms: Some(now_ms),
+        created_at_ms: now_ms,
+        rolled_at_ms: now_ms,
+        not_after_ms: None,
+        created_on: device.clone(),
+        last_seen_on: device,
+        state: State::Active,
+        version: 1,
+        carried: Default::default(),
+    }
+}
+
+/// A session of version 2, and one of somebody else.
+pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
+    let now_ms = keeper.now_ms();
+    let (one, other) = (session(1, now_ms), session(2, now_ms));
+    for session in [&one, &other] {
+        assert_eq!(keeper.insert(session, 65_536).await.unwrap(), Inserted::Done);
+    }
+    let edited = keeper.edit(one, Kind::Changed, None, |session| {
+        session.attributes = claims(r#"{"theme":"dark"}"#);
+        Edit::Write
+    });
+    [edited.await.unwrap().0, other]
+}
+
+/// What can become of stored bytes.
+#[derive(Clone, Debug)]
+pub(crate) enum Damage {
+    Flipped(prop::sample::Index, u8),
+    Cut(prop::sample::Index),
+    Longer(Vec<u8>),
+    Replaced(Vec<u8>),
+    NewerFormat(u8),
+}
+
+pub(crate) fn any_damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        (any::<prop::sample::Index>(), 0_u8..8).prop_map(|(at, bit)| Damage::Flipped(at, bit)),
+        any::<prop::sample::Index>().prop_map(Damage::Cut),
+        prop::collection::vec(any::<u8>(), 1..40).prop_map(Damage::Longer),
+        prop::collection::vec(any::<u8>(), 0..200).prop_map(Damage::Replaced),
+        (2_u8..).prop_map(Damage::NewerFormat),
+    ]
+}
+
+impl Damage {
+    pub(crate) fn apply(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut damaged = bytes.to_vec();
+        match self {
+            Self::Flipped(at, bit) => damaged[at.index(bytes.len())] ^= 1 << bit,
+            Self::Cut(at) => damaged.truncate(at.index(bytes.len())),
+            Self::Longer(more) => damaged.extend(more),
+            Self::Replaced(bytes) => damaged.clone_from(bytes),
+            Self::NewerFormat(format) => damaged[0] = *format,
+        }
+        damaged
+    }
+}
+
+pub(crate) fn cases(count: u32) -> TestRunner {
+    TestRunner::new(Config {
+        cases: count,
+        failure_persistence: None,
+        ..Config::default()
+    })
+}
+
+pub(crate) fn is_told(error: &KeeperError) -> bool {
+    matches!(
+        error,
+        KeeperError::Seal(_) | KeeperError::Store(StoreError::Corrupt)
+    )
+}

@@ -1,0 +1,193 @@
+//! Servers that answer and are not, or cannot be known to be, the master any more.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use session_svc::store::{Record, SessionStore, StoreError};
+
+use super::{PATIENCE, connect, eventually};
+use crate::proxy::Proxy;
+use crate::redis_server::RedisServer;
+use crate::sentinels::{MASTER, Sentinels};
+
+/// Within this an ending is seen by every replica.
+const SEEN_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long it is looked whether it stays so.
+const WATCHED_FOR: Duration = Duration::from_secs(2);
+
+fn session(store: &dyn SessionStore, number: u64) -> Record {
+    let now_ms = store.now_ms();
+    Record {
+        name: format!("{:016x}{number:016x}", now_ms),
+        version: 1,
+        expires_at_ms: now_ms + 600_000,
+        created_at_ms: now_ms,
+        indexes: Vec::new(),
+        payload: vec![7; 100],
+    }
+}
+
+/// How long a session that ended at `ended` is found by a store from then on, in a time long enough to tell that it ends.
+async fn honoured_for(store: &Arc<dyn SessionStore>, name: &str, ended: Instant) -> Duration {
+    let mut last = Duration::ZERO;
+    while ended.elapsed() < SEEN_WITHIN + WATCHED_FOR {
+        if matches!(store.load(name).await, Ok(Some(_))) {
+            last = ended.elapsed();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    last
+}
+
+/// Isolates the master, ends a session at the one that takes its place, and gives how long a store that was there before honours
+/// it. `cut` is done with the isolation.
+async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl Fn()) -> Duration {
+    let one = session(&*store, 1);
+    store.insert(one.clone(), b"created".to_vec()).await.unwrap();
+    servers.servers[0].wait_until_copied();
+    let mut events = store.published(None).await.unwrap();
+
+    servers.isolate(0);
+    cut();
+    tokio::task::block_in_place(|| servers.wait_for_another(0));
+    let other = connect(&servers.url()).await;
+    assert!(
+        other
+            .remove(&one.name, b"ended".to_vec())
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let ended = Instant::now();
+    let honoured = honoured_for(&store, &one.name, ended).await;
+    // Whoever caches was told that nothing is heard any more, or was told of the ending.
+    let told = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+    assert!(told.unwrap().is_err(), "a stream that hears an isolated master");
+    honoured
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_cut_off_from_its_sentinels_is_left_for_the_one_they_name() {
+    let servers = Sentinels::start_apart(1, &[]);
+    let store = connect(&servers.url()).await;
+    let honoured = isolated(&servers, Arc::clone(&store), || {}).await;
+    assert!(
+        honoured < SEEN_WITHIN,
+        "an ended session was honoured for {honoured:?}"
+    );
+    let one = session(&*store, 2);
+    store.insert(one, Vec::new()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_cut_off_from_its_sentinels_together_with_us_is_not_read() {
+    let servers = Sentinels::start_apart(1, &[]);
+    let mut ways = Vec::new();
+    for sentinel in &servers.sentinels {
+        ways.push(Proxy::start(sentinel.port).await);
+    }
+    let hosts: Vec<String> = ways.iter().map(|way| format!("127.0.0.1:{}", way.port)).collect();
+    let store = connect(&format!("redis-sentinel://{}/{MASTER}", hosts.join(","))).await;
+    let honoured = isolated(&servers, Arc::clone(&store), || ways.iter().for_each(Proxy::cut)).await;
+    assert!(
+        honoured < SEEN_WITHIN,
+        "an ended session was honoured for {honoured:?}"
+    );
+    assert!(matches!(store.check().await, Err(StoreError::Unavailable(_))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_all_sentinels_away_the_master_serves_as_long_as_its_replicas_follow_it() {
+    let mut servers = Sentinels::start_apart(1, &[]);
+    let store = connect(&servers.url()).await;
+    let one = session(&*store, 1);
+    store.insert(one.clone(), Vec::new()).await.unwrap();
+    servers.sentinels.iter_mut().for_each(RedisServer::kill);
+    let mut number = 1;
+    let began = Instant::now();
+    while began.elapsed() < 2 * SEEN_WITHIN {
+        number += 1;
+        assert_eq!(store.load(&one.name).await.unwrap().as_ref(), Some(&one));
+        store.insert(session(&*store, number), Vec::new()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    // A replica that acknowledges nothing may have been promoted.
+    servers.servers[1].signal("STOP");
+    let silent = Instant::now();
+    while store.load(&one.name).await.is_ok() {
+        assert!(
+            silent.elapsed() < SEEN_WITHIN,
+            "a master nobody vouches for is read"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    servers.servers[1].signal("CONT");
+    eventually("the replica to vouch for its master", async || {
+        store.load(&one.name).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_becomes_a_replica_is_not_read_any_more() {
+    let (server, other) = (RedisServer::start(&[]), RedisServer::start(&[]));
+    let store = connect(&format!("redis://127.0.0.1:{}", server.port)).await;
+    let one = session(&*store, 1);
+    store.insert(one.clone(), Vec::new()).await.unwrap();
+    let of_worker = store.for_worker().unwrap();
+    of_worker.load(&one.name).await.unwrap();
+    let mut events = store.published(None).await.unwrap();
+    assert_eq!(
+        other.ask(&format!("REPLICAOF 127.0.0.1 {}", server.port)),
+        "+OK\r\n"
+    );
+    server.wait_until_copied();
+    assert_eq!(other.ask("REPLICAOF NO ONE"), "+OK\r\n");
+    assert_eq!(
+        server.ask(&format!("REPLICAOF 127.0.0.1 {}", other.port)),
+        "+OK\r\n"
+    );
+    let deposed = Instant::now();
+    let (by_one, by_worker) = tokio::join!(
+        honoured_for(&store, &one.name, deposed),
+        honoured_for(&of_worker, &one.name, deposed)
+    );
+    let honoured = by_one.max(by_worker);
+    assert!(honoured < SEEN_WITHIN, "a replica was read for {honoured:?}");
+    assert!(
+        tokio::time::timeout(PATIENCE, events.next())
+            .await
+            .unwrap()
+            .unwrap()
+            .is_err()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn news_that_comes_late_is_not_heard() {
+    let server = RedisServer::start(&[]);
+    let way = Proxy::start(server.port).await;
+    let store = connect(&format!("redis://127.0.0.1:{}", way.port)).await;
+    let mut events = store.published(None).await.unwrap();
+    // Slower and slower, and never a gap that would itself be noticed.
+    let mut delay = Duration::ZERO;
+    let told = loop {
+        way.delay(delay);
+        match tokio::time::timeout(Duration::from_millis(100), events.next()).await {
+            Ok(told) => break told,
+            Err(_) => delay += Duration::from_millis(50),
+        }
+        assert!(delay < SEEN_WITHIN, "news {delay:?} old is heard");
+    };
+    assert!(told.unwrap().is_err());
+    // Steadily late: reads are answered, news is no hearing.
+    way.delay(Duration::from_millis(300));
+    eventually("reads to be answered", async || store.load("00").await.is_ok()).await;
+    assert!(matches!(
+        store.published(None).await,
+        Err(StoreError::Unavailable(_))
+    ));
+}

@@ -1,0 +1,188 @@
+//! Engines that fail over while sessions are created, read, changed, listed and ended, through the store alone and
+//! through a whole service: errors only while the engine has no master, all of them worth a repetition, nothing
+//! lost that had reached the replica, and no restart afterwards.
+
+mod adapter;
+mod isolation;
+mod load;
+mod replaced;
+mod service;
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use adapter::Adapter;
+use chassis::clock::SystemClock;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use load::{Load, Target};
+use service::Service;
+use session_svc::store::url::StoreSettings;
+use session_svc::store::{Published, SessionStore, StoreError, open};
+
+use crate::cluster::Cluster;
+use crate::redis_server::{Engine, RedisServer};
+use crate::sentinels::Sentinels;
+
+/// Longest any awaited change may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn connect(url: &str) -> Arc<dyn SessionStore> {
+    let settings: StoreSettings = url.parse().unwrap();
+    open(&settings, Arc::new(SystemClock)).await.unwrap()
+}
+
+async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !done().await {
+        assert!(started.elapsed() < PATIENCE, "still waiting for: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Runs a load, lets everything reach the replicas, and fails the engine over under the load. `down` ends a master
+/// and waits until another node is in its place.
+async fn through_a_failover(target: Arc<dyn Target>, copied: impl Fn(), down: impl FnOnce()) {
+    let load = Load::start(target);
+    load.runs_on(300).await;
+    assert_eq!(load.errors(), 0, "no error while nothing is down");
+
+    let paused = load.pause().await;
+    copied();
+    paused.settle();
+    load.runs_on(50).await;
+
+    tokio::task::block_in_place(down);
+    load.recovers().await;
+    // The nodes of a cluster agree one after the other, and may refuse a moment longer what another does already.
+    eventually(
+        "operations without an error once the engine is back",
+        async || {
+            let before = load.errors();
+            load.runs_on(300).await;
+            load.errors() == before
+        },
+    )
+    .await;
+    load.nothing_settled_is_lost().await;
+}
+
+/// The last position heard before the stream was cut off.
+async fn heard_until_cut(mut events: BoxStream<'static, Result<Published, StoreError>>) -> Option<String> {
+    let mut position = None;
+    while let Some(said) = tokio::time::timeout(PATIENCE, events.next()).await.unwrap() {
+        match said {
+            Ok(Published::Event { position: at, .. }) => position = Some(at),
+            Ok(Published::Missed) => {}
+            Err(_) => return position,
+        }
+    }
+    position
+}
+
+/// A listener that was cut off hears on, or is told what it missed.
+async fn hears_again(store: &Arc<dyn SessionStore>, position: Option<String>) {
+    let mut stream = None;
+    eventually("events to be heard again", async || {
+        stream = store.published(position.clone()).await.ok();
+        stream.is_some()
+    })
+    .await;
+    let said = tokio::time::timeout(PATIENCE, stream.unwrap().next())
+        .await
+        .unwrap();
+    assert!(said.unwrap().is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_fails_over_behind_sentinels_under_load() {
+    let servers = Mutex::new(Sentinels::start(Engine::Redis));
+    let url = servers.lock().unwrap().url();
+    let store = connect(&url).await;
+    let listener = tokio::spawn(heard_until_cut(store.published(None).await.unwrap()));
+    let copied = || servers.lock().unwrap().servers[0].wait_until_copied();
+    through_a_failover(Arc::new(Adapter::new(&store)), copied, || {
+        let mut servers = servers.lock().unwrap();
+        servers.servers[0].kill();
+        servers.wait_for_second();
+    })
+    .await;
+    hears_again(&store, listener.await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_master_is_given_up_and_writes_to_it_are_not_believed() {
+    let servers = Sentinels::start(Engine::Redis);
+    let store = connect(&servers.url()).await;
+    let copied = || servers.servers[0].wait_until_copied();
+    through_a_failover(Arc::new(Adapter::new(&store)), copied, || {
+        servers.servers[0].signal("STOP");
+        servers.wait_for_second();
+    })
+    .await;
+    // It comes back as it was and is made a replica; nobody noticed.
+    let load = Load::start(Arc::new(Adapter::new(&store)));
+    servers.servers[0].signal("CONT");
+    load.runs_on(300).await;
+    assert_eq!(load.errors(), 0);
+    load.settle_all().await;
+    load.nothing_settled_is_lost().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_behind_sentinels_fails_over_under_load() {
+    let servers = Mutex::new(Sentinels::start(Engine::Redis));
+    let url = servers.lock().unwrap().url();
+    let service = Service::start(connect(&url).await).await;
+    let watch = tokio::spawn(service.watched_until_cut());
+    let copied = || servers.lock().unwrap().servers[0].wait_until_copied();
+    through_a_failover(Arc::new(service.clone()), copied, || {
+        let mut servers = servers.lock().unwrap();
+        servers.servers[0].kill();
+        servers.wait_for_second();
+    })
+    .await;
+    let resume_token = watch.await.unwrap();
+    eventually("the watch to go on", async || {
+        service.hears_an_ending_after(&resume_token).await
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_fails_over_under_load() {
+    let cluster = Mutex::new(Cluster::start_with(Engine::Redis, 1, &[]));
+    let url = cluster.lock().unwrap().url();
+    let store = connect(&url).await;
+    // The node that has the events besides its sessions.
+    let master = cluster.lock().unwrap().owner("vestibule:e");
+    let listener = tokio::spawn(heard_until_cut(store.published(None).await.unwrap()));
+    let copied = || {
+        let cluster = cluster.lock().unwrap();
+        cluster.nodes[..3].iter().for_each(RedisServer::wait_until_copied);
+    };
+    through_a_failover(Arc::new(Adapter::new(&store)), copied, || {
+        let mut cluster = cluster.lock().unwrap();
+        cluster.nodes[master].kill();
+        cluster.wait_until_served_without(master);
+    })
+    .await;
+    hears_again(&store, listener.await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_on_a_cluster_fails_over_under_load() {
+    let cluster = Mutex::new(Cluster::start_with(Engine::Redis, 1, &[]));
+    let url = cluster.lock().unwrap().url();
+    let service = Service::start(connect(&url).await).await;
+    let copied = || {
+        let cluster = cluster.lock().unwrap();
+        cluster.nodes[..3].iter().for_each(RedisServer::wait_until_copied);
+    };
+    through_a_failover(Arc::new(service), copied, || {
+        let mut cluster = cluster.lock().unwrap();
+        cluster.nodes[1].kill();
+        cluster.wait_until_served_without(1);
+    })
+    .await;
+}

@@ -1,0 +1,98 @@
+//! A master that an operator has replaced, under load.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use session_svc::store::{Record, SessionStore};
+
+use super::{connect, eventually};
+use crate::sentinels::Sentinels;
+
+/// Longest nobody may be able to write.
+const REFUSED_MAX: Duration = Duration::from_secs(2);
+
+/// Between two writes of a worker.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What one worker was told.
+#[derive(Default)]
+struct Told {
+    /// Sessions that were acknowledged, and whether their ending was.
+    sessions: HashMap<String, bool>,
+    /// The longest time without a write that went well.
+    refused: Duration,
+}
+
+/// Creates sessions and ends every other one until told to stop.
+async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) -> Told {
+    let mut told = Told::default();
+    let mut last = Instant::now();
+    for number in 0_u64.. {
+        if over.load(Ordering::SeqCst) {
+            break;
+        }
+        let now_ms = store.now_ms();
+        let name = format!("{worker:016x}{number:016x}");
+        let one = Record {
+            name: name.clone(),
+            version: 1,
+            expires_at_ms: now_ms + 600_000,
+            created_at_ms: now_ms,
+            indexes: vec!["subject".to_owned()],
+            payload: vec![7; 700],
+        };
+        if store.insert(one, b"created".to_vec()).await.is_ok() {
+            told.refused = told.refused.max(last.elapsed());
+            last = Instant::now();
+            if number.is_multiple_of(2) {
+                told.sessions.insert(name, false);
+            } else if store.remove(&name, b"ended".to_vec()).await.is_ok() {
+                told.sessions.insert(name, true);
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    told.refused = told.refused.max(last.elapsed());
+    told
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_planned_failover_undoes_nothing_and_refuses_for_two_seconds_at_most() {
+    let mut settings = vec!["--min-replicas-to-write", "1", "--min-replicas-max-lag", "3"];
+    // The other replica copies everything, and at once, should it be ahead of the one that is promoted.
+    settings.extend(["--repl-diskless-sync-delay", "0"]);
+    let servers = Sentinels::start_apart(2, &settings);
+    let stores = [connect(&servers.url()).await, connect(&servers.url()).await];
+    eventually("a write", async || {
+        stores[0].remember("00", b"x", PAUSE).await.is_ok()
+    })
+    .await;
+    let over = Arc::new(AtomicBool::new(false));
+    let workers = (0..4).map(|worker| {
+        let store = Arc::clone(&stores[worker as usize % 2]);
+        tokio::spawn(work(store, worker, Arc::clone(&over)))
+    });
+    let workers: Vec<_> = workers.collect();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    servers.fail_over();
+    tokio::task::block_in_place(|| servers.wait_for_another(0));
+    tokio::time::sleep(3 * REFUSED_MAX).await;
+    over.store(true, Ordering::SeqCst);
+    let mut refused = Duration::ZERO;
+    let (mut lost, mut undone, mut all) = (0, 0, 0);
+    for worker in workers {
+        let told = worker.await.unwrap();
+        refused = refused.max(told.refused);
+        for (name, ended) in told.sessions {
+            all += 1;
+            let found = stores[0].load(&name).await.unwrap().is_some();
+            lost += u32::from(!found && !ended);
+            undone += u32::from(found && ended);
+        }
+    }
+    println!("refused for {refused:?}, of {all}: {lost} lost, {undone} endings undone");
+    assert_eq!((lost, undone), (0, 0), "of {all}");
+    assert!(refused < REFUSED_MAX, "{refused:?}");
+}

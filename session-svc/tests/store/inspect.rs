@@ -1,0 +1,277 @@
+//! What an operator may do with a store, on every adapter: walk it, exchange what is sealed, ask how it stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::clock::SystemClock;
+use session_svc::store::inspect::{Assessment, Fact, Found, InspectedStore, KeySpace, Sealed};
+use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
+use session_svc::store::url::StoreSettings;
+use session_svc::store::{Inserted, Record, Replaced, SessionStore, open_inspected};
+
+use crate::cluster::Cluster;
+use crate::lists::listed;
+use crate::redis_server::{Engine, RedisServer, record_key};
+
+const SUBJECT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const KEPT_MS: u64 = 600_000;
+
+/// Pages smaller than what is kept, so that a walk takes several.
+const PAGE: usize = 7;
+
+async fn opened(url: &str) -> Arc<dyn InspectedStore> {
+    let settings: StoreSettings = url.parse().unwrap();
+    open_inspected(&settings, Arc::new(SystemClock)).await.unwrap()
+}
+
+fn record(store: &dyn SessionStore, number: usize) -> Record {
+    let now = store.now_ms();
+    Record {
+        name: format!("{number:032x}"),
+        version: 1,
+        expires_at_ms: now + KEPT_MS,
+        created_at_ms: now,
+        indexes: vec![SUBJECT.to_owned(), format!("{:032x}", 0xb00 + number)],
+        payload: format!("sealed {number}").into_bytes(),
+    }
+}
+
+async fn walked(store: &dyn InspectedStore, key_space: KeySpace) -> BTreeMap<String, Found> {
+    let (mut all, mut after) = (BTreeMap::new(), None);
+    loop {
+        let page = store.walk(key_space, after.as_deref(), PAGE).await.unwrap();
+        for found in page.found {
+            let name = match &found {
+                Found::Sealed(sealed) => sealed.name().to_owned(),
+                Found::Unreadable { name } | Found::Index { name, .. } => name.clone(),
+                Found::Foreign => panic!("nobody else writes here"),
+            };
+            all.insert(name, found);
+        }
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+async fn a_walk_finds_everything_of_its_shelf(store: &dyn InspectedStore) {
+    let records: Vec<Record> = (0..40).map(|number| record(store, number)).collect();
+    for one in &records {
+        assert_eq!(
+            store.insert(one.clone(), Vec::new()).await.unwrap(),
+            Inserted::Done
+        );
+    }
+    for number in 0..20 {
+        let (name, kept) = (format!("{number:032x}"), Duration::from_millis(KEPT_MS));
+        assert_eq!(store.remember(&name, b"note", kept).await.unwrap(), None);
+    }
+    let found = walked(store, KeySpace::Records).await;
+    assert_eq!(found.len(), records.len());
+    for one in records {
+        assert_eq!(found[&one.name], Found::Sealed(Sealed::Record(one)));
+    }
+    let found = walked(store, KeySpace::Remembered).await;
+    assert_eq!(found.len(), 20);
+    assert!(
+        found.values().all(
+            |found| matches!(found, Found::Sealed(Sealed::Remembered { value, .. }) if value == b"note")
+        )
+    );
+    let found = walked(store, KeySpace::Indexes).await;
+    assert_eq!(found.len(), 41);
+    let person = Found::Index {
+        name: SUBJECT.to_owned(),
+        entries: 40,
+        without_record: 0,
+    };
+    assert_eq!(found[SUBJECT], person);
+}
+
+async fn an_exchange_changes_the_sealed_bytes_and_nothing_else(store: &dyn InspectedStore) {
+    let one = record(store, 900);
+    assert_eq!(
+        store.insert(one.clone(), Vec::new()).await.unwrap(),
+        Inserted::Done
+    );
+    let was = Sealed::Record(one.clone());
+    let exchanged = store.exchange(&was, b"resealed".to_vec()).await.unwrap();
+    assert_eq!(exchanged, Replaced::Done);
+    let expected = Record {
+        payload: b"resealed".to_vec(),
+        ..one.clone()
+    };
+    assert_eq!(store.load(&one.name).await.unwrap().unwrap(), expected);
+    assert_eq!(
+        listed(store, &one.indexes[1], 9).await.unwrap(),
+        std::slice::from_ref(&expected)
+    );
+    // A caller that read the session before writes as if nothing had happened.
+    let next = Record {
+        version: 2,
+        payload: b"written".to_vec(),
+        ..one.clone()
+    };
+    assert_eq!(
+        store.replace(next.clone(), 1, None).await.unwrap(),
+        Replaced::Done
+    );
+    // Whoever wrote since wins, and a session that ended stays ended.
+    for late in [&was, &Sealed::Record(expected)] {
+        let exchanged = store.exchange(late, b"late".to_vec()).await.unwrap();
+        assert_eq!(exchanged, Replaced::Stale);
+    }
+    assert_eq!(store.load(&one.name).await.unwrap().unwrap(), next);
+    store.remove(&one.name, Vec::new()).await.unwrap().unwrap();
+    let late = store
+        .exchange(&Sealed::Record(next), b"late".to_vec())
+        .await
+        .unwrap();
+    assert_eq!(late, Replaced::Missing);
+    assert_eq!(store.load(&one.name).await.unwrap(), None);
+}
+
+async fn a_remembered_value_is_exchanged_once(store: &dyn InspectedStore) {
+    let name = "cccccccccccccccccccccccccccccccc";
+    let kept = Duration::from_millis(KEPT_MS);
+    store.remember(name, b"old", kept).await.unwrap();
+    let was = Sealed::Remembered {
+        name: name.to_owned(),
+        value: b"old".to_vec(),
+    };
+    assert_eq!(
+        store.exchange(&was, b"new".to_vec()).await.unwrap(),
+        Replaced::Done
+    );
+    assert_eq!(
+        store.remember(name, b"x", kept).await.unwrap().unwrap(),
+        b"new".to_vec()
+    );
+    assert_eq!(
+        store.exchange(&was, b"again".to_vec()).await.unwrap(),
+        Replaced::Stale
+    );
+    let unknown = Sealed::Remembered {
+        name: "dddddddddddddddddddddddddddddddd".to_owned(),
+        value: Vec::new(),
+    };
+    assert_eq!(
+        store.exchange(&unknown, b"x".to_vec()).await.unwrap(),
+        Replaced::Missing
+    );
+}
+
+async fn nothing_is_published_by_an_exchange(store: &dyn InspectedStore) {
+    use futures_util::StreamExt as _;
+    let one = record(store, 901);
+    store.insert(one.clone(), b"created".to_vec()).await.unwrap();
+    let mut published = store.published(None).await.unwrap();
+    store
+        .exchange(&Sealed::Record(one.clone()), b"resealed".to_vec())
+        .await
+        .unwrap();
+    store.remove(&one.name, b"ended".to_vec()).await.unwrap().unwrap();
+    let first = tokio::time::timeout(Duration::from_secs(15), published.next()).await;
+    let session_svc::store::Published::Event { payload, .. } = first.unwrap().unwrap().unwrap() else {
+        panic!("nothing was missed");
+    };
+    assert_eq!(payload, b"ended");
+}
+
+async fn all_cases(store: &dyn InspectedStore) {
+    a_walk_finds_everything_of_its_shelf(store).await;
+    an_exchange_changes_the_sealed_bytes_and_nothing_else(store).await;
+    a_remembered_value_is_exchanged_once(store).await;
+    nothing_is_published_by_an_exchange(store).await;
+}
+
+fn fact<'a>(facts: &'a [Fact], name: &str) -> &'a Fact {
+    facts.iter().find(|fact| fact.name == name).unwrap()
+}
+
+#[tokio::test]
+async fn a_memory_store_is_walked_and_resealed() {
+    all_cases(&MemoryStore::new(Arc::new(SystemClock), DEFAULT_CAPACITY)).await;
+}
+
+#[tokio::test]
+async fn a_file_is_walked_and_resealed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = opened(&format!("file:{}", directory.path().join("sessions").display())).await;
+    all_cases(&*store).await;
+    let stored = fact(&store.facts().await.unwrap(), "stored_bytes").value.clone();
+    assert!(stored.parse::<u64>().unwrap() > 1_000, "{stored}");
+}
+
+#[tokio::test]
+async fn a_redis_server_is_walked_and_resealed() {
+    let server = RedisServer::start(&[]);
+    let store = opened(&format!("redis://127.0.0.1:{}", server.port)).await;
+    all_cases(&*store).await;
+    let ttl = server.ask(&format!("PTTL {}", record_key(&format!("{:032x}", 3))));
+    let ttl: u64 = ttl.trim().trim_start_matches(':').parse().unwrap();
+    assert!((KEPT_MS / 2..=KEPT_MS).contains(&ttl), "{ttl}");
+}
+
+#[tokio::test]
+async fn a_redis_server_says_how_it_stands() {
+    let server = RedisServer::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+    let store = opened(&format!("redis://127.0.0.1:{}", server.port)).await;
+    let facts = store.facts().await.unwrap();
+    assert!(
+        fact(&facts, "server_version").value.starts_with("redis ")
+            || fact(&facts, "server_version").value.starts_with("valkey ")
+    );
+    assert!(matches!(
+        fact(&facts, "maxmemory_policy").standing,
+        Assessment::Problem(_)
+    ));
+    assert_eq!(fact(&facts, "persistence").value, "none");
+    server.ask("CONFIG SET maxmemory-policy noeviction");
+    server.ask("CONFIG SET appendonly yes");
+    let facts = store.facts().await.unwrap();
+    assert_eq!(fact(&facts, "maxmemory_policy").standing, Assessment::Fine);
+    assert_eq!(fact(&facts, "persistence").value, "appendonly");
+}
+
+#[tokio::test]
+async fn records_that_went_astray_and_foreign_bytes_are_told() {
+    let server = RedisServer::start(&[]);
+    let store = opened(&format!("redis://127.0.0.1:{}", server.port)).await;
+    let (kept, lost) = (record(&*store, 1), record(&*store, 2));
+    for one in [&kept, &lost] {
+        store.insert(one.clone(), Vec::new()).await.unwrap();
+    }
+    server.ask(&format!("DEL {}", record_key(&lost.name)));
+    let foreign = record_key("ffffffffffffffffffffffffffffffff");
+    server.ask(&format!("SET {foreign} nonsense"));
+    let found = walked(&*store, KeySpace::Indexes).await;
+    let person = Found::Index {
+        name: SUBJECT.to_owned(),
+        entries: 2,
+        without_record: 1,
+    };
+    assert_eq!(found[SUBJECT], person);
+    let found = walked(&*store, KeySpace::Records).await;
+    assert_eq!(found.len(), 2);
+    assert!(matches!(
+        found["ffffffffffffffffffffffffffffffff"],
+        Found::Unreadable { .. }
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_walked_node_by_node() {
+    let cluster = Cluster::start(Engine::Redis);
+    let store = opened(&cluster.url()).await;
+    all_cases(&*store).await;
+    let facts = store.facts().await.unwrap();
+    assert_eq!(fact(&facts, "cluster_slots").value, "16384 of 16384");
+    let spread = (0..40).map(|number| cluster.owner(&record_key(&format!("{number:032x}"))));
+    let spread: BTreeSet<usize> = spread.collect();
+    assert!(spread.len() > 1, "the walk had one node to visit");
+    let servers = facts.iter().filter(|fact| fact.name == "server_version");
+    assert_eq!(servers.count(), 3);
+}

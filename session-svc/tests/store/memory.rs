@@ -1,0 +1,117 @@
+//! The memory store _keeps the contract, and its own bounds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::clock::ManualClock;
+use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
+use session_svc::store::{Holdings, Inserted, Published, SessionStore, StoreError};
+
+use crate::contract::{Bench, fresh_name, record, said};
+
+const SOME_TIME_MS: u64 = 1_800_000_000_000;
+
+fn memory(capacity: usize) -> (MemoryStore, ManualClock) {
+    let clock = ManualClock::new(SOME_TIME_MS);
+    (MemoryStore::new(Arc::new(clock.clone()), capacity), clock)
+}
+
+async fn open() -> Bench {
+    let (store, clock) = memory(DEFAULT_CAPACITY);
+    let pass = move |ms| -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
+        clock.advance_ms(ms);
+        Box::pin(async {})
+    };
+    Bench {
+        other: Arc::new(store.clone()),
+        store: Arc::new(store),
+        pass: Box::new(pass),
+        _keeps: Box::new(()),
+    }
+}
+
+crate::suite!(open());
+
+#[tokio::test]
+async fn a_full_store_says_so_until_something_expires() {
+    let (store, clock) = memory(3);
+    for _ in 0..3 {
+        let one = record(&store, 1_000, &["subject"]);
+        assert_eq!(store.insert(one, Vec::new()).await.unwrap(), Inserted::Done);
+    }
+    let one_more = record(&store, 5_000, &["subject"]);
+    let refused = store.insert(one_more.clone(), Vec::new()).await;
+    assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
+    clock.advance_ms(1_000);
+    assert_eq!(store.insert(one_more, Vec::new()).await.unwrap(), Inserted::Done);
+    assert_eq!(store.holdings().records, 1);
+}
+
+#[tokio::test]
+async fn remembered_values_and_leases_are_bounded_too() {
+    let (store, clock) = memory(3);
+    let ttl = Duration::from_millis(1_000);
+    for _ in 0..3 {
+        let name = fresh_name();
+        assert_eq!(store.remember(&name, b"x", ttl).await.unwrap(), None);
+        assert!(store.acquire_lease(&name, "one", ttl).await.unwrap().is_some());
+    }
+    let name = fresh_name();
+    let remembered = store.remember(&name, b"x", ttl).await;
+    assert!(matches!(remembered, Err(StoreError::Full)), "{remembered:?}");
+    let held = store.acquire_lease(&name, "one", ttl).await;
+    assert!(matches!(held, Err(StoreError::Full)), "{held:?}");
+    clock.advance_ms(1_000);
+    assert_eq!(store.remember(&name, b"x", ttl).await.unwrap(), None);
+    assert!(store.acquire_lease(&name, "one", ttl).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_position_yet_to_come_is_told_as_missed() {
+    let (store, _clock) = memory(3);
+    let now = store.position().await.unwrap();
+    let (origin, _) = now.rsplit_once('-').unwrap();
+    let mut stream = store.published(Some(format!("{origin}-1"))).await.unwrap();
+    for number in 0..2 {
+        let one = record(&store, 1_000, &[]);
+        store.insert(one, vec![number]).await.unwrap();
+    }
+    assert_eq!(said(&mut stream).await, Published::Missed);
+}
+
+#[tokio::test]
+async fn fifty_thousand_created_and_expired_leave_nothing_behind() {
+    let (store, clock) = memory(DEFAULT_CAPACITY);
+    for number in 0..50_000_u64 {
+        let subject = format!("subject {}", number % 7_000);
+        let one = record(&store, 1_000 + number % 900, &[&subject, &fresh_name()]);
+        store.insert(one, Vec::new()).await.unwrap();
+        store
+            .remember(&fresh_name(), b"x", Duration::from_millis(1_000))
+            .await
+            .unwrap();
+    }
+    clock.advance_ms(2_000);
+    store.sweep();
+    assert_eq!(
+        store.holdings(),
+        Holdings {
+            records: 0,
+            index_entries: 0,
+            remembered: 0
+        }
+    );
+}
+
+#[tokio::test]
+async fn writes_clear_away_what_expired() {
+    let (store, clock) = memory(DEFAULT_CAPACITY);
+    for _ in 0..100 {
+        store
+            .insert(record(&store, 1_000, &["subject"]), Vec::new())
+            .await
+            .unwrap();
+        clock.advance_ms(500);
+    }
+    assert!(store.holdings().records <= 4, "{:?}", store.holdings());
+}

@@ -1,0 +1,235 @@
+//! One person's ten thousand sessions on a real Redis: what a page costs the server, and what older releases wrote.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use chassis::clock::SystemClock;
+use futures_util::stream::{self, StreamExt as _};
+use session_svc::session::index;
+use session_svc::store::url::StoreSettings;
+use session_svc::store::{Inserted, Record, Replaced, SessionStore, open as open_store};
+
+use crate::lists::listed;
+use crate::redis_server::{RedisServer, index_key, order_key, record_key};
+
+/// Sessions of one person.
+const MANY: usize = 10_000;
+
+/// The largest page the service gives.
+const PAGE: usize = 200;
+
+/// What a page may take the server, on the average: a millisecond, and room for slow machines.
+const PAGE_MICROS: f64 = 3_000.0;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Names of a person's and a provider session's list that share no set with others, as hashes do.
+fn names() -> (String, String) {
+    let name = fresh_name();
+    (
+        index::by_subject("issuer", &name),
+        index::by_provider_sid("issuer", &name),
+    )
+}
+
+fn fresh_name() -> String {
+    static NAMES: AtomicU64 = AtomicU64::new(1);
+    index::by_subject("name", &NAMES.fetch_add(1, Ordering::Relaxed).to_string())
+}
+
+fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[&str]) -> Record {
+    let now_ms = store.now_ms();
+    Record {
+        name: fresh_name(),
+        version: 1,
+        expires_at_ms: now_ms + ttl_ms,
+        created_at_ms: now_ms,
+        indexes: indexes.iter().map(|&index| index.to_owned()).collect(),
+        payload: vec![7; 1_000],
+    }
+}
+
+async fn opened() -> (RedisServer, Arc<dyn SessionStore>) {
+    let server = RedisServer::start(&[]);
+    let settings: StoreSettings = format!("redis://127.0.0.1:{}", server.port).parse().unwrap();
+    let store = open_store(&settings, Arc::new(SystemClock)).await.unwrap();
+    (server, store)
+}
+
+/// Sessions of a person and a provider session, the newest first, a kilobyte each.
+async fn many(store: &dyn SessionStore, count: usize, person: &str, sid: &str) -> Vec<String> {
+    let now_ms = store.now_ms();
+    let records: Vec<Record> = (0..count as u64)
+        .map(|number| Record {
+            // Some at the same instant; in no order of their names.
+            created_at_ms: now_ms - number / 3 * 10,
+            ..record(store, HOUR_MS + number, &[person, sid])
+        })
+        .collect();
+    let mut newest_first: Vec<(u64, String)> = records
+        .iter()
+        .map(|one| (one.created_at_ms, one.name.clone()))
+        .collect();
+    newest_first.sort_unstable_by(|one, other| other.cmp(one));
+    stream::iter(records)
+        .map(async |one| assert_eq!(store.insert(one, Vec::new()).await.unwrap(), Inserted::Done))
+        .buffer_unordered(64)
+        .collect::<()>()
+        .await;
+    newest_first.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Microseconds of its processor the server has used.
+fn used_micros(server: &RedisServer) -> f64 {
+    let told = server.ask("INFO cpu");
+    let secs = |name: &str| -> f64 {
+        let line = told.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim_start_matches(':').parse().unwrap()
+    };
+    (secs("used_cpu_user") + secs("used_cpu_sys")) * 1e6
+}
+
+/// All names of a list, and how many calls it took.
+async fn paged(store: &dyn SessionStore, index: &str, loading: bool) -> (Vec<String>, u64) {
+    let (mut names, mut after, mut calls) = (Vec::new(), None, 0);
+    loop {
+        let listing = store.list(index, after.as_ref(), PAGE).await.unwrap();
+        assert!(listing.entries.len() <= PAGE);
+        let found: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
+        if loading {
+            assert_eq!(store.load_many(&found).await.unwrap().len(), found.len());
+        }
+        names.extend(listing.entries.into_iter().map(|entry| entry.name));
+        calls += 1;
+        after = listing.next;
+        if after.is_none() {
+            return (names, calls);
+        }
+    }
+}
+
+/// Judges what the calls since `before` took the server, its answers included; time, on a machine that does other work, tells nothing.
+fn bounded(server: &RedisServer, before: f64, calls: u64, what: &str) {
+    let each = (used_micros(server) - before) / calls as f64;
+    eprintln!("{what}: {each:.0} µs each of {calls} calls");
+    assert!(each < PAGE_MICROS, "{what}: {each} µs");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_ten_thousand_is_a_matter_of_microseconds_for_the_server() {
+    let (server, store) = opened().await;
+    let (person, sid) = names();
+    let newest_first = many(&*store, MANY, &person, &sid).await;
+    // Learnt by the server once.
+    store.list(&fresh_name(), None, 1).await.unwrap();
+
+    let before = used_micros(&server);
+    let (names, calls) = paged(&*store, &person, true).await;
+    assert_eq!(names, newest_first);
+    bounded(&server, before, calls, "a person's pages");
+
+    let before = used_micros(&server);
+    let (names, calls) = paged(&*store, &sid, false).await;
+    let names: BTreeSet<String> = names.into_iter().collect();
+    assert_eq!(names, newest_first.iter().cloned().collect());
+    assert!(calls >= 50, "{calls} calls");
+    bounded(&server, before, calls, "a provider session's");
+
+    // Records that vanished, as by eviction or by a failover: no call looks at more than its share, and nothing is left of them.
+    for chunk in newest_first.chunks(500) {
+        let keys: Vec<String> = chunk.iter().map(|name| record_key(name)).collect();
+        server.ask(&format!("DEL {}", keys.join(" ")));
+    }
+    let before = used_micros(&server);
+    let (names, calls) = paged(&*store, &person, false).await;
+    assert_eq!(names, Vec::<String>::new());
+    assert!(calls >= 50, "{calls} calls");
+    bounded(&server, before, calls, "pages of nothing");
+    for key in [index_key(&person), order_key(&person)] {
+        assert_eq!(server.ask(&format!("EXISTS {key}")), ":0\r\n");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_older_release_wrote_is_listed_behind_and_comes_into_order_with_its_next_write() {
+    let (server, store) = opened().await;
+    let (person, sid) = names();
+    let old = many(&*store, 700, &person, &sid).await;
+    // Older releases know the shared set alone.
+    assert_eq!(server.ask(&format!("DEL {}", order_key(&person))), ":1\r\n");
+    let new = many(&*store, 300, &person, &sid).await;
+    let (names, _) = paged(&*store, &person, false).await;
+    assert_eq!(names[..300], new);
+    let rest: BTreeSet<&String> = names[300..].iter().collect();
+    assert_eq!((rest.len(), names.len()), (700, 1_000));
+    assert_eq!(rest, old.iter().collect());
+
+    let rolled = store.load(&old[0]).await.unwrap().unwrap();
+    let rolled = Record {
+        expires_at_ms: rolled.expires_at_ms + 1_000,
+        version: 2,
+        ..rolled
+    };
+    let replaced = store.replace(rolled.clone(), 1, None).await.unwrap();
+    assert_eq!(replaced, Replaced::Done);
+    let (names, _) = paged(&*store, &person, false).await;
+    assert_eq!(names.len(), 1_000, "each is listed once");
+    assert!(names[..301].contains(&rolled.name));
+
+    // An older release takes what it ends out of the shared set alone, and trims that alone.
+    let ended = &new[0];
+    server.ask(&format!("DEL {}", record_key(ended)));
+    assert!(!paged(&*store, &person, false).await.0.contains(ended));
+    assert_eq!(paged(&*store, &sid, false).await.0.len(), 999);
+    for name in paged(&*store, &person, false).await.0 {
+        store.remove(&name, Vec::new()).await.unwrap().unwrap();
+    }
+    assert_eq!(server.ask("DBSIZE"), ":1\r\n", "the events alone are left");
+}
+
+/// What the scripts of the release before read: entries of the shared set, scored by expiry.
+#[tokio::test]
+async fn an_older_release_finds_what_this_one_writes() {
+    let (server, store) = opened().await;
+    let (person, sid) = names();
+    let names = many(&*store, 3, &person, &sid).await;
+    for index in [&person, &sid] {
+        let now_ms = store.now_ms();
+        let told = server.ask(&format!("ZRANGE {} ({now_ms} +inf BYSCORE", index_key(index)));
+        assert!(told.starts_with("*3\r\n"), "{told}");
+    }
+    store.remove(&names[0], Vec::new()).await.unwrap().unwrap();
+    let found = listed(&*store, &person, 10).await.unwrap();
+    assert_eq!(found.len(), 2);
+    let told = server.ask(&format!("ZRANGE {} 0 -1", index_key(&person)));
+    assert!(told.starts_with("*2\r\n"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_expired_is_trimmed_from_both_orders_a_bounded_number_at_a_time() {
+    let (server, store) = opened().await;
+    let (person, sid) = names();
+    let now_ms = store.now_ms();
+    for _ in 0..250 {
+        let one = Record {
+            expires_at_ms: now_ms + 400,
+            ..record(&*store, 1, &[&person, &sid])
+        };
+        store.insert(one, Vec::new()).await.unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(15);
+    while store.now_ms() <= now_ms + 450 {
+        assert!(Instant::now() < deadline, "the server's time stands still");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for _ in 0..3 {
+        let one = record(&*store, HOUR_MS, &[&person]);
+        store.insert(one, Vec::new()).await.unwrap();
+    }
+    let left = |key: String| server.ask(&format!("ZRANGE {key} 0 -1"));
+    for key in [index_key(&person), order_key(&person)] {
+        assert!(left(key.clone()).starts_with("*3\r\n"), "{}", left(key));
+    }
+}

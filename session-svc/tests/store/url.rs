@@ -1,0 +1,148 @@
+//! Store addresses: every form that is read, every mistake that is told, no secret that is shown.
+
+use session_svc::store::url::{
+    Address, Login, RedisSettings, StoreSettings, StoreUrlError, TlsSettings, Topology,
+};
+
+fn read(text: &str) -> Result<StoreSettings, StoreUrlError> {
+    text.parse()
+}
+
+fn redis(text: &str) -> RedisSettings {
+    match read(text).unwrap() {
+        StoreSettings::Redis(settings) => *settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn address(host: &str, port: u16) -> Address {
+    Address {
+        host: host.to_owned(),
+        port,
+    }
+}
+
+fn login(user: Option<&str>, password: Option<&str>) -> Login {
+    Login {
+        user: user.map(str::to_owned),
+        password: password.map(|password| password.to_owned().into()),
+    }
+}
+
+#[test]
+fn embedded_stores_are_read() {
+    assert_eq!(read("memory:"), Ok(StoreSettings::Memory));
+    assert_eq!(read("file:sessions"), Ok(StoreSettings::File("sessions".into())));
+    assert_eq!(
+        read("file:/var/lib/a b/s?x"),
+        Ok(StoreSettings::File("/var/lib/a b/s?x".into()))
+    );
+    assert_eq!(
+        read("file:///var/lib/s"),
+        Ok(StoreSettings::File("/var/lib/s".into()))
+    );
+}
+
+#[test]
+fn a_single_redis_is_read_with_its_defaults() {
+    let settings = redis("redis://localhost");
+    assert_eq!(settings.topology, Topology::Single(address("localhost", 6379)));
+    assert_eq!(
+        (settings.database, settings.tls, settings.login),
+        (0, None, Login::default())
+    );
+    assert_eq!(settings.prefix, "vestibule");
+}
+
+#[test]
+fn user_password_database_and_tls_are_read() {
+    let settings =
+        redis("rediss://sessions:p%40ss%3A%2Fw+%3F@[::1]:7000/3?ca_file=%2Fetc%2Fca.pem&prefix=v2");
+    assert_eq!(settings.topology, Topology::Single(address("::1", 7000)));
+    assert_eq!(settings.login, login(Some("sessions"), Some("p@ss:/w+?")));
+    assert_eq!(settings.database, 3);
+    let tls = TlsSettings {
+        ca_file: Some("/etc/ca.pem".into()),
+        ..TlsSettings::default()
+    };
+    assert_eq!(settings.tls, Some(tls));
+    assert_eq!(settings.prefix, "v2");
+    assert_eq!(redis("redis://:only@h/").login, login(None, Some("only")));
+}
+
+#[test]
+fn sentinel_and_cluster_are_read() {
+    let settings = redis("redis-sentinel://u:p@h1:1,h2/mymaster?db=2&sentinel_user=s&sentinel_password=t");
+    let sentinels = vec![address("h1", 1), address("h2", 26379)];
+    let topology = Topology::Sentinel {
+        sentinels,
+        master: "mymaster".to_owned(),
+        login: login(Some("s"), Some("t")),
+    };
+    assert_eq!(
+        (settings.topology, settings.login, settings.database),
+        (topology, login(Some("u"), Some("p")), 2)
+    );
+    let settings = redis("rediss-cluster://u:p@h1:1,h2");
+    assert_eq!(
+        settings.topology,
+        Topology::Cluster(vec![address("h1", 1), address("h2", 6379)])
+    );
+    assert_eq!(settings.tls, Some(TlsSettings::default()));
+}
+
+#[test]
+fn every_mistake_is_told() {
+    use StoreUrlError::*;
+    for (text, expected) in [
+        ("", Scheme),
+        ("sessions.db", Scheme),
+        ("http://localhost", Scheme),
+        ("Redis://localhost", Scheme),
+        ("memory:x", Memory),
+        ("file:", File),
+        ("redis://", Server),
+        ("redis://host:port", Server),
+        ("redis://host:0", Server),
+        ("redis://host:70000", Server),
+        ("redis://[::1", Server),
+        ("redis://[::1]7000", Server),
+        ("redis://a,b", SeveralServers),
+        ("redis://h/x", Database),
+        ("redis://h/-1", Database),
+        ("redis-sentinel://h", Master),
+        ("redis-sentinel://h/", Master),
+        ("redis-sentinel://h,/m", Server),
+        ("redis-sentinel://h/m?db=x", Database),
+        ("redis-cluster://h/1", ClusterPath),
+        ("redis://u:%ff@h", Encoding),
+        ("redis://h?ca_file=x", TlsWithoutTls),
+        ("rediss://h?cert_file=x", CertificateWithoutKey),
+        ("redis://h?prefix=", Prefix),
+        ("redis://h?prefix={x}", Prefix),
+        ("redis://h?db=1", Parameter),
+        ("redis://h?nonsense", Parameter),
+    ] {
+        assert_eq!(read(text), Err(expected), "{text:?}");
+    }
+}
+
+#[test]
+fn no_password_is_shown() {
+    for text in [
+        "redis://user:hunter2secret@host",
+        "redis-sentinel://user:hunter2secret@host/m?sentinel_password=hunter2secret",
+        "rediss-cluster://:hunter2secret@host",
+    ] {
+        let shown = format!("{:?}", redis(text));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+    for text in [
+        "redis://user:hunter2secret@host:port",
+        "redis://hunter2secret@",
+        "hunter2secret",
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(!format!("{error:?} {error}").contains("hunter2"), "{error:?}");
+    }
+}
