@@ -91,7 +91,7 @@ impl ConnectionLike for Wire {
 pub(super) enum Source {
     Single(Client),
     Sentinel(Master),
-    Cluster(ClusterClient),
+    Cluster(Box<ClusterClient>),
 }
 
 impl Source {
@@ -133,7 +133,7 @@ impl Source {
                 if let Some(certificates) = certificates {
                     builder = builder.tls(TlsMode::Secure).certs(certificates);
                 }
-                Source::Cluster(builder.build()?)
+                Source::Cluster(Box::new(builder.build()?))
             }
         })
     }
