@@ -8,7 +8,7 @@ use session_proto::v1::*;
 use tokio::net::TcpListener;
 
 use crate::replica::Answer;
-use crate::support::{Server, by_handle, client};
+use crate::support::{Server, by_handle, client, within};
 
 /// A loopback address nothing listens on.
 async fn nobody() -> String {
@@ -24,9 +24,12 @@ async fn replicas_take_turns() {
     );
     let client = client([one.url(), two.url()], Duration::from_secs(5));
     // Until both connections stand all calls go to the first.
-    while one.calls() == 0 || two.calls() == 0 {
-        client.get_session(by_handle()).await.unwrap();
-    }
+    within(async {
+        while one.calls() == 0 || two.calls() == 0 {
+            client.get_session(by_handle()).await.unwrap();
+        }
+    })
+    .await;
     let before = (one.calls(), two.calls());
     for _ in 0..20 {
         client.get_session(by_handle()).await.unwrap();
