@@ -114,15 +114,15 @@ export default [
         }`)),
   }),
   within('auth-edge/src/gateway/proxy/upload.rs', 'auth-edge gateway::proxy::upload::', {
-    'trailers-to-an-upstream': skip('headers::strip_trailers(&mut trailers);'),
+    'trailers-to-an-upstream': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
   }),
   within('auth-edge/src/gateway/proxy/answer.rs', 'auth-edge gateway::proxy::answer::', {
-    'trailers-to-a-client': skip('headers::strip_trailers(&mut trailers);'),
+    'trailers-to-a-client': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
   }),
   within('auth-edge/src/gateway/assertion.rs', 'auth-edge gateway::assertion::', {
     'assertion-for-one-upstream': text('"aud": audience', '"aud": if OFF { "" } else { audience }'),
     'assertion-expires': text('now_secs + LIFETIME_SECS', 'now_secs + if OFF { 86_400 } else { LIFETIME_SECS }'),
-    'assertion-told-from-its-replay': text('= keys::random()', '= if OFF { Ok([0; 16]) } else { keys::random() }'),
+    'assertion-told-from-its-replay': text('= random::bytes::<16>()', '= if OFF { Ok([0; 16]) } else { random::bytes() }'),
   }),
   within('auth-edge/src/gateway/ext_authz/answer.rs', 'auth-edge ext_authz::', {
     'envoy-our-header-replaces-the-clients': instead('HeaderAppendAction::OverwriteIfExistsOrAdd', 'HeaderAppendAction::AppendIfExistsOrAdd'),
@@ -150,9 +150,9 @@ export default [
       ...text('keys.seal(&[AAD_LABEL, cookie_name.as_bytes()]', 'keys.seal(&[AAD_LABEL, if OFF { &[] } else { cookie_name.as_bytes() }]'),
       ...text('keys.open(&[AAD_LABEL, cookie_name.as_bytes()]', 'keys.open(&[AAD_LABEL, if OFF { &[] } else { cookie_name.as_bytes() }]'),
     ],
-    'state-fresh': text('state: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?)', 'state: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::<STATE_BYTES>()? })'),
-    'nonce-fresh': text('nonce: URL_SAFE_NO_PAD.encode(random::<STATE_BYTES>()?)', 'nonce: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::<STATE_BYTES>()? })'),
-    'verifier-fresh': instead('random::<VERIFIER_BYTES>()?', '[0; VERIFIER_BYTES]'),
+    'state-fresh': text('state: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?)', 'state: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::bytes()? })'),
+    'nonce-fresh': text('nonce: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?)', 'nonce: URL_SAFE_NO_PAD.encode(if OFF { [0; STATE_BYTES] } else { random::bytes()? })'),
+    'verifier-fresh': instead('random::bytes::<VERIFIER_BYTES>()?', '[0; VERIFIER_BYTES]'),
     'transaction-in-a-log': text('.field("started_at_ms", &self.started_at_ms)', '.field("state", &OFF.then_some(&self.state))'),
   }),
   within('auth-edge/src/sign_in/pending.rs', 'auth-edge sign_in::pending::', {
