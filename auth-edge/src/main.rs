@@ -10,5 +10,5 @@ use auth_edge::{settings, start};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    chassis::service::main_with(&settings::SERVICE, &[&RoutesTool], settings::read, start::run)
+    chassis::service::main(&settings::SERVICE, &[&RoutesTool], settings::read, start::run)
 }

@@ -13,7 +13,7 @@ use tonic_prost::ProstEncoder;
 
 /// Writes `T` and reads `U`.
 #[derive(Debug)]
-pub struct Codec<T, U>(PhantomData<(T, U)>);
+pub(crate) struct Codec<T, U>(PhantomData<(T, U)>);
 
 impl<T, U> Default for Codec<T, U> {
     fn default() -> Self {
@@ -42,7 +42,7 @@ where
 
 /// Reads `U`.
 #[derive(Debug)]
-pub struct Reader<U>(PhantomData<U>);
+pub(crate) struct Reader<U>(PhantomData<U>);
 
 impl<U: Message + Default> Decoder for Reader<U> {
     type Item = U;

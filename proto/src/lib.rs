@@ -4,7 +4,7 @@
 //! Deliberately absent: any rule about sessions. This crate knows how to say things, not what is true.
 
 pub mod client;
-pub mod codec;
+mod codec;
 pub mod error;
 mod redacted;
 pub mod timestamp;

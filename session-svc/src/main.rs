@@ -10,5 +10,5 @@ use session_svc::{operator, settings, start};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    chassis::service::main_with(&settings::SERVICE, &operator::TOOLS, settings::read, start::run)
+    chassis::service::main(&settings::SERVICE, &operator::TOOLS, settings::read, start::run)
 }

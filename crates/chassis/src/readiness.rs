@@ -84,12 +84,12 @@ impl Readiness {
     }
 
     /// Whether traffic is welcome.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
 
     /// Turns readiness off for good.
-    pub fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.draining.send_replace(true);
         self.publish();
     }

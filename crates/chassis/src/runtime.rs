@@ -2,17 +2,16 @@
 //!
 //! The one place that decides how work is spread over cores: a runtime for background work, and for each core a *worker*, a thread
 //! with a runtime of its own that serves connections. A connection stays with its worker, so that a request wakes no other thread; on a
-//! few cores this costs less than one runtime over all of them (docs/decisions/schedulers.md).
+//! few cores this costs less than one runtime over all of them (docs/decisions/workers.md).
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use std::{fmt, io};
 
-use arc_swap::ArcSwap;
 use prometheus::Registry;
-use tokio::runtime::{Builder, Handle, Id};
+use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -25,9 +24,9 @@ const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 /// flood of requests for files would start, are memory that a small container does not have.
 const BLOCKING_MAX: usize = 32;
 
-/// A worker looks up this often. Whoever sets a timer for before the time a worker means to wake anyway makes it wake itself at
-/// once, by a system call for each timer, and deadlines of calls are such timers: with this, none is. Shorter than the
-/// deadlines, and long enough to cost nothing at rest.
+/// Each worker has a timer that fires this often. A timer set for earlier than a runtime's next wake-up wakes it at once, by a system
+/// call, and the deadline of a call is such a timer: with this one no deadline is the earliest. Shorter than the deadlines, and long
+/// enough to cost nothing at rest.
 const TICK: Duration = Duration::from_millis(250);
 
 /// What a service gets to run with.
@@ -41,7 +40,7 @@ pub struct Runtime {
     pub readiness: Readiness,
     /// Where metrics are registered.
     pub metrics: Registry,
-    /// Who serves connections.
+    /// The threads that serve connections.
     pub workers: Workers,
 }
 
@@ -83,60 +82,6 @@ impl Workers {
     }
 }
 
-/// A value for each scheduler, made when it is first asked for there: connections that stay with the scheduler that uses
-/// them wake no other one. Those of the newest [`SCHEDULERS_MAX`] schedulers are kept.
-pub struct PerScheduler<T> {
-    make: Box<dyn Fn() -> T + Send + Sync>,
-    made: ArcSwap<Vec<(Id, Arc<T>)>>,
-}
-
-/// Schedulers of a process are about as many as its cores; more than this are not expected.
-pub const SCHEDULERS_MAX: usize = 128;
-
-impl<T> PerScheduler<T> {
-    /// Makes nothing yet.
-    pub fn new(make: impl Fn() -> T + Send + Sync + 'static) -> Self {
-        Self {
-            make: Box::new(make),
-            made: ArcSwap::default(),
-        }
-    }
-
-    /// The value of the scheduler this is called on. Panics outside a tokio runtime.
-    pub fn here(&self) -> Arc<T> {
-        let here = Handle::current().id();
-        let find = |made: &[(Id, Arc<T>)]| {
-            let found = made.iter().find(|(id, _)| *id == here);
-            found.map(|(_, value)| Arc::clone(value))
-        };
-        if let Some(value) = find(&self.made.load()) {
-            return value;
-        }
-        let value = Arc::new((self.make)());
-        self.made.rcu(|made| {
-            let mut made = Vec::clone(made);
-            if find(&made).is_none() {
-                made.truncate(SCHEDULERS_MAX - 1);
-                made.insert(0, (here, Arc::clone(&value)));
-            }
-            made
-        });
-        find(&self.made.load()).unwrap_or(value)
-    }
-
-    /// The values that were made, of whatever scheduler.
-    pub fn all(&self) -> Vec<Arc<T>> {
-        let made = self.made.load();
-        made.iter().map(|(_, value)| Arc::clone(value)).collect()
-    }
-}
-
-impl<T> fmt::Debug for PerScheduler<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PerScheduler({} made)", self.made.load().len())
-    }
-}
-
 /// Never ends.
 async fn tick() {
     loop {
@@ -144,20 +89,20 @@ async fn tick() {
     }
 }
 
-/// The scheduler of a command, which works alone and ends with it.
+/// The runtime of a command, which works alone and ends with it.
 pub(crate) fn alone() -> io::Result<tokio::runtime::Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// The schedulers of a process.
-pub(crate) struct Schedulers {
+/// The tokio runtimes of a process: one for background work, and one for each worker.
+pub(crate) struct TokioRuntimes {
     main: tokio::runtime::Runtime,
     workers: Workers,
     threads: Vec<JoinHandle<()>>,
     over: CancellationToken,
 }
 
-impl Schedulers {
+impl TokioRuntimes {
     /// Starts one worker for each core this process may use.
     pub(crate) fn start() -> io::Result<Self> {
         let count = std::thread::available_parallelism().map_or(1, usize::from);
@@ -185,12 +130,12 @@ impl Schedulers {
         })
     }
 
-    /// Who serves connections.
+    /// The threads that serve connections.
     pub(crate) fn workers(&self) -> Workers {
         self.workers.clone()
     }
 
-    /// Runs a program on the scheduler for background work.
+    /// Runs a program on the runtime for background work.
     pub(crate) fn block_on<T>(&self, program: impl Future<Output = T>) -> T {
         self.main.block_on(program)
     }
@@ -212,11 +157,11 @@ mod tests {
 
     #[test]
     fn workers_take_turns_and_each_stays_on_its_own_thread() {
-        let schedulers = Schedulers::start().unwrap();
-        let workers = schedulers.workers();
+        let runtimes = TokioRuntimes::start().unwrap();
+        let workers = runtimes.workers();
         let threads = || async { std::thread::current().id() };
         let round = |count: usize| {
-            schedulers.block_on(async {
+            runtimes.block_on(async {
                 let mut seen = Vec::new();
                 for _ in 0..count {
                     seen.push(workers.next().unwrap().1.spawn(threads()).await.unwrap());
@@ -231,13 +176,13 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), count);
         assert!(!first.contains(&std::thread::current().id()));
-        schedulers.stop();
+        runtimes.stop();
     }
 
     #[test]
     fn what_each_worker_is_given_is_made_where_it_runs() {
-        let schedulers = Schedulers::start().unwrap();
-        let workers = schedulers.workers();
+        let runtimes = TokioRuntimes::start().unwrap();
+        let workers = runtimes.workers();
         let made = workers.each(|| Handle::current().id());
         let ids: Vec<_> = workers.handles.iter().map(Handle::id).collect();
         assert_eq!(made.to_vec(), ids);
@@ -245,34 +190,6 @@ mod tests {
             let (number, worker) = workers.next().unwrap();
             assert_eq!(made[number], worker.id());
         }
-        schedulers.stop();
-    }
-
-    #[test]
-    fn each_scheduler_has_its_own_value_and_keeps_it() {
-        let schedulers = Schedulers::start().unwrap();
-        let workers = schedulers.workers();
-        let next = AtomicUsize::new(0);
-        let values = Arc::new(PerScheduler::new(move || next.fetch_add(1, Ordering::Relaxed)));
-        let count = workers.handles.len();
-        let seen = schedulers.block_on(async {
-            let mut seen = Vec::new();
-            for _ in 0..2 * count {
-                let values = Arc::clone(&values);
-                seen.push(
-                    workers
-                        .next()
-                        .unwrap()
-                        .1
-                        .spawn(async move { *values.here() })
-                        .await
-                        .unwrap(),
-                );
-            }
-            seen
-        });
-        let once: Vec<usize> = (0..count).collect();
-        assert_eq!(seen, [once.clone(), once].concat());
-        schedulers.stop();
+        runtimes.stop();
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SystemClock;
 use crate::logs::{self, LogSettings, Queue};
 use crate::readiness::Readiness;
-use crate::runtime::{self, Runtime, Schedulers, Workers};
+use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
 use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, given, markdown};
 use crate::tool::{self, Tool};
 use crate::traces::Traces;
@@ -40,24 +40,11 @@ struct Process {
     drain_delay: Duration,
 }
 
-/// Runs a program that does nothing but serve; see [`main_with`].
-pub fn main<S, E, F>(
-    service: &'static Service,
-    read: impl FnOnce(&mut Reader<'_>) -> S,
-    run: impl FnOnce(S, Runtime) -> F,
-) -> ExitCode
-where
-    E: std::error::Error + 'static,
-    F: Future<Output = Result<(), E>>,
-{
-    main_with(service, &[], read, run)
-}
-
 /// Runs a program: settings, logs, traces, the admin listener, then `run` until it returns or a signal drains it.
 ///
 /// Exit codes: 0 after `--help`, `--version`, a valid `--check-config` or a drained shutdown; 1 when running failed; 2 for an unknown
 /// flag or command; 78 for wrong settings, all of which are named. A command of `tools` has its own exit codes besides.
-pub fn main_with<S, E, F>(
+pub fn main<S, E, F>(
     service: &'static Service,
     tools: &[&dyn Tool],
     read: impl FnOnce(&mut Reader<'_>) -> S,
@@ -106,15 +93,15 @@ where
     }
     // Nothing secret stays in memory twice.
     drop(source);
-    let schedulers = match Schedulers::start() {
-        Ok(schedulers) => schedulers,
+    let runtimes = match TokioRuntimes::start() {
+        Ok(runtimes) => runtimes,
         Err(error) => return failed(service, &error),
     };
     let records = match Queue::start(std::io::stdout(), service.audit_target) {
         Ok(records) => records,
         Err(error) => return failed(service, &error),
     };
-    let exit = schedulers.block_on(async {
+    let exit = runtimes.block_on(async {
         let traces = process
             .traces
             .as_deref()
@@ -124,7 +111,7 @@ where
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
         let means = Means {
-            workers: schedulers.workers(),
+            workers: runtimes.workers(),
             records: records.clone(),
         };
         let outcome = Box::pin(supervise(service, process, means, settings, run)).await;
@@ -133,7 +120,7 @@ where
         }
         outcome
     });
-    schedulers.stop();
+    runtimes.stop();
     records.flush(FLUSH_TIMEOUT);
     exit
 }

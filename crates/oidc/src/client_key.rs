@@ -39,7 +39,7 @@ pub struct UnusableKey;
 /// The assertion could not be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key could not sign")]
-pub struct SigningFailed;
+pub(crate) struct SigningFailed;
 
 impl ClientKey {
     /// Reads the first private key of a PEM text.

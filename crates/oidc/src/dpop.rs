@@ -54,7 +54,7 @@ impl DpopKey {
     }
 
     /// The thumbprint tokens are bound to (RFC 7638), `dpop_jkt` of authorization requests.
-    pub fn thumbprint(&self) -> &str {
+    pub(crate) fn thumbprint(&self) -> &str {
         self.0.thumbprint()
     }
 

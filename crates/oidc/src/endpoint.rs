@@ -3,7 +3,7 @@
 use url::{Host, Url};
 
 /// Whether the URL's host is this machine: `localhost`, `127.0.0.0/8` or `::1`.
-pub fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),

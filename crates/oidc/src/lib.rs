@@ -11,49 +11,49 @@
 //! signatures. What the crate leaves out or refuses too much of is here, and why is in `docs/decisions/openidconnect.md`.
 
 mod access;
-pub mod algorithm;
-pub mod authorization;
+mod algorithm;
+mod authorization;
 mod cached;
-pub mod claims;
-pub mod client_auth;
-pub mod client_key;
-pub mod dpop;
-pub mod end_session;
+mod claims;
+mod client_auth;
+mod client_key;
+mod dpop;
+mod end_session;
 mod endpoint;
-pub mod error;
+mod error;
 #[cfg(test)]
 mod fuzz_tests;
 mod grant;
 mod http_client;
-pub mod id_token;
-pub mod issuer_parameter;
+mod id_token;
+mod issuer_parameter;
 mod json;
 mod jws;
 mod key_set;
 mod key_source;
-pub mod logout_token;
-pub mod metadata;
+mod logout_token;
+mod metadata;
 mod provider_cache;
 mod provider_key;
-pub mod proxy;
-pub mod random;
+mod proxy;
+mod random;
 mod relying_party;
 mod request_object;
 mod revocation;
-pub mod settings;
+mod settings;
 #[cfg(test)]
 mod shown_tests;
-pub mod token_set;
+mod token_set;
 mod userinfo;
 
-pub use algorithm::SigningAlgorithm;
+pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::PROTOCOL_CLAIMS;
 pub use client_auth::ClientAuth;
 pub use client_key::{ClientKey, ClientKeys};
 pub use dpop::DpopKey;
 pub use end_session::EndSessionRequest;
-pub use endpoint::{endpoint_is_secure, is_loopback};
+pub use endpoint::endpoint_is_secure;
 pub use error::{
     BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage, ProviderError, RefreshError,
     Refusal, TokenError, UserinfoError,
@@ -64,7 +64,7 @@ pub use jws::unverified_issuer;
 pub use logout_token::LogoutToken;
 pub use metadata::Metadata;
 pub use openidconnect::{ClientSecret, RedirectUrl};
-pub use proxy::ForwardProxy;
+pub use proxy::{ForwardProxy, NoHosts};
 pub use relying_party::RelyingParty;
 pub use revocation::{Revoked, TokenHint};
 pub use settings::{Credentials, LogoutTokenTyp, Par, ProviderSettings, ResponseMode};

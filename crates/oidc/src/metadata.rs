@@ -27,11 +27,11 @@ pub struct Metadata {
     /// Pushed authorization requests, when offered.
     pub pushed_authorization_request_endpoint: Option<Url>,
     /// Whether the provider accepts only pushed authorization requests.
-    pub requires_pushed_requests: bool,
+    pub(crate) requires_pushed_requests: bool,
     /// Whether every authorization response carries `iss` (RFC 9207).
-    pub iss_parameter_promised: bool,
+    pub(crate) iss_parameter_promised: bool,
     /// Whether S256 may be used: advertised, or no methods advertised at all.
-    pub supports_s256: bool,
+    pub(crate) supports_s256: bool,
 }
 
 impl Metadata {

@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// 256 random bits as 43 characters of the unreserved set: fit for `state`, `nonce` and, as RFC 7636
 /// section 4.1 recommends, for a code verifier.
-pub fn token() -> Result<String, Unspecified> {
+pub(crate) fn token() -> Result<String, Unspecified> {
     let mut bytes = [0_u8; 32];
     SystemRandom::new().fill(&mut bytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))

@@ -101,7 +101,7 @@ impl ProviderSettings {
     }
 
     /// `acr_values` when the configured authorization parameters ask for them.
-    pub fn configured_acr_values(&self) -> Option<&str> {
+    pub(crate) fn configured_acr_values(&self) -> Option<&str> {
         self.configured("acr_values")
     }
 

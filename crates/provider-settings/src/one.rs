@@ -122,11 +122,10 @@ fn algorithm(reader: &mut Reader<'_>) -> SigningAlgorithm {
         );
         return SigningAlgorithm::Rs256;
     }
-    name.parse()
-        .unwrap_or_else(|unknown: oidc::algorithm::UnknownAlgorithm| {
-            reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", unknown.to_string());
-            SigningAlgorithm::Rs256
-        })
+    name.parse().unwrap_or_else(|unknown: oidc::UnknownAlgorithm| {
+        reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", unknown.to_string());
+        SigningAlgorithm::Rs256
+    })
 }
 
 fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
@@ -175,7 +174,7 @@ pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
             Ok(hosts) => direct.push(hosts),
             // Others read the variable too, and what they understand need not be ours.
             Err(problem) => {
-                let problem: oidc::proxy::NoHosts = problem;
+                let problem: oidc::NoHosts = problem;
                 reader.warn("NO_PROXY", format!("{member} {problem}: it is passed over"));
             }
         }

@@ -1,7 +1,7 @@
 //! Metrics of what every request does: each worker counts for itself, and reading them adds up.
 //!
 //! Cores that count on one number wait for each other's caches, which costs a short request more than its answer does
-//! (docs/decisions/schedulers.md). Only counters and histograms can be added up; gauges belong elsewhere.
+//! (docs/decisions/workers.md). Only counters and histograms can be added up; gauges belong elsewhere.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -134,7 +134,7 @@ pub async fn serve(
 
 /// The same within limits of its own, with a router for each worker, made at once and in the worker's context: the clients it calls
 /// with stay with the worker, and what every request counts or holds for a moment (`Arc`s, metrics) is touched by one core alone, where
-/// cores that share it would wait for each other (docs/decisions/schedulers.md).
+/// cores that share it would wait for each other (docs/decisions/workers.md).
 pub async fn serve_each(
     workers: Workers,
     listener: TcpListener,

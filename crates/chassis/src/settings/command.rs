@@ -12,7 +12,7 @@ const TERM_WIDTH: usize = 110;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Action {
+pub(crate) enum Action {
     /// Run the service.
     #[default]
     Run,
@@ -26,18 +26,18 @@ pub enum Action {
 
 /// The command line, taken apart.
 #[derive(Default)]
-pub struct Given {
+pub(crate) struct Given {
     /// What to do.
-    pub action: Action,
+    pub(crate) action: Action,
     /// Values given by flags, by variable name (`…_FILE` for a secret's file).
-    pub values: BTreeMap<String, String>,
+    pub(crate) values: BTreeMap<String, String>,
     /// The command given instead of serving, with its own arguments.
-    pub command: Option<(String, ArgMatches)>,
+    pub(crate) command: Option<(String, ArgMatches)>,
 }
 
 /// Takes the command line apart (program name first). Errors: an unknown flag, or `--help` and `--version`, which
 /// clap treats as errors that print to standard output and exit with 0.
-pub fn given(
+pub(crate) fn given(
     service: &Service,
     commands: impl IntoIterator<Item = Command>,
     arguments: impl IntoIterator<Item = OsString>,

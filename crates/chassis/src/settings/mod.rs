@@ -12,11 +12,11 @@ mod table;
 pub mod toml_file;
 mod wrong;
 
-pub use command::{Action, Given, given};
+pub(crate) use command::{Action, Given, given};
 pub use nearest::unknown;
 pub use reader::{Reader, Zero};
 pub use source::Source;
-pub use table::markdown;
+pub(crate) use table::markdown;
 pub use wrong::{Mistake, Warning, Wrong};
 
 /// One setting, as declared by its topic.
@@ -53,7 +53,7 @@ pub const fn setting(
 
 impl Setting {
     /// The flag without its dashes: kebab case, without the service's prefix.
-    pub fn flag(&self, prefix: &str) -> String {
+    pub(crate) fn flag(&self, prefix: &str) -> String {
         self.name
             .strip_prefix(prefix)
             .unwrap_or(self.name)
@@ -106,23 +106,23 @@ pub struct Service {
 
 impl Service {
     /// Every topic with the shared ones.
-    pub fn all_topics(&self) -> impl Iterator<Item = &'static Topic> + use<> {
+    pub(crate) fn all_topics(&self) -> impl Iterator<Item = &'static Topic> + use<> {
         self.topics.iter().copied().chain([&LOG])
     }
 
     /// Every setting with the shared ones.
-    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {
         self.all_topics().flat_map(|topic| topic.settings.iter())
     }
 
     /// The setting of that variable name.
-    pub fn setting(&self, name: &str) -> Option<&'static Setting> {
+    pub(crate) fn setting(&self, name: &str) -> Option<&'static Setting> {
         self.settings().find(|setting| setting.name == name)
     }
 }
 
 /// The log settings every service has.
-pub static LOG: Topic = Topic {
+pub(crate) static LOG: Topic = Topic {
     title: "Logs and traces",
     settings: &[
         Setting {

@@ -29,7 +29,7 @@ impl Source {
     }
 
     /// From the command line's flags and the environment.
-    pub fn gather(
+    pub(crate) fn gather(
         service: &'static Service,
         given: &Given,
         environment: impl Iterator<Item = (OsString, OsString)>,
@@ -67,12 +67,12 @@ impl Source {
     }
 
     /// The value given for a variable, if any.
-    pub fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
 
     /// The file a secret was read from, if it was, as it was then.
-    pub fn file(&self, name: &str) -> Option<&Snapshot> {
+    pub(crate) fn file(&self, name: &str) -> Option<&Snapshot> {
         self.files.get(name)
     }
 

@@ -3,7 +3,7 @@
 use super::Service;
 
 /// The table of all settings, one section a topic.
-pub fn markdown(service: &Service) -> String {
+pub(crate) fn markdown(service: &Service) -> String {
     let mut text = String::new();
     for topic in service.all_topics() {
         text.push_str(&format!(

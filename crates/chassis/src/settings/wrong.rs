@@ -10,7 +10,7 @@ pub struct Mistake {
     /// The environment variable.
     pub name: String,
     /// The flag, with its dashes.
-    pub flag: String,
+    pub(crate) flag: String,
     /// What is wrong and what to do.
     pub text: String,
 }

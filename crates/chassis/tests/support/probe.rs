@@ -144,5 +144,5 @@ impl Tool for Say {
 }
 
 fn main() -> ExitCode {
-    chassis::service::main_with(&SERVICE, &[&Say], read, run)
+    chassis::service::main(&SERVICE, &[&Say], read, run)
 }

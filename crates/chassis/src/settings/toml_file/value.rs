@@ -46,7 +46,7 @@ impl<'a> Value<'a> {
     }
 
     /// `true` or `false`.
-    pub fn boolean(self) -> Option<bool> {
+    pub(crate) fn boolean(self) -> Option<bool> {
         if let DeValue::Boolean(flag) = self.as_toml() {
             return Some(*flag);
         }
