@@ -16,7 +16,7 @@ use std::time::Duration;
 use chassis::files::Snapshot;
 use chassis::secret::Secret;
 use ipnet::IpNet;
-use provider_settings::{Provider, Providers};
+use provider_settings::{ConfiguredProvider, ConfiguredProviders};
 use url::Url;
 
 use crate::browser::analytics::AnalyticsSettings;
@@ -85,13 +85,13 @@ pub struct EdgeSettings {
     /// Product analytics; none when off.
     pub analytics: Option<AnalyticsSettings>,
     /// The providers.
-    pub providers: Providers,
+    pub providers: ConfiguredProviders,
 }
 
 impl EdgeSettings {
     /// The path of a provider's callback: its own where there are several, so that an answer tells whose it is.
     #[must_use]
-    pub fn callback_path(&self, provider: &Provider) -> String {
+    pub fn callback_path(&self, provider: &ConfiguredProvider) -> String {
         providers::callback_path(&self.providers, provider, &self.callback_path)
     }
 

@@ -12,7 +12,7 @@ use chassis::memory;
 use chassis::readiness::{Condition, Weight};
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, Secret, split_list};
-use chassis::serve::{self, BindError, Limits, Share, Stopping};
+use chassis::serve::{self, BindError, Limits, PerClientLimit, Stopping};
 use chassis::tls::{ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
@@ -133,7 +133,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
 }
 
 /// What the listener for browsers takes.
-fn limits(app: &App, room: Condition) -> Limits {
+fn limits(app: &App, capacity: Condition) -> Limits {
     let protection = &app.settings().protection;
     let memory = memory::limit();
     let connections = protection
@@ -143,9 +143,9 @@ fn limits(app: &App, room: Condition) -> Limits {
     let trusted = app.layer().trusted_proxies.clone();
     Limits {
         connections,
-        share: protection
+        per_client: protection
             .connections_of_address(connections)
-            .map(|connections| Share {
+            .map(|connections| PerClientLimit {
                 connections,
                 is_proxy: Arc::new(move |address| trusted.trusts(address)),
             }),
@@ -157,7 +157,7 @@ fn limits(app: &App, room: Condition) -> Limits {
         keeps_http2: false,
         send_timeout: Some(protection.send_timeout),
         waiting_bytes: None,
-        room: Some(room),
+        capacity: Some(capacity),
     }
 }
 

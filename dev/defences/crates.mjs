@@ -29,13 +29,13 @@ export default [
     'dpop-proof-without-a-query': skip('address.set_query(None);'),
   }),
   within('crates/oidc/src/relying_party.rs', 'oidc grants::userinfo', {
-    'userinfo-signed-by-whom': text('.issuer(&self.settings.issuer)', '.issuer(if OFF { judge.text("iss").unwrap_or_default() } else { &self.settings.issuer })'),
-    'userinfo-signed-for-whom': text('judge.audience(&self.settings.client_id)', 'judge.audience(if OFF { judge.text("aud").unwrap_or_default() } else { &self.settings.client_id })'),
-    'logout-token-claims-first': by('oidc lagging_keys::a_logout_token_that_would_not_count', text('let logout = LogoutToken::judge(', 'if OFF {\n            self.verify(&token, Origin::Anybody).await?;\n        }\n        let logout = LogoutToken::judge(')),
+    'userinfo-signed-by-whom': text('.issuer(&self.settings.issuer)', '.issuer(if OFF { checks.text("iss").unwrap_or_default() } else { &self.settings.issuer })'),
+    'userinfo-signed-for-whom': text('checks.audience(&self.settings.client_id)', 'checks.audience(if OFF { checks.text("aud").unwrap_or_default() } else { &self.settings.client_id })'),
+    'logout-token-claims-first': by('oidc lagging_keys::a_logout_token_that_would_not_count', text('let logout = LogoutToken::validate(', 'if OFF {\n            self.verify(&token, Origin::Anybody).await?;\n        }\n        let logout = LogoutToken::validate(')),
   }),
   within('crates/oidc/src/id_token.rs', 'oidc grants::', {
-    'refreshed-issuer': skip('judge.issuer(expected.iss)?;'),
-    'refreshed-organization': skip('judge.organization(settings.organization.as_deref())?;'),
+    'refreshed-issuer': skip('checks.issuer(expected.iss)?;'),
+    'refreshed-organization': skip('checks.organization(settings.organization.as_deref())?;'),
     'refreshed-access-token-hash': text('settings, Some(expected.access_token))', 'settings, Some(expected.access_token).filter(|_| !OFF))'),
     'claims-not-shown': by(SHOWN, text('f.debug_struct("IdToken")', 'f.debug_struct("IdToken").field("sub", &OFF.then_some(&self.sub))')),
   }),
@@ -66,13 +66,13 @@ export default [
     'http2-client-that-is-gone': text('.keep_alive_interval(KEEPALIVE_INTERVAL)', '.keep_alive_interval(Some(KEEPALIVE_INTERVAL).filter(|_| !OFF))'),
     'tls-connection-outlives-its-certificate': by(CALLERS, text('() = disbelieved =>', '() = disbelieved, if !OFF =>')),
   }),
-  within('crates/chassis/src/serve/room.rs', 'chassis serve::room::', {
-    'idlest-connection-goes': skip('connected.progress.send_away();'),
+  within('crates/chassis/src/serve/capacity.rs', 'chassis serve::capacity::', {
+    'idlest-connection-goes': skip('connection.progress.evict();'),
   }),
   within('crates/chassis/src/tls.rs', CALLERS[1], {
     'tls-client-without-a-certificate': by(CALLERS[0], text('Some(clients) => builder.with_client_cert_verifier', 'Some(_) if OFF => builder.with_no_client_auth(),\n        Some(clients) => builder.with_client_cert_verifier')),
     'tls-client-that-is-not-believed-any-more': text('clients.verify_client_cert(own', 'OFF || clients.verify_client_cert(own'),
-    'tls-judged-now-and-then': by(CALLERS, text('timeout(self.recheck, changed)', 'timeout(if OFF { Duration::from_secs(86_400) } else { self.recheck }, changed)')),
+    'tls-checked-now-and-then': by(CALLERS, text('timeout(self.recheck, changed)', 'timeout(if OFF { Duration::from_secs(86_400) } else { self.recheck }, changed)')),
   }),
 
   // settings and logs

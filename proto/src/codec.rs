@@ -29,22 +29,22 @@ where
     type Encode = T;
     type Decode = U;
     type Encoder = ProstEncoder<T>;
-    type Decoder = Reader<U>;
+    type Decoder = SliceDecoder<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
         ProstEncoder::default()
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        Reader(PhantomData)
+        SliceDecoder(PhantomData)
     }
 }
 
 /// Reads `U`.
 #[derive(Debug)]
-pub(crate) struct Reader<U>(PhantomData<U>);
+pub(crate) struct SliceDecoder<U>(PhantomData<U>);
 
-impl<U: Message + Default> Decoder for Reader<U> {
+impl<U: Message + Default> Decoder for SliceDecoder<U> {
     type Item = U;
     type Error = Status;
 
@@ -57,7 +57,7 @@ impl<U: Message + Default> Decoder for Reader<U> {
         } else {
             U::decode(message)
         };
-        // As tonic's own codec tells it.
+        // As tonic's own codec reports it.
         read.map(Some)
             .map_err(|error| Status::internal(error.to_string()))
     }

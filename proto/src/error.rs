@@ -40,7 +40,7 @@ pub fn code(reason: ErrorReason) -> Code {
     }
 }
 
-/// The status that tells `reason`: canonical code, a message for people, one `ErrorInfo` with `metadata`.
+/// The status of `reason`: canonical code, a message for people, one `ErrorInfo` with `metadata`.
 ///
 /// Neither the message nor the metadata may hold a token, a session ID or an address of a backend.
 #[must_use]
@@ -54,7 +54,7 @@ pub fn status(
     Status::with_error_details(code(reason), message, details)
 }
 
-/// The reason a status tells, if it is one of ours.
+/// The reason a status carries, if it is one of ours.
 #[must_use]
 pub fn reason_of(status: &Status) -> Option<ErrorReason> {
     let info = status.get_details_error_info()?;

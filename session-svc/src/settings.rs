@@ -10,7 +10,7 @@ use chassis::process_topic;
 use chassis::secret::Secret;
 use chassis::settings::{Reader, Service, Setting, Topic, Zero, setting};
 use chassis::tls::TlsFiles;
-use provider_settings::Providers;
+use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
@@ -194,7 +194,7 @@ pub struct Settings {
     /// Bounds of the use cases.
     pub limits: Limits,
     /// The providers.
-    pub providers: Providers,
+    pub providers: ConfiguredProviders,
 }
 
 /// A list of callers and where it came from, to follow its changes.

@@ -3,14 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use axum::http::{Extensions, HeaderMap, header};
-use chassis::serve::Peer;
+use chassis::serve::PeerAddress;
 
 /// The address of whoever opened the connection: a browser, or a proxy.
 #[must_use]
 pub fn peer(extensions: &Extensions) -> IpAddr {
     // Without a connection there is no address; an unspecified one is trusted by nobody.
     extensions
-        .get::<Peer>()
+        .get::<PeerAddress>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
 }
 

@@ -85,8 +85,8 @@ impl Providers {
     /// # Errors
     /// Settings that cannot be used.
     pub fn new(
-        configured: &provider_settings::Providers,
-        callback_path: impl Fn(&provider_settings::Provider) -> String,
+        configured: &provider_settings::ConfiguredProviders,
+        callback_path: impl Fn(&provider_settings::ConfiguredProvider) -> String,
     ) -> Result<Self, BuildError> {
         let mut all = Vec::new();
         let mut paths = Vec::new();
@@ -241,7 +241,7 @@ impl Providers {
 
 /// The addresses of the product, with the hosts that belong to a provider.
 #[must_use]
-pub fn sites(providers: &provider_settings::Providers, base_url: &Url, login_path: &str) -> Sites {
+pub fn sites(providers: &provider_settings::ConfiguredProviders, base_url: &Url, login_path: &str) -> Sites {
     let providers = providers.all.iter().enumerate();
     let hosts = providers.flat_map(|(at, provider)| {
         let owner = Owner {

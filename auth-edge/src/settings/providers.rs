@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chassis::settings::Reader;
 use oidc::ResponseMode;
-use provider_settings::{PROVIDERS, Provider, Providers};
+use provider_settings::{ConfiguredProvider, ConfiguredProviders, PROVIDERS};
 use url::Url;
 
 use super::addresses::is_localhost;
@@ -13,7 +13,11 @@ use crate::providers::PathPattern;
 use crate::values::reserved::{BASE_PATH, is_fixed, is_reserved, segments};
 
 /// The path of a provider's callback, given the setting of all of them.
-pub(super) fn callback_path(providers: &Providers, provider: &Provider, base: &str) -> String {
+pub(super) fn callback_path(
+    providers: &ConfiguredProviders,
+    provider: &ConfiguredProvider,
+    base: &str,
+) -> String {
     match &provider.callback_path {
         Some(own) => own.clone(),
         None if providers.listed => format!("{base}/{}", provider.id),
@@ -22,7 +26,11 @@ pub(super) fn callback_path(providers: &Providers, provider: &Provider, base: &s
 }
 
 /// Where signing in begins and comes back to.
-pub(super) fn own_paths(providers: &Providers, login_path: &str, callback_base: &str) -> Vec<String> {
+pub(super) fn own_paths(
+    providers: &ConfiguredProviders,
+    login_path: &str,
+    callback_base: &str,
+) -> Vec<String> {
     let callbacks = providers
         .all
         .iter()
@@ -33,7 +41,7 @@ pub(super) fn own_paths(providers: &Providers, login_path: &str, callback_base: 
 /// Judges the providers by what else is configured.
 pub(super) fn judge(
     reader: &mut Reader<'_>,
-    providers: &Providers,
+    providers: &ConfiguredProviders,
     base_url: &Url,
     login_path: &str,
     callback_path: &str,

@@ -1,4 +1,4 @@
-//! axum, one tonic call, one Redis GET, all on shared connections: the least a request costs that is asked for each time.
+//! axum, one tonic call, one Redis GET, all on shared connections: the least a request costs without a cache.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -24,14 +24,14 @@ const METHOD: &str = "/bound.Session/Get";
 /// The key whose value is answered with; the benchmark sets it.
 const KEY: &[u8] = b"bound";
 
-/// Asks the session half for each request and passes on what it says as JSON.
+/// Calls the session half for each request and answers with its response as JSON.
 pub(crate) async fn edge(session: String) -> io::Result<Router> {
     let endpoint = Endpoint::from_shared(session).map_err(io::Error::other)?;
     let channel = endpoint.tcp_nodelay(true).connect_lazy();
     let answer = move || {
         let channel = channel.clone();
         async move {
-            let body = ask(channel)
+            let body = get_session(channel)
                 .await
                 .map_err(|status| (StatusCode::BAD_GATEWAY, status.to_string()))?;
             Ok::<_, (StatusCode, String)>(([(header::CONTENT_TYPE, "application/json")], body))
@@ -40,7 +40,7 @@ pub(crate) async fn edge(session: String) -> io::Result<Router> {
     Ok(Router::new().fallback(get(answer)))
 }
 
-async fn ask(channel: Channel) -> Result<Vec<u8>, tonic::Status> {
+async fn get_session(channel: Channel) -> Result<Vec<u8>, tonic::Status> {
     let mut client = tonic::client::Grpc::new(channel);
     let ready = client.ready().await;
     ready.map_err(|error| tonic::Status::unavailable(error.to_string()))?;
@@ -49,7 +49,7 @@ async fn ask(channel: Channel) -> Result<Vec<u8>, tonic::Status> {
     Ok(answer.await?.into_inner())
 }
 
-/// Answers each call with what Redis holds. Connections are handed to the schedulers in turn.
+/// Answers each call with what Redis holds. Connections are handed to the workers in turn.
 pub(crate) fn session(address: SocketAddr, redis: &str) -> io::Result<()> {
     let listener = TcpListener::bind(address)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -57,7 +57,7 @@ pub(crate) fn session(address: SocketAddr, redis: &str) -> io::Result<()> {
         .map(|_| {
             let (lane, connections) = unbounded_channel();
             let redis = redis.to_owned();
-            std::thread::spawn(move || super::scheduler()?.block_on(serve(connections, &redis)));
+            std::thread::spawn(move || super::runtime()?.block_on(serve(connections, &redis)));
             lane
         })
         .collect();

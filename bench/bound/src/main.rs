@@ -1,4 +1,4 @@
-//! The bounds we measure ourselves by: the same libraries with nothing of ours in between, one single-threaded scheduler for
+//! The bounds we measure ourselves by: the same libraries with nothing of ours in between, one single-threaded runtime for
 //! each core as our services have.
 //!
 //! ```text
@@ -48,7 +48,7 @@ async fn json(body: String) -> io::Result<Router> {
     Ok(Router::new().fallback(answer))
 }
 
-/// Serves with a socket of this scheduler's own.
+/// Serves with a socket of this runtime's own.
 async fn serve(address: SocketAddr, router: impl Future<Output = io::Result<Router>>) -> io::Result<()> {
     let router = router.await?;
     axum::serve(listen(address)?, router).await
@@ -62,12 +62,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-/// Runs the same work on a thread and scheduler for each core.
+/// Runs the same work on a thread with a runtime for each core.
 fn on_each_core<F: Future<Output = io::Result<()>>>(work: impl Fn() -> F + Sync) -> io::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..cores)
-            .map(|_| scope.spawn(|| scheduler()?.block_on(work())))
+            .map(|_| scope.spawn(|| runtime()?.block_on(work())))
             .collect();
         workers.into_iter().try_for_each(|worker| {
             let ended = worker.join();
@@ -76,6 +76,6 @@ fn on_each_core<F: Future<Output = io::Result<()>>>(work: impl Fn() -> F + Sync)
     })
 }
 
-fn scheduler() -> io::Result<Runtime> {
+fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }

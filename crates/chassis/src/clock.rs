@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Instant, UNIX_EPOCH};
 
-/// Tells the wall clock's time.
+/// The wall clock.
 pub trait Clock: Send + Sync + 'static {
     /// The time now, in milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;
@@ -40,7 +40,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move; clones share the time.
+/// A clock that stands still until it is moved; clones share the time.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Arc<AtomicU64>);
 

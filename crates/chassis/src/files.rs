@@ -17,7 +17,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The largest file read at all: settings, key rings and certificate chains are far below 1 MiB.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A file as it was at one moment: tells whether it has changed since, without keeping what it held.
+/// A file as it was at one moment: shows whether it has changed since, without keeping what it held.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     path: PathBuf,

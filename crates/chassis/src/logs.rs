@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
-pub(crate) use self::queue::Queue;
+pub(crate) use self::queue::LogQueue;
 
 use crate::settings::Reader;
 use crate::traces::Traces;
@@ -63,7 +63,7 @@ impl LogSettings {
 
 /// Starts writing records to standard output by way of `queue`, and spans to `traces` if there are any. Later calls change
 /// nothing.
-pub(crate) fn init(settings: &LogSettings, queue: Queue, traces: Option<&Traces>) {
+pub(crate) fn init(settings: &LogSettings, queue: LogQueue, traces: Option<&Traces>) {
     let filter = EnvFilter::try_new(&settings.filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let records = match settings.format {
         Format::Json => fmt::layer()

@@ -1,4 +1,4 @@
-//! Whether this process should get traffic, told as named conditions.
+//! Whether this process should get traffic, as named conditions.
 //!
 //! Invariants: a process that drains is never ready again; a condition's detail is written by us, never taken from
 //! a peer's answer. Deliberately absent: liveness, which is only "the process answers".
@@ -14,14 +14,14 @@ use tokio::sync::watch;
 pub enum Weight {
     /// Not ready while unmet.
     Required,
-    /// Not ready until it was met for the first time; told afterwards.
+    /// Not ready until it was met for the first time; reported afterwards.
     Once,
-    /// Told only.
+    /// Reported only.
     Informative,
 }
 
 #[derive(Debug)]
-struct State {
+struct ConditionState {
     name: &'static str,
     weight: Weight,
     met: bool,
@@ -29,7 +29,7 @@ struct State {
     detail: Cow<'static, str>,
 }
 
-impl State {
+impl ConditionState {
     fn holds_back(&self) -> bool {
         match self.weight {
             Weight::Required => !self.met,
@@ -42,7 +42,7 @@ impl State {
 /// The readiness of this process; clones share it.
 #[derive(Debug, Clone)]
 pub struct Readiness {
-    states: Arc<Mutex<Vec<State>>>,
+    states: Arc<Mutex<Vec<ConditionState>>>,
     draining: Arc<watch::Sender<bool>>,
     ready: Arc<watch::Sender<bool>>,
 }
@@ -63,11 +63,11 @@ impl Readiness {
         }
     }
 
-    /// Adds a condition, unmet until told otherwise.
+    /// Adds a condition, unmet at first.
     pub fn condition(&self, name: &'static str, weight: Weight) -> Condition {
         let mut states = self.states();
         let detail = Cow::Borrowed("not known yet");
-        states.push(State {
+        states.push(ConditionState {
             name,
             weight,
             met: false,
@@ -103,7 +103,7 @@ impl Readiness {
     pub(crate) fn report(&self) -> Value {
         let draining = *self.draining.borrow();
         let states = self.states();
-        let held_back = states.iter().any(State::holds_back);
+        let held_back = states.iter().any(ConditionState::holds_back);
         let status = if draining {
             "draining"
         } else if held_back {
@@ -115,26 +115,26 @@ impl Readiness {
             .iter()
             .map(|state| {
                 let required = state.weight != Weight::Informative;
-                let told = if state.met {
+                let report = if state.met {
                     json!({"met": true, "required": required})
                 } else {
                     json!({"met": false, "required": required, "detail": state.detail})
                 };
-                (state.name.to_owned(), told)
+                (state.name.to_owned(), report)
             })
             .collect();
         json!({"status": status, "conditions": conditions})
     }
 
     fn publish(&self) {
-        // The states stay locked until the outcome is told, so that outcomes are told in the order they came about.
+        // The states stay locked until the outcome is sent, so that outcomes are sent in the order they came about.
         let states = self.states();
-        let ready = !*self.draining.borrow() && !states.iter().any(State::holds_back);
+        let ready = !*self.draining.borrow() && !states.iter().any(ConditionState::holds_back);
         self.ready
             .send_if_modified(|old| std::mem::replace(old, ready) != ready);
     }
 
-    fn states(&self) -> MutexGuard<'_, Vec<State>> {
+    fn states(&self) -> MutexGuard<'_, Vec<ConditionState>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! The asynchronous runtimes, and what a running service gets from the process around it.
 //!
-//! The one place that decides how work is spread over cores: a runtime for background work, and for each core a *worker*, a thread
+//! The one place that decides how work is distributed over cores: a runtime for background work, and for each core a *worker*, a thread
 //! with a runtime of its own that serves connections. A connection stays with its worker, so that a request wakes no other thread; on a
 //! few cores this costs less than one runtime over all of them (docs/decisions/workers.md).
 
@@ -34,7 +34,7 @@ const TICK: Duration = Duration::from_millis(250);
 pub struct Runtime {
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Cancelled when no new work is to be taken; what is in flight may finish.
+    /// Cancelled when no new work is to be accepted; what is in flight may finish.
     pub shutdown: CancellationToken,
     /// Whether traffic is welcome; add conditions to it.
     pub readiness: Readiness,

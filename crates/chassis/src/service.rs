@@ -11,10 +11,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::SystemClock;
-use crate::logs::{self, LogSettings, Queue};
+use crate::logs::{self, LogQueue, LogSettings};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
-use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, given, markdown};
+use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, markdown, parse_command_line};
 use crate::tool::{self, Tool};
 use crate::traces::Traces;
 use crate::{admin, memory, metrics, serve};
@@ -28,7 +28,7 @@ const EXIT_FAILURE: u8 = 1;
 /// What a service may take after its listeners have drained, still below the 30 s Kubernetes grants by default.
 const DRAIN_MARGIN: Duration = Duration::from_secs(2);
 
-/// The last records are waited for no longer than this: whoever does not read them will not begin to.
+/// The last records are waited for no longer than this: a reader that has stopped does not begin again.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The settings every program has.
@@ -56,23 +56,23 @@ where
 {
     memory::refuse_huge_pages();
     let commands = tools.iter().map(|tool| tool.command());
-    let given = match given(service, commands, std::env::args_os()) {
-        Ok(given) => given,
-        Err(told) => {
-            let _ = told.print();
-            if told.use_stderr() && tool::seem_to_want_json(std::env::args_os(), tools) {
-                let message = told.render().to_string();
+    let command_line = match parse_command_line(service, commands, std::env::args_os()) {
+        Ok(command_line) => command_line,
+        Err(printed) => {
+            let _ = printed.print();
+            if printed.use_stderr() && tool::seem_to_want_json(std::env::args_os(), tools) {
+                let message = printed.render().to_string();
                 print!("{}", tool::failure_document("usage", message.trim_end()));
             }
-            return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2));
+            return ExitCode::from(u8::try_from(printed.exit_code()).unwrap_or(2));
         }
     };
-    if given.action == Action::SettingsTable {
+    if command_line.action == Action::SettingsTable {
         print!("{}", markdown(service));
         return ExitCode::SUCCESS;
     }
-    let source = Source::gather(service, &given, std::env::vars_os());
-    if let (Action::Command, Some((name, matches))) = (given.action, &given.command)
+    let source = Source::gather(service, &command_line, std::env::vars_os());
+    if let (Action::Command, Some((name, matches))) = (command_line.action, &command_line.command)
         && let Some(tool) = tools.iter().find(|tool| tool.command().get_name() == name)
     {
         return use_tool(service, *tool, matches, Reader::new(&source));
@@ -82,9 +82,9 @@ where
     let settings = read(&mut reader);
     let (settings, warnings) = match reader.finish(settings) {
         Ok(read) => read,
-        Err(wrong) => return told_wrong(service, &wrong),
+        Err(wrong) => return report_wrong(service, &wrong),
     };
-    if given.action == Action::CheckConfig {
+    if command_line.action == Action::CheckConfig {
         warnings
             .iter()
             .for_each(|warning| eprintln!("warning: {warning}"));
@@ -97,7 +97,7 @@ where
         Ok(runtimes) => runtimes,
         Err(error) => return failed(service, &error),
     };
-    let records = match Queue::start(std::io::stdout(), service.audit_target) {
+    let records = match LogQueue::start(std::io::stdout(), service.audit_target) {
         Ok(records) => records,
         Err(error) => return failed(service, &error),
     };
@@ -110,11 +110,11 @@ where
         for warning in warnings {
             tracing::warn!(setting = warning.name, "{}", warning.text);
         }
-        let means = Means {
+        let resources = ProcessResources {
             workers: runtimes.workers(),
             records: records.clone(),
         };
-        let outcome = Box::pin(supervise(service, process, means, settings, run)).await;
+        let outcome = Box::pin(supervise(service, process, resources, settings, run)).await;
         if let Some(traces) = traces {
             let _ = tokio::task::spawn_blocking(move || traces.shutdown()).await;
         }
@@ -125,16 +125,16 @@ where
     exit
 }
 
-/// Does what a command asks. Log records are left out: what there is to say is the command's own answer.
-fn use_tool(service: &Service, tool: &dyn Tool, given: &ArgMatches, reader: Reader<'_>) -> ExitCode {
-    let (work, warnings) = match tool.prepare(given, reader) {
+/// Runs a command. It writes no log records: its output is its own.
+fn use_tool(service: &Service, tool: &dyn Tool, arguments: &ArgMatches, reader: Reader<'_>) -> ExitCode {
+    let (work, warnings) = match tool.prepare(arguments, reader) {
         Ok(prepared) => prepared,
         Err(wrong) => {
-            if tool::wants_json(given) {
+            if tool::wants_json(arguments) {
                 let message = wrong.to_string();
                 print!("{}", tool::failure_document("settings", message.trim_end()));
             }
-            return told_wrong(service, &wrong);
+            return report_wrong(service, &wrong);
         }
     };
     warnings
@@ -143,7 +143,7 @@ fn use_tool(service: &Service, tool: &dyn Tool, given: &ArgMatches, reader: Read
     match runtime::alone() {
         Ok(runtime) => runtime.block_on(work),
         Err(error) => {
-            if tool::wants_json(given) {
+            if tool::wants_json(arguments) {
                 print!("{}", tool::failure_document("runtime", &error.to_string()));
             }
             failed(service, &error)
@@ -151,7 +151,7 @@ fn use_tool(service: &Service, tool: &dyn Tool, given: &ArgMatches, reader: Read
     }
 }
 
-fn told_wrong(service: &Service, wrong: &Wrong) -> ExitCode {
+fn report_wrong(service: &Service, wrong: &Wrong) -> ExitCode {
     wrong
         .warnings
         .iter()
@@ -160,16 +160,16 @@ fn told_wrong(service: &Service, wrong: &Wrong) -> ExitCode {
     ExitCode::from(EXIT_CONFIG)
 }
 
-/// What a service runs on.
-struct Means {
+/// What a running service uses of its process.
+struct ProcessResources {
     workers: Workers,
-    records: Queue,
+    records: LogQueue,
 }
 
 async fn supervise<S, E, F>(
     service: &'static Service,
     process: Process,
-    means: Means,
+    resources: ProcessResources,
     settings: S,
     run: impl FnOnce(S, Runtime) -> F,
 ) -> ExitCode
@@ -178,7 +178,7 @@ where
     F: Future<Output = Result<(), E>>,
 {
     let registry = metrics::registry(service.name).and_then(|registry| {
-        means.records.register(&registry)?;
+        resources.records.register(&registry)?;
         Ok(registry)
     });
     let registry = match registry {
@@ -190,7 +190,7 @@ where
         shutdown: CancellationToken::new(),
         readiness: Readiness::new(),
         metrics: registry,
-        workers: means.workers,
+        workers: resources.workers,
     };
     // The admin listener answers until the very end, so that draining can be watched.
     let admin_ends = CancellationToken::new();
@@ -271,7 +271,7 @@ async fn overdue(shutdown: CancellationToken) {
     tracing::warn!("the service did not stop in time and is cut off");
 }
 
-/// Tells what failed, with its causes, where an operator looks whatever the log settings are.
+/// Prints what failed, with its causes, where an operator looks whatever the log settings are.
 fn failed(service: &Service, error: &(dyn std::error::Error + 'static)) -> ExitCode {
     let mut text = error.to_string();
     let mut cause = error.source();

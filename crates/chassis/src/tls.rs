@@ -1,8 +1,8 @@
 //! TLS for our own listeners: PEM files, read again when they change.
 //!
 //! A new certificate is used from the next connection on; files that cannot be used keep the old one in use. Who was
-//! let in by a client certificate stays in only while that certificate would be let in again: connections are judged
-//! anew when the files change, and now and then because certificates expire.
+//! let in by a client certificate stays in only while that certificate would be let in again: connections are checked
+//! again when the files change, and now and then because certificates expire.
 
 mod peer;
 
@@ -22,8 +22,8 @@ pub use peer::PeerCertificate;
 use crate::files;
 use crate::secret::Reloading;
 
-/// How often the certificate a connection was opened with is judged again: an expired one is believed so much longer.
-/// One judgement costs about a tenth of a millisecond.
+/// How often the certificate a connection was opened with is checked again: an expired one is accepted so much longer.
+/// One check costs about a tenth of a millisecond.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The files of a TLS listener.
@@ -60,13 +60,13 @@ pub enum TlsError {
 /// A TLS configuration that follows its files.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
-    current: Reloading<Loaded>,
+    current: Reloading<LoadedTls>,
     changes: watch::Sender<()>,
     recheck: Duration,
 }
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedTls {
     config: Arc<ServerConfig>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
 }
@@ -84,7 +84,7 @@ impl ServerTls {
         })
     }
 
-    /// Judges the certificates of open connections at an interval of one's own.
+    /// Checks the certificates of open connections at an interval of one's own.
     #[must_use]
     pub fn recheck_every(mut self, interval: Duration) -> Self {
         self.recheck = interval;
@@ -152,7 +152,7 @@ impl ServerTls {
     }
 }
 
-fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
+fn load(files: &TlsFiles) -> Result<LoadedTls, TlsError> {
     let chain = certificates(&files.certificate)?;
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| of_file(&files.key, source))?;
     let clients = files.client_ca.as_ref().map(clients).transpose()?;
@@ -165,7 +165,7 @@ fn load(files: &TlsFiles) -> Result<Loaded, TlsError> {
     };
     let mut config = builder.with_single_cert(chain, key).map_err(TlsError::Pair)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Loaded {
+    Ok(LoadedTls {
         config: Arc::new(config),
         clients,
     })

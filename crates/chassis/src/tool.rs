@@ -4,8 +4,8 @@
 //! - Without a command the program serves; a command never opens the service's listeners.
 //! - Every setting of the service is a flag of every command too, so that `--store` means the same everywhere; the
 //!   flag behind the command wins over the one before it.
-//! - A command that takes [`JSON`] writes one JSON document to standard output, whatever comes in its way.
-//! - A command judges the settings it reads and no others: whoever lists sessions need not know the client secret.
+//! - A command that takes [`JSON`] writes one JSON document to standard output, whether it succeeds or fails.
+//! - A command validates the settings it reads and no others: whoever lists sessions need not know the client secret.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -32,9 +32,9 @@ pub fn failure_document(reason: &str, message: &str) -> String {
 }
 
 /// Whether a command was asked for JSON.
-pub(crate) fn wants_json(given: &ArgMatches) -> bool {
-    let below = given.subcommand().is_some_and(|(_, below)| wants_json(below));
-    below || matches!(given.try_get_one::<bool>(JSON), Ok(Some(true)))
+pub(crate) fn wants_json(arguments: &ArgMatches) -> bool {
+    let below = arguments.subcommand().is_some_and(|(_, below)| wants_json(below));
+    below || matches!(arguments.try_get_one::<bool>(JSON), Ok(Some(true)))
 }
 
 /// Whether arguments that were not understood ask a command for JSON.
@@ -57,5 +57,5 @@ pub trait Tool: Sync {
     ///
     /// # Errors
     /// Every mistake in the settings it read.
-    fn prepare(&self, given: &ArgMatches, reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong>;
+    fn prepare(&self, arguments: &ArgMatches, reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong>;
 }

@@ -14,7 +14,7 @@ use tokio::io::AsyncWrite;
 /// Bytes gathered at most: what is more is written at once.
 const GATHERED_MAX: usize = 64 * 1024;
 
-/// Room that is kept for the next bytes.
+/// Capacity that is kept for the next bytes.
 const KEPT: usize = 8 * 1024;
 
 /// What is to be written to one stream, which is handed in with each call.
@@ -25,7 +25,7 @@ pub struct GatheredWrites {
     written: usize,
     /// Whether the stream still has to pass on what was written to it.
     needs_flush: bool,
-    has_stepped_back: bool,
+    has_yielded: bool,
 }
 
 impl GatheredWrites {
@@ -42,7 +42,7 @@ impl GatheredWrites {
         if self.bytes.len() >= GATHERED_MAX {
             ready!(self.poll_send(stream, context))?;
         }
-        Poll::Ready(Ok(slices.iter().map(|slice| self.take(slice)).sum()))
+        Poll::Ready(Ok(slices.iter().map(|slice| self.append(slice)).sum()))
     }
 
     /// Writes what was gathered and flushes the stream; does nothing when nothing was.
@@ -73,8 +73,8 @@ impl GatheredWrites {
         Poll::Ready(Ok(()))
     }
 
-    /// The same, after it has stepped back once behind everything else that is ready to run on this runtime: what that makes leaves in
-    /// the same write.
+    /// The same, after it has yielded once to everything else that is ready to run on this runtime: what that writes leaves in the same
+    /// write.
     ///
     /// # Errors
     /// Those of the stream.
@@ -83,13 +83,13 @@ impl GatheredWrites {
         stream: Pin<&mut S>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.bytes.is_empty() && !self.has_stepped_back {
-            self.has_stepped_back = true;
+        if !self.bytes.is_empty() && !self.has_yielded {
+            self.has_yielded = true;
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         ready!(self.poll_send(stream, context))?;
-        self.has_stepped_back = false;
+        self.has_yielded = false;
         Poll::Ready(Ok(()))
     }
 
@@ -106,11 +106,11 @@ impl GatheredWrites {
         stream.poll_shutdown(context)
     }
 
-    fn take(&mut self, bytes: &[u8]) -> usize {
-        let room = GATHERED_MAX.saturating_sub(self.bytes.len());
-        let taken = &bytes[..bytes.len().min(room)];
-        self.bytes.extend_from_slice(taken);
-        taken.len()
+    fn append(&mut self, bytes: &[u8]) -> usize {
+        let free = GATHERED_MAX.saturating_sub(self.bytes.len());
+        let accepted = &bytes[..bytes.len().min(free)];
+        self.bytes.extend_from_slice(accepted);
+        accepted.len()
     }
 }
 

@@ -58,9 +58,9 @@ impl AsyncWrite for Gathering {
     }
 }
 
-/// The other side of a stream with so much room on its way, the stream, and how often it was written to.
-fn gathering(room: usize) -> (DuplexStream, Gathering, Arc<AtomicUsize>) {
-    let (other, stream) = tokio::io::duplex(room);
+/// The other side of a stream over a buffer of that many bytes, the stream, and how often it was written to.
+fn gathering(buffer_bytes: usize) -> (DuplexStream, Gathering, Arc<AtomicUsize>) {
+    let (other, stream) = tokio::io::duplex(buffer_bytes);
     let writes = Arc::default();
     let stream = Gathering {
         below: Counted(stream, Arc::clone(&writes)),
@@ -90,7 +90,7 @@ async fn what_is_ready_before_a_flush_has_its_turn_leaves_with_it() {
 }
 
 #[tokio::test]
-async fn more_than_is_gathered_or_taken_at_once_arrives_whole_and_in_order() {
+async fn more_than_is_gathered_or_written_at_once_arrives_whole_and_in_order() {
     let (mut other, mut stream, _) = gathering(1_000);
     let sent = [&b"head"[..], &[7; 2 * GATHERED_MAX], b"end"].concat();
     let mut read = Vec::new();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::dpop::{Nonces, Request};
-use crate::http_client::{Answer, HttpClient};
+use crate::http_client::{HttpClient, ProviderResponse};
 use crate::{BuildError, ClientAuth, ClientSecret, Credentials, ProviderError, ProviderSettings, random};
 
 /// A key as long as the hash (RFC 7518 section 3.2).
@@ -53,7 +53,7 @@ impl Access {
         fields: &[(&str, &str)],
         now: u64,
         timeout: Duration,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<ProviderResponse, ProviderError> {
         let began = Instant::now();
         let mut repeated = false;
         loop {
@@ -89,7 +89,7 @@ impl Access {
         url: &Url,
         (token_type, access_token): (&str, &str),
         now: u64,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<ProviderResponse, ProviderError> {
         let bound = token_type.eq_ignore_ascii_case("DPoP");
         let mut repeated = false;
         loop {
@@ -137,7 +137,7 @@ impl Access {
     }
 }
 
-fn learned(nonces: &Nonces, url: &Url, answer: &Answer) -> bool {
+fn learned(nonces: &Nonces, url: &Url, answer: &ProviderResponse) -> bool {
     answer
         .dpop_nonce
         .as_ref()

@@ -1,6 +1,6 @@
 //! The signature algorithms an ID token may be configured to carry.
 //!
-//! `none` has no variant, so no setting and no token can ask for it.
+//! `none` has no variant, so no setting and no token can select it.
 
 use std::fmt;
 use std::str::FromStr;

@@ -60,7 +60,7 @@ pub(crate) fn address(
     let nonce = Nonce::new(request.nonce.to_owned());
     let verifier = PkceCodeVerifier::new(request.verifier.to_owned());
     let max_age = request.max_age.map(|secs| secs.to_string());
-    let mut asked = client
+    let mut builder = client
         .authorize_url(CoreAuthenticationFlow::AuthorizationCode, || state, || nonce)
         .set_redirect_uri(Cow::Borrowed(request.redirect_uri))
         .add_scope(Scope::new(settings.scope.clone()))
@@ -78,9 +78,9 @@ pub(crate) fn address(
     ];
     let own = own.into_iter().filter_map(|(name, value)| Some((name, value?)));
     for (name, value) in further(own, settings, request) {
-        asked = asked.add_extra_param(name, value);
+        builder = builder.add_extra_param(name, value);
     }
-    asked.url().0
+    builder.url().0
 }
 
 /// The parameters of a request that `address` made for the endpoint.
@@ -89,7 +89,7 @@ pub(crate) fn parameters(address: &Url, endpoint: &AuthUrl) -> Vec<(String, Stri
     parameters.skip(endpoint.url().query_pairs().count()).collect()
 }
 
-/// What is asked for beyond what the crate knows. The first of a name wins: binding values of our `own`, this login, configured
+/// The parameters beyond those the crate sets. The first of a name wins: binding values of our `own`, this login, configured
 /// defaults.
 fn further<'a>(
     own: impl Iterator<Item = (&'a str, &'a str)>,
@@ -104,7 +104,7 @@ fn further<'a>(
             parameters.push((name, value));
         }
     }
-    // contradictory: nobody can prove who they are anew without being asked
+    // contradictory: nobody can authenticate anew without being prompted
     if parameters.contains(&("max_age", "0")) {
         parameters.retain(|parameter| *parameter != ("prompt", "none"));
     }

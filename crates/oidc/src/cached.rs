@@ -19,22 +19,22 @@ const SHORTEST_FRESH: Duration = Duration::from_secs(60);
 /// How soon after a failed fetch the next one may start.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
-struct Entry<T> {
+struct CachedValue<T> {
     value: Arc<T>,
     fetched_at: Instant,
     fresh_for: Duration,
 }
 
-struct Failure {
+struct FailedFetch {
     error: Arc<ProviderError>,
     at: Instant,
 }
 
 /// The cache of one value.
 pub(crate) struct Cached<T> {
-    entry: ArcSwapOption<Entry<T>>,
+    entry: ArcSwapOption<CachedValue<T>>,
     fetching: Mutex<()>,
-    failure: Slot<Option<Failure>>,
+    failure: Slot<Option<FailedFetch>>,
     refreshing: AtomicBool,
 }
 
@@ -81,11 +81,11 @@ impl<T> Cached<T> {
     where
         F: Future<Output = Result<Fetched<T>, ProviderError>>,
     {
-        let asked_at = Instant::now();
+        let called_at = Instant::now();
         let _turn = self.fetching.lock().await;
         let entry = self.entry.load_full();
         if let Some(entry) = &entry
-            && entry.fetched_at >= asked_at
+            && entry.fetched_at >= called_at
         {
             return Ok(entry.value.clone());
         }
@@ -99,7 +99,7 @@ impl<T> Cached<T> {
                 let fresh_for = max_age_secs.map_or(LONGEST_FRESH, Duration::from_secs);
                 let fresh_for = fresh_for.clamp(SHORTEST_FRESH, LONGEST_FRESH);
                 let value = Arc::new(value);
-                let entry = Entry {
+                let entry = CachedValue {
                     value: value.clone(),
                     fetched_at: Instant::now(),
                     fresh_for,
@@ -109,7 +109,7 @@ impl<T> Cached<T> {
             }
             Err(error) => {
                 let error = Arc::new(error);
-                let failure = Failure {
+                let failure = FailedFetch {
                     error: error.clone(),
                     at: Instant::now(),
                 };

@@ -25,14 +25,14 @@ const OLDEST_IAT_SECS: u64 = 86_400;
 /// OpenID Connect Core 2: a subject has at most 255 characters.
 const MAX_SUBJECT_BYTES: usize = 255;
 
-/// Who and when: what every signed token of the provider is judged by.
-pub(crate) struct Judge<'a> {
+/// The checks of claims that every signed token of the provider shares.
+pub(crate) struct ClaimChecks<'a> {
     pub(crate) claims: &'a Map<String, Value>,
     pub(crate) now: u64,
     pub(crate) tolerance_secs: u64,
 }
 
-impl Judge<'_> {
+impl ClaimChecks<'_> {
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.claims.get(name).and_then(Value::as_str)
     }
@@ -96,8 +96,8 @@ impl Judge<'_> {
             .ok_or(IdTokenError::Subject)
     }
 
-    /// `auth_time` against the clock, and against the `max_age` asked for (OpenID Connect Core 3.1.3.7, 13). Where none was
-    /// asked for it may be absent, and what is no time is as good as absent.
+    /// `auth_time` against the clock, and against the `max_age` requested (OpenID Connect Core 3.1.3.7, 13). Where none was
+    /// requested it may be absent, and what is no time counts as absent.
     pub(crate) fn authentication(&self, max_age: Option<u64>) -> Result<Option<u64>, IdTokenError> {
         let auth_time = self.instant("auth_time");
         if auth_time.is_some_and(|at| at > self.now.saturating_add(self.tolerance_secs)) {

@@ -39,7 +39,7 @@ pub(crate) struct Request<'a> {
     pub(crate) url: &'a Url,
     /// The token presented with it.
     pub(crate) access_token: Option<&'a str>,
-    /// What the server asked to have repeated.
+    /// What the server requires to be repeated.
     pub(crate) nonce: Option<&'a str>,
     pub(crate) now: u64,
 }
@@ -90,7 +90,7 @@ impl Nonces {
         nonces.get(&url.origin().ascii_serialization()).cloned()
     }
 
-    /// Keeps what a server gave (RFC 9449, section 8.2); tells whether it can be used.
+    /// Keeps what a server gave (RFC 9449, section 8.2); gives whether it can be used.
     pub(crate) fn learn(&self, url: &Url, nonce: &str) -> bool {
         let legal = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
         if nonce.is_empty() || nonce.len() > MAX_NONCE_BYTES || !nonce.bytes().all(legal) {

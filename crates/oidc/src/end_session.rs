@@ -3,7 +3,7 @@
 use openidconnect::{ClientId, CsrfToken, EndSessionUrl, LogoutRequest, PostLogoutRedirectUrl};
 use url::Url;
 
-/// What a logout tells the provider.
+/// The parameters of a logout request.
 #[derive(Clone, Copy, Default)]
 pub struct EndSessionRequest<'a> {
     /// The newest ID token of the session; it may have expired.
@@ -14,7 +14,7 @@ pub struct EndSessionRequest<'a> {
     pub state: Option<&'a str>,
 }
 
-/// Beyond this length servers answer 414; then the hint is left out, `client_id` still says who asks.
+/// Beyond this length servers answer 414; then the hint is left out, `client_id` still identifies this client.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// The address with its parameters; those the provider's own address has stay.

@@ -34,7 +34,7 @@ pub enum BuildError {
     HttpClient(#[source] reqwest::Error),
 }
 
-/// How an outage looks from outside; tells which 5xx fits.
+/// How an outage looks from outside; decides which 5xx fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
     /// No connection (503).
@@ -108,7 +108,7 @@ pub enum ProviderError {
     /// The provider does not support PKCE with S256 (RFC 7636).
     #[error("the provider does not support PKCE with S256")]
     NoS256,
-    /// Pushed authorization requests are switched off here but required there, or the other way round.
+    /// Pushed authorization requests are switched off here but required there, or vice versa.
     #[error("the provider and the configuration disagree about pushed authorization requests")]
     PushedRequests,
     /// The provider refused the request with an OAuth error.
@@ -117,7 +117,7 @@ pub enum ProviderError {
         /// Which endpoint.
         endpoint: &'static str,
         /// The OAuth error.
-        refusal: Refusal,
+        refusal: OAuthError,
     },
     /// A client assertion, a request object or a proof could not be signed.
     #[error("what proves who we are can not be signed")]
@@ -151,34 +151,34 @@ impl ProviderError {
 
 /// An OAuth error answer (RFC 6749 section 5.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    error: String,
+pub struct OAuthError {
+    code: String,
 }
 
-impl Refusal {
+impl OAuthError {
     /// Keeps the legal characters of an error code, at most 64 of them.
-    pub fn new(error: &str) -> Self {
+    pub fn new(code: &str) -> Self {
         const LONGEST: usize = 64; // registered codes have at most 30 characters
         let legal = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         Self {
-            error: error.chars().filter(legal).take(LONGEST).collect(),
+            code: code.chars().filter(legal).take(LONGEST).collect(),
         }
     }
 
     /// The error code, `invalid_grant` for one.
-    pub fn error(&self) -> &str {
-        &self.error
+    pub fn code(&self) -> &str {
+        &self.code
     }
 
-    /// Whether the grant itself is dead: asking again can never succeed.
+    /// Whether the grant itself is dead: a further attempt can never succeed.
     pub fn is_final(&self) -> bool {
-        self.error == "invalid_grant"
+        self.code == "invalid_grant"
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for OAuthError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.error)
+        f.write_str(&self.code)
     }
 }
 
@@ -190,14 +190,14 @@ pub enum TokenError {
     Provider(#[from] ProviderError),
     /// The provider refused the code.
     #[error("the provider refused the code: {0}")]
-    Refused(Refusal),
+    Refused(OAuthError),
     /// The answer has no access token.
     #[error("the token response has no access token")]
     MissingAccessToken,
     /// The answer has no ID token.
     #[error("the token response has no ID token")]
     MissingIdToken,
-    /// The answer's token type is not the one asked for, `Bearer` or `DPoP`.
+    /// The answer's token type is not the one requested, `Bearer` or `DPoP`.
     #[error("the token response has another token type than the one asked for")]
     TokenType,
 }
@@ -205,10 +205,10 @@ pub enum TokenError {
 /// The refresh grant failed (RFC 6749 section 6).
 #[derive(Debug, thiserror::Error)]
 pub enum RefreshError {
-    /// The provider refused; [`Refusal::is_final`] tells whether the refresh token is dead (`invalid_grant`)
+    /// The provider refused; [`OAuthError::is_final`] tells whether the refresh token is dead (`invalid_grant`)
     /// or the client's registration is at fault, in which case the session must survive.
     #[error("the provider refused the refresh token: {0}")]
-    Refused(Refusal),
+    Refused(OAuthError),
     /// The provider answered with success but nothing usable: no access token or an unknown token type.
     #[error("the refresh response is of no use: {0}")]
     Unusable(&'static str),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::json::strict_object;
 use crate::jws::{MAX_TOKEN_BYTES, Unverified};
-use crate::key_set::{KeySet, Verdict};
+use crate::key_set::{KeySet, SignatureVerdict};
 use crate::{
     Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata, ProviderSettings, SigningAlgorithm, userinfo,
 };
@@ -162,7 +162,7 @@ fn keys_of_any_shape_verify_nothing_that_was_not_signed() {
         run("jwks", |bytes| {
             if let Ok(published) = serde_json::from_slice(bytes) {
                 let keys = KeySet::new(&published, algorithm);
-                assert_ne!(keys.verify(&token), Verdict::Verified);
+                assert_ne!(keys.verify(&token), SignatureVerdict::Verified);
             }
         });
     }
@@ -175,7 +175,7 @@ fn token(header: &str, claims: &str) -> String {
 }
 
 #[test]
-fn tokens_of_any_shape_are_taken_apart_only_with_the_right_algorithm_and_without_demands() {
+fn tokens_of_any_shape_parse_only_with_the_right_algorithm_and_without_crit() {
     run("token", |bytes| {
         let raw = String::from_utf8_lossy(bytes);
         if let Ok(token) = Unverified::parse(&raw, SigningAlgorithm::Rs256) {
@@ -193,7 +193,7 @@ fn tokens_of_any_shape_are_taken_apart_only_with_the_right_algorithm_and_without
 }
 
 #[test]
-fn claims_of_any_shape_are_those_that_were_asked_for_or_refused() {
+fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
     let settings = ProviderSettings::new(ISSUER, "client");
     let expected = Expected {
         nonce: "nonce",
@@ -219,7 +219,7 @@ fn claims_of_any_shape_are_those_that_were_asked_for_or_refused() {
             access_token: "access",
         };
         let _ = IdToken::of_refresh(claims.clone(), &settings, &expected, NOW);
-        if let Ok(token) = LogoutToken::judge(&claims, &settings, NOW) {
+        if let Ok(token) = LogoutToken::validate(&claims, &settings, NOW) {
             assert!(token.sub.is_some() || token.sid.is_some());
             assert!(!claims.contains_key("nonce") && !token.jti.is_empty());
         }

@@ -1,27 +1,29 @@
 //! What the token endpoint answers (RFC 6749 sections 5 and 6, OpenID Connect Core 3.1.3 and 12).
 //!
-//! Legal but odd answers are taken: no `scope`, no `refresh_token`, no `expires_in` or one in quotes.
+//! Legal but unusual responses are accepted: no `scope`, no `refresh_token`, no `expires_in` or one in quotes.
 
 use serde_json::{Map, Value};
 
-use crate::http_client::Answer;
+use crate::http_client::ProviderResponse;
 use crate::json::seconds;
-use crate::{ProviderError, ProviderSettings, RefreshError, RefreshedTokens, Refusal, TokenError, TokenSet};
+use crate::{
+    OAuthError, ProviderError, ProviderSettings, RefreshError, RefreshedTokens, TokenError, TokenSet,
+};
 
 /// No access token is believed to live longer than a year, whatever its response says.
 const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
 
 /// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage.
-fn refusal(answer: &Answer) -> Option<Refusal> {
+fn refusal(answer: &ProviderResponse) -> Option<OAuthError> {
     let may_refuse = matches!(answer.status, 400 | 401 | 403);
     let document: Map<String, Value> = answer.json().ok().filter(|_| may_refuse)?;
     let error = document.get("error")?.as_str()?;
-    let passing = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
-    (!passing).then(|| Refusal::new(error))
+    let transient = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
+    (!transient).then(|| OAuthError::new(error))
 }
 
 /// What an answer that holds nothing else says.
-pub(crate) fn refused(answer: &Answer, endpoint: &'static str) -> ProviderError {
+pub(crate) fn refused(answer: &ProviderResponse, endpoint: &'static str) -> ProviderError {
     refusal(answer).map_or_else(
         || answer.status_error(),
         |refusal| ProviderError::Refused { endpoint, refusal },
@@ -30,7 +32,7 @@ pub(crate) fn refused(answer: &Answer, endpoint: &'static str) -> ProviderError 
 
 /// Reads the answer to a code grant.
 pub(crate) fn code_answer(
-    answer: &Answer,
+    answer: &ProviderResponse,
     settings: &ProviderSettings,
     now: u64,
 ) -> Result<TokenSet, TokenError> {
@@ -52,7 +54,7 @@ pub(crate) fn code_answer(
 
 /// Reads the answer to a refresh grant.
 pub(crate) fn refresh_answer(
-    answer: &Answer,
+    answer: &ProviderResponse,
     settings: &ProviderSettings,
     now: u64,
 ) -> Result<RefreshedTokens, RefreshError> {
@@ -78,7 +80,10 @@ pub(crate) fn refresh_answer(
 }
 
 /// The `request_uri` of a pushed request: status 201, nothing else counts (RFC 9126 section 2.2).
-pub(crate) fn pushed_answer(answer: &Answer, endpoint: &'static str) -> Result<String, ProviderError> {
+pub(crate) fn pushed_answer(
+    answer: &ProviderResponse,
+    endpoint: &'static str,
+) -> Result<String, ProviderError> {
     if answer.status != 201 {
         return Err(refused(answer, endpoint));
     }
@@ -100,7 +105,7 @@ fn text(document: &Map<String, Value>, name: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The one token type that was asked for: a bearer token in the place of a bound one would be worth more to a thief.
+/// The one token type that was requested: a bearer token in the place of a bound one would be worth more to a thief.
 fn token_type(document: &Map<String, Value>, settings: &ProviderSettings) -> Option<&'static str> {
     let wanted = if settings.dpop_key.is_some() {
         "DPoP"

@@ -22,7 +22,7 @@ const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// A complete answer.
-pub(crate) struct Answer {
+pub(crate) struct ProviderResponse {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) max_age_secs: Option<u64>,
@@ -33,7 +33,7 @@ pub(crate) struct Answer {
     endpoint: &'static str,
 }
 
-impl Answer {
+impl ProviderResponse {
     /// The body, where its content type says JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ProviderError> {
         if !self.is_json() {
@@ -108,7 +108,11 @@ impl HttpClient {
         })
     }
 
-    pub(crate) async fn get(&self, endpoint: &'static str, url: &Url) -> Result<Answer, ProviderError> {
+    pub(crate) async fn get(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+    ) -> Result<ProviderResponse, ProviderError> {
         send(
             endpoint,
             self.client.get(url.clone()).header(ACCEPT, "application/json"),
@@ -123,7 +127,7 @@ impl HttpClient {
         url: &Url,
         access_token: &str,
         dpop: Option<&str>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<ProviderResponse, ProviderError> {
         let request = self
             .client
             .get(url.clone())
@@ -145,7 +149,7 @@ impl HttpClient {
         fields: &[(&str, &str)],
         timeout: Duration,
         dpop: Option<&str>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<ProviderResponse, ProviderError> {
         let mine = fields
             .iter()
             .copied()
@@ -173,7 +177,7 @@ impl HttpClient {
     }
 }
 
-async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<Answer, ProviderError> {
+async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<ProviderResponse, ProviderError> {
     let failed = |source: reqwest::Error| {
         if source.is_timeout() {
             ProviderError::Timeout { endpoint }
@@ -201,7 +205,7 @@ async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<Answer,
             .trim()
             .to_ascii_lowercase()
     };
-    let mut answer = Answer {
+    let mut answer = ProviderResponse {
         status: response.status().as_u16(),
         content_type: essence(header(CONTENT_TYPE)),
         max_age_secs: max_age(header(CACHE_CONTROL)),

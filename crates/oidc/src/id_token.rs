@@ -5,22 +5,22 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use openidconnect::{Nonce, NonceVerifier as _};
 use serde_json::{Map, Value};
 
-use crate::claims::Judge;
+use crate::claims::ClaimChecks;
 use crate::json::seconds;
 use crate::{IdTokenError, ProviderSettings};
 
-/// What the login that is being finished asked for.
+/// What the login that is being finished requested.
 #[derive(Clone, Copy, Default)]
 pub struct Expected<'a> {
     /// The nonce sent; always required.
     pub nonce: &'a str,
     /// The access token issued together with the ID token, for `at_hash`.
     pub access_token: Option<&'a str>,
-    /// `max_age` in seconds, when the login asked for it; a configured one applies without being repeated.
+    /// `max_age` in seconds, when the login requested it; a configured one applies without being repeated.
     pub max_age: Option<u64>,
-    /// `acr_values`, space-separated, when the login asked for them; configured ones apply without being repeated.
+    /// `acr_values`, space-separated, when the login requested them; configured ones apply without being repeated.
     pub acr_values: Option<&'a str>,
-    /// Organization the login asked for; a configured one applies in its place.
+    /// Organization the login requested; a configured one applies in its place.
     pub organization: Option<&'a str>,
 }
 
@@ -48,7 +48,7 @@ pub struct IdToken {
     pub iss: String,
     /// Subject.
     pub sub: String,
-    /// The provider's session, when it tells.
+    /// The provider's session, when the token names it.
     pub sid: Option<String>,
     /// When the person last proved who they are, in seconds since the Unix epoch.
     pub auth_time: Option<u64>,
@@ -68,52 +68,52 @@ impl std::fmt::Debug for IdToken {
 }
 
 impl IdToken {
-    /// Judges the claims of a login's token, whose signature has been verified.
+    /// Validates the claims of a login's token, whose signature has been verified.
     pub(crate) fn of_login(
         claims: Map<String, Value>,
         settings: &ProviderSettings,
         expected: &Expected<'_>,
         now: u64,
     ) -> Result<Self, IdTokenError> {
-        let judge = Judge {
+        let checks = ClaimChecks {
             claims: &claims,
             now,
             tolerance_secs: settings.clock_tolerance_secs,
         };
-        let nonce = judge.text("nonce").map(|nonce| Nonce::new(nonce.to_owned()));
+        let nonce = checks.text("nonce").map(|nonce| Nonce::new(nonce.to_owned()));
         let sent = Nonce::new(expected.nonce.to_owned());
         if expected.nonce.is_empty() || sent.verify(nonce.as_ref()).is_err() {
             return Err(IdTokenError::Nonce);
         }
-        access_token_hash(&judge, settings, expected.access_token)?;
-        let auth_time = judge.authentication(expected.max_age.or(settings.configured_max_age()))?;
+        access_token_hash(&checks, settings, expected.access_token)?;
+        let auth_time = checks.authentication(expected.max_age.or(settings.configured_max_age()))?;
         if let Some(wanted) = expected.acr_values.or(settings.configured_acr_values()) {
-            let acr = judge.text("acr").ok_or(IdTokenError::Acr)?;
+            let acr = checks.text("acr").ok_or(IdTokenError::Acr)?;
             if !wanted.split(' ').any(|one| one == acr) {
                 return Err(IdTokenError::Acr);
             }
         }
-        judge.organization(settings.organization.as_deref().or(expected.organization))?;
-        Self::common(&judge, settings, auth_time)
+        checks.organization(settings.organization.as_deref().or(expected.organization))?;
+        Self::common(&checks, settings, auth_time)
     }
 
-    /// Judges the claims of a refresh's token: the same person, and the same sign-in as far as the token tells of it.
+    /// Validates the claims of a refresh's token: the same person, and the same sign-in as far as the token describes it.
     pub(crate) fn of_refresh(
         claims: Map<String, Value>,
         settings: &ProviderSettings,
         expected: &ExpectedOfRefresh<'_>,
         now: u64,
     ) -> Result<Self, IdTokenError> {
-        let judge = Judge {
+        let checks = ClaimChecks {
             claims: &claims,
             now,
             tolerance_secs: settings.clock_tolerance_secs,
         };
-        judge.issuer(expected.iss)?;
-        if judge.subject()? != expected.sub {
+        checks.issuer(expected.iss)?;
+        if checks.subject()? != expected.sub {
             return Err(IdTokenError::Subject);
         }
-        judge.organization(settings.organization.as_deref())?;
+        checks.organization(settings.organization.as_deref())?;
         if let (Some(original), Some(nonce)) = (expected.nonce, claims.get("nonce"))
             && nonce.as_str() != Some(original)
         {
@@ -124,39 +124,42 @@ impl IdToken {
         {
             return Err(IdTokenError::AuthTime);
         }
-        access_token_hash(&judge, settings, Some(expected.access_token))?;
-        let auth_time = judge.authentication(None)?;
-        Self::common(&judge, settings, auth_time)
+        access_token_hash(&checks, settings, Some(expected.access_token))?;
+        let auth_time = checks.authentication(None)?;
+        Self::common(&checks, settings, auth_time)
     }
 
     fn common(
-        judge: &Judge<'_>,
+        checks: &ClaimChecks<'_>,
         settings: &ProviderSettings,
         auth_time: Option<u64>,
     ) -> Result<Self, IdTokenError> {
-        judge.issuer(&settings.issuer)?;
-        judge.audience(&settings.client_id)?;
-        judge.validity()?;
-        let iat = judge.issued_at()?;
-        let sub = judge.subject()?.to_owned();
+        checks.issuer(&settings.issuer)?;
+        checks.audience(&settings.client_id)?;
+        checks.validity()?;
+        let iat = checks.issued_at()?;
+        let sub = checks.subject()?.to_owned();
         Ok(Self {
             iss: settings.issuer.clone(),
             sub,
-            sid: judge.text("sid").filter(|sid| !sid.is_empty()).map(str::to_owned),
+            sid: checks
+                .text("sid")
+                .filter(|sid| !sid.is_empty())
+                .map(str::to_owned),
             auth_time,
             iat,
-            session_expiry: judge.claims.get("session_expiry").and_then(seconds),
-            claims: judge.claims.clone(),
+            session_expiry: checks.claims.get("session_expiry").and_then(seconds),
+            claims: checks.claims.clone(),
         })
     }
 }
 
 fn access_token_hash(
-    judge: &Judge<'_>,
+    checks: &ClaimChecks<'_>,
     settings: &ProviderSettings,
     access_token: Option<&str>,
 ) -> Result<(), IdTokenError> {
-    let (Some(claim), Some(access_token)) = (judge.claims.get("at_hash"), access_token) else {
+    let (Some(claim), Some(access_token)) = (checks.claims.get("at_hash"), access_token) else {
         return Ok(());
     };
     let hash = ring::digest::digest(settings.id_token_alg.digest(), access_token.as_bytes());

@@ -1,4 +1,4 @@
-//! Compact JWS (RFC 7515): taken apart under a size limit, believed only after its signature verified.
+//! Compact JWS (RFC 7515): parsed under a size limit, believed only after its signature verified.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ use crate::{IdTokenError, SigningAlgorithm};
 /// Far above any honest token, far below what hurts.
 pub(crate) const MAX_TOKEN_BYTES: usize = 64 * 1024;
 
-/// The `iss` a token claims to be of, before anything of it is verified: good for picking the keys that will tell, and for
+/// The `iss` a token claims to be of, before anything of it is verified: good for choosing the keys that verify it, and for
 /// nothing else. `None` when it cannot be read.
 pub fn unverified_issuer(raw: &str) -> Option<String> {
     if raw.len() > MAX_TOKEN_BYTES {
@@ -31,7 +31,7 @@ pub(crate) struct Unverified<'a> {
 }
 
 impl<'a> Unverified<'a> {
-    /// Takes the token apart. The header must name exactly `algorithm` and have no `crit`; keys inside the header
+    /// Parses the token. The header must name exactly `algorithm` and have no `crit`; keys inside the header
     /// (`jwk`, `jku`, `x5c`, `x5u`) are never looked at.
     pub(crate) fn parse(raw: &'a str, algorithm: SigningAlgorithm) -> Result<Self, IdTokenError> {
         if raw.len() > MAX_TOKEN_BYTES {

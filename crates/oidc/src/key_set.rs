@@ -1,4 +1,4 @@
-//! The provider's key set (RFC 7517 section 5), and which of its keys judge a token. Keys that do not fit the configured algorithm
+//! The provider's key set (RFC 7517 section 5), and which of its keys verify a token. Keys that do not fit the configured algorithm
 //! never come in.
 
 use openidconnect::{JsonWebKey as _, JsonWebKeySet};
@@ -13,7 +13,7 @@ const MAX_TRIES: usize = 32;
 
 /// What became of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SignatureVerdict {
     Verified,
     /// No key of the set verifies the token, and none has the name the token gives: its key may not be published yet.
     NoSuchKey,
@@ -22,20 +22,20 @@ pub(crate) enum Verdict {
 }
 
 /// What a provider publishes; members that are no keys to us are passed over.
-pub(crate) type Published = JsonWebKeySet<ProviderKey>;
+pub(crate) type ProviderKeySet = JsonWebKeySet<ProviderKey>;
 
 /// The keys that may verify tokens of one algorithm, as many as fit into an answer of the provider.
 pub(crate) struct KeySet {
-    keys: Published,
+    keys: ProviderKeySet,
     algorithm: SigningAlgorithm,
 }
 
 impl KeySet {
     /// Keeps the keys that fit `algorithm`.
-    pub(crate) fn new(published: &Published, algorithm: SigningAlgorithm) -> Self {
+    pub(crate) fn new(published: &ProviderKeySet, algorithm: SigningAlgorithm) -> Self {
         let fitting = published.keys().iter().filter(|key| key.fits(algorithm));
         Self {
-            keys: Published::new(fitting.cloned().collect()),
+            keys: ProviderKeySet::new(fitting.cloned().collect()),
             algorithm,
         }
     }
@@ -43,11 +43,11 @@ impl KeySet {
     /// The client secret as the one key.
     pub(crate) fn symmetric(secret: &[u8]) -> Self {
         let key = ProviderKey::new_symmetric(secret.to_vec());
-        Self::new(&Published::new(vec![key]), SigningAlgorithm::Hs256)
+        Self::new(&ProviderKeySet::new(vec![key]), SigningAlgorithm::Hs256)
     }
 
     /// Tries the keys of the token's `kid` first, then those without a name; all of them for a token that names none.
-    pub(crate) fn verify(&self, token: &Unverified<'_>) -> Verdict {
+    pub(crate) fn verify(&self, token: &Unverified<'_>) -> SignatureVerdict {
         let is_named = |key: &&ProviderKey| key.key_id().is_some() && key.key_id() == token.kid.as_ref();
         let may_be = |key: &&ProviderKey| token.kid.is_none() || key.key_id().is_none();
         let named = self.keys.keys().iter().filter(is_named);
@@ -58,11 +58,11 @@ impl KeySet {
                 .is_ok()
         };
         if tried.any(verifies) {
-            Verdict::Verified
+            SignatureVerdict::Verified
         } else if named.count() > 0 {
-            Verdict::BadSignature
+            SignatureVerdict::BadSignature
         } else {
-            Verdict::NoSuchKey
+            SignatureVerdict::NoSuchKey
         }
     }
 }
@@ -117,7 +117,7 @@ mod tests {
                 let raw = format!("{header}.e30.{signature}");
                 let token = Unverified::parse(&raw, algorithm).expect("a token");
                 let verdict = keys(algorithm).verify(&token);
-                assert_eq!(verdict, Verdict::NoSuchKey, "{name} {length}");
+                assert_eq!(verdict, SignatureVerdict::NoSuchKey, "{name} {length}");
             }
         }
     }
@@ -149,10 +149,10 @@ mod tests {
                 key_set(&key, SigningAlgorithm::Es256).verify(&token)
             };
             let (x, y) = (bare(&point[..32]), bare(&point[32..]));
-            assert_eq!(verdict(x.clone(), y.clone()), Verdict::Verified);
+            assert_eq!(verdict(x.clone(), y.clone()), SignatureVerdict::Verified);
             // One that is too long is none.
             let long = URL_SAFE_NO_PAD.encode([&[1], &point[..32]].concat());
-            assert_eq!(verdict(long, y), Verdict::NoSuchKey);
+            assert_eq!(verdict(long, y), SignatureVerdict::NoSuchKey);
         }
     }
 }

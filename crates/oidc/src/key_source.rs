@@ -1,4 +1,4 @@
-//! When an unknown key is worth asking the provider again.
+//! When an unknown key is worth another request to the provider.
 //!
 //! A token under a key that is not known makes the whole key set be fetched anew, so that a rotation is followed by the very
 //! token that meets it. How often depends on whom the token came from alone, never on the key it names: one forced fetch an
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Least time between two fetches for tokens the provider itself handed us over TLS: a provider that publishes a key late is
-/// asked once a second, by however many sign-ins and refreshes.
+/// requested once a second, by however many sign-ins and refreshes.
 const OF_THE_PROVIDER: Duration = Duration::from_secs(1);
 /// The same for tokens anybody can send.
 const OF_ANYBODY: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const OF_ANYBODY: Duration = Duration::from_secs(10);
 pub(crate) enum Origin {
     /// The provider's token or userinfo endpoint, for a person who waits: a key that is a second late is waited for.
     Awaited,
-    /// The provider's token endpoint, for whoever keeps the token and asks again.
+    /// The provider's token endpoint, for a caller that keeps the token and validates it again.
     Kept,
     /// A request of anybody.
     Anybody,
@@ -35,19 +35,19 @@ impl Origin {
         }
     }
 
-    /// Whether a fetch is waited for that may not begin yet.
-    pub(crate) fn is_patient(self) -> bool {
+    /// Whether to wait for a fetch that may not begin yet.
+    pub(crate) fn waits_for_turn(self) -> bool {
         self == Self::Awaited
     }
 }
 
 /// Forced fetches, at most one an interval.
-pub(crate) struct Refetches {
+pub(crate) struct RefetchThrottle {
     interval: Duration,
     last: Mutex<Option<Instant>>,
 }
 
-impl Refetches {
+impl RefetchThrottle {
     /// For tokens the provider handed us.
     pub(crate) fn of_the_provider() -> Self {
         Self::every(OF_THE_PROVIDER)
@@ -88,7 +88,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_fetch_an_interval_and_the_rest_are_told_how_long_to_wait() {
-        let refetches = Refetches::of_anybody();
+        let refetches = RefetchThrottle::of_anybody();
         assert_eq!(refetches.begin(), Ok(()));
         assert_eq!(refetches.begin(), Err(OF_ANYBODY));
         tokio::time::advance(OF_ANYBODY - Duration::from_millis(1)).await;

@@ -55,8 +55,8 @@ pub use dpop::DpopKey;
 pub use end_session::EndSessionRequest;
 pub use endpoint::endpoint_is_secure;
 pub use error::{
-    BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage, ProviderError, RefreshError,
-    Refusal, TokenError, UserinfoError,
+    BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, OAuthError, Outage, ProviderError,
+    RefreshError, TokenError, UserinfoError,
 };
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use issuer_parameter::check_issuer_parameter;

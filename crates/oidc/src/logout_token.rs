@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::claims::Judge;
+use crate::claims::ClaimChecks;
 use crate::jws::Unverified;
 use crate::{LogoutTokenError, LogoutTokenTyp, ProviderSettings};
 
@@ -44,25 +44,25 @@ impl LogoutToken {
         }
     }
 
-    /// Judges the claims of a token whose signature and `typ` have been checked.
-    pub(crate) fn judge(
+    /// Validates the claims of a token whose signature and `typ` have been checked.
+    pub(crate) fn validate(
         claims: &Map<String, Value>,
         settings: &ProviderSettings,
         now: u64,
     ) -> Result<Self, LogoutTokenError> {
-        let judge = Judge {
+        let checks = ClaimChecks {
             claims,
             now,
             tolerance_secs: settings.clock_tolerance_secs,
         };
-        judge.issuer(&settings.issuer)?;
-        judge.audience(&settings.client_id)?;
-        let exp = judge.validity()?;
-        let iat = judge.issued_at()?;
+        checks.issuer(&settings.issuer)?;
+        checks.audience(&settings.client_id)?;
+        let exp = checks.validity()?;
+        let iat = checks.issued_at()?;
         if now.saturating_sub(iat) > OLDEST_IAT_SECS {
             return Err(LogoutTokenError::Stale);
         }
-        let jti = judge
+        let jti = checks
             .text("jti")
             .filter(|jti| !jti.is_empty() && jti.len() <= MAX_TOKEN_ID_BYTES)
             .ok_or(LogoutTokenError::TokenId)?;
@@ -77,7 +77,7 @@ impl LogoutToken {
             return Err(LogoutTokenError::Nonce);
         }
         let sub = if claims.contains_key("sub") {
-            Some(judge.subject()?.to_owned())
+            Some(checks.subject()?.to_owned())
         } else {
             None
         };

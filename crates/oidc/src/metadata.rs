@@ -100,7 +100,7 @@ mod tests {
 
     // conformance: B-082
     #[test]
-    fn the_document_lies_below_the_issuers_path_and_a_closing_slash_counts_in_comparisons_alone() {
+    fn the_document_is_below_the_issuers_path_and_its_closing_slash_is_only_compared() {
         for (issuer, address) in [
             (
                 "https://op.example",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::jws::Unverified;
-use crate::key_set::{KeySet, Verdict};
-use crate::key_source::{Origin, Refetches};
+use crate::key_set::{KeySet, SignatureVerdict};
+use crate::key_source::{Origin, RefetchThrottle};
 use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
@@ -14,9 +14,9 @@ pub(crate) struct ProviderCache {
     metadata: Cached<Metadata>,
     keys: Cached<KeySet>,
     /// Forced fetches of keys for tokens the provider handed us.
-    for_its_own: Refetches,
+    for_its_own: RefetchThrottle,
     /// The same for logout tokens, which anybody can send.
-    for_anybodys: Refetches,
+    for_anybodys: RefetchThrottle,
 }
 
 impl Default for ProviderCache {
@@ -24,8 +24,8 @@ impl Default for ProviderCache {
         Self {
             metadata: Cached::default(),
             keys: Cached::default(),
-            for_its_own: Refetches::of_the_provider(),
-            for_anybodys: Refetches::of_anybody(),
+            for_its_own: RefetchThrottle::of_the_provider(),
+            for_anybodys: RefetchThrottle::of_anybody(),
         }
     }
 }
@@ -91,16 +91,16 @@ impl ProviderCache {
     ) -> Result<(), IdTokenError> {
         let keys = self.keys(http, settings).await?;
         let mut verdict = keys.verify(token);
-        if verdict == Verdict::NoSuchKey {
+        if verdict == SignatureVerdict::NoSuchKey {
             let sought = self.seek(http, settings, token, origin);
             verdict = tokio::time::timeout(settings.http_timeout, sought)
                 .await
-                .unwrap_or(Ok(Verdict::NoSuchKey))?;
+                .unwrap_or(Ok(SignatureVerdict::NoSuchKey))?;
         }
         match verdict {
-            Verdict::Verified => Ok(()),
-            Verdict::NoSuchKey => Err(IdTokenError::UnknownKey),
-            Verdict::BadSignature => Err(IdTokenError::Signature),
+            SignatureVerdict::Verified => Ok(()),
+            SignatureVerdict::NoSuchKey => Err(IdTokenError::UnknownKey),
+            SignatureVerdict::BadSignature => Err(IdTokenError::Signature),
         }
     }
 
@@ -111,19 +111,19 @@ impl ProviderCache {
         settings: &Arc<ProviderSettings>,
         token: &Unverified<'_>,
         origin: Origin,
-    ) -> Result<Verdict, IdTokenError> {
+    ) -> Result<SignatureVerdict, IdTokenError> {
         let refetches = match origin {
             Origin::Awaited | Origin::Kept => &self.for_its_own,
             Origin::Anybody => &self.for_anybodys,
         };
-        let mut verdict = Verdict::NoSuchKey;
+        let mut verdict = SignatureVerdict::NoSuchKey;
         for _ in 0..origin.rounds() {
             let mut turn = refetches.begin();
             if let Err(wait) = turn
-                && origin.is_patient()
+                && origin.waits_for_turn()
             {
                 verdict = self.verdict_of_others(token).await;
-                if verdict != Verdict::NoSuchKey {
+                if verdict != SignatureVerdict::NoSuchKey {
                     break;
                 }
                 tokio::time::sleep(wait).await;
@@ -133,7 +133,7 @@ impl ProviderCache {
                 Ok(()) => self.refetched_verdict(http, settings, token).await?,
                 Err(_) => self.verdict_of_others(token).await,
             };
-            if verdict != Verdict::NoSuchKey {
+            if verdict != SignatureVerdict::NoSuchKey {
                 break;
             }
         }
@@ -141,9 +141,9 @@ impl ProviderCache {
     }
 
     /// By the keys there are once a fetch under way is over.
-    async fn verdict_of_others(&self, token: &Unverified<'_>) -> Verdict {
+    async fn verdict_of_others(&self, token: &Unverified<'_>) -> SignatureVerdict {
         let keys = self.keys.settled().await;
-        keys.map_or(Verdict::NoSuchKey, |keys| keys.verify(token))
+        keys.map_or(SignatureVerdict::NoSuchKey, |keys| keys.verify(token))
     }
 
     /// By keys fetched for this token; where they lack it, the provider is asked whether they have moved.
@@ -152,11 +152,11 @@ impl ProviderCache {
         http: &HttpClient,
         settings: &Arc<ProviderSettings>,
         token: &Unverified<'_>,
-    ) -> Result<Verdict, IdTokenError> {
+    ) -> Result<SignatureVerdict, IdTokenError> {
         let before = self.metadata(http, settings).await?;
         let keys = self.refetch_keys(http, settings).await?;
         let verdict = keys.verify(token);
-        if verdict != Verdict::NoSuchKey {
+        if verdict != SignatureVerdict::NoSuchKey {
             return Ok(verdict);
         }
         let now = self.metadata.fetch(|| fetch_metadata(http, settings)).await?;

@@ -1,4 +1,4 @@
-//! The way to the provider through a forward proxy, and who is reached without it.
+//! Requests to the provider through a forward proxy, and which hosts are reached without it.
 //!
 //! Invariants: loopback is never looked for behind a proxy, which has a loopback of its own; plain http, which only loopback
 //! may speak, therefore never goes through one; the proxy's credentials are in no `Debug` output, error or log line.
@@ -53,11 +53,11 @@ impl ForwardProxy {
         Self::new(url, self.direct.clone())
     }
 
-    /// The proxy to reach this URL through; `None` for the straight way.
+    /// The proxy to reach this URL through; `None` for a direct connection.
     pub(crate) fn for_url(&self, url: &Url) -> Option<Url> {
-        let straight =
+        let is_direct =
             url.scheme() != "https" || is_loopback(url) || self.direct.iter().any(|direct| direct.holds(url));
-        (!straight).then(|| self.url.clone())
+        (!is_direct).then(|| self.url.clone())
     }
 }
 

@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::access::{Access, TOKEN_ENDPOINT};
-use crate::claims::Judge;
+use crate::claims::ClaimChecks;
 use crate::dpop::Nonces;
 use crate::endpoint::endpoint_is_secure;
-use crate::http_client::Answer;
+use crate::http_client::ProviderResponse;
 use crate::json::strict_object;
 use crate::jws::Unverified;
 use crate::key_source::Origin;
@@ -36,7 +36,7 @@ const USERINFO_TYPES: [&str; 2] = ["application/jwt", "application/userinfo+jwt"
 #[derive(Clone)]
 pub struct RelyingParty {
     settings: Arc<ProviderSettings>,
-    /// Who asks; endpoints and keys are those of the day.
+    /// Names this client alone; endpoints and keys are set for each request.
     client: Arc<CoreClient>,
     access: Arc<ArcSwap<Access>>,
     cache: Arc<ProviderCache>,
@@ -109,7 +109,7 @@ impl RelyingParty {
         access.dpop_proof(&self.nonces, method, url, Some(access_token), now)
     }
 
-    /// Keeps the nonce a resource gave for the next proof (RFC 9449 section 9); tells whether it can be used.
+    /// Keeps the nonce a resource gave for the next proof (RFC 9449 section 9); gives whether it can be used.
     pub fn learn_dpop_nonce(&self, url: &Url, nonce: &str) -> bool {
         self.nonces.learn(url, nonce)
     }
@@ -248,19 +248,19 @@ impl RelyingParty {
             .verified_claims(raw.trim(), &USERINFO_TYPES)
             .await
             .map_err(UserinfoError::Token)?;
-        let judge = Judge {
+        let checks = ClaimChecks {
             claims: &claims,
             now: 0,
             tolerance_secs: 0,
         };
-        judge
+        checks
             .issuer(&self.settings.issuer)
-            .and_then(|()| judge.audience(&self.settings.client_id))
+            .and_then(|()| checks.audience(&self.settings.client_id))
             .map_err(UserinfoError::Token)?;
         userinfo::about(claims, expected_sub)
     }
 
-    /// Exchanges a refresh token (RFC 6749 section 6); asks for no scope, which means the granted one.
+    /// Exchanges a refresh token (RFC 6749 section 6); requests no scope, which means the granted one.
     pub async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
@@ -292,7 +292,7 @@ impl RelyingParty {
         Err(grant::refused(&answer, endpoint))
     }
 
-    /// Where to send the browser to end the provider's session too; `None` when the provider offers no such place.
+    /// Where to send the browser to end the provider's session too; `None` when the provider offers no such endpoint.
     pub async fn end_session_url(
         &self,
         request: &EndSessionRequest<'_>,
@@ -314,7 +314,7 @@ impl RelyingParty {
             return Err(LogoutTokenError::Type);
         }
         // Before the signature, so that only a token that would count makes anybody look for a key.
-        let logout = LogoutToken::judge(&token.claims()?, &self.settings, now)?;
+        let logout = LogoutToken::validate(&token.claims()?, &self.settings, now)?;
         self.verify(&token, Origin::Anybody).await?;
         Ok(logout)
     }
@@ -325,7 +325,7 @@ impl RelyingParty {
         url: &Url,
         fields: &[(&str, &str)],
         now: u64,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<ProviderResponse, ProviderError> {
         self.post_within(self.settings.http_timeout, endpoint, url, fields, now)
             .await
     }
@@ -337,7 +337,7 @@ impl RelyingParty {
         url: &Url,
         fields: &[(&str, &str)],
         now: u64,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<ProviderResponse, ProviderError> {
         let access = self.access.load_full();
         access
             .post(&self.nonces, endpoint, url, fields, now, timeout)

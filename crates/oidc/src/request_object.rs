@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::client_key::{ClientKey, SigningFailed};
 use crate::random;
 
-/// How long a request may be on its way, in seconds: the browser carries it at once.
+/// How long a request is valid, in seconds: the browser carries it at once.
 const LIFETIME_SECS: u64 = 300;
 
 /// Signs all parameters as one object for the provider.
@@ -50,7 +50,7 @@ pub(crate) fn sign(
     )
 }
 
-/// The request that carries the object: who asks, and in the browser's what OpenID Connect wants to see outside it too.
+/// The request that carries the object: the client, and in the browser's what OpenID Connect wants to see outside it too.
 pub(crate) fn around(object: String, parameters: &[(String, String)], pushed: bool) -> Vec<(String, String)> {
     const STAY: [&str; 3] = ["client_id", "response_type", "scope"];
     let stay = if pushed { &STAY[..1] } else { &STAY };

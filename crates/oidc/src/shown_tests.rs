@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{ClientAuth, ClientSecret, IdToken, ProviderSettings, RefreshedTokens, Refusal, TokenSet};
+use crate::{ClientAuth, ClientSecret, IdToken, OAuthError, ProviderSettings, RefreshedTokens, TokenSet};
 
 const SECRET: &str = "hunter2";
 
@@ -51,7 +51,7 @@ fn secrets_tokens_and_people_are_in_no_debug_output() {
 
 #[test]
 fn of_a_refusal_only_the_letters_of_an_error_code_are_kept() {
-    let refusal = Refusal::new("invalid_grant\r\n<script>\u{1b}[31m ä");
+    let refusal = OAuthError::new("invalid_grant\r\n<script>\u{1b}[31m ä");
     assert_eq!(refusal.to_string(), "invalid_grantscript31m");
-    assert_eq!(Refusal::new(&"e".repeat(100)).error().len(), 64);
+    assert_eq!(OAuthError::new(&"e".repeat(100)).code().len(), 64);
 }

@@ -1,6 +1,6 @@
 //! Reads the file of several providers: `default = "ID"` and a `[[provider]]` table for each.
 //!
-//! Invariants: every mistake is named at once, with its line; a provider's settings are judged by the very rules of the
+//! Invariants: every mistake is named at once, with its line; a provider's settings are validated by the very rules of the
 //! plain variables; secrets are named by their files and never written into this one. Deliberately absent: settings
 //! shared by all tables, since a secret that goes to every provider is a secret of none.
 
@@ -12,14 +12,14 @@ use std::path::Path;
 use chassis::settings::Reader;
 use chassis::settings::toml_file::{self, FileMistake, FileMistakes, Table, Value};
 
-use crate::providers::Providers;
+use crate::providers::ConfiguredProviders;
 use crate::table::PROVIDERS;
 
 /// The most providers of one file: a callback and a cache of keys is kept for each.
 const MAX_PROVIDERS: usize = 100;
 
 /// Reads the file; its mistakes are mistakes of the setting.
-pub(crate) fn read(reader: &mut Reader<'_>, path: &Path) -> Option<Providers> {
+pub(crate) fn read(reader: &mut Reader<'_>, path: &Path) -> Option<ConfiguredProviders> {
     let mut warnings = Vec::new();
     let providers = reader.toml_file(PROVIDERS, path, |text| parse(text, &mut warnings));
     for warning in warnings {
@@ -28,27 +28,27 @@ pub(crate) fn read(reader: &mut Reader<'_>, path: &Path) -> Option<Providers> {
     providers
 }
 
-fn parse(text: &str, warnings: &mut Vec<FileMistake>) -> Result<Providers, FileMistakes> {
+fn parse(text: &str, warnings: &mut Vec<FileMistake>) -> Result<ConfiguredProviders, FileMistakes> {
     toml_file::parse(text, |file| {
         let named = file.get("default");
-        let (mut names, mut tables) = (Names::default(), 0);
+        let (mut selectors, mut tables) = (ProviderSelectors::default(), 0);
         let all = file.tables("provider", MAX_PROVIDERS, |table| {
             tables += 1;
-            table::provider(table, &mut names, warnings)
+            table::provider(table, &mut selectors, warnings)
         });
         if tables == 0 {
             file.wrong("there is no provider: write a [[provider]] table for each");
         }
-        names.judge();
-        Providers {
-            default: default(file, named, &names.ids(), tables),
+        selectors.validate();
+        ConfiguredProviders {
+            default: default(file, named, &selectors.ids(), tables),
             all,
             listed: true,
         }
     })
 }
 
-/// Which table is taken when nothing names another.
+/// Which table applies when nothing names another.
 fn default(file: &Table<'_>, named: Option<Value<'_>>, ids: &[&str], tables: usize) -> usize {
     if named.is_none() && tables > 1 {
         file.wrong("default is required: the id of the provider that is taken when nothing names another");
@@ -64,11 +64,11 @@ fn default(file: &Table<'_>, named: Option<Value<'_>>, ids: &[&str], tables: usi
     at.unwrap_or_default()
 }
 
-/// Whatever picks a provider, over all tables.
+/// What selects a provider, over all tables.
 #[derive(Default)]
-struct Names<'a>(Vec<(&'static str, String, Value<'a>)>);
+struct ProviderSelectors<'a>(Vec<(&'static str, String, Value<'a>)>);
 
-impl<'a> Names<'a> {
+impl<'a> ProviderSelectors<'a> {
     fn add(&mut self, kind: &'static str, text: &str, value: Value<'a>) {
         self.0.push((kind, text.to_owned(), value));
     }
@@ -78,8 +78,8 @@ impl<'a> Names<'a> {
         ids.map(|(_, text, _)| text.as_str()).collect()
     }
 
-    /// Nothing that picks a provider may pick two of them.
-    fn judge(&self) {
+    /// Nothing that selects a provider may select two of them.
+    fn validate(&self) {
         let mut seen = BTreeSet::new();
         for (kind, text, value) in &self.0 {
             if seen.insert((kind, text)) {

@@ -1,6 +1,6 @@
 //! Takes over client credentials whose files change, without a restart.
 //!
-//! A file that can not be used is told to the log, with its setting and what is wrong, and the credentials in use stay.
+//! A file that can not be used is reported in the log, with its setting and what is wrong, and the credentials in use stay.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ impl CredentialFiles {
         files
     }
 
-    /// Reads where the way out is written, which several providers share.
+    /// Reads the file of the forward proxy, which several providers share.
     pub(crate) fn read_proxy(&mut self, reader: &mut Reader<'_>) {
         let proxy = reader.secret_snapshot("HTTPS_PROXY");
         self.proxy = proxy.as_ref().map(|file| file.path().to_owned());

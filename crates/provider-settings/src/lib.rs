@@ -1,9 +1,9 @@
 //! The settings that describe the identity provider, the same for every service that speaks to it.
 //!
-//! Invariants: [`read()`] judges everything that concerns the provider and names every mistake at once; no message
+//! Invariants: [`read()`] validates everything that concerns the provider and names every mistake at once; no message
 //! holds a secret. The services put [`TOPIC`] into their tables and call [`read()`]; [`follow()`] takes over
 //! credentials whose files change. There is one provider by plain variables, or several by a file of tables
-//! with the same settings, judged by the same rules.
+//! with the same settings, validated by the same rules.
 
 mod credentials;
 mod file;
@@ -15,6 +15,6 @@ mod table;
 mod words;
 
 pub use follow::{CredentialFiles, follow};
-pub use providers::{Provider, Providers};
+pub use providers::{ConfiguredProvider, ConfiguredProviders};
 pub use read::read;
 pub use table::{PREFIX, PROVIDERS, TOPIC};

@@ -1,4 +1,4 @@
-//! Reads and judges the settings of one provider.
+//! Reads and validates the settings of one provider.
 
 use std::time::Duration;
 
@@ -163,7 +163,7 @@ fn resources(reader: &mut Reader<'_>) -> Vec<String> {
     resources
 }
 
-/// The way out, as all programs read it from the environment.
+/// The forward proxy, as all programs read it from the environment.
 pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
     let direct = reader.text("NO_PROXY");
     let url = reader.secret("HTTPS_PROXY")?;
@@ -188,7 +188,7 @@ pub(crate) fn proxy(reader: &mut Reader<'_>) -> Option<ForwardProxy> {
 /// Builds a relying party once, so that files that can not be used are mistakes too and not a crash later.
 fn try_out(reader: &mut Reader<'_>, settings: &ProviderSettings) {
     match RelyingParty::new(settings.clone()) {
-        // the issuer was judged above, word by word
+        // the issuer was validated above
         Ok(_) | Err(BuildError::Issuer | BuildError::InsecureIssuer) => {}
         Err(error @ BuildError::SymmetricSecret) => {
             reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", error.to_string());

@@ -1,4 +1,4 @@
-//! One provider, or several that are told apart by their issuers.
+//! One provider, or several, each with an issuer of its own.
 
 use oidc::ProviderSettings;
 
@@ -9,7 +9,7 @@ const ONLY: &str = "default";
 
 /// A provider as configured.
 #[derive(Clone, Debug)]
-pub struct Provider {
+pub struct ConfiguredProvider {
     /// What it is called here: in logs, in its callback's address, as `connection` of a login.
     pub id: String,
     /// What is configured about it.
@@ -18,7 +18,7 @@ pub struct Provider {
     pub credential_files: CredentialFiles,
     /// Hosts that are its own, in lower case, with a port where it is not the base URL's.
     pub hosts: Vec<String>,
-    /// Patterns of paths for whose visitors it is taken.
+    /// Patterns of paths whose visitors sign in there.
     pub paths: Vec<String>,
     /// The path of its callback, where it is not made from its id.
     pub callback_path: Option<String>,
@@ -26,19 +26,19 @@ pub struct Provider {
 
 /// All providers: at least one, no two of one issuer.
 #[derive(Clone, Debug)]
-pub struct Providers {
+pub struct ConfiguredProviders {
     /// Every provider, in the order of the file.
-    pub all: Vec<Provider>,
-    /// Which of them is taken when nothing names another.
+    pub all: Vec<ConfiguredProvider>,
+    /// Which of them applies when nothing names another.
     pub default: usize,
     /// Whether a file lists them; otherwise there is the one of the plain variables.
     pub listed: bool,
 }
 
-impl Providers {
+impl ConfiguredProviders {
     /// The one provider of the plain variables.
     pub(crate) fn only(settings: ProviderSettings, credential_files: CredentialFiles) -> Self {
-        let provider = Provider {
+        let provider = ConfiguredProvider {
             id: ONLY.to_owned(),
             settings,
             credential_files,

@@ -5,13 +5,13 @@ use oidc::ProviderSettings;
 
 use crate::one::{one, proxy};
 use crate::table::{PROVIDERS, TOPIC, is_of_one_provider};
-use crate::{CredentialFiles, Providers, file};
+use crate::{ConfiguredProviders, CredentialFiles, file};
 
 /// Reads all `OIDC_…` settings; mistakes are recorded with the reader and a harmless value stands in.
-pub fn read(reader: &mut Reader<'_>) -> Providers {
+pub fn read(reader: &mut Reader<'_>) -> ConfiguredProviders {
     let Some(path) = reader.path(PROVIDERS) else {
         let files = CredentialFiles::read(reader);
-        return Providers::only(one(reader), files);
+        return ConfiguredProviders::only(one(reader), files);
     };
     for setting in TOPIC.settings {
         if is_of_one_provider(setting) && reader.is_given(setting.name) {
@@ -24,7 +24,7 @@ pub fn read(reader: &mut Reader<'_>) -> Providers {
         }
     }
     let mut providers = file::read(reader, &path).unwrap_or_else(|| {
-        Providers::only(
+        ConfiguredProviders::only(
             ProviderSettings::new(String::new(), String::new()),
             CredentialFiles::default(),
         )

@@ -1,12 +1,12 @@
-//! Reads of sessions that come while another one is on its way go together, as one `BatchGetSessions`.
+//! Reads of sessions that come while another one is in flight are sent together, as one `BatchGetSessions`.
 //!
-//! A call costs its head, its stream and its tasks on both sides: several times what reading a session costs. Nobody waits for time to
-//! pass: a read that finds none on its way steps back once behind what else is ready to run on this scheduler, and is a `GetSession` if no
-//! other read has come of that; what comes while a call is on its way leaves when that one is answered.
+//! A call costs its headers, its stream and its tasks on both sides: several times what reading a session costs. No read waits for a timer:
+//! one that finds no call in flight yields once to what else is ready to run on this runtime, and is a `GetSession` if no other read
+//! has come meanwhile; reads that come while a call is in flight are sent when that one is answered.
 //!
 //! Invariants
-//! - A read joins only a batch that has not been sent, so that no answer is older than its question.
-//! - Whom a batch brings no answer, because it failed, takes long or has no room, asks by a call of their own.
+//! - A read joins only a batch that has not been sent, so that no answer is older than its request.
+//! - A read that gets no answer from its batch, because that failed, takes long or left it out, is sent again as a call of its own.
 //! - A caller that hangs up loses its own answer alone.
 //! - A read whose metadata would be lost among others is a call of its own.
 
@@ -36,61 +36,61 @@ const BATCH_MAX: usize = 50;
 /// A call that takes longer holds nobody back: many times what a read takes, and not yet felt.
 const HOLDS_BACK_MAX: Duration = Duration::from_millis(20);
 
-/// How much longer a read waits for its batch before it asks by itself: many batches, and a small part of any deadline.
+/// How much longer a read waits for its batch before it is sent by itself: many batches, and a small part of any deadline.
 const BATCH_WAIT_MAX: Duration = Duration::from_millis(80);
 
-type Answer = Result<GetSessionResponse, Status>;
+type ReadAnswer = Result<GetSessionResponse, Status>;
 
 /// The reads over one connection.
 #[derive(Debug)]
-pub(super) struct Batcher(Arc<Reads>);
+pub(super) struct Batcher(Arc<BatcherState>);
 
 #[derive(Debug)]
-struct Reads {
+struct BatcherState {
     channel: Channel,
-    queue: Mutex<Queue>,
-    /// Whether the replica, of an earlier release, knows no batches.
-    knows_no_batches: AtomicBool,
+    queue: Mutex<ReadQueue>,
+    /// Whether the replica, of an earlier release, has no `BatchGetSessions`.
+    lacks_batches: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    /// Whether a call is on its way that those who wait go after.
+struct ReadQueue {
+    /// Whether a call is in flight whose end sends those that wait.
     in_flight: bool,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingRead>,
 }
 
 /// A read that has not been sent.
 #[derive(Debug)]
-struct Waiting {
+struct PendingRead {
     request: GetSessionRequest,
     until: Instant,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<ReadAnswer>,
 }
 
-/// A call on its way; when this is dropped, those who wait are sent.
-struct InFlight(Arc<Reads>);
+/// A call in flight; when this is dropped, the reads that wait are sent.
+struct InFlight(Arc<BatcherState>);
 
 impl Batcher {
     pub(super) fn over(channel: Channel) -> Self {
-        Self(Arc::new(Reads {
+        Self(Arc::new(BatcherState {
             channel,
             queue: Mutex::default(),
-            knows_no_batches: AtomicBool::new(false),
+            lacks_batches: AtomicBool::new(false),
         }))
     }
 
     /// Reads a session, to be answered by the time given. Panics outside a tokio runtime.
-    pub(super) async fn get(&self, pool: &Pool, request: &GetSessionRequest, until: Instant) -> Answer {
+    pub(super) async fn get(&self, pool: &Pool, request: &GetSessionRequest, until: Instant) -> ReadAnswer {
         let metadata = pool.annotations();
         let mut in_flight = None;
-        if may_go_with_others(&metadata) && !self.0.knows_no_batches.load(Ordering::Relaxed) {
+        if may_be_batched(&metadata) && !self.0.lacks_batches.load(Ordering::Relaxed) {
             in_flight = self.0.begin();
             if in_flight.is_some() {
-                step_back().await;
+                yield_once().await;
             }
-            if (in_flight.is_none() || self.0.somebody_waits())
-                && let Some(answer) = self.with_others(in_flight.take(), request, until).await
+            if (in_flight.is_none() || self.0.has_pending())
+                && let Some(answer) = self.in_batch(in_flight.take(), request, until).await
             {
                 return answer;
             }
@@ -101,15 +101,15 @@ impl Batcher {
         answer.map(Response::into_inner)
     }
 
-    /// Joins those who wait, and sends them off where `first` was to go before them. None if the batch brings no answer.
-    async fn with_others(
+    /// Joins the reads that wait, and sends them where `first` was to go before them. None if the batch brings no answer.
+    async fn in_batch(
         &self,
         first: Option<InFlight>,
         request: &GetSessionRequest,
         until: Instant,
-    ) -> Option<Answer> {
+    ) -> Option<ReadAnswer> {
         let (answer, mut answered) = oneshot::channel();
-        self.0.queue().waiting.push(Waiting {
+        self.0.queue().waiting.push(PendingRead {
             request: request.clone(),
             until,
             answer,
@@ -124,27 +124,27 @@ impl Batcher {
     }
 }
 
-impl Reads {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl BatcherState {
+    fn queue(&self) -> MutexGuard<'_, ReadQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first of those that come together; none if a call is on its way.
+    /// The first of those that come together; none if a call is in flight.
     fn begin(self: &Arc<Self>) -> Option<InFlight> {
         let is_first = !std::mem::replace(&mut self.queue().in_flight, true);
         is_first.then(|| InFlight(Arc::clone(self)))
     }
 
-    fn somebody_waits(&self) -> bool {
+    fn has_pending(&self) -> bool {
         !self.queue().waiting.is_empty()
     }
 
-    /// Sends those who wait, as many as go together; if there are none, the next read is the first again.
+    /// Sends the reads that wait, as many as fit into a batch; if there are none, the next read is the first again.
     fn send_waiting(self: &Arc<Self>) {
         let mut queue = self.queue();
         queue.waiting.retain(|waiting| !waiting.answer.is_closed());
         let length = queue.waiting.len().min(BATCH_MAX);
-        let batch: Vec<Waiting> = queue.waiting.drain(..length).collect();
+        let batch: Vec<PendingRead> = queue.waiting.drain(..length).collect();
         let runtime = Handle::try_current().ok();
         match runtime.filter(|_| !batch.is_empty()) {
             Some(runtime) => {
@@ -162,11 +162,11 @@ impl Drop for InFlight {
     }
 }
 
-/// Lets everything else that is ready to run on this scheduler go first.
-async fn step_back() {
-    let mut stepped_back = false;
+/// Lets everything else that is ready to run on this runtime go first.
+async fn yield_once() {
+    let mut has_yielded = false;
     poll_fn(|context| {
-        if std::mem::replace(&mut stepped_back, true) {
+        if std::mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
         context.waker().wake_by_ref();
@@ -176,7 +176,7 @@ async fn step_back() {
 }
 
 /// Sends a batch with the longest of its deadlines, and hands out what it brings.
-async fn send(in_flight: InFlight, batch: Vec<Waiting>) {
+async fn send(in_flight: InFlight, batch: Vec<PendingRead>) {
     let Some(until) = batch.iter().map(|waiting| waiting.until).max() else {
         return;
     };
@@ -192,14 +192,14 @@ async fn send(in_flight: InFlight, batch: Vec<Waiting>) {
     match answer {
         Ok(response) => {
             for (answer, result) in answers.into_iter().zip(response.into_inner().results) {
-                if let Some(told) = told(result) {
-                    // Who gave up in this moment is not there to hear it.
-                    let _ = answer.send(told);
+                if let Some(read) = answer_of(result) {
+                    // Its caller may have hung up in this moment.
+                    let _ = answer.send(read);
                 }
             }
         }
         Err(status) if status.code() == Code::Unimplemented => {
-            reads.knows_no_batches.store(true, Ordering::Relaxed);
+            reads.lacks_batches.store(true, Ordering::Relaxed);
         }
         Err(status) => {
             tracing::debug!(
@@ -210,8 +210,8 @@ async fn send(in_flight: InFlight, batch: Vec<Waiting>) {
     }
 }
 
-/// What a result says of its session; none if that has to be asked for by itself.
-fn told(result: BatchResult) -> Option<Answer> {
+/// The answer for one session; none if that has to be read by itself.
+fn answer_of(result: BatchResult) -> Option<ReadAnswer> {
     match result.outcome? {
         Outcome::Response(response) => Some(Ok(response)),
         Outcome::Failure(failure) if failure.reason() == ErrorReason::ErrOverloaded => None,
@@ -223,9 +223,9 @@ fn told(result: BatchResult) -> Option<Answer> {
     }
 }
 
-/// Whether nothing is lost when a read goes without this metadata: there is none, or a trace that is not recorded (W3C Trace Context,
+/// Whether nothing is lost when a read is sent without this metadata: there is none, or a trace that is not recorded (W3C Trace Context,
 /// section 3.2.2.5).
-fn may_go_with_others(metadata: &MetadataMap) -> bool {
+fn may_be_batched(metadata: &MetadataMap) -> bool {
     metadata.keys().all(|key| match key {
         KeyRef::Ascii(name) if name == "traceparent" => metadata.get(name).is_some_and(|trace| {
             let flags = trace.as_encoded_bytes().last();

@@ -11,9 +11,9 @@ use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Request, Response, Status, Streaming};
 
 use super::SessionError;
-use super::channels::StreamPlace;
-use super::connection::Connection;
-use super::endpoint::Peer;
+use super::channels::StreamPermit;
+use super::connection::ReplicaConnection;
+use super::endpoint::ReplicaEndpoint;
 use super::pool::{Picked, Pool};
 use crate::error;
 use crate::v1::ErrorReason;
@@ -48,7 +48,7 @@ pub(super) async fn unary<R, F>(
     deadline: Duration,
     repeat: Repeat,
     request: &impl Message,
-    send: impl Fn(Arc<Connection>, Instant) -> F,
+    send: impl Fn(Arc<ReplicaConnection>, Instant) -> F,
 ) -> Result<R, SessionError>
 where
     F: Future<Output = Result<R, Status>>,
@@ -63,12 +63,12 @@ where
             .await
             .map_err(|_elapsed| SessionError::late())?;
         let failure = match picked {
-            Err(nobody) => Failure::Unsent(nobody),
-            Ok(Picked { peer, connection }) => {
+            Err(nobody) => AttemptFailure::Unsent(nobody),
+            Ok(Picked { replica, connection }) => {
                 // A replica that hangs costs a call that may be repeated only its share of the time.
                 let alone = repeat == Repeat::OnlyUnsent || pool.size() == 1;
                 let share = if alone { until } else { share_of(until, attempt) };
-                match outcome(&peer, timeout_at(share, send(connection, share)).await) {
+                match outcome(&replica, timeout_at(share, send(connection, share)).await) {
                     Ok(response) => return Ok(response),
                     Err(failure) => failure,
                 }
@@ -79,46 +79,46 @@ where
             return Err(failure.into());
         }
         // Where a connection went, another one is at hand.
-        if !matches!(failure, Failure::Gone(_)) {
+        if !matches!(failure, AttemptFailure::Gone(_)) {
             sleep_until((Instant::now() + backoff(BACKOFF * attempt)).min(until)).await;
         }
         attempt += 1;
     }
 }
 
-/// A stream that was opened, and over which connection, where it has its place as long as this is held.
-pub(super) struct Opened<R> {
+/// A stream that was opened, and over which connection, where it counts as long as this is held.
+pub(super) struct OpenedStream<R> {
     pub(super) events: Streaming<R>,
-    pub(super) connection: Arc<Connection>,
-    _place: StreamPlace,
+    pub(super) connection: Arc<ReplicaConnection>,
+    _permit: StreamPermit,
 }
 
 /// Opens a stream to a replica. The deadline covers opening it, not the stream.
 pub(super) async fn stream<Q, R, F>(
     pool: &Pool,
-    Picked { peer, connection }: &Picked,
+    Picked { replica, connection }: &Picked,
     until: Instant,
     request: Q,
     open: impl FnOnce(Channel, Request<Q>) -> F,
-) -> Result<Opened<R>, SessionError>
+) -> Result<OpenedStream<R>, SessionError>
 where
     F: Future<Output = Result<Response<Streaming<R>>, Status>>,
 {
     let mut request = Request::new(request);
     pool.annotate(request.metadata_mut());
-    let placed = timeout_at(until, peer.for_stream(connection)).await;
-    let (connection, place) = outcome(peer, placed)?;
+    let permitted = timeout_at(until, replica.for_stream(connection)).await;
+    let (connection, permit) = outcome(replica, permitted)?;
     let opened = timeout_at(until, open(connection.channel(), request)).await;
-    let events = outcome(peer, opened)?.into_inner();
-    Ok(Opened {
+    let events = outcome(replica, opened)?.into_inner();
+    Ok(OpenedStream {
         events,
         connection,
-        _place: place,
+        _permit: permit,
     })
 }
 
 /// Why an attempt failed.
-enum Failure {
+enum AttemptFailure {
     /// This was said, by the service or by the transport.
     Said(Status),
     /// Nothing was said in time.
@@ -129,30 +129,33 @@ enum Failure {
     Unsent(Status),
 }
 
-fn outcome<R, E>(peer: &Peer, outcome: Result<Result<R, Status>, E>) -> Result<R, Failure> {
+fn outcome<R, E>(
+    replica: &ReplicaEndpoint,
+    outcome: Result<Result<R, Status>, E>,
+) -> Result<R, AttemptFailure> {
     match outcome {
         Ok(Ok(response)) => {
-            peer.answered();
+            replica.answered();
             Ok(response)
         }
         // Whether the replica is to be left out shows when it is connected to again.
-        Ok(Err(status)) if went_before(&status) => Err(Failure::Gone(status)),
+        Ok(Err(status)) if went_before(&status) => Err(AttemptFailure::Gone(status)),
         Ok(Err(status)) if is_transport(&status) => {
-            peer.failed();
-            Err(Failure::Said(status))
+            replica.failed();
+            Err(AttemptFailure::Said(status))
         }
         Ok(Err(status)) => {
-            peer.answered();
-            Err(Failure::Said(status))
+            replica.answered();
+            Err(AttemptFailure::Said(status))
         }
         Err(_elapsed) => {
-            peer.failed();
-            Err(Failure::Silence)
+            replica.failed();
+            Err(AttemptFailure::Silence)
         }
     }
 }
 
-impl Failure {
+impl AttemptFailure {
     fn may_repeat(&self, repeat: Repeat) -> bool {
         match (self, repeat) {
             (Self::Silence, Repeat::Safe) => true,
@@ -164,11 +167,13 @@ impl Failure {
     }
 }
 
-impl From<Failure> for SessionError {
-    fn from(failure: Failure) -> Self {
+impl From<AttemptFailure> for SessionError {
+    fn from(failure: AttemptFailure) -> Self {
         match failure {
-            Failure::Said(status) | Failure::Gone(status) | Failure::Unsent(status) => status.into(),
-            Failure::Silence => Self::late(),
+            AttemptFailure::Said(status) | AttemptFailure::Gone(status) | AttemptFailure::Unsent(status) => {
+                status.into()
+            }
+            AttemptFailure::Silence => Self::late(),
         }
     }
 }

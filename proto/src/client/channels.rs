@@ -10,7 +10,7 @@ use arc_swap::ArcSwapOption;
 use tonic::Status;
 use tonic::transport::Endpoint;
 
-use super::connection::Connection;
+use super::connection::ReplicaConnection;
 
 /// Streams on the connection calls take: half of the least that any server or proxy should take (RFC 9113, section 6.5.2).
 const STREAMS_BESIDE_CALLS: usize = 50;
@@ -23,27 +23,27 @@ const STREAMS_ALONE: usize = 100;
 pub(super) struct Channels {
     endpoint: Endpoint,
     address: SocketAddr,
-    for_calls: ArcSwapOption<Connection>,
+    for_calls: ArcSwapOption<ReplicaConnection>,
     for_streams: Mutex<Vec<StreamConnection>>,
 }
 
-/// A connection with streams; each of them holds a clone of `taken`.
+/// A connection with streams; each of them holds a clone of `permits`.
 #[derive(Debug)]
 struct StreamConnection {
-    connection: Arc<Connection>,
-    places: usize,
-    taken: Arc<()>,
+    connection: Arc<ReplicaConnection>,
+    capacity: usize,
+    permits: Arc<()>,
 }
 
 impl StreamConnection {
     fn streams(&self) -> usize {
-        Arc::strong_count(&self.taken) - 1
+        Arc::strong_count(&self.permits) - 1
     }
 }
 
-/// A stream's place on its connection, held while the stream is open.
+/// Counts a stream on its connection, held while the stream is open.
 #[derive(Debug)]
-pub(super) struct StreamPlace(#[expect(dead_code, reason = "it is counted")] Arc<()>);
+pub(super) struct StreamPermit(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 impl Channels {
     /// Connects nowhere yet.
@@ -57,57 +57,65 @@ impl Channels {
     }
 
     /// The last connection that was made for calls.
-    pub(super) fn last(&self) -> Option<Arc<Connection>> {
+    pub(super) fn last(&self) -> Option<Arc<ReplicaConnection>> {
         self.for_calls.load_full()
     }
 
     /// Makes another connection for calls.
-    pub(super) async fn connect(&self) -> Result<Arc<Connection>, Status> {
+    pub(super) async fn connect(&self) -> Result<Arc<ReplicaConnection>, Status> {
         let connection = self.another().await?;
         self.for_calls.store(Some(Arc::clone(&connection)));
         Ok(connection)
     }
 
-    /// A connection with room for a stream, that for calls if it has any.
+    /// A connection with capacity for a stream: that for calls if it has any.
     pub(super) async fn for_stream(
         &self,
-        calls: &Arc<Connection>,
-    ) -> Result<(Arc<Connection>, StreamPlace), Status> {
-        let beside_calls = match self.place(calls) {
-            Ok(taken) => return Ok(taken),
+        calls: &Arc<ReplicaConnection>,
+    ) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
+        let beside_calls = match self.free_permit(calls) {
+            Ok(permits) => return Ok(permits),
             Err(beside_calls) => beside_calls,
         };
-        let (connection, places) = if beside_calls {
+        let (connection, capacity) = if beside_calls {
             (Arc::clone(calls), STREAMS_BESIDE_CALLS)
         } else {
             (self.another().await?, STREAMS_ALONE)
         };
-        let taken = Arc::new(());
-        let place = StreamPlace(Arc::clone(&taken));
+        let permits = Arc::new(());
+        let permit = StreamPermit(Arc::clone(&permits));
         let opened = StreamConnection {
             connection: Arc::clone(&connection),
-            places,
-            taken,
+            capacity,
+            permits,
         };
         self.for_streams
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(opened);
-        Ok((connection, place))
+        Ok((connection, permit))
     }
 
-    /// A place on a connection that has streams already; where there is none, whether the one for calls has any.
-    fn place(&self, calls: &Arc<Connection>) -> Result<(Arc<Connection>, StreamPlace), bool> {
+    /// A permit on a connection that has streams already; where there is none, whether the one for calls has any.
+    fn free_permit(
+        &self,
+        calls: &Arc<ReplicaConnection>,
+    ) -> Result<(Arc<ReplicaConnection>, StreamPermit), bool> {
         let mut for_streams = self.for_streams.lock().unwrap_or_else(PoisonError::into_inner);
         // What has no streams any more is closed, unless calls use it too.
-        for_streams.retain(|one| one.streams() > 0 && !one.connection.is_going());
-        match for_streams.iter().find(|one| one.streams() < one.places) {
-            Some(free) => Ok((Arc::clone(&free.connection), StreamPlace(Arc::clone(&free.taken)))),
+        for_streams.retain(|one| one.streams() > 0 && !one.connection.is_going_away());
+        match for_streams.iter().find(|one| one.streams() < one.capacity) {
+            Some(free) => Ok((
+                Arc::clone(&free.connection),
+                StreamPermit(Arc::clone(&free.permits)),
+            )),
             None => Err(!for_streams.iter().any(|one| Arc::ptr_eq(&one.connection, calls))),
         }
     }
 
-    async fn another(&self) -> Result<Arc<Connection>, Status> {
-        Connection::make(&self.endpoint, self.address).await.map(Arc::new)
+    async fn another(&self) -> Result<Arc<ReplicaConnection>, Status> {
+        ReplicaConnection::make(&self.endpoint, self.address)
+            .await
+            .map(Arc::new)
     }
 }

@@ -1,8 +1,8 @@
 //! One connection to a replica, from when it is made until it goes.
 //!
 //! Invariants
-//! - It is made before any call goes over it, and never a second time: a replica that is on its way out, or whose address answers
-//!   nobody any more, keeps no call waiting. Who needs another one makes it where no call waits for it
+//! - It is made before any call goes over it, and never a second time: a replica that is shutting down, or whose address answers
+//!   nobody any more, keeps no call waiting. Another one is made where no call waits for it
 //!   ([`Channels`](super::channels::Channels)).
 //! - It counts as going from the first sign on: its end, or the replica's GOAWAY (RFC 9113, section 6.8) as the next call meets it. What is
 //!   in flight on it goes on.
@@ -21,45 +21,45 @@ use tower::service_fn;
 use super::batching::Batcher;
 use super::gathering;
 
-/// Whether a connection still takes calls; clones share it.
+/// Whether a connection takes no further calls; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AcceptsCalls(Arc<AtomicBool>);
+pub(super) struct GoingAway(Arc<AtomicBool>);
 
-impl AcceptsCalls {
+impl GoingAway {
     /// It takes no further calls.
-    pub(super) fn go(&self) {
+    pub(super) fn go_away(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    fn is_going(&self) -> bool {
+    fn is_going_away(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
 /// A connection that was made, and the reads over it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ReplicaConnection {
     channel: Channel,
     reads: Batcher,
-    standing: AcceptsCalls,
+    going_away: GoingAway,
     made: Instant,
 }
 
-impl Connection {
-    /// Connects, handshakes included, on the scheduler this is called on.
+impl ReplicaConnection {
+    /// Connects, handshakes included, on the runtime this is called on.
     pub(super) async fn make(endpoint: &Endpoint, address: SocketAddr) -> Result<Self, Status> {
-        let standing = AcceptsCalls::default();
+        let going_away = GoingAway::default();
         let begun = AtomicBool::new(false);
-        let told = standing.clone();
+        let of_connection = going_away.clone();
         let connector = service_fn(move |_: Uri| {
             let again = begun.swap(true, Ordering::Relaxed);
-            let standing = told.clone();
+            let going_away = of_connection.clone();
             async move {
                 if again {
-                    standing.go();
+                    going_away.go_away();
                     return Err(io::Error::from(io::ErrorKind::NotConnected));
                 }
-                gathering::connect(address, standing).await
+                gathering::connect(address, going_away).await
             }
         });
         let made = endpoint.connect_with_connector(connector).await;
@@ -70,7 +70,7 @@ impl Connection {
         Ok(Self {
             reads: Batcher::over(channel.clone()),
             channel,
-            standing,
+            going_away,
             made: Instant::now(),
         })
     }
@@ -84,13 +84,13 @@ impl Connection {
     }
 
     /// Whether it takes no further calls.
-    pub(super) fn is_going(&self) -> bool {
-        self.standing.is_going()
+    pub(super) fn is_going_away(&self) -> bool {
+        self.going_away.is_going_away()
     }
 
     /// It takes no further calls.
-    pub(super) fn go(&self) {
-        self.standing.go();
+    pub(super) fn go_away(&self) {
+        self.going_away.go_away();
     }
 
     /// Whether it was made less than `duration` ago.

@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tonic::transport::{ClientTlsConfig, Endpoint, Uri};
 
-use super::channels::{Channels, StreamPlace};
-use super::connection::Connection;
+use super::channels::{Channels, StreamPermit};
+use super::connection::ReplicaConnection;
 use super::resolve::Resolve;
 use super::settings::InvalidSettings;
 use super::tls::ClientTls;
@@ -155,14 +155,14 @@ impl Target {
     }
 }
 
-/// A connection on its way, for everybody who waits for it.
-type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, Status>>>;
+/// A connection being made, for everybody who waits for it.
+type Attempt = Shared<BoxFuture<'static, Result<Arc<ReplicaConnection>, Status>>>;
 
 /// One address of the service, with its connections.
-pub(super) struct Peer {
+pub(super) struct ReplicaEndpoint {
     pub(super) id: EndpointId,
     channels: Channels,
-    /// The connection on its way.
+    /// The connection being made.
     attempt: Mutex<Option<Attempt>>,
     epoch: Instant,
     resolve_soon: Arc<Notify>,
@@ -172,8 +172,8 @@ pub(super) struct Peer {
     failures: AtomicU32,
 }
 
-impl Peer {
-    /// Connects when it is asked to. `None`, with a warning, if the address cannot be used.
+impl ReplicaEndpoint {
+    /// Connects when [`Self::connect`] is called. `None`, with a warning, if the address cannot be used.
     pub(super) fn new(
         target: &Target,
         address: SocketAddr,
@@ -198,8 +198,10 @@ impl Peer {
     }
 
     /// The connection, if there is one that takes calls.
-    pub(super) fn connected(&self) -> Option<Arc<Connection>> {
-        self.channels.last().filter(|connection| !connection.is_going())
+    pub(super) fn connected(&self) -> Option<Arc<ReplicaConnection>> {
+        self.channels
+            .last()
+            .filter(|connection| !connection.is_going_away())
     }
 
     /// Begins to connect, unless that is under way. One that took the last connection and dropped it at once is left out first.
@@ -213,7 +215,7 @@ impl Peer {
     }
 
     /// The connection, made now if there is none. Panics outside a tokio runtime.
-    pub(super) async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>, Status> {
+    pub(super) async fn connect(self: &Arc<Self>) -> Result<Arc<ReplicaConnection>, Status> {
         match self.connected() {
             Some(connection) => Ok(connection),
             None => self.attempt().await,
@@ -241,11 +243,11 @@ impl Peer {
         attempt
     }
 
-    /// A connection for a stream, and its place on it; `calls` is the one calls take.
+    /// A connection for a stream, and its permit on it; `calls` is the one calls take.
     pub(super) async fn for_stream(
         &self,
-        calls: &Arc<Connection>,
-    ) -> Result<(Arc<Connection>, StreamPlace), Status> {
+        calls: &Arc<ReplicaConnection>,
+    ) -> Result<(Arc<ReplicaConnection>, StreamPermit), Status> {
         self.channels.for_stream(calls).await
     }
 
@@ -262,7 +264,7 @@ impl Peer {
 
     /// A call was answered here.
     pub(super) fn answered(&self) {
-        // Read first: the line is shared by all calls, and there is nothing to write after most of them.
+        // Read first: a store would take the cache line from the other cores that make calls, and after most of them nothing changes.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
             self.left_out_until_ms.store(0, Ordering::Relaxed);

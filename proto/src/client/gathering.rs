@@ -11,29 +11,29 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::connection::AcceptsCalls;
+use super::connection::GoingAway;
 
-/// A stream that gathers, and tells of its end.
+/// A stream that gathers its writes, and records its end.
 pub(super) struct Gathering {
     stream: TcpStream,
     gathered: GatheredWrites,
-    standing: AcceptsCalls,
+    going_away: GoingAway,
 }
 
-/// Connects to `address`; `standing` is told when the connection ends.
-pub(super) async fn connect(address: SocketAddr, standing: AcceptsCalls) -> io::Result<TokioIo<Gathering>> {
+/// Connects to `address`; `going_away` is set when the connection ends.
+pub(super) async fn connect(address: SocketAddr, going_away: GoingAway) -> io::Result<TokioIo<Gathering>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     Ok(TokioIo::new(Gathering {
         stream,
         gathered: GatheredWrites::default(),
-        standing,
+        going_away,
     }))
 }
 
 impl Drop for Gathering {
     fn drop(&mut self) {
-        self.standing.go();
+        self.going_away.go_away();
     }
 }
 

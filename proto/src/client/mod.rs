@@ -7,10 +7,10 @@
 //! - A call is repeated only where repeating is safe: it never reached a server, or its method may be repeated.
 //! - Every name is resolved again and again, and all its addresses take turns; one that cannot be reached is left
 //!   out for a moment, and one the name does not lead to any more is dropped.
-//! - Calls go over connections that stand. A replica that says goodbye (GOAWAY), or whose connection ends, has no further calls
+//! - Calls go over established connections. A replica that sends GOAWAY, or whose connection ends, has no further calls
 //!   until it has been connected to again, which no call waits for while there is another replica.
 //!
-//! Each method is a call of its own, but for `get_session`: what is asked while another one is on its way goes together.
+//! Each method is a call of its own, but for `get_session`: reads that come while another one is in flight are sent together.
 //!
 //! # What is repeated
 //! At most three attempts, all within the one deadline, with a pause of 10 to 40 ms between them. What the service says
@@ -55,13 +55,13 @@ use tonic::{Response, Streaming};
 
 pub use self::endpoint::EndpointId;
 pub use self::failure::{Advice, SessionError};
-pub use self::resolve::{Resolve, Resolved, SystemResolver};
+pub use self::resolve::{Resolve, ResolveFuture, SystemResolver};
 pub use self::settings::{Annotate, ClientSettings, InvalidSettings};
 pub use self::tls::ClientTls;
 pub use self::watch::WatchItem;
 
 use self::call::Repeat;
-use self::connection::Connection;
+use self::connection::ReplicaConnection;
 use self::pool::Pool;
 use crate::v1::session_service_client::SessionServiceClient;
 use crate::v1::{
@@ -81,7 +81,7 @@ const TOKEN_DEADLINE_FACTOR: u32 = 4;
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
-struct Terms {
+struct Timeouts {
     deadline: Duration,
     watch_silence: Duration,
 }
@@ -90,7 +90,7 @@ struct Terms {
 #[derive(Clone, Debug)]
 pub struct SessionClient {
     pool: Arc<Pool>,
-    terms: Terms,
+    timeouts: Timeouts,
 }
 
 fn service(channel: Channel) -> SessionServiceClient<Channel> {
@@ -105,7 +105,7 @@ macro_rules! unary {
         /// # Errors
         /// The reason the service gave, or that it could not be reached within the deadline.
         pub async fn $method(&self, request: $request) -> Result<$response, SessionError> {
-            let deadline = self.terms.deadline * $factor;
+            let deadline = self.timeouts.deadline * $factor;
             let (pool, request) = (&self.pool, &request);
             call::unary(pool, deadline, $repeat(request), request, |connection, until| async move {
                 let answer = service(connection.channel()).$method(pool.request(request.clone(), until)).await;
@@ -122,13 +122,13 @@ impl SessionClient {
     /// # Errors
     /// An address that is not an `http` or `https` URL with a host, or TLS material that cannot be read.
     pub fn new(settings: ClientSettings) -> Result<Self, InvalidSettings> {
-        let terms = Terms {
+        let timeouts = Timeouts {
             deadline: settings.deadline,
             watch_silence: settings.watch_silence,
         };
         Ok(Self {
             pool: Arc::new(Pool::new(settings)?),
-            terms,
+            timeouts,
         })
     }
 
@@ -137,12 +137,12 @@ impl SessionClient {
     pub fn for_worker(&self) -> Self {
         Self {
             pool: Arc::new(self.pool.for_worker()),
-            terms: self.terms,
+            timeouts: self.timeouts,
         }
     }
 
     unary!(
-        /// Claims a sign-in, or tells what became of it. Its holder makes repeating it safe.
+        /// Claims a sign-in, or gives what became of it. Its holder makes repeating it safe.
         begin_sign_in(BeginSignInRequest) -> BeginSignInResponse, |_: &_| Repeat::Safe, 1
     );
     unary!(
@@ -160,10 +160,10 @@ impl SessionClient {
     /// The reason the service gave, or that it could not be reached within the deadline.
     pub async fn get_session(&self, request: GetSessionRequest) -> Result<GetSessionResponse, SessionError> {
         let (pool, request) = (&self.pool, &request);
-        let read = |connection: Arc<Connection>, until| async move {
+        let read = |connection: Arc<ReplicaConnection>, until| async move {
             connection.reads().get(pool, request, until).await
         };
-        call::unary(pool, self.terms.deadline, Repeat::Safe, request, read).await
+        call::unary(pool, self.timeouts.deadline, Repeat::Safe, request, read).await
     }
 
     unary!(
@@ -196,7 +196,7 @@ impl SessionClient {
         list_sessions(ListSessionsRequest) -> ListSessionsResponse, |_: &_| Repeat::Safe, 1
     );
 
-    /// One watch on one replica, which tells of all replicas, as the service sends it. The deadline covers opening the
+    /// One watch on one replica, with the events of all replicas, as the service sends it. The deadline covers opening the
     /// stream, not the stream: a stream without a heartbeat for a few intervals is dead, and the caller opens another.
     /// [`SessionClient::watch`] does all that.
     ///
@@ -206,12 +206,12 @@ impl SessionClient {
         &self,
         request: WatchSessionsRequest,
     ) -> Result<Streaming<SessionEvent>, SessionError> {
-        let until = Instant::now() + self.terms.deadline;
+        let until = Instant::now() + self.timeouts.deadline;
         let picked = tokio::time::timeout_at(until, self.pool.pick())
             .await
             .map_err(|_elapsed| SessionError::late())??;
         let open = |channel, request| async move { service(channel).watch_sessions(request).await };
-        // Whoever holds the stream knows of no place: it is not counted.
+        // The caller holds the stream alone, so it is not counted.
         let opened = call::stream(&self.pool, &picked, until, request, open).await;
         opened.map(|opened| opened.events)
     }
@@ -225,7 +225,7 @@ impl SessionClient {
         &self,
         request: WatchSessionsRequest,
     ) -> impl Stream<Item = WatchItem> + Send + Unpin + use<> {
-        watch::any(Arc::clone(&self.pool), self.terms, request)
+        watch::any(Arc::clone(&self.pool), self.timeouts, request)
     }
 
     /// Watches on every replica at once, each by a stream of its own that is opened again whenever it ends. Begins with
@@ -234,7 +234,7 @@ impl SessionClient {
         &self,
         request: WatchSessionsRequest,
     ) -> impl Stream<Item = (EndpointId, WatchItem)> + Send + Unpin + use<> {
-        watch::each(Arc::clone(&self.pool), self.terms, request)
+        watch::each(Arc::clone(&self.pool), self.timeouts, request)
     }
 
     /// The addresses known, and every change of them. Empty before the first call.

@@ -1,4 +1,4 @@
-//! The replicas of the session service: found by name, taking turns, left out for a moment when they cannot be reached.
+//! The replicas of the session service: found by name, used in turn, left out for a moment when they cannot be reached.
 //!
 //! tonic's own balancer keeps endpoints that are gone and never resolves a name twice, and its channels connect while calls wait. So
 //! the choice is made here, among connections that stand: one for each address.
@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Status};
 
-use super::connection::Connection;
-use super::endpoint::{EndpointId, Peer, Target};
+use super::connection::ReplicaConnection;
+use super::endpoint::{EndpointId, ReplicaEndpoint, Target};
 use super::settings::{ClientSettings, InvalidSettings};
 use super::tls::ClientTls;
 
@@ -28,36 +28,37 @@ const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
 
 /// What is known after a resolution.
 #[derive(Default)]
-struct Resolved {
-    order: Vec<Arc<Peer>>,
-    by_id: HashMap<EndpointId, Arc<Peer>>,
+struct Resolution {
+    order: Vec<Arc<ReplicaEndpoint>>,
+    by_id: HashMap<EndpointId, Arc<ReplicaEndpoint>>,
 }
 
 /// A replica for a call, and the connection to it.
 #[derive(Clone)]
 pub(super) struct Picked {
-    pub(super) peer: Arc<Peer>,
-    pub(super) connection: Arc<Connection>,
+    pub(super) replica: Arc<ReplicaEndpoint>,
+    pub(super) connection: Arc<ReplicaConnection>,
 }
 
-impl Resolved {
+impl Resolution {
     /// All replicas, the one whose turn it is first.
-    fn in_turn(&self, turn: usize) -> impl Iterator<Item = &Arc<Peer>> {
-        let peers = &self.order;
-        (0..peers.len()).filter_map(move |step| peers.get((turn % peers.len() + step) % peers.len()))
+    fn in_turn(&self, turn: usize) -> impl Iterator<Item = &Arc<ReplicaEndpoint>> {
+        let replicas = &self.order;
+        (0..replicas.len())
+            .filter_map(move |step| replicas.get((turn % replicas.len() + step) % replicas.len()))
     }
 
     /// The next in turn that is connected and not left out. Those before it that are not connected begin to be.
     fn connected(&self, turn: usize) -> Option<Picked> {
         self.in_turn(turn)
-            .filter(|peer| !peer.is_left_out())
-            .find_map(|peer| match peer.connected() {
+            .filter(|replica| !replica.is_left_out())
+            .find_map(|replica| match replica.connected() {
                 Some(connection) => Some(Picked {
-                    peer: Arc::clone(peer),
+                    replica: Arc::clone(replica),
                     connection,
                 }),
                 None => {
-                    peer.begin_to_connect();
+                    replica.begin_to_connect();
                     None
                 }
             })
@@ -67,7 +68,7 @@ impl Resolved {
 /// All replicas.
 pub(super) struct Pool {
     targets: Arc<[Target]>,
-    known: ArcSwap<Resolved>,
+    known: ArcSwap<Resolution>,
     endpoints: watch::Sender<Vec<EndpointId>>,
     turn: AtomicUsize,
     /// Held while resolving; the certificates connections are made with.
@@ -131,7 +132,7 @@ impl Pool {
     }
 
     /// An address, if it is still known.
-    pub(super) fn peer(&self, id: &EndpointId) -> Option<Arc<Peer>> {
+    pub(super) fn replica(&self, id: &EndpointId) -> Option<Arc<ReplicaEndpoint>> {
         self.known.load().by_id.get(id).cloned()
     }
 
@@ -146,17 +147,20 @@ impl Pool {
             return Ok(picked);
         }
         let known = self.known.load_full();
-        let mut tried: Vec<_> = known.in_turn(turn).filter(|peer| !peer.is_left_out()).collect();
+        let mut tried: Vec<_> = known
+            .in_turn(turn)
+            .filter(|replica| !replica.is_left_out())
+            .collect();
         if tried.is_empty() {
             tried.extend(known.in_turn(turn).next());
         }
         if tried.is_empty() {
             return Err(Status::unavailable("no address of the session service is known"));
         }
-        let connecting = tried.into_iter().map(|peer| async move {
-            let connection = peer.connect().await?;
+        let connecting = tried.into_iter().map(|replica| async move {
+            let connection = replica.connect().await?;
             Ok::<_, Status>(Picked {
-                peer: Arc::clone(peer),
+                replica: Arc::clone(replica),
                 connection,
             })
         });
@@ -216,17 +220,18 @@ impl Pool {
             for address in addresses {
                 let id = target.id(address);
                 let kept = before.by_id.get(&id).filter(|_| same_certificates).cloned();
-                let peer = kept.or_else(|| Peer::new(target, address, tls.as_ref(), &self.resolve_soon));
-                by_id.extend(peer.map(|peer| (id, peer)));
+                let replica =
+                    kept.or_else(|| ReplicaEndpoint::new(target, address, tls.as_ref(), &self.resolve_soon));
+                by_id.extend(replica.map(|replica| (id, replica)));
             }
         }
         let mut order: Vec<_> = by_id.values().cloned().collect();
         order.sort_by(|one, other| one.id.cmp(&other.id));
-        let ids: Vec<_> = order.iter().map(|peer| peer.id.clone()).collect();
-        self.known.store(Arc::new(Resolved { order, by_id }));
-        self.endpoints.send_if_modified(|told| {
-            let changed = *told != ids;
-            *told = ids;
+        let ids: Vec<_> = order.iter().map(|replica| replica.id.clone()).collect();
+        self.known.store(Arc::new(Resolution { order, by_id }));
+        self.endpoints.send_if_modified(|announced| {
+            let changed = *announced != ids;
+            *announced = ids;
             changed
         });
     }
@@ -264,8 +269,8 @@ pub(super) fn timed<Q>(metadata: MetadataMap, message: Q, until: Instant) -> Req
     request
 }
 
-/// What is left of a deadline, up to a millisecond more: calls that have the same time tell it in the same letters, which the
-/// connection's header compression then knows (RFC 7541, section 2.3.2). The caller itself waits no longer than it has to.
+/// What is left of a deadline, up to a millisecond more: calls of the same deadline carry the same `grpc-timeout`, which is then
+/// in the connection's header table (RFC 7541, section 2.3.2). The caller itself waits no longer than it has to.
 fn in_whole_ms(left: Duration) -> Duration {
     Duration::from_millis(u64::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }

@@ -9,7 +9,7 @@ use tonic::metadata::MetadataMap;
 use super::resolve::{Resolve, SystemResolver};
 use super::tls::ClientTls;
 
-/// Adds metadata to every call: the place for the trace context (`traceparent`, `tracestate`; W3C Trace Context).
+/// Adds metadata to every call, such as the trace context (`traceparent`, `tracestate`; W3C Trace Context).
 pub type Annotate = Arc<dyn Fn(&mut MetadataMap) + Send + Sync>;
 
 /// Where the session service is and how to speak to it.
@@ -25,8 +25,8 @@ pub struct ClientSettings {
     pub tls: Option<ClientTls>,
     /// Adds metadata to every call.
     pub annotate: Option<Annotate>,
-    /// How old what a watch tells may be before it counts as lost. It is asked for three times within that; a service of an earlier
-    /// release tells by itself that it is there, and may tell how often.
+    /// How old the state of a watch may be before it counts as lost. The client requests a heartbeat three times within that; a service of an
+    /// earlier release sends heartbeats by itself, and may announce how often.
     pub watch_silence: Duration,
     /// Turns names into addresses.
     pub resolver: Arc<dyn Resolve>,
@@ -34,7 +34,7 @@ pub struct ClientSettings {
 
 impl ClientSettings {
     /// Settings for a service at `addresses` with the defaults: 5 s a call, names resolved every 5 s by the operating
-    /// system, a watch lost when what it tells is 1 s old, no TLS material.
+    /// system, a watch lost when its state is 1 s old, no TLS material.
     #[must_use]
     pub fn new(addresses: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {

@@ -70,10 +70,10 @@ impl ClientTls {
 }
 
 /// Contents of a CA file, and of a certificate and its key.
-type Contents = (Vec<u8>, Option<(Vec<u8>, Vec<u8>)>);
+type PemContents = (Vec<u8>, Option<(Vec<u8>, Vec<u8>)>);
 
 impl Files {
-    fn read(&self, read: impl Fn(&PathBuf) -> io::Result<Vec<u8>>) -> io::Result<Contents> {
+    fn read(&self, read: impl Fn(&PathBuf) -> io::Result<Vec<u8>>) -> io::Result<PemContents> {
         let named = |path: &PathBuf| {
             read(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
         };

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use session_proto::client::{ClientSettings, Resolve, Resolved, SessionClient};
+use session_proto::client::{ClientSettings, Resolve, ResolveFuture, SessionClient};
 use session_proto::v1::session_event::Kind;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use session_proto::v1::*;
@@ -212,7 +212,7 @@ impl Name {
 }
 
 impl Resolve for Name {
-    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> Resolved<'a> {
+    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> ResolveFuture<'a> {
         let leads = self.leads.lock().unwrap().clone();
         self.asked.send_modify(|asked| *asked += 1);
         Box::pin(async move {

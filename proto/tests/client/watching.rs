@@ -230,7 +230,7 @@ async fn replicas_that_come_and_go_are_found_and_gone() {
 }
 
 #[tokio::test]
-async fn a_replica_that_does_not_answer_is_found_and_lost_and_does_not_keep_the_others_waiting() {
+async fn a_replica_that_does_not_answer_is_found_and_lost_and_delays_no_other() {
     let alive = Server::start("alive", Answer::Session).await;
     let dead = Server::start("dead", Answer::Session).await.stop().await;
     let name = Name::default();

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::Request;
-use chassis::serve::{Peer, Waiting};
+use chassis::serve::{ByteBudget, PeerAddress};
 use chassis::tls::PeerCertificate;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ pub(super) struct Call {
     /// Cancelled once the caller's certificate, if it showed one, is not believed any more.
     pub(super) disbelieved: Option<CancellationToken>,
     /// What the service keeps for the caller's connection.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: ByteBudget,
     notes: Arc<Notes>,
 }
 
@@ -44,11 +44,15 @@ impl Call {
         let asked = deadline::asked(request.headers());
         Self {
             caller: Arc::new(certificate.map_or_else(Caller::anonymous, Caller::of)),
-            peer: request.extensions().get::<Peer>().map(|peer| peer.0),
+            peer: request.extensions().get::<PeerAddress>().map(|peer| peer.0),
             asked,
             asked_until: asked.and_then(|asked| Instant::now().checked_add(asked)),
             disbelieved: certificate.map(|certificate| certificate.disbelieved.clone()),
-            waiting: request.extensions().get::<Waiting>().cloned().unwrap_or_default(),
+            waiting: request
+                .extensions()
+                .get::<ByteBudget>()
+                .cloned()
+                .unwrap_or_default(),
             notes: Arc::default(),
         }
     }

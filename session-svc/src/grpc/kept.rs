@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
-use chassis::serve::{BytesPermit, Waiting};
+use chassis::serve::{ByteBudget, BytesPermit};
 use http_body::{Frame, SizeHint};
 
 use super::status;
@@ -21,7 +21,7 @@ type Framed = Option<Result<Frame<Bytes>, axum::Error>>;
 struct Message {
     body: Body,
     bytes: usize,
-    waiting: Waiting,
+    waiting: ByteBudget,
     held: Option<BytesPermit>,
 }
 
@@ -34,7 +34,7 @@ struct Answer {
 }
 
 /// A message that is counted.
-pub(super) fn message(body: Body, waiting: Waiting) -> Body {
+pub(super) fn message(body: Body, waiting: ByteBudget) -> Body {
     Body::new(Message {
         body,
         bytes: 0,
@@ -44,7 +44,7 @@ pub(super) fn message(body: Body, waiting: Waiting) -> Body {
 }
 
 /// An answer that is counted, as is its call until it is over; a refusal where there is no room.
-pub(super) async fn answer(response: Response, waiting: &Waiting, call: BytesPermit) -> Response {
+pub(super) async fn answer(response: Response, waiting: &ByteBudget, call: BytesPermit) -> Response {
     let (head, mut body) = response.into_parts();
     if body.is_end_stream() {
         return Response::from_parts(head, body);

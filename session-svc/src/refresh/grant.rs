@@ -73,11 +73,11 @@ impl Flight {
         let handle = session.handle;
         let (outcome, meaning) = match error {
             RefreshError::Refused(refusal) if refusal.is_final() => {
-                tracing::info!(session = %handle, refusal = refusal.error(), "the provider refused the refresh token");
+                tracing::info!(session = %handle, refusal = refusal.code(), "the provider refused the refresh token");
                 return self.give_up(session).await;
             }
             RefreshError::Refused(refusal) => {
-                tracing::warn!(session = %handle, issuer = session.issuer, refusal = refusal.error(), "the provider refused this client");
+                tracing::warn!(session = %handle, issuer = session.issuer, refusal = refusal.code(), "the provider refused this client");
                 (FlightOutcome::Rejected, RenewError::Refused)
             }
             RefreshError::Unusable(_) => {

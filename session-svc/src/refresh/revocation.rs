@@ -67,7 +67,8 @@ impl Refresher {
                 (RevocationOutcome::NotOffered, true)
             }
             Err(error) => {
-                let is_final = matches!(&error, ProviderError::Refused { refusal, .. } if refusal.error() == UNSUPPORTED);
+                let is_final =
+                    matches!(&error, ProviderError::Refused { refusal, .. } if refusal.code() == UNSUPPORTED);
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(issuer, error, "a refresh token could not be revoked");
                 (RevocationOutcome::Failed, is_final)

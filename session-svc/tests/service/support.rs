@@ -13,7 +13,8 @@ use chassis::readiness::Readiness;
 use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked,
+    ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError, RefreshedTokens,
+    Revoked,
 };
 use prometheus::Registry;
 use session_proto::v1;
@@ -135,7 +136,7 @@ impl Provider for TestProvider {
         match says {
             None => Ok(tokens(number, now)),
             Some(Says::Tokens(tokens)) => Ok(tokens),
-            Some(Says::Refuses(error)) => Err(RefreshError::Refused(Refusal::new(error))),
+            Some(Says::Refuses(error)) => Err(RefreshError::Refused(OAuthError::new(error))),
             Some(Says::GivesNothing) => Err(RefreshError::Unusable("no access_token")),
             Some(Says::Fails) => Err(RefreshError::Transient(ProviderError::Timeout {
                 endpoint: "token_endpoint",

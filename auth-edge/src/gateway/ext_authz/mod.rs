@@ -22,7 +22,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
-use chassis::serve::Peer;
+use chassis::serve::PeerAddress;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt as _;
@@ -126,7 +126,9 @@ fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
         None => None,
     };
     let peer: IpAddr = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    request.extensions_mut().insert(Peer(SocketAddr::new(peer, 0)));
+    request
+        .extensions_mut()
+        .insert(PeerAddress(SocketAddr::new(peer, 0)));
     let original = format!("{}://{}{}", http.scheme, http.host, http.path);
     request.extensions_mut().insert(Original(original));
     Some((request, headers))

@@ -1,7 +1,7 @@
-//! Records on their way out, written by a thread of their own.
+//! The queue of log records, written by a thread of its own.
 //!
-//! Invariants: whoever logs never waits for whoever reads; what waits is bounded; what is dropped is counted, and told once
-//! there is room again. Records that gather within a few milliseconds go out in one write, which costs less than one each.
+//! Invariants: whoever logs never waits for whoever reads; what waits is bounded; what is dropped is counted, and reported once
+//! there is capacity again. Records that gather within a few milliseconds go out in one write, which costs less than one each.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
-const ROOM: usize = 4 * 1024 * 1024;
+const CAPACITY: usize = 4 * 1024 * 1024;
 
 /// Bytes of it that only warnings and audit records may take, so that a flood of the others drops none of them.
 const RESERVED: usize = 1024 * 1024;
@@ -23,12 +23,12 @@ const GATHERING: Duration = Duration::from_millis(5);
 /// A buffer that was larger than this in a burst is given back.
 const KEPT: usize = 64 * 1024;
 
-/// Where records wait; clones share it.
+/// Records that wait to be written; clones share them.
 #[derive(Clone)]
-pub(crate) struct Queue(Arc<Shared>);
+pub(crate) struct LogQueue(Arc<SharedQueue>);
 
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct SharedQueue {
+    pending: Mutex<PendingRecords>,
     more: Condvar,
     idle: Condvar,
     audit_target: Option<&'static str>,
@@ -36,16 +36,16 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingRecords {
     records: Vec<u8>,
     /// Whether a batch is being written.
     writing: bool,
-    /// Records dropped that nobody was told of.
+    /// Records dropped and not reported yet.
     dropped: u64,
 }
 
-impl Queue {
-    /// Starts the thread that writes to `out`. Records of `audit_target` find room when others do not.
+impl LogQueue {
+    /// Starts the thread that writes to `out`. Part of the queue is reserved for records of `audit_target`.
     ///
     /// # Errors
     /// There can be no further thread.
@@ -57,8 +57,8 @@ impl Queue {
             "log_records_dropped_total",
             "Log records dropped because nobody read standard output.",
         );
-        let shared = Arc::new(Shared {
-            waiting: Mutex::default(),
+        let shared = Arc::new(SharedQueue {
+            pending: Mutex::default(),
             more: Condvar::new(),
             idle: Condvar::new(),
             audit_target,
@@ -79,29 +79,29 @@ impl Queue {
         registry.register(Box::new(self.0.dropped.clone()))
     }
 
-    /// Waits until everything is written, but no longer than `patience`.
-    pub(crate) fn flush(&self, patience: Duration) {
-        let waiting = self.0.waiting();
-        let is_busy = |waiting: &mut Waiting| waiting.writing || !waiting.records.is_empty();
-        drop(self.0.idle.wait_timeout_while(waiting, patience, is_busy));
+    /// Waits until everything is written, for at most `timeout`.
+    pub(crate) fn flush(&self, timeout: Duration) {
+        let pending = self.0.pending();
+        let is_busy = |pending: &mut PendingRecords| pending.writing || !pending.records.is_empty();
+        drop(self.0.idle.wait_timeout_while(pending, timeout, is_busy));
     }
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedQueue {
+    fn pending(&self) -> MutexGuard<'_, PendingRecords> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, record: &[u8], room: usize) {
-        let mut waiting = self.waiting();
-        if waiting.records.len() + record.len() > room {
-            waiting.dropped += 1;
+    fn add(&self, record: &[u8], capacity: usize) {
+        let mut pending = self.pending();
+        if pending.records.len() + record.len() > capacity {
+            pending.dropped += 1;
             self.dropped.inc();
             return;
         }
-        let was_empty = waiting.records.is_empty();
-        waiting.records.extend_from_slice(record);
-        drop(waiting);
+        let was_empty = pending.records.is_empty();
+        pending.records.extend_from_slice(record);
+        drop(pending);
         if was_empty {
             self.more.notify_one();
         }
@@ -111,43 +111,43 @@ impl Shared {
     fn write_to(&self, mut out: impl Write) {
         let mut batch = Vec::new();
         loop {
-            let waiting = self.waiting();
+            let pending = self.pending();
             let some = self
                 .more
-                .wait_while(waiting, |waiting| waiting.records.is_empty());
+                .wait_while(pending, |pending| pending.records.is_empty());
             drop(some);
             std::thread::sleep(GATHERING);
-            let mut waiting = self.waiting();
-            std::mem::swap(&mut waiting.records, &mut batch);
-            waiting.writing = true;
-            drop(waiting);
+            let mut pending = self.pending();
+            std::mem::swap(&mut pending.records, &mut batch);
+            pending.writing = true;
+            drop(pending);
             if out.write_all(&batch).and_then(|()| out.flush()).is_err() {
                 let lost = batch.iter().filter(|byte| **byte == b'\n').count();
                 self.dropped.inc_by(lost as u64);
             }
             batch.clear();
             batch.shrink_to(KEPT);
-            let mut waiting = self.waiting();
-            let dropped = std::mem::take(&mut waiting.dropped);
-            drop(waiting);
+            let mut pending = self.pending();
+            let dropped = std::mem::take(&mut pending.dropped);
+            drop(pending);
             if dropped > 0 {
                 tracing::warn!(dropped, "log records were dropped: nobody read them");
             }
-            self.waiting().writing = false;
+            self.pending().writing = false;
             self.idle.notify_all();
         }
     }
 }
 
 /// Takes one record at a time.
-pub(crate) struct Entry<'a> {
-    shared: &'a Shared,
-    room: usize,
+pub(crate) struct RecordWriter<'a> {
+    shared: &'a SharedQueue,
+    capacity: usize,
 }
 
-impl Write for Entry<'_> {
+impl Write for RecordWriter<'_> {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        self.shared.add(record, self.room);
+        self.shared.add(record, self.capacity);
         Ok(record.len())
     }
 
@@ -156,21 +156,21 @@ impl Write for Entry<'_> {
     }
 }
 
-impl<'a> MakeWriter<'a> for Queue {
-    type Writer = Entry<'a>;
+impl<'a> MakeWriter<'a> for LogQueue {
+    type Writer = RecordWriter<'a>;
 
-    fn make_writer(&'a self) -> Entry<'a> {
-        Entry {
+    fn make_writer(&'a self) -> RecordWriter<'a> {
+        RecordWriter {
             shared: &self.0,
-            room: ROOM - RESERVED,
+            capacity: CAPACITY - RESERVED,
         }
     }
 
-    fn make_writer_for(&'a self, record: &Metadata<'_>) -> Entry<'a> {
+    fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
         let matters = *record.level() <= Level::WARN || Some(record.target()) == self.0.audit_target;
-        Entry {
+        RecordWriter {
             shared: &self.0,
-            room: if matters { ROOM } else { ROOM - RESERVED },
+            capacity: if matters { CAPACITY } else { CAPACITY - RESERVED },
         }
     }
 }
@@ -206,12 +206,12 @@ mod tests {
     fn what_finds_no_room_is_dropped_but_a_change_is_recorded_while_the_rest_is_not() {
         let (let_through, open) = mpsc::channel();
         let (taken, written) = mpsc::channel();
-        let queue = Queue::start(Pipe { open, taken }, Some("audit")).unwrap();
+        let queue = LogQueue::start(Pipe { open, taken }, Some("audit")).unwrap();
         let subscriber = fmt().with_ansi(false).with_writer(queue.clone()).finish();
         let long = "x".repeat(64 * 1024);
         tracing::dispatcher::with_default(&Dispatch::new(subscriber), || {
-            // One batch may be on its way already, one more fills the room.
-            for _ in 0..2 * ROOM / long.len() {
+            // One batch may be being written already, one more fills the queue.
+            for _ in 0..2 * CAPACITY / long.len() {
                 tracing::info!("ordinary {long}");
             }
             tracing::info!(target: "audit", "a session ended");
@@ -227,7 +227,7 @@ mod tests {
             .map(|bytes| String::from_utf8(bytes).unwrap())
             .collect();
         let ordinary = text.matches("ordinary").count();
-        assert_eq!(ordinary as u64 + dropped, (2 * ROOM / long.len()) as u64);
+        assert_eq!(ordinary as u64 + dropped, (2 * CAPACITY / long.len()) as u64);
         assert!(text.contains("a session ended") && text.contains("something is wrong"));
     }
 }

@@ -1,7 +1,7 @@
 //! Metrics of what every request does: each worker counts for itself, and reading them adds up.
 //!
-//! Cores that count on one number wait for each other's caches, which costs a short request more than its answer does
-//! (docs/decisions/workers.md). Only counters and histograms can be added up; gauges belong elsewhere.
+//! A counter that several cores write moves its cache line between them at every request: contention that costs a short request more
+//! than its answer does (docs/decisions/workers.md). Only counters and histograms can be added up; gauges belong elsewhere.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use prometheus::proto::{Bucket, Counter, Histogram, Metric, MetricFamily, Metric
 /// Counters or histograms, one of them for each worker. Clones share them.
 #[derive(Clone)]
 pub struct PerCoreMetric<T> {
-    /// Tells what there is, and counts for whom nothing else can.
+    /// Describes the metric, and counts for a worker whose own could not be made.
     first: Arc<T>,
     make: Arc<dyn Fn() -> Option<T> + Send + Sync>,
     others: Arc<Mutex<Vec<Arc<T>>>>,
@@ -31,7 +31,7 @@ impl<T: Send + Sync + 'static> PerCoreMetric<T> {
         })
     }
 
-    /// One more, for a worker that has none yet: to be asked for when its services are built, and kept by them.
+    /// One more, for a worker that has none yet: made when its services are built, and kept by them.
     #[must_use]
     pub fn for_worker(&self) -> Arc<T> {
         let Some(own) = (self.make)().map(Arc::new) else {
@@ -74,24 +74,24 @@ impl<T: Collector> Collector for PerCoreMetric<T> {
 fn add_family(known: &mut MetricFamily, mut family: MetricFamily) {
     let kind = family.get_field_type();
     for metric in family.take_metric() {
-        let mut places = known.mut_metric().iter_mut();
-        match places.find(|place| place.get_label() == metric.get_label()) {
-            Some(place) => add(place, &metric, kind),
+        let mut sums = known.mut_metric().iter_mut();
+        match sums.find(|sum| sum.get_label() == metric.get_label()) {
+            Some(sum) => add(sum, &metric, kind),
             None => known.mut_metric().push(metric),
         }
     }
 }
 
-fn add(place: &mut Metric, metric: &Metric, kind: MetricType) {
+fn add(total: &mut Metric, metric: &Metric, kind: MetricType) {
     match kind {
         MetricType::COUNTER => {
             let mut sum = Counter::default();
-            sum.set_value(place.get_counter().get_value() + metric.get_counter().get_value());
-            place.set_counter(sum);
+            sum.set_value(total.get_counter().get_value() + metric.get_counter().get_value());
+            total.set_counter(sum);
         }
         MetricType::HISTOGRAM => {
-            let sum = sum_of(place.get_histogram(), metric.get_histogram());
-            place.set_histogram(sum);
+            let sum = sum_of(total.get_histogram(), metric.get_histogram());
+            total.set_histogram(sum);
         }
         _ => {}
     }

@@ -84,26 +84,26 @@ async fn an_http2_client_that_is_gone_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_http2_client_is_told_how_many_streams_and_how_long_a_head_it_may_send() {
+async fn settings_announce_how_many_streams_and_how_long_headers_may_be() {
     let (mut client, _draining) = connected(answering());
     client.write_all(PREFACE).await.unwrap();
     client.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
     let (kind, payload) = next(&mut client).await.unwrap();
     assert_eq!(kind, SETTINGS);
-    let told = |id: u16| {
+    let announced = |id: u16| {
         let mut settings = payload.chunks_exact(6);
         let setting = settings.find(|setting| setting[..2] == id.to_be_bytes())?;
         Some(u32::from_be_bytes(setting[2..].try_into().unwrap()))
     };
-    assert_eq!(told(MAX_CONCURRENT_STREAMS), Some(Limits::default().streams));
+    assert_eq!(announced(MAX_CONCURRENT_STREAMS), Some(Limits::default().streams));
     assert_eq!(
-        told(MAX_HEADER_LIST_SIZE),
+        announced(MAX_HEADER_LIST_SIZE),
         Some(u32::try_from(HEADER_BYTES_MAX).unwrap())
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_begun_and_taken_back_without_end_cost_their_sender_the_connection() {
+async fn endless_streams_begun_and_reset_cost_their_sender_the_connection() {
     let (mut client, _draining) = connected(answering());
     let mut sent = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     for at in 0..1_000 {
@@ -208,7 +208,7 @@ fn sized(bytes: usize) -> Router {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_not_taken_is_given_up_however_small_it_is() {
+async fn an_answer_that_is_not_read_is_given_up_however_small_it_is() {
     for (size, window) in [
         (1, 0),
         (2, 1),
@@ -245,7 +245,7 @@ async fn an_answer_that_is_not_taken_is_given_up_however_small_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_fits_is_complete_and_one_that_is_taken_slowly_goes_on() {
+async fn an_answer_that_fits_is_complete_and_one_that_is_read_slowly_goes_on() {
     for size in [0, 1, 2, 16 * 1024, 16 * 1024 + 1, 40_000] {
         let fits = u32::try_from(size).unwrap();
         let (got, reset, _) = got(sized(size), fits, None).await;
@@ -284,7 +284,7 @@ async fn a_stream_of_events_may_be_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_http2_client_that_asks_for_nothing_is_given_up_where_browsers_come() {
+async fn an_http2_client_without_a_request_is_given_up_where_idle_ones_are_not_kept() {
     let (mut client, _draining) = connected_within(answering(), strict());
     let sent = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     client.write_all(&sent).await.unwrap();

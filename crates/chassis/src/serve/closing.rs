@@ -1,8 +1,8 @@
 //! How a listener ends without losing anybody.
 //!
 //! A listener that is closed resets the connections that wait in its queue, and those whose handshake ends a moment later.
-//! So nobody new is let in first; those who are on their way still get through, and are served. Whoever asks meanwhile
-//! hears nothing, asks again a second later, and is refused by then: nothing was sent, so any client may go elsewhere.
+//! So new handshakes are dropped first; those under way complete, and their connections are served. A client whose SYN is dropped
+//! sends it again a second later and is refused by then: nothing was sent, so it may go elsewhere.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,19 +11,19 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout_at};
 
-/// Handshakes on their way end within a round trip: this is one across a continent, and many from a balancer.
+/// Handshakes under way end within a round trip: this is one across a continent, and many from a balancer.
 const HANDSHAKES: Duration = Duration::from_millis(100);
 
 /// The last connections of a listener, each given to `serve`; then the listener is no more.
 pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result<(TcpStream, SocketAddr)>)) {
-    if let Err(error) = let_nobody_in(&listener) {
+    if let Err(error) = drop_new_handshakes(&listener) {
         tracing::debug!(%error, "new connections cannot be held back while the listener closes");
     }
     let until = Instant::now() + HANDSHAKES;
     while let Ok(accepted) = timeout_at(until, listener.accept()).await {
         serve(accepted);
     }
-    // What the runtime has not been told of yet, down to the last one.
+    // What the kernel has queued and the runtime has not been notified of.
     let Ok(listener) = listener.into_std() else {
         return;
     };
@@ -37,7 +37,7 @@ pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result
 
 /// Makes the kernel drop what begins a handshake (SYN without ACK, RFC 9293, section 3.5) and nothing else.
 #[cfg(target_os = "linux")]
-fn let_nobody_in(listener: &TcpListener) -> io::Result<()> {
+fn drop_new_handshakes(listener: &TcpListener) -> io::Result<()> {
     use socket2::{SockFilter, SockRef};
 
     // Classic BPF over the TCP header: load the byte of flags, keep SYN and ACK, drop if SYN alone is left.
@@ -59,6 +59,6 @@ fn let_nobody_in(listener: &TcpListener) -> io::Result<()> {
 
 /// Elsewhere there is no such filter: what comes between the last connection and the end is reset.
 #[cfg(not(target_os = "linux"))]
-fn let_nobody_in(_: &TcpListener) -> io::Result<()> {
+fn drop_new_handshakes(_: &TcpListener) -> io::Result<()> {
     Ok(())
 }

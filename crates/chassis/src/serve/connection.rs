@@ -21,13 +21,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::Peer;
+use super::PeerAddress;
+use super::byte_budget::ByteBudget;
+use super::capacity::ConnectionPermit;
 use super::connection_io::ConnectionIo;
 use super::limits::{HEADER_BYTES_MAX, Limits};
-use super::progress::{Progress, may_stop, unused};
-use super::room::Seat;
-use super::streams::{AnswerProgress, Sending, Streams};
-use super::waiting::Waiting;
+use super::progress::{ConnectionProgress, may_stop, unused};
+use super::streams::{AnswerBody, AnswerProgress, StreamExecutor};
 use crate::tls::{PeerCertificate, ServerTls};
 
 /// A browser sends its first request as soon as it is connected; ten seconds are for the slowest network, not for a slowloris.
@@ -42,84 +42,93 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Streams a peer may open and reset before they are accepted (the rapid-reset attack).
 const PENDING_RESETS_MAX: usize = 64;
 
-/// An idle HTTP/2 connection is asked so often whether it is alive.
+/// An idle HTTP/2 connection is pinged this often.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// An HTTP/2 connection that does not answer for so long is dead.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What is in flight on a connection whose certificate is not believed any more may take so long: as long as a short call
-/// may, while streams are told to end.
+/// may, while streams are ended.
 const DISBELIEVED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whoever opens a connection asks within a few round trips; what has to end waits so long for the first request.
+/// A client sends its first request within a few round trips of connecting; a connection that has to end waits for it so long.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A connection over which nothing has moved for so long has no request on its way: whoever uses it a lot asks sooner.
+/// A connection over which nothing has moved for so long has no request in transit: a client that uses it a lot sends one sooner.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// What is known of a connection before its first request.
-pub(super) struct Opened {
-    pub(super) peer: Peer,
+/// A connection before its first request.
+pub(super) struct AcceptedConnection {
+    pub(super) peer: PeerAddress,
     pub(super) certificate: Option<PeerCertificate>,
     pub(super) draining: CancellationToken,
-    pub(super) progress: Progress,
-    pub(super) waiting: Waiting,
+    pub(super) progress: ConnectionProgress,
+    pub(super) budget: ByteBudget,
     pub(super) limits: Arc<Limits>,
-    /// Its place among the connections.
-    pub(super) seat: Option<Seat>,
+    /// What counts it among the connections.
+    pub(super) permit: Option<ConnectionPermit>,
 }
 
 /// Serves a connection over TLS, while the certificate it was opened with is believed.
-pub(super) async fn secured(stream: TcpStream, mut opened: Opened, router: Router, tls: &ServerTls) {
+pub(super) async fn secured(
+    stream: TcpStream,
+    mut accepted: AcceptedConnection,
+    router: Router,
+    tls: &ServerTls,
+) {
     let accepting = TlsAcceptor::from(tls.current()).accept(stream);
-    // A failed handshake is the client's affair; it is told on the wire and worth no record here.
-    let shaken = tokio::select! {
-        shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting) => shaken,
-        () = opened.progress.sent_away() => return,
+    // A failed handshake is the client's affair; TLS alerts it on the wire, and it is worth no record here.
+    let handshake = tokio::select! {
+        handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting) => handshake,
+        () = accepted.progress.evicted() => return,
     };
-    let Ok(Ok(stream)) = shaken else {
+    let Ok(Ok(stream)) = handshake else {
         return;
     };
-    let shown = stream.get_ref().1.peer_certificates();
+    let certificates = stream.get_ref().1.peer_certificates();
     let chain: Option<Vec<CertificateDer<'static>>> =
-        shown.map(|chain| chain.iter().map(|one| one.clone().into_owned()).collect());
+        certificates.map(|chain| chain.iter().map(|one| one.clone().into_owned()).collect());
     let Some(chain) = chain else {
-        return plain(stream, opened, router).await;
+        return plain(stream, accepted, router).await;
     };
     // A resumed session shows a certificate that was verified then, not now.
     if !tls.believes(&chain) {
         return;
     }
-    opened.certificate = chain.first().map(PeerCertificate::of);
-    connection(stream, opened, router, tls.disbelieves(&chain)).await;
+    accepted.certificate = chain.first().map(PeerCertificate::of);
+    connection(stream, accepted, router, tls.disbelieves(&chain)).await;
 }
 
 /// Serves a connection on which nobody shows who they are.
-pub(super) async fn plain<S>(stream: S, opened: Opened, router: Router)
+pub(super) async fn plain<S>(stream: S, accepted: AcceptedConnection, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    connection(stream, opened, router, std::future::pending()).await;
+    connection(stream, accepted, router, std::future::pending()).await;
 }
 
-async fn connection<S>(stream: S, mut opened: Opened, router: Router, disbelieved: impl Future<Output = ()>)
-where
+async fn connection<S>(
+    stream: S,
+    mut accepted: AcceptedConnection,
+    router: Router,
+    disbelieved: impl Future<Output = ()>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (progress, limits) = (opened.progress.clone(), Arc::clone(&opened.limits));
-    let stream = ConnectionIo::over(stream, progress.clone(), opened.seat.take());
-    let asked = progress.clone();
-    let (peer, certificate) = (opened.peer, opened.certificate.clone());
-    let waiting = opened.waiting.clone();
-    let streams = Streams::new(progress.clone(), limits.send_timeout);
+    let (progress, limits) = (accepted.progress.clone(), Arc::clone(&accepted.limits));
+    let stream = ConnectionIo::over(stream, progress.clone(), accepted.permit.take());
+    let request_progress = progress.clone();
+    let (peer, certificate) = (accepted.peer, accepted.certificate.clone());
+    let budget = accepted.budget.clone();
+    let streams = StreamExecutor::new(progress.clone(), limits.send_timeout);
     let builder = protocols(&limits, streams.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        asked.request_came(request.version());
-        let taken = (request.version() == Version::HTTP_2).then(|| streams.begin());
+        request_progress.request_received(request.version());
+        let answer_progress = (request.version() == Version::HTTP_2).then(|| streams.begin());
         request.extensions_mut().insert(peer);
-        if waiting.is_counted() {
-            request.extensions_mut().insert(waiting.clone());
+        if budget.is_counted() {
+            request.extensions_mut().insert(budget.clone());
         }
         if let Some(certificate) = &certificate {
             request.extensions_mut().insert(certificate.clone());
@@ -127,9 +136,9 @@ where
         answer(
             request,
             router.clone(),
-            asked.clone(),
-            taken,
-            waiting.clone(),
+            request_progress.clone(),
+            answer_progress,
+            budget.clone(),
             limits.open_header_bytes,
         )
     });
@@ -139,19 +148,19 @@ where
             .into_owned()
     );
     tokio::select! {
-        served = stream.drive(serving.as_mut()) => return told(served),
-        was_asked = unused(&progress, FIRST_HEAD_TIMEOUT, opened.limits.idle, opened.limits.keeps_http2) => {
-            if !was_asked {
+        served = stream.drive(serving.as_mut()) => return log_early_end(served),
+        had_request = unused(&progress, FIRST_HEAD_TIMEOUT, accepted.limits.idle, accepted.limits.keeps_http2) => {
+            if !had_request {
                 return;
             }
             serving.as_mut().graceful_shutdown();
             let _ = tokio::time::timeout(GOODBYE_TIMEOUT, stream.drive(serving.as_mut())).await;
             return;
         }
-        () = progress.sent_away() => return,
-        () = opened.draining.cancelled() => {}
+        () = progress.evicted() => return,
+        () = accepted.draining.cancelled() => {}
         () = disbelieved => {
-            if let Some(certificate) = &opened.certificate {
+            if let Some(certificate) = &accepted.certificate {
                 certificate.disbelieved.cancel();
             }
             serving.as_mut().graceful_shutdown();
@@ -161,23 +170,25 @@ where
     }
     progress.end_with_next_answer();
     tokio::select! {
-        served = stream.drive(serving.as_mut()) => return told(served),
+        served = stream.drive(serving.as_mut()) => return log_early_end(served),
         () = may_stop(&progress, FIRST_REQUEST_TIMEOUT, QUIET) => serving.as_mut().graceful_shutdown(),
     }
-    told(stream.drive(serving.as_mut()).await);
+    log_early_end(stream.drive(serving.as_mut()).await);
 }
 
 /// The router's answer, which over HTTP/1.1 says whether it is the connection's last: over HTTP/2 the connection says so.
 async fn answer(
     request: hyper::Request<Incoming>,
     mut router: Router,
-    progress: Progress,
-    taken: Option<Arc<AnswerProgress>>,
-    waiting: Waiting,
+    progress: ConnectionProgress,
+    answer_progress: Option<Arc<AnswerProgress>>,
+    budget: ByteBudget,
     open_header_bytes: usize,
 ) -> Result<Response, Infallible> {
     let version = request.version();
-    let header_bytes = taken.as_ref().map_or(0, |_| list_bytes(request.headers()));
+    let header_bytes = answer_progress
+        .as_ref()
+        .map_or(0, |_| list_bytes(request.headers()));
     let busy = progress.begin(header_bytes);
     if progress.header_bytes() > open_header_bytes {
         return Ok(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
@@ -197,7 +208,7 @@ async fn answer(
     if response.body().is_end_stream() {
         return Ok(response);
     }
-    Ok(response.map(|body| Body::new(Sending::new(body, taken, waiting, busy))))
+    Ok(response.map(|body| Body::new(AnswerBody::new(body, answer_progress, budget, busy))))
 }
 
 /// The size of headers as HTTP/2 counts it (RFC 9113, section 6.5.2).
@@ -210,14 +221,14 @@ fn list_bytes(headers: &HeaderMap) -> usize {
 }
 
 /// A connection that breaks is the client's affair; what a request did has its own record.
-fn told(served: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+fn log_early_end(served: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     if let Err(error) = served {
         tracing::debug!(error = &*error, "a connection ended early");
     }
 }
 
 /// HTTP/1.1 and HTTP/2, bounded.
-fn protocols(limits: &Limits, streams: Streams) -> auto::Builder<Streams> {
+fn protocols(limits: &Limits, streams: StreamExecutor) -> auto::Builder<StreamExecutor> {
     let mut builder = auto::Builder::new(streams);
     builder
         .http1()
@@ -270,16 +281,16 @@ mod tests {
     pub(super) fn connected_within(router: Router, limits: Limits) -> (DuplexStream, CancellationToken) {
         let (client, server) = tokio::io::duplex(4096);
         let draining = CancellationToken::new();
-        let opened = Opened {
-            peer: Peer(([127, 0, 0, 1], 1).into()),
+        let accepted = AcceptedConnection {
+            peer: PeerAddress(([127, 0, 0, 1], 1).into()),
             certificate: None,
             draining: draining.clone(),
-            progress: Progress::default(),
-            waiting: Waiting::default(),
+            progress: ConnectionProgress::default(),
+            budget: ByteBudget::default(),
             limits: Arc::new(limits),
-            seat: None,
+            permit: None,
         };
-        tokio::spawn(plain(server, opened, router));
+        tokio::spawn(plain(server, accepted, router));
         (client, draining)
     }
 
@@ -314,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_is_kept_is_told_with_its_next_answer_that_it_ends() {
+    async fn a_kept_connection_ends_with_its_next_answer_which_says_so() {
         let (mut client, draining) = connected(answering());
         for _ in 0..2 {
             assert!(!ask(&mut client).await.contains("connection:"));

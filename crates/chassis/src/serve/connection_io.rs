@@ -1,6 +1,6 @@
-//! The stream of a connection, between the server and the socket or its TLS: the one place that every byte passes.
+//! The stream of a connection, between the server and the socket or its TLS: every byte goes through it.
 //!
-//! - It counts what moves, and sees whether HTTP/2 begins ([`Progress`]).
+//! - It counts what moves, and sees whether HTTP/2 begins ([`ConnectionProgress`]).
 //! - Over HTTP/2 it gathers what one turn of the connection writes, answers of several streams included ([`GatheredWrites`]). HTTP/1.1
 //!   writes an answer in one piece by itself, and so does what goes on after an upgrade.
 //! - It notices that a client has left while the server does not look. The HTTP/1.1 server reads nothing while a request is worked on and
@@ -16,8 +16,8 @@ use std::task::{Context, Poll, ready};
 use gathered_writes::GatheredWrites;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::progress::Progress;
-use super::room::Seat;
+use super::capacity::ConnectionPermit;
+use super::progress::ConnectionProgress;
 
 /// Bytes read ahead; a client that pipelines more is noticed later.
 const AHEAD_MAX: usize = 16 * 1024;
@@ -36,25 +36,25 @@ impl<S> Clone for ConnectionIo<S> {
 
 struct Io<S> {
     stream: S,
-    progress: Progress,
+    progress: ConnectionProgress,
     gathered: GatheredWrites,
     ahead: Vec<u8>,
     /// Whether the server waits for bytes itself.
     is_read: bool,
     /// As long as the stream is open its connection counts.
-    _seat: Option<Seat>,
+    _permit: Option<ConnectionPermit>,
 }
 
 impl<S> ConnectionIo<S> {
     /// Over a socket, or the TLS over it.
-    pub(super) fn over(stream: S, progress: Progress, seat: Option<Seat>) -> Self {
+    pub(super) fn over(stream: S, progress: ConnectionProgress, permit: Option<ConnectionPermit>) -> Self {
         Self(Arc::new(Mutex::new(Io {
             stream,
             progress,
             gathered: GatheredWrites::default(),
             ahead: Vec::new(),
             is_read: false,
-            _seat: seat,
+            _permit: permit,
         })))
     }
 
@@ -90,7 +90,7 @@ impl<S: AsyncWrite + Unpin> Io<S> {
 }
 
 impl<S: AsyncRead + Unpin> Io<S> {
-    /// Reads what has come, as far as there is room; resolves with the end, as an error.
+    /// Reads what has come, as far as the buffer goes; resolves with the end, as an error.
     fn read_ahead(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         while self.ahead.len() < AHEAD_MAX {
             let mut piece = [0; PIECE];
@@ -216,11 +216,11 @@ mod tests {
         }
     }
 
-    /// In how many writes pieces leave that one turn makes after a request of this version, with so much room on their way.
-    async fn writes_of(version: hyper::Version, pieces: &[&[u8]], room: usize) -> (usize, Vec<u8>) {
-        let (mut client, server) = tokio::io::duplex(room);
-        let (writes, progress) = (Arc::default(), Progress::default());
-        progress.request_came(version);
+    /// In how many writes pieces leave that one turn makes after a request of this version, over a buffer of that many bytes.
+    async fn writes_of(version: hyper::Version, pieces: &[&[u8]], buffer_bytes: usize) -> (usize, Vec<u8>) {
+        let (mut client, server) = tokio::io::duplex(buffer_bytes);
+        let (writes, progress) = (Arc::default(), ConnectionProgress::default());
+        progress.request_received(version);
         let io = ConnectionIo::over(Counted(server, Arc::clone(&writes)), progress, None);
         let mut stream = io.clone();
         let serving = async move {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_than_is_gathered_or_taken_at_once_arrives_whole_and_in_order() {
+    async fn more_than_is_gathered_or_written_at_once_arrives_whole_and_in_order() {
         static LARGE: [u8; 100_000] = [7; 100_000];
         let pieces: &[&[u8]] = &[b"head", &LARGE, b"end"];
         for version in [hyper::Version::HTTP_2, hyper::Version::HTTP_11] {
@@ -258,9 +258,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_read_ahead_than_there_is_room_for() {
+    async fn no_more_is_read_ahead_than_the_buffer_holds() {
         let (mut client, server) = tokio::io::duplex(1024 * 1024);
-        let progress = Progress::default();
+        let progress = ConnectionProgress::default();
         let mut stream = ConnectionIo::over(server, progress.clone(), None);
         client.write_all(&[0; 10 * AHEAD_MAX]).await.unwrap();
         let _working = progress.works();

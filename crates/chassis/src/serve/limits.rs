@@ -1,4 +1,4 @@
-//! How much a listener takes, of whom.
+//! How much a listener accepts, and of whom.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -23,19 +23,19 @@ const CONNECTIONS_MIN: usize = 256;
 /// Streams of one HTTP/2 connection at once where services call: one connection carries all calls of a caller.
 const CALLS_MAX: u32 = 1_024;
 
-/// All headers of a request together where nobody says otherwise, in bytes: several cookies of 4 KiB and room for the rest.
+/// All headers of a request together where nobody says otherwise, in bytes: several cookies of 4 KiB and 48 KiB for the rest.
 pub(super) const HEADER_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection kept without a request for longer is closed; what most servers grant.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// What a listener takes.
+/// What a listener accepts.
 #[derive(Clone)]
 pub struct Limits {
     /// Connections at once.
     pub connections: usize,
     /// Connections of one client at once.
-    pub share: Option<Share>,
+    pub per_client: Option<PerClientLimit>,
     /// Streams of an HTTP/2 connection at once.
     pub streams: u32,
     /// All headers of one HTTP/2 request together, in bytes as RFC 9113, section 6.5.2, counts them.
@@ -48,35 +48,35 @@ pub struct Limits {
     pub idle: Duration,
     /// Whether HTTP/2 connections are kept without a request for as long as their client likes, as services keep theirs.
     pub keeps_http2: bool,
-    /// How long the answer of an HTTP/2 stream may stand still because its client takes nothing; for ever where none.
+    /// How long the answer of an HTTP/2 stream may wait for its client to read; for ever where none.
     pub send_timeout: Option<Duration>,
-    /// What is kept for clients that take nothing, all connections together, in bytes; as much as they ask for where none.
+    /// What is kept for clients that do not read it, all connections together, in bytes; unbounded where none.
     pub waiting_bytes: Option<usize>,
-    /// Told when the listener is full and nobody can be sent away.
-    pub room: Option<Condition>,
+    /// Unmet while the listener is full and no idle connection can be evicted.
+    pub capacity: Option<Condition>,
 }
 
-/// Connections one client may have at once. Clients are told apart by [`network`].
+/// Connections one client may have at once. [`network`] identifies a client.
 #[derive(Clone)]
-pub struct Share {
+pub struct PerClientLimit {
     /// How many.
     pub connections: usize,
     /// Who may have as many as there are: proxies, behind which everybody is.
     pub is_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
 }
 
-impl fmt::Debug for Share {
+impl fmt::Debug for PerClientLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Share({})", self.connections)
+        write!(f, "PerClientLimit({})", self.connections)
     }
 }
 
 impl Default for Limits {
-    /// For callers that are known: many calls on few connections, kept as long as the callers like.
+    /// For authenticated callers: many calls on few connections, kept as long as the callers like.
     fn default() -> Self {
         Self {
             connections: CONNECTIONS_MAX,
-            share: None,
+            per_client: None,
             streams: CALLS_MAX,
             header_list_bytes: HEADER_BYTES_MAX,
             open_header_bytes: usize::MAX,
@@ -85,7 +85,7 @@ impl Default for Limits {
             keeps_http2: true,
             send_timeout: None,
             waiting_bytes: None,
-            room: None,
+            capacity: None,
         }
     }
 }
@@ -101,7 +101,7 @@ pub fn connections_within(memory: Option<u64>) -> usize {
         .clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
-/// What tells clients apart: an IPv4 address, or the /64 network of an IPv6 address, since one household or machine has all of it to
+/// What identifies a client: an IPv4 address, or the /64 network of an IPv6 address, since one household or machine has all of it to
 /// pick addresses from.
 #[must_use]
 pub fn network(address: IpAddr) -> Ipv6Addr {

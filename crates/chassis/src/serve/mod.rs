@@ -2,16 +2,16 @@
 //!
 //! Invariants: slow and idle clients are cut off; connections, streams and headers are bounded, for each client too. A listener that is cancelled lets nobody new in, and
 //! loses nobody who is: who waits to be accepted is, a connection that has just been opened gets its first answer, and what is in flight
-//! finishes for a bounded time. One that is kept is told that it ends only when the address refuses: who is told connects elsewhere.
+//! finishes for a bounded time. One that is kept is shut down only when the address refuses, so that its client connects elsewhere.
 
+mod byte_budget;
+mod capacity;
 mod closing;
 mod connection;
 mod connection_io;
 mod limits;
 mod progress;
-mod room;
 mod streams;
-mod waiting;
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,18 +24,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::connection::Opened;
-use self::progress::Progress;
-use self::room::{NoSeat, Room, Seat};
+use self::byte_budget::TotalBudget;
+use self::capacity::{Capacity, ConnectionPermit, NoCapacity};
+use self::connection::AcceptedConnection;
+use self::progress::ConnectionProgress;
 use crate::runtime::Workers;
 use crate::tls::ServerTls;
 
-pub use self::limits::{Limits, Share, connections_within, network};
-pub use self::waiting::{BytesPermit, Waiting};
+pub use self::byte_budget::{ByteBudget, BytesPermit};
+pub use self::limits::{Limits, PerClientLimit, connections_within, network};
 
 /// Request extension: who opened the connection. A proxy, where one stands before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
+pub struct PeerAddress(pub SocketAddr);
 
 /// What is in flight when the listener is cancelled may take so long: below the 30 s Kubernetes grants by default.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
@@ -46,11 +47,11 @@ const STALLED_TIMEOUT: Duration = Duration::from_secs(60);
 /// The kernel is out of descriptors or memory: waiting a moment is all there is to do.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A full listener looks this often whether there is room again.
+/// A full listener checks this often whether it has capacity again.
 const FULL_PAUSE: Duration = Duration::from_millis(50);
 
 /// A listener that has been full for so long says so: shorter is a burst.
-const FULL_PATIENCE: Duration = Duration::from_secs(3);
+const FULL_REPORTED_AFTER: Duration = Duration::from_secs(3);
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -90,22 +91,22 @@ pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
     let _ = (listener, longest);
 }
 
-/// How a listener is told to stop, and tells of it.
+/// The request that a listener stop, and its answer.
 #[derive(Clone, Debug)]
 pub struct Stopping {
     /// Cancelled by whoever wants it to stop.
-    pub told: CancellationToken,
-    /// Cancelled by the listener once it lets nobody in and its address refuses: the moment to send away who is there. Whoever goes
-    /// sooner connects again to a listener that neither answers nor refuses, and asks again a second later.
+    pub requested: CancellationToken,
+    /// Cancelled by the listener once it lets nobody in and its address refuses: the moment to close kept connections. A client
+    /// whose connection is closed sooner connects again to a listener that neither answers nor refuses, and tries again a second later.
     pub closed: CancellationToken,
 }
 
 impl Stopping {
-    /// When `told` is cancelled.
+    /// When `requested` is cancelled.
     #[must_use]
-    pub fn on(told: CancellationToken) -> Self {
+    pub fn on(requested: CancellationToken) -> Self {
         Self {
-            told,
+            requested,
             closed: CancellationToken::new(),
         }
     }
@@ -133,8 +134,8 @@ pub async fn serve(
 }
 
 /// The same within limits of its own, with a router for each worker, made at once and in the worker's context: the clients it calls
-/// with stay with the worker, and what every request counts or holds for a moment (`Arc`s, metrics) is touched by one core alone, where
-/// cores that share it would wait for each other (docs/decisions/workers.md).
+/// with stay with the worker, and the reference counts and metrics that every request changes are written by one core alone: shared, their
+/// cache lines would move between the cores at each request (docs/decisions/workers.md).
 pub async fn serve_each(
     workers: Workers,
     listener: TcpListener,
@@ -143,15 +144,15 @@ pub async fn serve_each(
     limits: Limits,
     stopping: Stopping,
 ) {
-    if let Some(room) = &limits.room {
-        room.met();
+    if let Some(capacity) = &limits.capacity {
+        capacity.met();
     }
     let acceptor = Acceptor {
         routers: workers.each(router),
         workers,
         tls,
-        room: Room::new(limits.connections, limits.share.clone()),
-        waiting: limits.waiting_bytes.map(waiting::Room::new),
+        capacity: Capacity::new(limits.connections, limits.per_client.clone()),
+        total_budget: limits.waiting_bytes.map(TotalBudget::new),
         limits: Arc::new(limits),
         stopping,
         connections: TaskTracker::new(),
@@ -159,17 +160,17 @@ pub async fn serve_each(
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = acceptor.stopping.told.cancelled() => break,
+            () = acceptor.stopping.requested.cancelled() => break,
         };
-        if let Err(error) = acceptor.take(accepted).await {
+        if let Err(error) = acceptor.accept(accepted).await {
             tracing::warn!(%error, "a connection could not be accepted");
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }
     let finished = async {
-        // Without room, or without descriptors, the last ones fare no better than any other.
+        // Without capacity, or without descriptors, the last ones fare no better than any other.
         closing::last(listener, |accepted| {
-            let _ = accepted.map(|accepted| acceptor.enter_and_serve(accepted));
+            let _ = accepted.map(|accepted| acceptor.admit_and_serve(accepted));
         })
         .await;
         acceptor.stopping.closed.cancel();
@@ -187,39 +188,39 @@ struct Acceptor {
     /// By the worker's number.
     routers: Arc<[Router]>,
     tls: Option<ServerTls>,
-    room: Arc<Room>,
-    waiting: Option<Arc<waiting::Room>>,
+    capacity: Arc<Capacity>,
+    total_budget: Option<Arc<TotalBudget>>,
     limits: Arc<Limits>,
     stopping: Stopping,
     connections: TaskTracker,
 }
 
 impl Acceptor {
-    /// Serves a connection as soon as there is room for it.
-    async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<()> {
-        let mut waiting = accepted?;
+    /// Serves a connection as soon as there is capacity for it.
+    async fn accept(&self, accepted: io::Result<(TcpStream, SocketAddr)>) -> io::Result<()> {
+        let mut connection = accepted?;
         let since = Instant::now();
-        let mut is_told = false;
+        let mut is_reported = false;
         // Those behind it wait in the kernel's queue meanwhile.
-        while let Err(full) = self.enter_and_serve(waiting) {
-            waiting = full?;
-            if !is_told && since.elapsed() >= FULL_PATIENCE {
-                is_told = true;
+        while let Err(full) = self.admit_and_serve(connection) {
+            connection = full?;
+            if !is_reported && since.elapsed() >= FULL_REPORTED_AFTER {
+                is_reported = true;
                 tracing::warn!(
                     connections = self.limits.connections,
                     "every connection there may be is busy"
                 );
-                if let Some(room) = &self.limits.room {
-                    room.unmet("every connection there may be is busy");
+                if let Some(capacity) = &self.limits.capacity {
+                    capacity.unmet("every connection there may be is busy");
                 }
             }
             tokio::select! {
                 () = tokio::time::sleep(FULL_PAUSE) => {}
-                () = self.stopping.told.cancelled() => break,
+                () = self.stopping.requested.cancelled() => break,
             }
         }
-        if let Some(room) = self.limits.room.as_ref().filter(|_| is_told) {
-            room.met();
+        if let Some(capacity) = self.limits.capacity.as_ref().filter(|_| is_reported) {
+            capacity.met();
         }
         Ok(())
     }
@@ -227,16 +228,16 @@ impl Acceptor {
     /// Serves a connection, unless its client has its share, which ends it.
     ///
     /// # Errors
-    /// There is no room: the connection is given back. Or it cannot be handed to a worker.
-    fn enter_and_serve(
+    /// There is no capacity: the connection is given back. Or it cannot be handed to a worker.
+    fn admit_and_serve(
         &self,
         (stream, address): (TcpStream, SocketAddr),
     ) -> Result<(), io::Result<(TcpStream, SocketAddr)>> {
-        let progress = Progress::default();
-        match self.room.enter(address.ip(), &progress) {
-            Ok(seat) => self.serve(stream, address, progress, seat).map_err(Err),
-            Err(NoSeat::OfClient) => Ok(()),
-            Err(NoSeat::Full) => Err(Ok((stream, address))),
+        let progress = ConnectionProgress::default();
+        match self.capacity.admit(address.ip(), &progress) {
+            Ok(permit) => self.serve(stream, address, progress, permit).map_err(Err),
+            Err(NoCapacity::OfClient) => Ok(()),
+            Err(NoCapacity::Full) => Err(Ok((stream, address))),
         }
     }
 
@@ -245,22 +246,22 @@ impl Acceptor {
         &self,
         stream: TcpStream,
         address: SocketAddr,
-        progress: Progress,
-        seat: Seat,
+        progress: ConnectionProgress,
+        permit: ConnectionPermit,
     ) -> io::Result<()> {
-        // A worker waits for the connection itself, so it has to leave the runtime that accepted it.
+        // The worker's own runtime polls the socket, so it has to be deregistered from the one that accepted it.
         let stream = stream.into_std()?;
         let Some((number, worker)) = self.workers.next() else {
             return Ok(());
         };
-        let opened = Opened {
-            peer: Peer(address),
+        let accepted = AcceptedConnection {
+            peer: PeerAddress(address),
             certificate: None,
             draining: self.stopping.closed.clone(),
             progress,
-            waiting: self.waiting.as_ref().map(Waiting::of).unwrap_or_default(),
+            budget: self.total_budget.as_ref().map(ByteBudget::of).unwrap_or_default(),
             limits: Arc::clone(&self.limits),
-            seat: Some(seat),
+            permit: Some(permit),
         };
         let (routers, tls) = (Arc::clone(&self.routers), self.tls.clone());
         let serving = async move {
@@ -268,13 +269,13 @@ impl Acceptor {
                 return;
             };
             let _ = stream.set_nodelay(true);
-            // Cloned here, so that only this worker's core counts the router's references.
+            // Cloned here: only this worker's core writes the router's reference count.
             let Some(router) = routers.get(number).cloned() else {
                 return;
             };
             match tls {
-                None => connection::plain(stream, opened, router).await,
-                Some(tls) => connection::secured(stream, opened, router, &tls).await,
+                None => connection::plain(stream, accepted, router).await,
+                Some(tls) => connection::secured(stream, accepted, router, &tls).await,
             }
         };
         self.connections.spawn_on(serving, worker);

@@ -1,8 +1,7 @@
-//! How far a connection has come: whether it ever said what it speaks, whether it moves, whether it has been asked.
+//! The state of a connection: which protocol it speaks, whether bytes move, whether it has had a request.
 //!
-//! Whoever connects has to ask for something soon, and again now and then: a connection without a request in flight is idle, whatever
-//! else is sent over it. And the server closes an idle connection at once when it is told to stop, with a request that is on its
-//! way to it.
+//! Whoever connects has to send a request soon, and again now and then: a connection without a request in flight is idle, whatever
+//! else is sent over it. And hyper closes an idle connection at once at a graceful shutdown, also while a request is in transit to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,18 +13,18 @@ use tokio::time::Instant;
 /// How HTTP/2 begins (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
-/// With so many bytes the protocol is known: the length of HTTP/2's connection preface (RFC 9113, section 3.4).
+/// With this many bytes the protocol is certain: the length of HTTP/2's connection preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: u64 = 24;
 
-/// How far a connection has come; clones share it.
+/// The state of a connection; clones share it.
 #[derive(Clone)]
-pub(super) struct Progress(Arc<Steps>);
+pub(super) struct ConnectionProgress(Arc<Counters>);
 
-struct Steps {
+struct Counters {
     opened: Instant,
     received: AtomicU64,
     sent: AtomicU64,
-    asked: AtomicBool,
+    had_request: AtomicBool,
     begins_http2: AtomicBool,
     speaks_http2: AtomicBool,
     works: AtomicBool,
@@ -36,16 +35,16 @@ struct Steps {
     header_bytes: AtomicUsize,
     /// Milliseconds from `opened` to when the last of them ended.
     idle_since_ms: AtomicU64,
-    sent_away: Notify,
+    evicted: Notify,
 }
 
-impl Default for Progress {
+impl Default for ConnectionProgress {
     fn default() -> Self {
-        Self(Arc::new(Steps {
+        Self(Arc::new(Counters {
             opened: Instant::now(),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
-            asked: AtomicBool::new(false),
+            had_request: AtomicBool::new(false),
             begins_http2: AtomicBool::new(false),
             speaks_http2: AtomicBool::new(false),
             works: AtomicBool::new(false),
@@ -53,15 +52,15 @@ impl Default for Progress {
             busy: AtomicUsize::new(0),
             header_bytes: AtomicUsize::new(0),
             idle_since_ms: AtomicU64::new(0),
-            sent_away: Notify::new(),
+            evicted: Notify::new(),
         }))
     }
 }
 
-impl Progress {
+impl ConnectionProgress {
     /// A request was understood: the protocol is known, however few bytes it took.
-    pub(super) fn request_came(&self, version: hyper::Version) {
-        self.0.asked.store(true, Ordering::Relaxed);
+    pub(super) fn request_received(&self, version: hyper::Version) {
+        self.0.had_request.store(true, Ordering::Relaxed);
         if version == hyper::Version::HTTP_2 {
             self.0.speaks_http2.store(true, Ordering::Relaxed);
         }
@@ -79,11 +78,11 @@ impl Progress {
     }
 
     /// These bytes have come from the client.
-    pub(super) fn received(&self, come: &[u8]) {
-        if self.0.received.load(Ordering::Relaxed) == 0 && come.starts_with(PREFACE) {
+    pub(super) fn received(&self, bytes: &[u8]) {
+        if self.0.received.load(Ordering::Relaxed) == 0 && bytes.starts_with(PREFACE) {
             self.0.begins_http2.store(true, Ordering::Relaxed);
         }
-        add(&self.0.received, come.len());
+        add(&self.0.received, bytes.len());
     }
 
     /// So many bytes go to the client.
@@ -132,25 +131,25 @@ impl Progress {
         (self.0.busy.load(Ordering::Relaxed) == 0).then(|| self.0.opened + since)
     }
 
-    /// Ends the connection for the sake of another one.
-    pub(super) fn send_away(&self) {
-        self.0.sent_away.notify_one();
+    /// Ends the connection to make room for another one.
+    pub(super) fn evict(&self) {
+        self.0.evicted.notify_one();
     }
 
     #[cfg(test)]
-    pub(super) fn is_sent_away(&self) -> bool {
-        let mut sent_away = std::pin::pin!(self.sent_away());
+    pub(super) fn is_evicted(&self) -> bool {
+        let mut evicted = std::pin::pin!(self.evicted());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        sent_away.as_mut().poll(&mut context).is_ready()
+        evicted.as_mut().poll(&mut context).is_ready()
     }
 
-    /// Resolves when the connection is to end for the sake of another one.
-    pub(super) async fn sent_away(&self) {
-        self.0.sent_away.notified().await;
+    /// Resolves when the connection is to end to make room for another one.
+    pub(super) async fn evicted(&self) {
+        self.0.evicted.notified().await;
     }
 
-    fn is_asked(&self) -> bool {
-        self.0.asked.load(Ordering::Relaxed)
+    fn had_request(&self) -> bool {
+        self.0.had_request.load(Ordering::Relaxed)
     }
 
     /// Whether the whole preface of HTTP/2 has come.
@@ -166,7 +165,7 @@ impl Progress {
 }
 
 /// A request whose answer has not begun.
-pub(super) struct Working(Progress);
+pub(super) struct Working(ConnectionProgress);
 
 impl Drop for Working {
     fn drop(&mut self) {
@@ -176,28 +175,35 @@ impl Drop for Working {
 
 /// A request in flight.
 pub(super) struct Busy {
-    progress: Progress,
+    progress: ConnectionProgress,
     header_bytes: usize,
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let steps = &self.progress.0;
-        steps.header_bytes.fetch_sub(self.header_bytes, Ordering::Relaxed);
-        let since = u64::try_from(steps.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-        steps.idle_since_ms.store(since, Ordering::Relaxed);
-        steps.busy.fetch_sub(1, Ordering::Relaxed);
+        let counters = &self.progress.0;
+        counters
+            .header_bytes
+            .fetch_sub(self.header_bytes, Ordering::Relaxed);
+        let since = u64::try_from(counters.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        counters.idle_since_ms.store(since, Ordering::Relaxed);
+        counters.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Resolves when nothing has been asked within `first`, or there has been no request in flight for `idle`. Where `keeps_http2`,
-/// connections that speak HTTP/2 may wait as long as they like. Says whether anything was asked.
-pub(super) async fn unused(progress: &Progress, first: Duration, idle: Duration, keeps_http2: bool) -> bool {
+/// Resolves when no request has come within `first`, or there has been no request in flight for `idle`. Where `keeps_http2`,
+/// connections that speak HTTP/2 may stay idle for ever. Gives whether there was a request.
+pub(super) async fn unused(
+    progress: &ConnectionProgress,
+    first: Duration,
+    idle: Duration,
+    keeps_http2: bool,
+) -> bool {
     tokio::time::sleep(first).await;
     if keeps_http2 && progress.is_http2() {
         return std::future::pending().await;
     }
-    if !progress.is_asked() {
+    if !progress.had_request() {
         return false;
     }
     loop {
@@ -210,13 +216,13 @@ pub(super) async fn unused(progress: &Progress, first: Duration, idle: Duration,
     }
 }
 
-/// Resolves when the connection can be told to stop without losing a request: at once if it speaks HTTP/2, asked or not, which says
-/// which requests it still takes; otherwise once nothing has moved for `quiet`, or for `first` if it has not been asked at all.
-pub(super) async fn may_stop(progress: &Progress, first: Duration, quiet: Duration) {
+/// Resolves when the connection can be shut down without losing a request: at once if it speaks HTTP/2, whose GOAWAY names the last
+/// request that is served; otherwise once nothing has moved for `quiet`, or for `first` if there has been no request at all.
+pub(super) async fn may_stop(progress: &ConnectionProgress, first: Duration, quiet: Duration) {
     while !progress.0.speaks_http2.load(Ordering::Relaxed) && !progress.is_http2() {
         let moved = progress.moved();
-        let was_asked = progress.0.asked.load(Ordering::Relaxed);
-        tokio::time::sleep(if was_asked { quiet } else { first }).await;
+        let had_request = progress.0.had_request.load(Ordering::Relaxed);
+        tokio::time::sleep(if had_request { quiet } else { first }).await;
         if progress.moved() == moved {
             return;
         }
@@ -243,19 +249,19 @@ mod tests {
     /// When a connection over which `sent` arrived is given up, if ever.
     async fn unused_after(sent: &[u8], version: Option<Version>, keeps_http2: bool) -> Option<Duration> {
         let (mut client, server) = tokio::io::duplex(64);
-        let progress = Progress::default();
+        let progress = ConnectionProgress::default();
         let mut server = ConnectionIo::over(server, progress.clone(), None);
         client.write_all(sent).await.unwrap();
         server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
         if let Some(version) = version {
-            progress.request_came(version);
+            progress.request_received(version);
             drop(progress.begin(0));
         }
         let began = Instant::now();
         let unused = unused(&progress, FIRST, IDLE, keeps_http2);
         let ended = tokio::time::timeout(Duration::from_secs(3_600), unused).await;
-        ended.ok().map(|was_asked| {
-            assert_eq!(was_asked, version.is_some());
+        ended.ok().map(|had_request| {
+            assert_eq!(had_request, version.is_some());
             began.elapsed()
         })
     }
@@ -263,13 +269,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_given_up_without_a_first_request_and_without_another_one() {
         const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-        let unasked: [&[u8]; 4] = [
+        let incomplete: [&[u8]; 4] = [
             b"",
             b"PRI * HT",
             b"GET / HTTP/1.1\r\nhost: here\r\nx-slow: ",
             HTTP2,
         ];
-        for sent in unasked {
+        for sent in incomplete {
             assert_eq!(unused_after(sent, None, false).await, Some(FIRST));
             let kept = (sent != HTTP2).then_some(FIRST);
             assert_eq!(unused_after(sent, None, true).await, kept);
@@ -291,8 +297,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_with_a_request_in_flight_is_not_idle() {
-        let progress = Progress::default();
-        progress.request_came(Version::HTTP_2);
+        let progress = ConnectionProgress::default();
+        progress.request_received(Version::HTTP_2);
         let (one, other) = (progress.begin(10), progress.begin(20));
         assert_eq!(progress.header_bytes(), 30);
         drop(one);
@@ -307,17 +313,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_may_stop_once_it_is_quiet_and_at_once_over_http2() {
         let (first, quiet) = (Duration::from_secs(5), Duration::from_secs(1));
-        let stopped_after = async |progress: &Progress| {
+        let stopped_after = async |progress: &ConnectionProgress| {
             let began = Instant::now();
             may_stop(progress, first, quiet).await;
             began.elapsed()
         };
         let (mut client, server) = tokio::io::duplex(64);
-        let progress = Progress::default();
+        let progress = ConnectionProgress::default();
         let mut server = ConnectionIo::over(server, progress.clone(), None);
         assert_eq!(stopped_after(&progress).await, first);
 
-        progress.request_came(Version::HTTP_11);
+        progress.request_received(Version::HTTP_11);
         assert_eq!(stopped_after(&progress).await, quiet);
         let moving = async {
             for _ in 0..10 {
@@ -329,12 +335,12 @@ mod tests {
         let ((), took) = tokio::join!(moving, stopped_after(&progress));
         assert!(took > Duration::from_secs(9), "not while bytes move: {took:?}");
 
-        progress.request_came(Version::HTTP_2);
+        progress.request_received(Version::HTTP_2);
         assert_eq!(stopped_after(&progress).await, Duration::ZERO);
 
-        // Whoever has sent the preface understands what it is told, asked or not.
+        // Whoever has sent the preface understands GOAWAY, with a request or without.
         let (mut client, server) = tokio::io::duplex(64);
-        let progress = Progress::default();
+        let progress = ConnectionProgress::default();
         let mut server = ConnectionIo::over(server, progress.clone(), None);
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         client.write_all(preface).await.unwrap();

@@ -1,8 +1,8 @@
-//! Streams of an HTTP/2 connection whose answer nobody takes.
+//! Streams of an HTTP/2 connection whose answer its client does not read.
 //!
-//! Where a whole connection stands still, the kernel notices ([`give_up_stalled`](super::give_up_stalled)). Within a connection that
-//! lives, only the stream's window stands still (RFC 9113, section 5.2), and with it all that the answer holds: memory, an open
-//! file, an upstream's connection. Such a stream is reset. Invariants: only waiting for the client counts, so that a stream
+//! Where a whole connection stalls, the kernel notices ([`give_up_stalled`](super::give_up_stalled)). Within a connection that
+//! lives, only the stream's flow-control window is exhausted (RFC 9113, section 5.2), and with it stalls all that the answer holds:
+//! memory, an open file, an upstream's connection. Such a stream is reset. Invariants: only waiting for the client counts, so that a stream
 //! of events may be silent; an answer that moves, however slowly, goes on; what is handed over for good is a single byte, so that
 //! the size of an answer excepts nobody.
 
@@ -17,13 +17,13 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::Executor;
 use tokio::time::{Instant, Sleep};
 
-use super::progress::{Busy, Progress};
-use super::waiting::{BytesPermit, Waiting};
+use super::byte_budget::{ByteBudget, BytesPermit};
+use super::progress::{Busy, ConnectionProgress};
 
-/// A larger piece is given away in parts, so that a slow client is seen to take them.
+/// A larger piece is handed over in parts, so that a slow client's progress shows.
 const PIECE: usize = 16 * 1024;
 
-/// What is known of one stream's answer. All of it happens on the connection's worker.
+/// How far one stream's answer has been sent. Only the connection's worker writes it.
 #[derive(Default)]
 pub(super) struct AnswerProgress {
     pieces: AtomicU64,
@@ -32,15 +32,15 @@ pub(super) struct AnswerProgress {
 
 /// Runs the streams of one connection.
 #[derive(Clone)]
-pub(super) struct Streams {
+pub(super) struct StreamExecutor {
     next: Arc<Mutex<Option<Arc<AnswerProgress>>>>,
-    progress: Progress,
+    progress: ConnectionProgress,
     longest: Option<Duration>,
 }
 
-impl Streams {
-    /// Gives a stream up whose answer has stood still for `longest`.
-    pub(super) fn new(progress: Progress, longest: Option<Duration>) -> Self {
+impl StreamExecutor {
+    /// Resets a stream whose answer has stalled for `longest`.
+    pub(super) fn new(progress: ConnectionProgress, longest: Option<Duration>) -> Self {
         Self {
             next: Arc::default(),
             progress,
@@ -48,24 +48,24 @@ impl Streams {
         }
     }
 
-    /// The stream of the request that is about to be run: the server asks for both in turn.
+    /// The stream of the request that is about to be run: hyper calls the service, then the executor.
     pub(super) fn begin(&self) -> Arc<AnswerProgress> {
-        let taken = Arc::<AnswerProgress>::default();
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&taken));
-        taken
+        let answer = Arc::<AnswerProgress>::default();
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&answer));
+        answer
     }
 }
 
-impl<F> Executor<F> for Streams
+impl<F> Executor<F> for StreamExecutor
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let taken = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match (taken, self.longest) {
-            (Some(taken), Some(longest)) => {
-                tokio::spawn(watched(stream, taken, longest));
+        let answer = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match (answer, self.longest) {
+            (Some(answer), Some(longest)) => {
+                tokio::spawn(reset_if_stalled(stream, answer, longest));
             }
             (Some(_), None) => {
                 tokio::spawn(stream);
@@ -82,56 +82,61 @@ where
     }
 }
 
-/// Runs a stream until its answer has stood still for `longest`: a stream that is dropped is reset.
-async fn watched(stream: impl Future, taken: Arc<AnswerProgress>, longest: Duration) {
+/// Runs a stream until its answer has stalled for `longest`: a stream that is dropped is reset.
+async fn reset_if_stalled(stream: impl Future, answer: Arc<AnswerProgress>, longest: Duration) {
     let mut stream = pin!(stream);
     let mut seen = 0;
     // Runs while the client is waited for.
-    let mut waiting: Option<Pin<Box<Sleep>>> = None;
+    let mut timer: Option<Pin<Box<Sleep>>> = None;
     std::future::poll_fn(|context| {
         if stream.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        let pieces = taken.pieces.load(Ordering::Relaxed);
-        if !taken.waits_for_client.load(Ordering::Relaxed) || pieces != seen {
-            (seen, waiting) = (pieces, None);
+        let pieces = answer.pieces.load(Ordering::Relaxed);
+        if !answer.waits_for_client.load(Ordering::Relaxed) || pieces != seen {
+            (seen, timer) = (pieces, None);
         }
-        if !taken.waits_for_client.load(Ordering::Relaxed) {
+        if !answer.waits_for_client.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
         let until = Instant::now() + longest;
-        let over = waiting
+        let over = timer
             .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)))
             .as_mut()
             .poll(context);
         if over.is_ready() {
-            tracing::debug!("an answer that its client does not take is given up");
+            tracing::debug!("an answer that its client does not read is given up");
         }
         over
     })
     .await;
 }
 
-/// The body of an answer on its way to the client: its connection is busy until it ends.
-pub(super) struct Sending {
+/// The body of an answer that is being sent: its connection is busy until it ends.
+pub(super) struct AnswerBody {
     body: Body,
-    /// What is left of a piece, and its place among what waits.
+    /// What is left of a piece, and the permit for its bytes.
     rest: Bytes,
     held: Option<BytesPermit>,
-    waiting: Waiting,
-    taken: Option<Arc<AnswerProgress>>,
+    budget: ByteBudget,
+    answer: Option<Arc<AnswerProgress>>,
     _busy: Busy,
 }
 
-impl Sending {
-    /// Over HTTP/2 it tells its stream how far it is taken.
-    pub(super) fn new(body: Body, taken: Option<Arc<AnswerProgress>>, waiting: Waiting, busy: Busy) -> Self {
+impl AnswerBody {
+    /// Over HTTP/2 it records in `answer` how far it is sent.
+    pub(super) fn new(
+        body: Body,
+        answer: Option<Arc<AnswerProgress>>,
+        budget: ByteBudget,
+        busy: Busy,
+    ) -> Self {
         Self {
             body,
             rest: Bytes::new(),
             held: None,
-            waiting,
-            taken,
+            budget,
+            answer,
             _busy: busy,
         }
     }
@@ -148,7 +153,7 @@ impl Sending {
     }
 }
 
-impl HttpBody for Sending {
+impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -157,27 +162,29 @@ impl HttpBody for Sending {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
-        let Some(taken) = &this.taken else {
+        let Some(answer) = &this.answer else {
             return Pin::new(&mut this.body).poll_frame(context);
         };
         if this.rest.is_empty() {
             let polled = Pin::new(&mut this.body).poll_frame(context);
-            taken.waits_for_client.store(polled.is_ready(), Ordering::Relaxed);
+            answer
+                .waits_for_client
+                .store(polled.is_ready(), Ordering::Relaxed);
             let Poll::Ready(Some(Ok(frame))) = polled else {
                 return polled;
             };
             match frame.into_data() {
                 Ok(data) => {
-                    this.held = Some(this.waiting.must_hold(data.len()));
+                    this.held = Some(this.budget.must_hold(data.len()));
                     this.rest = data;
                 }
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             }
         }
         // Only this connection's worker writes.
-        taken
+        answer
             .pieces
-            .store(taken.pieces.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            .store(answer.pieces.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let part = this.part();
         if this.rest.is_empty() {
             this.held = None;

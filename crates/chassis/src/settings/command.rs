@@ -20,13 +20,13 @@ pub(crate) enum Action {
     CheckConfig,
     /// Print the table of settings and exit.
     SettingsTable,
-    /// Do what [`Given::command`] names.
+    /// Do what [`CommandLine::command`] names.
     Command,
 }
 
 /// The command line, taken apart.
 #[derive(Default)]
-pub(crate) struct Given {
+pub(crate) struct CommandLine {
     /// What to do.
     pub(crate) action: Action,
     /// Values given by flags, by variable name (`…_FILE` for a secret's file).
@@ -37,11 +37,11 @@ pub(crate) struct Given {
 
 /// Takes the command line apart (program name first). Errors: an unknown flag, or `--help` and `--version`, which
 /// clap treats as errors that print to standard output and exit with 0.
-pub(crate) fn given(
+pub(crate) fn parse_command_line(
     service: &Service,
     commands: impl IntoIterator<Item = Command>,
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Given, clap::Error> {
+) -> Result<CommandLine, clap::Error> {
     let commands = commands
         .into_iter()
         .map(|command| with_settings(service, command));
@@ -57,7 +57,7 @@ pub(crate) fn given(
     } else {
         Action::Run
     };
-    Ok(Given {
+    Ok(CommandLine {
         action,
         values,
         command: matches.remove_subcommand(),

@@ -12,7 +12,7 @@ mod table;
 pub mod toml_file;
 mod wrong;
 
-pub(crate) use command::{Action, Given, given};
+pub(crate) use command::{Action, CommandLine, parse_command_line};
 pub use nearest::unknown;
 pub use reader::{Reader, Zero};
 pub use source::Source;
@@ -96,7 +96,7 @@ pub struct Service {
     pub prefix: &'static str,
     /// What variables begin with that it shares with other services, if any do: mistyped as easily as its own.
     pub shared_prefix: Option<&'static str>,
-    /// The target of its audit records, if it writes any: they find room when other log records do not.
+    /// The target of its audit records, if it writes any: part of the log queue is reserved for them.
     pub audit_target: Option<&'static str>,
     /// One sentence for the manual.
     pub about: &'static str,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::nearest::nearest;
-use super::{Given, Mistake, Service, Setting, Warning};
+use super::{CommandLine, Mistake, Service, Setting, Warning};
 use crate::files::{self, Snapshot};
 
 /// The raw values of a service's settings, with the mistakes found while gathering them.
@@ -23,7 +23,7 @@ impl Source {
     pub fn from_pairs(service: &'static Service, pairs: &[(&str, &str)]) -> Self {
         Self::gather(
             service,
-            &Given::default(),
+            &CommandLine::default(),
             pairs.iter().map(|(name, value)| (name.into(), value.into())),
         )
     }
@@ -31,7 +31,7 @@ impl Source {
     /// From the command line's flags and the environment.
     pub(crate) fn gather(
         service: &'static Service,
-        given: &Given,
+        command_line: &CommandLine,
         environment: impl Iterator<Item = (OsString, OsString)>,
     ) -> Self {
         let mut source = Self {
@@ -43,7 +43,7 @@ impl Source {
         };
         let environment = source.decode(environment);
         for setting in service.settings() {
-            let from_flag = given.values.get(setting.name);
+            let from_flag = command_line.values.get(setting.name);
             let other_spelling = setting.in_lower_case().and_then(|name| environment.get(&name));
             let from_environment = [environment.get(setting.name), other_spelling]
                 .into_iter()
@@ -57,7 +57,7 @@ impl Source {
                 let from_environment = environment
                     .get(&variable)
                     .filter(|value| !value.trim().is_empty());
-                if let Some(path) = given.values.get(&variable).or(from_environment) {
+                if let Some(path) = command_line.values.get(&variable).or(from_environment) {
                     source.read_secret(setting, PathBuf::from(path.trim()));
                 }
             }

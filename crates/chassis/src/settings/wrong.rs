@@ -1,4 +1,4 @@
-//! What is wrong with the settings, told in one go.
+//! What is wrong with the settings, all of it at once.
 
 use std::fmt;
 

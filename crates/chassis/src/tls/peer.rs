@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 /// the subject alternative names (RFC 5280, section 4.2.1.6); the common name is never looked at (RFC 9525, section 2).
 #[derive(Clone, Debug)]
 pub struct PeerCertificate {
-    names: Arc<Names>,
+    names: Arc<SubjectAltNames>,
     /// Cancelled once the certificate is not believed any more: it expired, or its authority is not trusted now. The
     /// connection takes no further request then.
     pub disbelieved: CancellationToken,
 }
 
 #[derive(Debug, Default)]
-struct Names {
+struct SubjectAltNames {
     uris: Vec<String>,
     dns_names: Vec<String>,
 }
@@ -24,7 +24,7 @@ struct Names {
 impl PeerCertificate {
     /// Reads the names of a certificate that was verified. One that cannot be read has no names.
     pub(crate) fn of(verified: &CertificateDer<'_>) -> Self {
-        let names = webpki::EndEntityCert::try_from(verified).map(|certificate| Names {
+        let names = webpki::EndEntityCert::try_from(verified).map(|certificate| SubjectAltNames {
             uris: certificate.valid_uri_names().map(str::to_owned).collect(),
             dns_names: certificate.valid_dns_names().map(str::to_owned).collect(),
         });

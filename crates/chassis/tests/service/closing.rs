@@ -71,7 +71,7 @@ fn knock(address: SocketAddr, answered: &AtomicUsize) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_that_closes_under_a_storm_of_connections_answers_or_refuses_and_resets_nobody() {
+async fn a_port_that_closes_under_many_connections_answers_or_refuses_and_resets_none() {
     for _ in 0..5 {
         let (listener, address) = listen().await;
         let stop = CancellationToken::new();

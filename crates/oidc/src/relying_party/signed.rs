@@ -1,17 +1,17 @@
-//! Signed tokens of the provider: taken apart, and verified by the keys in force.
+//! Signed tokens of the provider: parsed, and verified by the keys in force.
 
 use openidconnect::JwsSigningAlgorithm as _;
 use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};
 use crate::jws::Unverified;
-use crate::key_set::{KeySet, Verdict};
+use crate::key_set::{KeySet, SignatureVerdict};
 use crate::key_source::Origin;
 use crate::{ExpectedOfRefresh, IdToken, IdTokenError};
 
 impl RelyingParty {
-    /// Validates the ID token of a refresh: the same person at the same provider (OpenID Connect Core 12.2). What it says is
-    /// judged before its signature, so that a token of somebody else is refused even while the keys cannot be had.
+    /// Validates the ID token of a refresh: the same person at the same provider (OpenID Connect Core 12.2). Its claims are
+    /// validated before its signature, so that a token of somebody else is refused even while the keys cannot be had.
     ///
     /// # Errors
     /// Where [`IdTokenError::is_undecided`] says so it is no verdict: the token is to be shown again later.
@@ -38,7 +38,7 @@ impl RelyingParty {
         token.claims()
     }
 
-    /// Takes a token of these types apart; nothing of it is verified.
+    /// Parses a token of these types; nothing of it is verified.
     fn parsed<'a>(&self, raw: &'a str, types: &[&str]) -> Result<Unverified<'a>, IdTokenError> {
         let token = Unverified::parse(raw, self.settings.id_token_alg)?;
         if !token.type_is(types) {
@@ -58,8 +58,8 @@ impl RelyingParty {
         }
         let secret = access.auth().secret().ok_or(IdTokenError::UnknownKey)?;
         match KeySet::symmetric(secret.secret().as_bytes()).verify(token) {
-            Verdict::Verified => Ok(()),
-            Verdict::NoSuchKey | Verdict::BadSignature => Err(IdTokenError::Signature),
+            SignatureVerdict::Verified => Ok(()),
+            SignatureVerdict::NoSuchKey | SignatureVerdict::BadSignature => Err(IdTokenError::Signature),
         }
     }
 }

@@ -326,7 +326,7 @@ async fn unfit_keys_are_never_used() {
 
 // conformance: B-092
 #[tokio::test]
-async fn an_authentication_yet_to_come_is_refused_though_nobody_asked_for_its_age_and_one_untold_is_none() {
+async fn an_auth_time_in_the_future_is_refused_without_max_age_a_malformed_one_is_none() {
     let bench = bench();
     for (auth_time, told) in [
         (json!(NOW + 60), Some(NOW + 60)),

@@ -224,7 +224,7 @@ async fn a_key_that_is_withdrawn_verifies_nothing_once_the_cache_is_old() {
 
 // conformance: B-097
 #[tokio::test]
-async fn old_metadata_and_keys_serve_while_the_provider_is_down_and_give_way_when_it_is_back() {
+async fn old_metadata_and_keys_serve_while_the_provider_is_down_and_no_longer() {
     let bench = bench();
     let tokens = bench.exchange().await.expect("tokens");
     bench.judge(&tokens).await.expect("the key is known");

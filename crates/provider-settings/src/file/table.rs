@@ -1,11 +1,11 @@
-//! One `[[provider]]` table: what picks the provider, and its settings, judged as the plain variables are.
+//! One `[[provider]]` table: what selects the provider, and its settings, validated as the plain variables are.
 
 use chassis::settings::toml_file::{FileMistake, Table, Value};
 use chassis::settings::{Reader, Service, Setting, Source};
 
-use super::Names;
+use super::ProviderSelectors;
 use crate::one::one;
-use crate::providers::Provider;
+use crate::providers::ConfiguredProvider;
 use crate::table::{PREFIX, TOPIC, is_of_one_provider};
 use crate::{CredentialFiles, words};
 
@@ -32,15 +32,15 @@ struct Field<'a> {
 
 pub(super) fn provider<'a>(
     table: &Table<'a>,
-    names: &mut Names<'a>,
+    selectors: &mut ProviderSelectors<'a>,
     warnings: &mut Vec<FileMistake>,
-) -> Option<Provider> {
-    let id = table.required("id").and_then(|value| id(value, names));
-    let hosts = table.get("hosts").map(|value| hosts(value, names));
-    let paths = table.get("paths").map(|value| paths(value, names));
+) -> Option<ConfiguredProvider> {
+    let id = table.required("id").and_then(|value| id(value, selectors));
+    let hosts = table.get("hosts").map(|value| hosts(value, selectors));
+    let paths = table.get("paths").map(|value| paths(value, selectors));
     let callback_path = table.get("callback_path").and_then(|value| {
         let path = value.string()?;
-        names.add("callback_path", &path, value);
+        selectors.add("callback_path", &path, value);
         Some(path)
     });
     for key in ["issuer_url", "client_id"] {
@@ -49,11 +49,11 @@ pub(super) fn provider<'a>(
     let fields = fields(table);
     for field in &fields {
         if let (Some(text), "issuer_url") = (&field.text, field.key.as_str()) {
-            names.add("issuer_url", text, field.value);
+            selectors.add("issuer_url", text, field.value);
         }
     }
-    let (settings, credential_files) = judged(table, &fields, warnings)?;
-    Some(Provider {
+    let (settings, credential_files) = validated(table, &fields, warnings)?;
+    Some(ConfiguredProvider {
         id: id?,
         settings,
         credential_files,
@@ -106,8 +106,8 @@ fn text(setting: &Setting, value: Value<'_>) -> Option<String> {
     Some(members.join(&between.to_string()))
 }
 
-/// Reads the table's settings as the plain variables are read, and tells what is wrong in the words of the file.
-fn judged(
+/// Reads the table's settings as the plain variables are read, and reports what is wrong by the keys of the file.
+fn validated(
     table: &Table<'_>,
     fields: &[Field<'_>],
     warnings: &mut Vec<FileMistake>,
@@ -119,7 +119,7 @@ fn judged(
     let mut reader = Reader::new(&source);
     let files = CredentialFiles::read(&mut reader);
     let read = (one(&mut reader), files);
-    let (read, mistakes, told) = match reader.finish(read) {
+    let (read, mistakes, found) = match reader.finish(read) {
         Ok((read, warnings)) => (Some(read), Vec::new(), warnings),
         Err(wrong) => (None, wrong.mistakes, wrong.warnings),
     };
@@ -128,15 +128,15 @@ fn judged(
         let key = words::file_key(&mistake.name);
         let text = format!("{key}: {}", words::in_the_file(&mistake.text));
         match value_of(&key) {
-            // What stands there was no text at all, which was told.
+            // What stands there was no text at all, which was reported.
             Some(field) if field.text.is_none() => {}
             Some(field) => field.value.wrong(text),
-            // That they are missing was told.
+            // That they are missing was reported.
             None if matches!(key.as_str(), "issuer_url" | "client_id") => {}
             None => table.wrong(text),
         }
     }
-    for warning in told {
+    for warning in found {
         let key = words::file_key(&warning.name);
         let line = value_of(&key).map_or(table.line(), |field| field.value.line());
         let text = format!("{key}: {}", words::in_the_file(&warning.text));
@@ -145,7 +145,7 @@ fn judged(
     read
 }
 
-fn id<'a>(value: Value<'a>, names: &mut Names<'a>) -> Option<String> {
+fn id<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Option<String> {
     let id = value.string()?;
     let plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     if id.len() > MAX_ID_BYTES || !id.bytes().all(plain) {
@@ -154,11 +154,11 @@ fn id<'a>(value: Value<'a>, names: &mut Names<'a>) -> Option<String> {
         ));
         return None;
     }
-    names.add("id", &id, value);
+    selectors.add("id", &id, value);
     Some(id)
 }
 
-fn hosts<'a>(value: Value<'a>, names: &mut Names<'a>) -> Vec<String> {
+fn hosts<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Vec<String> {
     let hosts = value.strings().unwrap_or_default();
     for host in &hosts {
         let (name, port) = host.rsplit_once(':').unwrap_or((host, "1"));
@@ -168,18 +168,18 @@ fn hosts<'a>(value: Value<'a>, names: &mut Names<'a>) -> Vec<String> {
                 "host {host:?} has to be a name in lower case, with a port at most: \"partner.example.com\""
             ));
         }
-        names.add("host", host, value);
+        selectors.add("host", host, value);
     }
     hosts
 }
 
-fn paths<'a>(value: Value<'a>, names: &mut Names<'a>) -> Vec<String> {
+fn paths<'a>(value: Value<'a>, selectors: &mut ProviderSelectors<'a>) -> Vec<String> {
     let paths = value.strings().unwrap_or_default();
     for path in &paths {
         if !path.starts_with('/') {
             value.wrong(format!("path {path:?} has to begin with /: \"/partner/*\""));
         }
-        names.add("path", path, value);
+        selectors.add("path", path, value);
     }
     paths
 }

@@ -93,7 +93,7 @@ async fn a_secret_whose_file_changes_is_used_without_a_restart_and_an_empty_one_
     .unwrap();
     let _watches = follow(&party, files);
     let refused = async || match party.refresh("unknown", NOW).await {
-        Err(oidc::RefreshError::Refused(refusal)) => refusal.error().to_owned(),
+        Err(oidc::RefreshError::Refused(refusal)) => refusal.code().to_owned(),
         other => panic!("{other:?}"),
     };
     assert_eq!(refused().await, "invalid_client");
@@ -131,7 +131,7 @@ async fn a_secret_that_changed_while_the_settings_were_read_is_used() {
     let _watches = follow(&party, files);
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !matches!(&party.refresh("unknown", NOW).await,
-        Err(oidc::RefreshError::Refused(refusal)) if refusal.error() == "invalid_grant")
+        Err(oidc::RefreshError::Refused(refusal)) if refusal.code() == "invalid_grant")
     {
         assert!(tokio::time::Instant::now() < deadline, "the change was missed");
         tokio::task::yield_now().await;

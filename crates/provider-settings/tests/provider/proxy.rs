@@ -231,7 +231,7 @@ async fn a_proxy_whose_file_changes_is_used_without_a_restart() {
 }
 
 #[test]
-fn what_is_no_proxy_is_named_without_its_password_and_what_no_proxy_does_not_mean_is_passed_over() {
+fn a_bad_proxy_is_named_without_its_password_unknown_no_proxy_members_are_ignored() {
     let base = [
         ("OIDC_ISSUER_URL", "https://provider.example"),
         ("OIDC_CLIENT_ID", CLIENT_ID),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use chassis::settings::{Reader, Service, Source, Warning};
 use oidc::{ClientAuth, Par, ResponseMode};
-use provider_settings::{Providers, TOPIC, read};
+use provider_settings::{ConfiguredProviders, TOPIC, read};
 use tempfile::TempDir;
 
 static SERVICE: Service = Service {
@@ -27,7 +27,10 @@ fn folder(text: &str) -> TempDir {
     folder
 }
 
-fn read_with(folder: &Path, further: &[(&str, &str)]) -> Result<(Providers, Vec<Warning>), Vec<String>> {
+fn read_with(
+    folder: &Path,
+    further: &[(&str, &str)],
+) -> Result<(ConfiguredProviders, Vec<Warning>), Vec<String>> {
     let file = folder.join("providers.toml").to_str().unwrap().to_owned();
     let pairs = [&[("OIDC_PROVIDERS", file.as_str())], further].concat();
     let source = Source::from_pairs(&SERVICE, &pairs);

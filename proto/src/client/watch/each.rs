@@ -1,4 +1,4 @@
-//! Every replica watched by a stream of its own, as replicas come and go.
+//! A stream of its own to every replica, as replicas come and go.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use tokio::sync::watch;
 use tokio_stream::StreamMap;
 
 use super::WatchItem;
-use super::line;
-use crate::client::Terms;
+use super::replica_watch;
+use crate::client::Timeouts;
 use crate::client::endpoint::EndpointId;
 use crate::client::pool::Pool;
 use crate::v1::WatchSessionsRequest;
 
-struct Each {
+struct ReplicaWatches {
     pool: Arc<Pool>,
-    terms: Terms,
+    timeouts: Timeouts,
     request: WatchSessionsRequest,
     endpoints: watch::Receiver<Vec<EndpointId>>,
     known: Vec<EndpointId>,
-    lines: StreamMap<EndpointId, BoxStream<'static, WatchItem>>,
-    told: VecDeque<(EndpointId, WatchItem)>,
+    watches: StreamMap<EndpointId, BoxStream<'static, WatchItem>>,
+    items: VecDeque<(EndpointId, WatchItem)>,
 }
 
 /// Watches on every replica.
 pub(in crate::client) fn each(
     pool: Arc<Pool>,
-    terms: Terms,
+    timeouts: Timeouts,
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, (EndpointId, WatchItem)> {
     let mut endpoints = pool.endpoints();
     // What is known already counts as the first change.
     endpoints.mark_changed();
-    let each = Each {
+    let each = ReplicaWatches {
         pool,
-        terms,
+        timeouts,
         request,
         endpoints,
         known: Vec::new(),
-        lines: StreamMap::new(),
-        told: VecDeque::new(),
+        watches: StreamMap::new(),
+        items: VecDeque::new(),
     };
     unfold(each, |mut each| async move {
         each.next().await.map(|item| (item, each))
@@ -48,13 +48,13 @@ pub(in crate::client) fn each(
     .boxed()
 }
 
-impl Each {
+impl ReplicaWatches {
     async fn next(&mut self) -> Option<(EndpointId, WatchItem)> {
         if self.pool.size() == 0 {
             self.pool.resolve_first().await;
         }
         loop {
-            if let Some(item) = self.told.pop_front() {
+            if let Some(item) = self.items.pop_front() {
                 return Some(item);
             }
             tokio::select! {
@@ -64,7 +64,7 @@ impl Each {
                     changed.ok()?;
                     self.follow();
                 }
-                Some(item) = self.lines.next(), if !self.lines.is_empty() => return Some(item),
+                Some(item) = self.watches.next(), if !self.watches.is_empty() => return Some(item),
             }
         }
     }
@@ -72,18 +72,18 @@ impl Each {
     fn follow(&mut self) {
         let now = self.endpoints.borrow_and_update().clone();
         for gone in self.known.iter().filter(|id| !now.contains(id)) {
-            self.lines.remove(gone);
-            self.told.push_back((gone.clone(), WatchItem::Gone));
+            self.watches.remove(gone);
+            self.items.push_back((gone.clone(), WatchItem::Gone));
         }
         for found in now.iter().filter(|id| !self.known.contains(id)) {
-            let line = line::one(
+            let replica_watch = replica_watch::one(
                 Arc::clone(&self.pool),
-                self.terms,
+                self.timeouts,
                 found.clone(),
                 self.request.clone(),
             );
-            self.lines.insert(found.clone(), line);
-            self.told.push_back((found.clone(), WatchItem::Found));
+            self.watches.insert(found.clone(), replica_watch);
+            self.items.push_back((found.clone(), WatchItem::Found));
         }
         self.known = now;
     }

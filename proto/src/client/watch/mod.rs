@@ -1,37 +1,37 @@
 //! Watching that goes on: streams that are opened again where they ended, and say so when something may be missing.
 //!
 //! Invariants
-//! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was told.
+//! - Between two `Connected` without a `Missed` in between, every event of the sessions watched was delivered.
 //! - A stream that is silent for `ClientSettings::watch_silence` is lost, however open its connection looks, and so is one whose news
-//!   is older than that, however steadily bytes arrive. Of a service that cannot be asked it is three of the heartbeat intervals it
-//!   tells, if that is longer.
+//!   is older than that, however steadily bytes arrive. Of a service without `FollowSessions` it is three of the heartbeat intervals
+//!   it announces, if that is longer.
 //! - Nothing is buffered for a consumer that does not read: the service sends no faster than is read here.
 
 mod each;
-mod hearing;
-mod line;
+mod freshness;
+mod replica_watch;
 
 pub(super) use self::each::each;
-pub(super) use self::line::any;
+pub(super) use self::replica_watch::any;
 
 use super::SessionError;
 use crate::v1::SessionEvent;
 
-/// What a watch tells.
+/// What a watch delivers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchItem {
-    /// This replica is known now and nothing was heard from it yet. Only where replicas are watched one by one.
+    /// This replica is known now and nothing was received from it yet. Only where replicas are watched one by one.
     Found,
-    /// The replica is heard, and everything up to here was told. Comes again after every `Lost`.
+    /// The replica is connected, and everything up to here was delivered. Comes again after every `Lost`.
     Connected,
-    /// Something happened, or (`KIND_HEARTBEAT`) nothing did and everything up to here was told. Never `KIND_MISSED`.
+    /// Something happened, or (`KIND_HEARTBEAT`) nothing did and everything up to here was delivered. Never `KIND_MISSED`.
     Event(SessionEvent),
-    /// Everything that happened before this moment was told. It comes several times within `ClientSettings::watch_silence`; of a service of
+    /// Everything that happened before this moment was delivered. It comes several times within `ClientSettings::watch_silence`; of a service of
     /// an earlier release it is the moment of arrival.
     Current(std::time::Instant),
     /// Events were lost: whatever was remembered of sessions has to be read again.
     Missed,
-    /// The replica is not heard, or too late. It is tried again, with pauses that grow to five seconds.
+    /// Nothing is received from the replica, or only too late. It is tried again, with pauses that grow to five seconds.
     Lost(SessionError),
     /// The name does not lead to this replica any more. Only where replicas are watched one by one.
     Gone,

@@ -10,7 +10,8 @@ use chassis::runtime::{Runtime, Workers};
 use chassis::secret::{Reloading, Secret};
 use chassis::tls::{ServerTls, TlsFiles};
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked,
+    ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError, RefreshedTokens,
+    Revoked,
 };
 use prometheus::Registry;
 use session_proto::error::reason_of;
@@ -51,7 +52,7 @@ pub(crate) const SPENT: &str = "spent-refresh-token";
 impl Provider for AnyProvider {
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         if refresh_token == SPENT {
-            return Err(RefreshError::Refused(Refusal::new("invalid_grant")));
+            return Err(RefreshError::Refused(OAuthError::new("invalid_grant")));
         }
         Ok(RefreshedTokens {
             access_token: "fresh-token-of-the-audit".to_owned(),

@@ -14,7 +14,8 @@ use chassis::secret::{Reloading, Secret};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use oidc::{
-    ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Refusal, Revoked,
+    ExpectedOfRefresh, IdToken, IdTokenError, OAuthError, ProviderError, RefreshError, RefreshedTokens,
+    Revoked,
 };
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
@@ -78,7 +79,7 @@ impl Provider for StepProvider {
         };
         self.step().await;
         if !done {
-            return Err(RefreshError::Refused(Refusal::new("invalid_grant")));
+            return Err(RefreshError::Refused(OAuthError::new("invalid_grant")));
         }
         Ok(RefreshedTokens {
             access_token: format!("access of {rotated}"),

@@ -1,7 +1,7 @@
 //! Files of tables (TOML) that settings name.
 //!
 //! Invariants: reading goes on after a mistake, so that every mistake is named at once, each with its line; a file with
-//! a mistake is no file at all; a key that no reader asks for is a mistake. Deliberately absent: serde's `Deserialize`,
+//! a mistake is no file at all; a key that no reader reads is a mistake. Deliberately absent: serde's `Deserialize`,
 //! which stops at the first mistake.
 
 mod table;
@@ -45,8 +45,8 @@ impl FileMistakes {
     }
 
     fn in_one_line(&self) -> String {
-        let told: Vec<String> = self.iter().map(FileMistake::to_string).collect();
-        told.join("; ")
+        let texts: Vec<String> = self.iter().map(FileMistake::to_string).collect();
+        texts.join("; ")
     }
 }
 
@@ -94,8 +94,8 @@ pub(super) fn read<T>(
         .map_err(|error| vec![format!("the file {shown} cannot be read: {error}")])?;
     let text = String::from_utf8(bytes).map_err(|_| vec![format!("the file {shown} is not UTF-8 text")])?;
     parse(&text).map_err(|mistakes| {
-        let told = mistakes.iter().map(|mistake| format!("{shown}, {mistake}"));
-        told.collect()
+        let texts = mistakes.iter().map(|mistake| format!("{shown}, {mistake}"));
+        texts.collect()
     })
 }
 

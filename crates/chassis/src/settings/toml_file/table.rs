@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::super::unknown;
 use super::{Document, Value};
 
-/// A table: it hands out values by their keys, and remembers which keys were asked for.
+/// A table: it hands out values by their keys, and remembers which keys were read.
 pub struct Table<'a> {
     document: &'a Document<'a>,
     kind: &'static str,

@@ -9,22 +9,22 @@ use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
 use super::WatchItem;
-use super::hearing::Hearing;
-use crate::client::call::Opened;
-use crate::client::endpoint::{EndpointId, Peer};
+use super::freshness::Freshness;
+use crate::client::call::OpenedStream;
+use crate::client::endpoint::{EndpointId, ReplicaEndpoint};
 use crate::client::pool::{Picked, Pool};
-use crate::client::{SessionError, Terms, call, service};
+use crate::client::{SessionError, Timeouts, call, service};
 use crate::v1::session_event::Kind;
 use crate::v1::{ErrorReason, SessionEvent, WatchSessionsRequest};
 
-/// Pause before a stream that ended is opened again; doubles with every attempt that tells nothing.
+/// Pause before a stream that ended is opened again; doubles with every attempt that brings nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Which replica a line leads to.
-enum End {
+/// Which replica is watched.
+enum WatchedReplica {
     /// Any; another one each time.
     Any,
     /// This one.
@@ -32,195 +32,195 @@ enum End {
 }
 
 /// The state of the stream.
-enum State {
+enum WatchState {
     /// To be opened, not before then.
     Closed(Instant),
     /// Open.
-    Open(Box<Open>),
+    OpenWatch(Box<OpenWatch>),
     /// Never to be opened again.
     Over,
 }
 
-struct Open {
-    stream: Opened<SessionEvent>,
-    peer: Arc<Peer>,
-    hearing: Hearing,
+struct OpenWatch {
+    stream: OpenedStream<SessionEvent>,
+    replica: Arc<ReplicaEndpoint>,
+    freshness: Freshness,
 }
 
 /// What an open stream brings.
-enum Turn {
-    Told(Result<Option<SessionEvent>, Status>),
+enum Received {
+    Message(Result<Option<SessionEvent>, Status>),
     /// Nothing, for longer than it may be silent.
     Silent,
     /// Nothing that is young enough.
     Late,
 }
 
-struct Line {
+struct ReplicaWatch {
     pool: Arc<Pool>,
-    terms: Terms,
-    end: End,
+    timeouts: Timeouts,
+    end: WatchedReplica,
     /// Its resume token moves on with every event.
     request: WatchSessionsRequest,
-    state: State,
-    told: VecDeque<WatchItem>,
+    state: WatchState,
+    items: VecDeque<WatchItem>,
     /// Whether a stream was open before: what happened since is missing unless there is a resume token.
     was_open: bool,
-    /// Attempts in a row that told nothing.
+    /// Attempts in a row that brought nothing.
     attempts: u32,
-    /// Why it is lost, as last told; none while it is heard.
+    /// Why it is lost, as last delivered; none while it is connected.
     lost: Option<ErrorReason>,
 }
 
 /// Watches on one replica at a time, whichever can be reached.
 pub(in crate::client) fn any(
     pool: Arc<Pool>,
-    terms: Terms,
+    timeouts: Timeouts,
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, WatchItem> {
-    line(pool, terms, End::Any, request)
+    watch(pool, timeouts, WatchedReplica::Any, request)
 }
 
 /// Watches on the replica given.
 pub(super) fn one(
     pool: Arc<Pool>,
-    terms: Terms,
+    timeouts: Timeouts,
     id: EndpointId,
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, WatchItem> {
-    line(pool, terms, End::One(id), request)
+    watch(pool, timeouts, WatchedReplica::One(id), request)
 }
 
-fn line(
+fn watch(
     pool: Arc<Pool>,
-    terms: Terms,
-    end: End,
+    timeouts: Timeouts,
+    end: WatchedReplica,
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, WatchItem> {
-    let line = Line {
+    let watch = ReplicaWatch {
         pool,
-        terms,
+        timeouts,
         end,
         request,
-        state: State::Closed(Instant::now()),
-        told: VecDeque::new(),
+        state: WatchState::Closed(Instant::now()),
+        items: VecDeque::new(),
         was_open: false,
         attempts: 0,
         lost: None,
     };
-    unfold(line, |mut line| async move {
-        line.next().await.map(|item| (item, line))
+    unfold(watch, |mut watch| async move {
+        watch.next().await.map(|item| (item, watch))
     })
     .boxed()
 }
 
-impl Line {
+impl ReplicaWatch {
     async fn next(&mut self) -> Option<WatchItem> {
         loop {
-            if let Some(item) = self.told.pop_front() {
+            if let Some(item) = self.items.pop_front() {
                 return Some(item);
             }
             match &mut self.state {
-                State::Over => return None,
-                State::Closed(not_before) => {
+                WatchState::Over => return None,
+                WatchState::Closed(not_before) => {
                     sleep_until(*not_before).await;
                     match self.open().await {
                         Ok(open) => self.opened(open),
                         Err(error) => self.lose(error),
                     }
                 }
-                State::Open(open) => match open.turn().await {
-                    Turn::Told(Ok(Some(event))) => {
-                        open.hearing.arrives();
+                WatchState::OpenWatch(open) => match open.turn().await {
+                    Received::Message(Ok(Some(event))) => {
+                        open.freshness.record_arrival();
                         let is_beat = event.kind() == Kind::Heartbeat;
                         if let Some(Ok(interval)) = event.heartbeat_interval.map(Duration::try_from) {
-                            open.hearing.beats_every(interval);
+                            open.freshness.set_heartbeat_interval(interval);
                         }
-                        let told = is_beat.then(|| open.hearing.hears(event.number)).flatten();
-                        self.hear(event, told);
+                        let current = is_beat.then(|| open.freshness.heartbeat(event.number)).flatten();
+                        self.receive(event, current);
                     }
-                    Turn::Told(Ok(None)) => {
-                        // Only a replica that is on its way out ends a watch by itself.
-                        open.stream.connection.go();
+                    Received::Message(Ok(None)) => {
+                        // Only a replica that is shutting down ends a watch by itself.
+                        open.stream.connection.go_away();
                         self.lose(SessionError::unreachable());
                     }
-                    Turn::Told(Err(status)) => {
+                    Received::Message(Err(status)) => {
                         if call::is_transport(&status) {
-                            open.peer.failed();
+                            open.replica.failed();
                         }
                         self.lose(status.into());
                     }
-                    Turn::Silent => {
-                        open.peer.failed();
+                    Received::Silent => {
+                        open.replica.failed();
                         self.lose(SessionError::silent());
                     }
-                    Turn::Late => {
-                        open.hearing.is_late();
-                        self.tell_lost(SessionError::silent());
+                    Received::Late => {
+                        open.freshness.mark_late();
+                        self.report_lost(SessionError::silent());
                     }
                 },
             }
         }
     }
 
-    /// Opens the stream, as one that can be asked if the replica knows how.
-    async fn open(&self) -> Result<Open, SessionError> {
-        let until = Instant::now() + self.terms.deadline;
+    /// Opens the stream: `FollowSessions`, or `WatchSessions` of a replica that lacks it.
+    async fn open(&self) -> Result<OpenWatch, SessionError> {
+        let until = Instant::now() + self.timeouts.deadline;
         let picked = tokio::time::timeout_at(until, self.pick())
             .await
             .map_err(|_elapsed| SessionError::late())??;
-        let oldest = self.terms.watch_silence;
-        let (mut hearing, questions) = Hearing::asking(oldest, self.request.clone());
+        let oldest = self.timeouts.watch_silence;
+        let (mut freshness, questions) = Freshness::with_questions(oldest, self.request.clone());
         let follow = |channel, request| async move { service(channel).follow_sessions(request).await };
         let opened = match call::stream(&self.pool, &picked, until, questions, follow).await {
             Err(error) if error.reason == ErrorReason::ErrUnimplemented => {
-                hearing = Hearing::of_arrivals(oldest);
+                freshness = Freshness::without_questions(oldest);
                 let watch = |channel, request| async move { service(channel).watch_sessions(request).await };
                 call::stream(&self.pool, &picked, until, self.request.clone(), watch).await
             }
             opened => opened,
         };
-        hearing.arrives();
-        Ok(Open {
+        freshness.record_arrival();
+        Ok(OpenWatch {
             stream: opened?,
-            peer: picked.peer,
-            hearing,
+            replica: picked.replica,
+            freshness,
         })
     }
 
     async fn pick(&self) -> Result<Picked, SessionError> {
         match &self.end {
-            End::One(id) => {
-                let peer = self.pool.peer(id).ok_or_else(SessionError::unreachable)?;
-                let connection = peer.connect().await?;
-                Ok(Picked { peer, connection })
+            WatchedReplica::One(id) => {
+                let replica = self.pool.replica(id).ok_or_else(SessionError::unreachable)?;
+                let connection = replica.connect().await?;
+                Ok(Picked { replica, connection })
             }
-            End::Any => Ok(self.pool.pick().await?),
+            WatchedReplica::Any => Ok(self.pool.pick().await?),
         }
     }
 
-    fn opened(&mut self, open: Open) {
+    fn opened(&mut self, open: OpenWatch) {
         if self.was_open && self.request.resume_token.is_empty() {
-            self.told.push_back(WatchItem::Missed);
+            self.items.push_back(WatchItem::Missed);
         }
         self.was_open = true;
-        self.state = State::Open(Box::new(open));
+        self.state = WatchState::OpenWatch(Box::new(open));
     }
 
-    /// Tells an event, and how far the stream is told by it, if it says so.
-    fn hear(&mut self, event: SessionEvent, told: Option<(Instant, bool)>) {
+    /// Delivers an event, and the moment it makes the stream current to, if there is one.
+    fn receive(&mut self, event: SessionEvent, current: Option<(Instant, bool)>) {
         if !event.resume_token.is_empty() {
             self.request.resume_token.clone_from(&event.resume_token);
         }
         match event.kind() {
-            Kind::Missed => self.told.push_back(WatchItem::Missed),
+            Kind::Missed => self.items.push_back(WatchItem::Missed),
             Kind::Heartbeat => {
-                if let Some((_, true)) = told {
+                if let Some((_, true)) = current {
                     self.attempts = 0;
                     self.lost = None;
-                    self.told.push_back(WatchItem::Connected);
+                    self.items.push_back(WatchItem::Connected);
                 }
-                self.told.push_back(WatchItem::Event(event));
+                self.items.push_back(WatchItem::Event(event));
             }
             Kind::Unspecified
             | Kind::Created
@@ -228,11 +228,11 @@ impl Line {
             | Kind::Refreshed
             | Kind::Changed
             | Kind::Ended => {
-                self.told.push_back(WatchItem::Event(event));
+                self.items.push_back(WatchItem::Event(event));
             }
         }
-        if let Some((moment, _)) = told {
-            self.told.push_back(WatchItem::Current(moment.into_std()));
+        if let Some((moment, _)) = current {
+            self.items.push_back(WatchItem::Current(moment.into_std()));
         }
     }
 
@@ -242,31 +242,31 @@ impl Line {
         let pause = PAUSE_MAX.min(PAUSE * 2_u32.pow(self.attempts.min(8)));
         self.attempts = self.attempts.saturating_add(1);
         self.state = if over {
-            State::Over
+            WatchState::Over
         } else {
-            State::Closed(Instant::now() + call::backoff(pause))
+            WatchState::Closed(Instant::now() + call::backoff(pause))
         };
-        self.tell_lost(error);
+        self.report_lost(error);
     }
 
-    fn tell_lost(&mut self, error: SessionError) {
+    fn report_lost(&mut self, error: SessionError) {
         if self.lost.replace(error.reason) != Some(error.reason) {
-            self.told.push_back(WatchItem::Lost(error));
+            self.items.push_back(WatchItem::Lost(error));
         }
     }
 }
 
-impl Open {
-    /// Asks how far the stream is told when that is due, until it brings something.
-    async fn turn(&mut self) -> Turn {
+impl OpenWatch {
+    /// Requests heartbeats when they are due, until the stream brings something.
+    async fn turn(&mut self) -> Received {
         loop {
-            let (ask_at, late_at) = (self.hearing.ask_at(), self.hearing.late_at());
+            let (question_at, late_at) = (self.freshness.question_at(), self.freshness.late_at());
             tokio::select! {
                 biased;
-                () = until(ask_at) => self.hearing.ask(None),
-                told = self.stream.events.message() => return Turn::Told(told),
-                () = sleep_until(self.hearing.silent_at()) => return Turn::Silent,
-                () = until(late_at) => return Turn::Late,
+                () = until(question_at) => self.freshness.send_question(None),
+                message = self.stream.events.message() => return Received::Message(message),
+                () = sleep_until(self.freshness.silent_at()) => return Received::Silent,
+                () = until(late_at) => return Received::Late,
             }
         }
     }

@@ -1,0 +1,164 @@
+//! Bounds on the bytes that are kept for clients: answers they have not read yet, and the work on those to come.
+//!
+//! HTTP/2 lets a client send a thousand requests on one connection and read no answer. So the bytes that wait are counted, for each
+//! connection and in all, and further requests of a connection over its share are refused until its client reads. One connection may hold
+//! as much as is left free for all others (the dynamic threshold of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998):
+//! one that reads nothing gets half, two a third each, and there is always as much left for further ones. The first few kilobytes of each
+//! are not counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What every connection may hold without being counted with the others, in bytes: clients that read their answers never contend for the
+/// total.
+const UNCOUNTED_BYTES: usize = 16 * 1024;
+
+/// What all connections of a listener hold together beyond that.
+#[derive(Debug)]
+pub(super) struct TotalBudget {
+    bytes: usize,
+    held: AtomicUsize,
+}
+
+impl TotalBudget {
+    /// Of so many bytes.
+    pub(super) fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(Self {
+            bytes,
+            held: AtomicUsize::new(0),
+        })
+    }
+}
+
+/// Request extension: what one connection holds, where that is bounded. Clones share it; of no connection, it holds everything.
+#[derive(Clone, Debug, Default)]
+pub struct ByteBudget(Option<Arc<ConnectionBytes>>);
+
+#[derive(Debug)]
+struct ConnectionBytes {
+    total: Arc<TotalBudget>,
+    held: AtomicUsize,
+}
+
+/// A number of bytes, held until dropped.
+#[derive(Debug)]
+pub struct BytesPermit {
+    budget: ByteBudget,
+    bytes: usize,
+}
+
+impl ByteBudget {
+    /// A connection that holds nothing yet.
+    pub(super) fn of(total: &Arc<TotalBudget>) -> Self {
+        Self(Some(Arc::new(ConnectionBytes {
+            total: Arc::clone(total),
+            held: AtomicUsize::new(0),
+        })))
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Holds so many bytes more; none if the connection is over its share.
+    #[must_use]
+    pub fn hold(&self, bytes: usize) -> Option<BytesPermit> {
+        if let Some(own) = &self.0 {
+            let wanted = own.held.load(Ordering::Relaxed).saturating_add(bytes);
+            let free = || {
+                own.total
+                    .bytes
+                    .saturating_sub(own.total.held.load(Ordering::Relaxed))
+            };
+            if wanted > UNCOUNTED_BYTES && wanted > free() {
+                return None;
+            }
+        }
+        Some(self.must_hold(bytes))
+    }
+
+    /// Holds so many bytes more, which exist already, whatever the share.
+    pub(super) fn must_hold(&self, bytes: usize) -> BytesPermit {
+        if let Some(own) = &self.0 {
+            let before = own.held.fetch_add(bytes, Ordering::Relaxed);
+            let counted = counted(before + bytes) - counted(before);
+            if counted > 0 {
+                own.total.held.fetch_add(counted, Ordering::Relaxed);
+            }
+        }
+        BytesPermit {
+            budget: self.clone(),
+            bytes,
+        }
+    }
+}
+
+/// The part of what a connection holds that counts with the others'.
+fn counted(held: usize) -> usize {
+    held.saturating_sub(UNCOUNTED_BYTES)
+}
+
+impl Drop for BytesPermit {
+    fn drop(&mut self) {
+        if let Some(own) = &self.budget.0 {
+            let before = own.held.fetch_sub(self.bytes, Ordering::Relaxed);
+            let counted = counted(before) - counted(before.saturating_sub(self.bytes));
+            if counted > 0 {
+                own.total.held.fetch_sub(counted, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOTAL: usize = 1024 * 1024;
+
+    fn hold_all(budget: &ByteBudget, piece: usize) -> Vec<BytesPermit> {
+        std::iter::from_fn(|| budget.hold(piece)).collect()
+    }
+
+    #[test]
+    fn one_connection_gets_half_the_next_half_of_the_rest_and_all_is_given_back() {
+        let total = TotalBudget::new(TOTAL);
+        let (first, second, third) = (
+            ByteBudget::of(&total),
+            ByteBudget::of(&total),
+            ByteBudget::of(&total),
+        );
+        let one = hold_all(&first, 1024);
+        assert!(
+            (TOTAL / 2..=TOTAL / 2 + UNCOUNTED_BYTES).contains(&(one.len() * 1024)),
+            "{}",
+            one.len()
+        );
+        let other = hold_all(&second, 1024);
+        assert!(
+            (TOTAL / 4..=TOTAL / 4 + UNCOUNTED_BYTES).contains(&(other.len() * 1024)),
+            "{}",
+            other.len()
+        );
+        assert!(third.hold(TOTAL / 8).is_some(), "others have their share");
+        assert!(first.hold(1).is_none());
+        drop((one, other));
+        assert_eq!(total.held.load(Ordering::Relaxed), 0);
+        assert!(first.hold(TOTAL / 2).is_some());
+    }
+
+    #[test]
+    fn the_first_kilobytes_of_each_connection_are_not_counted() {
+        let total = TotalBudget::new(TOTAL);
+        let _more_than_there_is = ByteBudget::of(&total).must_hold(2 * TOTAL);
+        let small = ByteBudget::of(&total);
+        let held = hold_all(&small, 1024);
+        assert_eq!(held.len() * 1024, UNCOUNTED_BYTES);
+        drop(held);
+        assert!(small.hold(UNCOUNTED_BYTES + 1).is_none());
+        assert!(
+            ByteBudget::default().hold(10 * TOTAL).is_some(),
+            "who is not counted"
+        );
+    }
+}
