@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 import { Browser, claimsOf, newLogin, redeem, SIGNED_OUT, signIn, startProvider, token } from './support.mjs';
 
-test('a person signs in and the ID token carries profile, e-mail and the provider session', async (t) => {
+test('the ID token of a sign-in carries profile, e-mail and the provider session', async (t) => {
   const idp = await startProvider(t);
   const login = await signIn(new Browser(), idp);
   assert.equal(login.callback.state, 'state-1');
@@ -54,7 +54,7 @@ test('cancelling answers the client with access_denied', async (t) => {
   assert.equal(new URL(location).searchParams.get('error'), 'access_denied');
 });
 
-test('a sign-in page opened in another browser is refused with a page, not a stack trace', async (t) => {
+test('a sign-in page opened in another browser is refused with a page', async (t) => {
   const idp = await startProvider(t);
   const page = await new Browser().follow(newLogin(idp).url, idp.issuer);
   const stranger = await new Browser().fetch(page.url);
@@ -80,7 +80,7 @@ test('the lifetime of access tokens is as asked', async (t) => {
   assert.equal(body.expires_in, 7);
 });
 
-test('sign-out with an ID token ends the sign-in, tells the client on the back channel and returns', async (t) => {
+test('sign-out with an ID token ends the sign-in, back-channel too, and returns', async (t) => {
   const logoutTokens = [];
   const client = http.createServer(async (request, response) => {
     let body = '';

@@ -40,7 +40,7 @@ async function measured(beginning) {
   return body.split('\n').filter((line) => line.startsWith(beginning)).reduce((sum, line) => sum + Number(line.split(' ').pop()), 0);
 }
 
-test('a person signs in, tokens are refreshed and rotated again and again, and signing out revokes them', async () => {
+test('tokens of a sign-in are refreshed and rotated repeatedly, sign-out revokes them', async () => {
   const person = new Client();
   const started = await person.navigate(`${stack.edgeUrl}/api/auth/login`);
   assert.deepEqual([...new URL(started.headers.get('location')).searchParams.keys()], ['client_id', 'request_uri']);

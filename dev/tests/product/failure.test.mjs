@@ -55,7 +55,7 @@ test('the session service down at the callback is 503 and sets no session', asyn
   }
 });
 
-test('signing out while the session service is down clears this browser and ends the session later', async () => {
+test('sign-out while the session service is down ends the session later', async () => {
   const person = new Client();
   await person.signIn(stack);
   const [name, value] = person.sessionCookie(stack);
@@ -71,7 +71,7 @@ test('signing out while the session service is down clears this browser and ends
     () => 'the session was never ended');
 });
 
-test('an access token that expires is refreshed at the provider by the session service', async (t) => {
+test('the session service refreshes an access token that expires', async (t) => {
   const refreshing = await startStack({ accessTokenTtl: 5, edgeEnv: { EDGE_ACCESS_TOKEN_ENDPOINT: 'true' } });
   t.after(() => refreshing.stop());
   const person = new Client();
@@ -92,7 +92,7 @@ test('an access token that expires is refreshed at the provider by the session s
   assert.equal(refused.status, 403, 'without the proof of our own origin there is none');
 });
 
-test('the provider down: sign-in says so, the signed-in notice nothing, sign-out works', async () => {
+test('the provider down: sign-in says so, sessions notice nothing, sign-out works', async () => {
   const person = new Client();
   const other = new Client();
   await person.signIn(stack);
@@ -132,7 +132,7 @@ test('a refresh while the provider is down loses nothing', async (t) => {
   await until(10_000, async () => (last = await ask()).status === 200, () => `the refresh does not work after the provider came back: ${last?.status} ${last?.text}`);
 });
 
-test('both services start without the provider, and sign-in works once it is there, without a restart', async (t) => {
+test('both services start without the provider and sign in once it is there', async (t) => {
   const late = await startStack({ edgeEnv: { OIDC_HTTP_TIMEOUT_MS: '1500' } });
   t.after(() => late.stop());
   await late.kill('idp', 'SIGKILL');

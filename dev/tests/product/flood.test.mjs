@@ -6,7 +6,7 @@ import { complaints, flood } from '../../flood.mjs';
 
 const SECONDS = 8;
 
-test('under all attacks at once the edge lives within its memory, and others sign in and read pages', async () => {
+test('under all attacks at once the edge stays within its memory and serves others', async () => {
   const result = await flood({ seconds: SECONDS });
   assert.deepEqual(complaints(result), [], JSON.stringify({ ...result, failed: result.failed.length }));
 });

@@ -31,7 +31,7 @@ async function answerOf(person, { login = '/api/auth/login', cancel = false, acc
 
 const post = (person, { action, form }) => person.navigate(action, { method: 'POST', body: form, headers: { ...POSTED, origin: stack.issuer } });
 
-test('the posted answer signs in by a 303 to where the person wanted to go, and nothing of it is in an address', async () => {
+test('the posted answer signs in by a 303, and nothing of it is in an address', async () => {
   const person = new Client();
   const answer = await answerOf(person, { login: '/api/auth/login?returnTo=/account%3Ftab%3D1%23top' });
   assert.equal(answer.action, `${stack.edgeUrl}/api/auth/callback`);
@@ -53,7 +53,7 @@ test('the same form posted again is 400 and the session stays', async () => {
   assert.equal((await person.me(stack)).status, 200);
 });
 
-test('the answer in an address is 405 and uses nothing up; in another browser, doubled or from another issuer it is 400', async () => {
+test('an answer in an address is 405; elsewhere, doubled or foreign it is 400', async () => {
   const person = new Client();
   const answer = await answerOf(person);
   const inAddress = await person.navigate(`${answer.action}?${answer.form}`);
@@ -77,7 +77,7 @@ test('a sign-in cancelled at the provider is 400 with a way to try again', async
   assert.equal((await person.me(stack)).status, 204);
 });
 
-test('signing out ends the session here and goes on at the provider as with any other answer', async () => {
+test('signing out ends the session here and goes on at the provider', async () => {
   const person = new Client();
   assert.equal((await post(person, await answerOf(person))).status, 303);
   const out = await person.navigate(`${stack.edgeUrl}/api/auth/logout`);

@@ -42,7 +42,7 @@ async function authorize(person, login) {
   return { started: started.headers.get('location'), callback: answer.headers.get('location') };
 }
 
-test('a person signs in at glewlwyd by a pushed request, and its ES256 tokens and its issuer with a closing slash are taken', async () => {
+test('a sign-in at glewlwyd: pushed request, ES256 tokens, issuer with a last slash', async () => {
   const person = new Client();
   await signInAt(person, provider);
   const { started, callback } = await authorize(person, '/api/auth/login?returnTo=/account%3Fa%3Db');
@@ -78,7 +78,7 @@ async function signedIn(person) {
   return (await person.me(stack)).json().sid;
 }
 
-test('a sign-out goes on at glewlwyd, which knows where to come back to and has the other browsers of its session told by frames', async () => {
+test('a sign-out goes on at glewlwyd, which signs out other browsers by frames', async () => {
   const [laptop, tablet, desk] = [new Client(), new Client(), new Client()];
   const sid = await signedIn(laptop);
   tablet.jars.set(provider.origin, laptop.cookies(provider.origin));
@@ -105,7 +105,7 @@ test('a sign-out goes on at glewlwyd, which knows where to come back to and has 
   assert.equal((await desk.me(stack)).status, 200, 'another session of the same person stays');
 });
 
-test('the logout token of a draft, which glewlwyd sends without an end and under another type, is refused and ends nothing', async () => {
+test('the logout token of a draft, without exp and of another typ, is refused', async () => {
   const person = new Client();
   const sid = await signedIn(person);
   const refused = () => stack.logs('edge').split('logout token refused').length;

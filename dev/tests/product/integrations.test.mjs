@@ -136,7 +136,7 @@ for (const name of Object.keys(START)) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    test('a script without a session gets the unauthorized answer, a person is sent to sign in and back', async () => {
+    test('a script without a session gets 401, a person is sent to sign in and back', async () => {
       const script = await request(`${url}/orders`, { headers: { accept: 'application/json', 'sec-fetch-mode': 'cors' } });
       assert.equal(script.status, 401);
       assert.equal(script.text, UNAUTHORIZED);
@@ -149,7 +149,7 @@ for (const name of Object.keys(START)) {
       assert.ok(!lied.headers.get('location').includes('evil'), lied.headers.get('location'));
     });
 
-    test('somebody signed in reaches the application, which learns who it is from the edge alone', async () => {
+    test('the application learns who is signed in from the edge alone', async () => {
       const client = new Client();
       const landed = await client.signIn(stack, { login: '/api/auth/login?returnTo=/orders' });
       assert.equal(landed.headers.get('location'), `${url}/orders`);
@@ -169,7 +169,7 @@ for (const name of Object.keys(START)) {
       assert.equal((await client.fetch(`${url}/orders`, { headers: { accept: 'application/json' } })).status, 401);
     });
 
-    test('namesakes at two providers are two people to the application, whatever issuer they send', async () => {
+    test('namesakes at two providers are two people to the application', async () => {
       const subjects = [];
       for (const [login, issuer, another] of [['/api/auth/login', stack.issuer, stack.otherIssuer], ['/api/auth/login?connection=other', stack.otherIssuer, stack.issuer]]) {
         const client = new Client();

@@ -27,7 +27,7 @@ async function accessToken(person) {
   return answer.json().access_token;
 }
 
-test('the access token is for the resource that configuration names, and so is the one after it', async () => {
+test('the access token is for the configured resource, and so is the next one', async () => {
   const person = new Client();
   await person.signIn(stack);
   const first = await accessToken(person);

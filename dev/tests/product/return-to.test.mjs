@@ -36,7 +36,7 @@ function expected(raw) {
 }
 
 // conformance: B-003
-test('whatever is asked for, the answer is the URL a browser would make of it on our origin, or the base URL', async () => {
+test('a return_to becomes the URL a browser makes of it on our origin, or the base', async () => {
   const numbers = random(SEED);
   const next = (below) => Math.floor(numbers.next().value * below);
   const host = new URL(stack.edgeUrl).host;

@@ -53,7 +53,7 @@ test('session services that are restarted one after another fail no request', as
   assert.ok(answered > LOOPS, `${answered} answered`);
 });
 
-test('a session service that stops as it should keeps no request waiting while there is another', async (t) => {
+test('a session service that stops delays no request while there is another', async (t) => {
   const { answered, slowestMs, wrong } = await meanwhile(async () => {
     for (const name of ['session', 'session-2']) {
       await stack.kill(name);

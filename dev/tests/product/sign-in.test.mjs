@@ -54,7 +54,7 @@ test('signing in again ends the session the browser had and gives a new name', a
   assert.equal(old.status, 204);
 });
 
-test('the tokens of a second sign-in in the same browser still work after the first one\'s session has ended', async () => {
+test('the tokens of a second sign-in work after the session of the first has ended', async () => {
   const person = new Client();
   await person.signIn(stack);
   await person.signIn(stack);
@@ -194,7 +194,7 @@ test('a prefetch or HEAD starts nothing, a fetch is told to navigate', async () 
   assert.match(program.json().login_url, /\/api\/auth\/login/);
 });
 
-test('a page guard sends people to sign in and back, and programs get the unauthorized body', async () => {
+test('a page guard sends people to sign in and back; programs get the 401 body', async () => {
   const stranger = new Client();
   const page = await stranger.navigate(`${stack.edgeUrl}/account?a=1&b=%2F%26`);
   assert.ok([302, 307].includes(page.status));
@@ -279,7 +279,7 @@ test('too many sign-ins from one address are put off, and other routes still ans
   assert.equal((await person.me(limited)).status, 204);
 });
 
-test('signing out at the provider ends the session in every browser that shares it, told back-channel', async () => {
+test('signing out at the provider ends, back-channel, the session in every browser', async () => {
   const laptop = new Client();
   await laptop.signIn(stack);
   // A second browser in the same provider session: it signs in without being asked for a password.

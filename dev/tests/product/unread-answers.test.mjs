@@ -76,7 +76,7 @@ async function ask(method) {
 }
 
 for (const method of Object.keys(KINDS)) {
-  test(`answers of ${method} that nobody reads take a bounded part of the memory, and others are answered`, async (t) => {
+  test(`unread answers of ${method} take bounded memory, and others are answered`, async (t) => {
     const before = memory();
     let most = before;
     const looking = setInterval(() => { try { most = Math.max(most, memory()); } catch { most = Infinity; } }, 50);

@@ -21,7 +21,7 @@ class Batches(unittest.TestCase):
     def begin(self, subject):
         return self.sessions.create(ISSUER, {"sub": subject}, "access", time.time() + 600)
 
-    def test_results_come_in_the_order_of_the_requests_and_a_failure_takes_no_other_with_it(self):
+    def test_results_come_in_the_order_of_the_requests_and_a_failure_is_one_result(self):
         ada, grace = self.begin("ada"), self.begin("grace")
         requests = [
             Request(session_id=grace.session_id), Request(session_id=NOWHERE), Request(session_id="not-an-id"),

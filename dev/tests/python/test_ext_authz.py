@@ -109,7 +109,7 @@ class ExtAuthz(unittest.TestCase):
             self.assertEqual(answer.status.code, 401, cookie[:80])
             self.assertNotIn("set-cookie", dict(headers_of(answer.headers)))
 
-    def test_a_question_without_a_request_or_with_headers_that_are_none_is_an_invalid_argument(self):
+    def test_a_check_without_a_request_or_with_invalid_headers_is_an_invalid_argument(self):
         bad = [
             external_auth_pb2.CheckRequest(),
             external_auth_pb2.CheckRequest(attributes=Context()),
@@ -123,7 +123,7 @@ class ExtAuthz(unittest.TestCase):
                 self.envoy.Check(asked, timeout=DEADLINE)
             self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT, asked)
 
-    def test_bytes_that_are_no_message_and_messages_too_large_are_refused_and_the_next_question_is_answered(self):
+    def test_malformed_and_too_large_messages_are_refused_and_the_next_is_answered(self):
         with grpc.insecure_channel(self.edge.ext_authz) as channel:
             raw = channel.unary_unary("/envoy.service.auth.v3.Authorization/Check")
             with self.assertRaises(grpc.RpcError) as caught:

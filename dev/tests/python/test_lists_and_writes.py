@@ -23,7 +23,7 @@ class ListsAndWrites(unittest.TestCase):
     def begin(self, subject, **more):
         return self.sessions.create(ISSUER, {"sub": subject}, "access", time.time() + 600, **more)
 
-    def test_pages_show_every_session_that_is_there_all_the_time_once_while_others_come_and_go(self):
+    def test_pages_show_every_lasting_session_once_while_others_come_and_go(self):
         there = [self.begin("ada") for _ in range(7)]
         handles = [created.session.handle for created in reversed(there)]
         first = self.sessions.list(ISSUER, "ada", 3)

@@ -40,7 +40,7 @@ const nobodyAnswers = (env) => until(5_000, async () => {
   return answers.every(({ status, body }) => status === 0 && /ECONNREFUSED/.test(body));
 }, () => 'a process was left behind');
 
-test('make run prints one URL and the accounts, keeps its secrets private and stops everything on Ctrl-C', async (t) => {
+test('make run prints one URL and the accounts, hides secrets and stops on Ctrl-C', async (t) => {
   const { env, folder } = await surroundings(t);
   const begun = Date.now();
   const child = make(t, 'run', env);
@@ -74,7 +74,7 @@ test('make run-redis runs two edges and two session services on Redis', async (t
   await nobodyAnswers(env);
 });
 
-test('taken ports are all named, each with the setting that moves it, before anything is built', async (t) => {
+test('ports in use are all named, each with its setting, before anything is built', async (t) => {
   const { env } = await surroundings(t);
   const taken = ['EDGE_LISTEN', 'SESSION_LISTEN', 'VESTIBULE_IDP_LISTEN'];
   for (const name of taken) {
