@@ -59,7 +59,7 @@ async fn look_up(sessions: &SessionClient, handle: String) -> Result<(), Box<dyn
 // example: call-api
 use session_proto::v1::GetAccessTokenRequest;
 
-/// Calls an API for the person. The token is asked for each time: the session service refreshes it when it has to.
+/// Calls an API for the person. The token is requested each time: the session service refreshes it when it has to.
 async fn call_api(sessions: &SessionClient, url: &str, scope: String) -> Result<(), Box<dyn Error>> {
     let request = GetAccessTokenRequest {
         session_id: variable("SESSION_ID").ok_or("SESSION_ID is not set")?,
@@ -177,7 +177,7 @@ async fn watch(sessions: &SessionClient) {
             }
             WatchItem::Missed => println!("missed: read again what you remember"),
             WatchItem::Lost(error) => println!("lost: do not trust what you remember ({error})"),
-            // Other events; how far it is told; what a watch of each replica tells.
+            // Other events; how current the watch is; what a watch of each replica delivers.
             WatchItem::Event(_) | WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone => {}
         }
     }

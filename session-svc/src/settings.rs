@@ -23,7 +23,7 @@ pub static SERVICE: Service = Service {
     name: "session-svc",
     prefix: "SESSION_",
     shared_prefix: Some(provider_settings::PREFIX),
-    audit_target: Some(AUDIT_TARGET),
+    priority_target: Some(AUDIT_TARGET),
     about: "Keeps the sessions of signed-in people, encrypted, and hands out access tokens that work.",
     topics: &[
         &ADDRESSES,

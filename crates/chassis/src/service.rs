@@ -97,7 +97,7 @@ where
         Ok(runtimes) => runtimes,
         Err(error) => return failed(service, &error),
     };
-    let records = match LogQueue::start(std::io::stdout(), service.audit_target) {
+    let records = match LogQueue::start(std::io::stdout(), service.priority_target) {
         Ok(records) => records,
         Err(error) => return failed(service, &error),
     };

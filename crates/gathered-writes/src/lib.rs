@@ -1,7 +1,7 @@
 //! Frames that are made together leave together, on either side of an HTTP/2 connection (docs/decisions/gathered-writes.md).
 //!
-//! HTTP/2 writes a message in pieces: what comes before its body, the body, what comes after. Each piece would be a packet, and wake the
-//! other side once more. Here they are gathered, and whoever wraps the stream says when they leave: after each turn of a connection that
+//! HTTP/2 writes a message in pieces: what comes before its body, the body, what comes after. Each piece would be a system call and
+//! a packet, and wake the other side once more. Here they are gathered, and the owner of the stream decides when they leave: after each turn of a connection that
 //! it drives itself ([`GatheredWrites::poll_send`]), or else behind whatever else is ready to run
 //! ([`GatheredWrites::poll_flush_behind_others`]). Nothing waits for time to pass.
 

@@ -14,7 +14,7 @@ use crate::ProviderError;
 
 /// A revoked key or a moved endpoint is noticed within this time, whatever the provider allows.
 const LONGEST_FRESH: Duration = Duration::from_secs(600);
-/// A provider that forbids caching is still not asked for every login.
+/// A provider that forbids caching is still not called for every login.
 const SHORTEST_FRESH: Duration = Duration::from_secs(60);
 /// How soon after a failed fetch the next one may start.
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
@@ -141,15 +141,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn right_after_a_failure_nobody_asks_again() {
-        let (cached, asked) = (Cached::<u8>::default(), AtomicUsize::new(0));
+        let (cached, fetches) = (Cached::<u8>::default(), AtomicUsize::new(0));
         let fails = || async {
-            asked.fetch_add(1, Ordering::SeqCst);
+            fetches.fetch_add(1, Ordering::SeqCst);
             Err(NO_ANSWER)
         };
         for (after, expected) in [(0, 1), (0, 1), (499, 1), (1, 2)] {
             tokio::time::advance(Duration::from_millis(after)).await;
             assert!(cached.fetch(fails).await.is_err());
-            assert_eq!(asked.load(Ordering::SeqCst), expected);
+            assert_eq!(fetches.load(Ordering::SeqCst), expected);
         }
     }
 

@@ -214,7 +214,7 @@ fn public_members(pair: &Pair) -> Value {
 }
 
 fn thumbprint(members: &Value) -> String {
-    // serde_json's map is ordered by key, which is the canonical form RFC 7638 section 3.3 asks for
+    // serde_json's map is ordered by key, which is the canonical form RFC 7638 section 3.3 requires
     URL_SAFE_NO_PAD.encode(ring::digest::digest(
         &ring::digest::SHA256,
         members.to_string().as_bytes(),

@@ -262,19 +262,19 @@ pub enum IdTokenError {
     /// `at_hash` does not belong to the access token.
     #[error("at_hash does not fit the access token")]
     AccessTokenHash,
-    /// `auth_time` is in the future, or older than the `max_age` asked for.
+    /// `auth_time` is in the future, or older than the `max_age` requested.
     #[error("auth_time is in the future or older than max_age allows")]
     AuthTime,
-    /// There is no `auth_time`, though `max_age` was asked for.
+    /// There is no `auth_time`, though `max_age` was requested.
     #[error("auth_time is absent, though max_age was asked for")]
     NoAuthTime,
-    /// `acr` is none of those asked for.
+    /// `acr` is none of those requested.
     #[error("acr is none of those asked for")]
     Acr,
     /// `sub` is absent, empty, too long or another than before.
     #[error("sub is absent or not the expected one")]
     Subject,
-    /// The organization is another than the one asked for.
+    /// The organization is another than the one requested.
     #[error("the organization is not the one asked for")]
     Organization,
 }

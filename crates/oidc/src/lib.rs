@@ -1,5 +1,5 @@
-//! The relying-party half of OpenID Connect: everything this product says to an identity provider and every
-//! check of what the provider answers.
+//! The relying-party half of OpenID Connect: every request this product sends to an identity provider and every
+//! check of its responses.
 //!
 //! Invariants
 //! - No HTTP server, no session, no clock: wall time comes in as `now`, in seconds since the Unix epoch.

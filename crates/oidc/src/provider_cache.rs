@@ -104,7 +104,7 @@ impl ProviderCache {
         }
     }
 
-    /// Looks for the token's key at the provider, or waits for whoever does.
+    /// Looks for the token's key at the provider, or waits for the call that does.
     async fn seek(
         self: &Arc<Self>,
         http: &HttpClient,
@@ -146,7 +146,7 @@ impl ProviderCache {
         keys.map_or(SignatureVerdict::NoSuchKey, |keys| keys.verify(token))
     }
 
-    /// By keys fetched for this token; where they lack it, the provider is asked whether they have moved.
+    /// By keys fetched for this token; where they lack it, its metadata is fetched to see whether they have moved.
     async fn refetched_verdict(
         self: &Arc<Self>,
         http: &HttpClient,

@@ -18,7 +18,7 @@ use crate::SigningAlgorithm;
 
 /// RFC 7518 section 3.3.
 const LEAST_RSA_BITS: usize = 2048;
-/// What a point begins with whose coordinates are both told (SEC 1 section 2.3.3).
+/// The first byte of an uncompressed point (SEC 1 section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
 /// A public key, or the client secret in the place of one. One with a member we do not understand does not come to be.

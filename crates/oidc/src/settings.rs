@@ -1,4 +1,4 @@
-//! What has to be known about a provider before the first word is said to it.
+//! What has to be configured about a provider before the first request to it.
 //!
 //! Reading and judging the settings is the caller's part (crate `provider-settings`); this is only their shape.
 
@@ -20,9 +20,9 @@ pub struct ProviderSettings {
     pub client_auth: ClientAuth,
     /// Keys that sign authorization requests (RFC 9101); `None` leaves them unsigned.
     pub request_keys: Option<ClientKeys>,
-    /// Key that tokens are bound to (RFC 9449); `None` asks for bearer tokens.
+    /// Key that tokens are bound to (RFC 9449); `None` means bearer tokens.
     pub dpop_key: Option<DpopKey>,
-    /// Scope asked for, space-separated; contains `openid`.
+    /// Scope requested, space-separated; contains `openid`.
     pub scope: String,
     /// `audience` parameter of the authorization request.
     pub audience: Option<String>,

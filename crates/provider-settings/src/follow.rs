@@ -57,12 +57,12 @@ pub fn follow(party: &RelyingParty, files: CredentialFiles) -> Vec<JoinHandle<()
     let mut watches = Vec::new();
     for snapshot in files.snapshots.clone() {
         let (party, files) = (party.clone(), files.clone());
-        watches.push(snapshot.watch(move |_| take_over(&party, &files)));
+        watches.push(snapshot.watch(move |_| reload(&party, &files)));
     }
     watches
 }
 
-fn take_over(party: &RelyingParty, files: &CredentialFiles) {
+fn reload(party: &RelyingParty, files: &CredentialFiles) {
     let issuer = party.settings().issuer.as_str();
     let credentials = match current(party.credentials(), files) {
         Ok(credentials) => credentials,

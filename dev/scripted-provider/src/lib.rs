@@ -1,4 +1,4 @@
-//! An OpenID provider for tests that behaves well until it is told to misbehave, one way at a time, and counts
+//! An OpenID provider for tests that behaves well until a script makes it misbehave, in one respect at a time, and counts
 //! every call.
 //!
 //! ```no_run

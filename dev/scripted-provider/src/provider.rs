@@ -14,7 +14,7 @@ use crate::state::{Held, State};
 use crate::{CLIENT_ID, Endpoint, Recorded, server, token};
 
 /// How long a test waits for a call before it fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A provider on a thread of its own; it ends when dropped.
 pub struct ScriptedProvider {
@@ -116,7 +116,7 @@ impl ScriptedProvider {
     /// Waits until an endpoint got that many calls in all. Panics after 20 seconds.
     pub async fn wait_for_calls(&self, endpoint: Endpoint, calls: usize) {
         let mut count = self.state.calls[&endpoint].subscribe();
-        let reached = tokio::time::timeout(PATIENCE, count.wait_for(|count| *count >= calls)).await;
+        let reached = tokio::time::timeout(DEADLINE, count.wait_for(|count| *count >= calls)).await;
         assert!(
             reached.is_ok(),
             "{endpoint:?} got {} calls, not {calls}",
@@ -146,7 +146,7 @@ impl ScriptedProvider {
     /// seconds.
     pub async fn wait_for_held(&self, endpoint: Endpoint, calls: usize) {
         let mut holding = self.state.holding[&endpoint].subscribe();
-        let reached = tokio::time::timeout(PATIENCE, holding.wait_for(|count| *count == calls))
+        let reached = tokio::time::timeout(DEADLINE, holding.wait_for(|count| *count == calls))
             .await
             .is_ok();
         assert!(

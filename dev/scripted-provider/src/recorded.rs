@@ -1,4 +1,4 @@
-//! What was asked of the provider.
+//! The requests the provider received.
 
 /// An endpoint of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

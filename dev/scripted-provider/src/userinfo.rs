@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::token::is_our_client;
 use crate::{CLIENT_ID, Recorded};
 
-/// Tells about the person an access token stands for.
+/// Claims of the person an access token stands for.
 pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
     let memory = state.lock();
     let token = request

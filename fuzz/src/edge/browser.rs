@@ -19,7 +19,7 @@ pub(super) fn callback_query(world: &World, input: &[u8]) -> Outcome {
     let query = query(&login.put_into(input, world.provider.issuer()));
     let url = format!("{}/api/auth/callback?{query}", world.plain.base);
     let whole = Message::read(query.as_bytes());
-    judged(world, &world.plain, &login, &whole, || {
+    checked(world, &world.plain, &login, &whole, || {
         world.get(&url, login.headers())
     })
 }
@@ -43,7 +43,7 @@ pub(super) fn callback_form(world: &World, input: &[u8]) -> Outcome {
         Message::default()
     };
     let url = format!("{}/api/auth/callback", world.posted.base);
-    judged(world, &world.posted, &login, &whole, || {
+    checked(world, &world.posted, &login, &whole, || {
         let mut headers = login.headers();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         world.post(&url, headers, body.clone())
@@ -90,7 +90,7 @@ impl Message {
     }
 }
 
-fn judged(
+fn checked(
     world: &World,
     edge: &Edge,
     login: &Login,
@@ -253,12 +253,12 @@ pub(super) fn login_query(world: &World, input: &[u8]) -> Outcome {
             "{name} was let through"
         );
     }
-    // A script is told where it would land.
+    // A script gets the URL where it would land.
     let script = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
-    let told = world.get(&url, script);
-    assert_eq!(told.refused(&["login_required"]), Outcome::Refused(401));
-    let told: Value = serde_json::from_slice(&told.body).unwrap();
-    let login_url = Url::parse(told["login_url"].as_str().unwrap()).unwrap();
+    let answer = world.get(&url, script);
+    assert_eq!(answer.refused(&["login_required"]), Outcome::Refused(401));
+    let document: Value = serde_json::from_slice(&answer.body).unwrap();
+    let login_url = Url::parse(document["login_url"].as_str().unwrap()).unwrap();
     for (name, value) in login_url.query_pairs() {
         assert_eq!(name, "returnTo");
         assert_own(edge, &value);

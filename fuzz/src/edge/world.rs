@@ -29,7 +29,7 @@ use super::login::Login;
 use crate::rpc::service::serve;
 
 /// No answer takes so long, unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Longest query or cookies sent, in bytes: escaped, still shorter than what hyper refuses before the edge sees it.
 pub(super) const LINE_MAX: usize = 4 * 1024;
@@ -58,9 +58,9 @@ impl Answer {
         assert!((400..500).contains(&self.status), "a fault: {}", self.status);
         // What hyper itself refuses is no HTTP the edge could answer.
         if self.status != 431 {
-            let told: Value = serde_json::from_slice(&self.body).unwrap();
-            let code = told["error"].as_str().unwrap();
-            assert!(codes.contains(&code), "{} {told}", self.status);
+            let document: Value = serde_json::from_slice(&self.body).unwrap();
+            let code = document["error"].as_str().unwrap();
+            assert!(codes.contains(&code), "{} {document}", self.status);
             assert!(self.headers.contains_key("x-request-id"));
         }
         Outcome::Refused(self.status)
@@ -148,7 +148,7 @@ impl World {
                     body: body.collect().await.unwrap().to_bytes(),
                 }
             };
-            let answer = tokio::time::timeout(PATIENCE, exchange).await;
+            let answer = tokio::time::timeout(DEADLINE, exchange).await;
             answer.unwrap_or_else(|_| panic!("no answer"))
         })
     }

@@ -30,12 +30,12 @@ use super::names::{Own, holds};
 const ISSUER: &str = "http://127.0.0.1:9";
 
 /// No answer takes so long, unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether the others' sessions are still there.
 const LOOK_EVERY: usize = 64;
 
-/// What nobody but its owner may be told.
+/// What may be disclosed to its owner alone.
 struct Other {
     id: String,
     handle: String,
@@ -107,34 +107,40 @@ impl World {
         .unwrap();
         self.runtime.block_on(async {
             let exchange = async { Answer::read(rpc, self.http.request(request).await.unwrap()).await };
-            tokio::time::timeout(PATIENCE, exchange)
+            tokio::time::timeout(DEADLINE, exchange)
                 .await
                 .unwrap_or_else(|_| panic!("{rpc:?} did not answer"))
         })
     }
 
     pub(crate) fn told_nothing_of_others(&self, rpc: Rpc, own: &Own, sent: &[u8], answer: &Answer) {
-        let told = |text: &str| holds(&answer.all, text) && !holds(sent, text);
+        let discloses = |text: &str| holds(&answer.all, text) && !holds(sent, text);
         for other in &self.others {
-            assert!(!told(&other.id), "{rpc:?} told somebody else's session ID");
-            // A watch of all sessions tells handles and people, as it is asked to.
+            assert!(
+                !discloses(&other.id),
+                "{rpc:?} disclosed somebody else's session ID"
+            );
+            // A watch of all sessions discloses handles and people: that is its purpose.
             if !matches!(rpc, Rpc::WatchSessions | Rpc::FollowSessions) {
                 assert!(
-                    !told(&other.handle),
-                    "{rpc:?} told of a session it was not asked for"
+                    !discloses(&other.handle),
+                    "{rpc:?} disclosed a session that was not requested"
                 );
                 assert!(
-                    !told(&other.subject),
-                    "{rpc:?} told of a person it was not asked for"
+                    !discloses(&other.subject),
+                    "{rpc:?} disclosed a person that was not requested"
                 );
             }
         }
         // Nobody sends these texts, and only the one who asks for a token with the session's ID gets one.
-        assert!(!told("refresh-of-"), "{rpc:?} told a refresh token");
-        assert!(!told("access-of-other"), "{rpc:?} told somebody else's token");
+        assert!(!discloses("refresh-of-"), "{rpc:?} disclosed a refresh token");
+        assert!(
+            !discloses("access-of-other"),
+            "{rpc:?} disclosed somebody else's token"
+        );
         if rpc != Rpc::GetAccessToken {
-            assert!(!told("access-of-own"), "{rpc:?} told a token");
-            assert!(!told(&own.id), "{rpc:?} told a session ID");
+            assert!(!discloses("access-of-own"), "{rpc:?} disclosed a token");
+            assert!(!discloses(&own.id), "{rpc:?} disclosed a session ID");
         }
     }
 

@@ -27,7 +27,7 @@ const FRAMING: [&str; 12] = [
 const SET_BY_US: [&str; 4] = ["connection", "content-length", "transfer-encoding", "upgrade"];
 
 /// Where forwarded requests come from: each once.
-const TOLD: [&str; 3] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
+const FORWARDED: [&str; 3] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
 
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method", "x-http-method-override", "x-method-override"];
 
@@ -107,7 +107,7 @@ impl Head {
                 "{name}: {shown}"
             );
         }
-        for once in TOLD.into_iter().chain(["host"]) {
+        for once in FORWARDED.into_iter().chain(["host"]) {
             assert_eq!(self.all(once).len(), 1, "{once}: {shown}");
         }
     }
@@ -198,8 +198,8 @@ fn judge_name(name: &str, shown: &str) {
     let folded = name.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
     assert!(!folded.starts_with("x-auth-"), "an identity: {shown}");
     assert!(
-        !folded.starts_with("x-forwarded-") || TOLD.contains(&name),
-        "told by the client: {shown}"
+        !folded.starts_with("x-forwarded-") || FORWARDED.contains(&name),
+        "sent by the client: {shown}"
     );
     assert!(
         !METHOD_OVERRIDES.contains(&folded.as_str()),

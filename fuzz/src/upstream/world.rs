@@ -24,7 +24,7 @@ use crate::edge::world::{edge, put};
 const SILENCE: Duration = Duration::from_millis(40);
 
 /// No connection to an upstream outlives its client so long, unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The connection is done with: each message judged is the first on one of its own.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
@@ -72,7 +72,7 @@ impl World {
             }
             let mut file = NamedTempFile::new().unwrap();
             file.write_all(table.as_bytes()).unwrap();
-            // Nobody has a session here: the session service is not asked.
+            // Nobody has a session here: the session service is not called.
             let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
             let routes = [("EDGE_ROUTES", file.path().to_str().unwrap())];
             let edge = edge(&provider, nowhere, "127.0.0.1", &routes).await;
@@ -96,7 +96,7 @@ impl World {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let input = aimed(of, input);
         let status = self.runtime.block_on(self.sent(&input));
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + DEADLINE;
         while self.open.load(Ordering::SeqCst) > 0 {
             assert!(Instant::now() < until, "a connection to an upstream hangs");
             std::thread::yield_now();

@@ -31,7 +31,7 @@ pub enum Advice {
     SignIn,
     /// The person has to grant more: metadata "scopes" names what is missing.
     GrantScopes,
-    /// Change the program, or what it is configured to be allowed: the same call fails the same way.
+    /// Change the program, or what it is configured to be allowed: the same call fails again.
     Mistake,
 }
 

@@ -1,4 +1,4 @@
-//! Reads that come while another one is on its way: who goes together, and who is answered when that fails.
+//! Reads that come while another one is in flight: which are batched, and which are answered when a batch fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn server(batches: Batches) -> Server {
     Server::start_with(loopback(), "server", Answer::Echo, None, batches).await
 }
 
-/// A client that is connected: reads that begin together find the first of them on its way.
+/// A client that is connected: reads that begin together find the first of them in flight.
 async fn connected(server: &Server) -> SessionClient {
     let client = client([server.url()], LONG);
     within(client.get_session(of("first"))).await.unwrap();
@@ -109,8 +109,8 @@ async fn what_finds_no_room_in_a_batch_is_read_by_itself() {
     let server = server(Batches::Answered).await;
     let client = connected(&server).await;
     let reads = ["a", "b", "large"].map(|handle| read(&client, handle));
-    let told = within(join_all(reads)).await;
-    assert_eq!(told, ["a", "b", "large"].map(|handle| Ok(handle.to_owned())));
+    let answers = within(join_all(reads)).await;
+    assert_eq!(answers, ["a", "b", "large"].map(|handle| Ok(handle.to_owned())));
 }
 
 #[tokio::test]
@@ -205,8 +205,8 @@ async fn what_is_under_way_on_a_replica_that_stops_is_answered_by_another() {
     let alive = Server::start("alive", Answer::Session).await;
     let client = client([hanging.url(), alive.url()], Duration::from_secs(3));
     let reads = (0..10).map(|_| read(&client, "h"));
-    let told: Vec<Result<String, ErrorReason>> = within(join_all(reads)).await;
-    assert_eq!(told, vec![Ok("alive".to_owned()); 10]);
+    let answers: Vec<Result<String, ErrorReason>> = within(join_all(reads)).await;
+    assert_eq!(answers, vec![Ok("alive".to_owned()); 10]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -79,8 +79,8 @@ async fn a_replica_that_stopped_and_whose_address_answers_nobody_keeps_no_call_w
 async fn an_address_that_takes_connections_and_drops_them_fails_no_call_and_is_left_out() {
     let listener = TcpListener::bind(loopback()).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let taken = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&taken);
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&accepted);
     let dropping = tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
             counted.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +96,7 @@ async fn an_address_that_takes_connections_and_drops_them_fails_no_call_and_is_l
         client.get_session(by_handle()).await.unwrap();
     }
     // Each connection that was dropped doubles the time for which it is left out.
-    assert!(taken.load(Ordering::SeqCst) < 5, "{taken:?} connections");
+    assert!(accepted.load(Ordering::SeqCst) < 5, "{accepted:?} connections");
     dropping.abort();
 }
 

@@ -56,7 +56,7 @@ impl Server {
         let seen = Seen::default();
         let events = broadcast::Sender::new(64);
         // As the service does: a heartbeat at once.
-        let greeting = Arc::new(Mutex::new(vec![told(Kind::Heartbeat, "")]));
+        let greeting = Arc::new(Mutex::new(vec![event(Kind::Heartbeat, "")]));
         let slow_reads = watch::Sender::default();
         let replica = Replica {
             name: name.to_owned(),
@@ -124,7 +124,7 @@ impl Server {
         self.seen.traces.lock().unwrap().clone()
     }
 
-    /// What every watch opened from now on is told first.
+    /// What every watch opened from now on receives first.
     pub(crate) fn greets_with(&self, events: impl IntoIterator<Item = SessionEvent>) {
         *self.greeting.lock().unwrap() = events.into_iter().collect();
     }
@@ -159,7 +159,7 @@ impl Server {
 }
 
 /// An event with a token to resume after it.
-pub(crate) fn told(kind: Kind, resume_token: &str) -> SessionEvent {
+pub(crate) fn event(kind: Kind, resume_token: &str) -> SessionEvent {
     SessionEvent {
         kind: kind.into(),
         handle: if kind == Kind::Ended {
@@ -176,7 +176,7 @@ pub(crate) fn told(kind: Kind, resume_token: &str) -> SessionEvent {
 #[derive(Clone, Default)]
 pub(crate) struct Name {
     leads: Arc<Mutex<Leads>>,
-    asked: watch::Sender<usize>,
+    lookups: watch::Sender<usize>,
 }
 
 #[derive(Clone, Default)]
@@ -199,11 +199,13 @@ impl Name {
         *self.leads.lock().unwrap() = Leads::Unknown;
     }
 
-    /// Waits until the name was asked for again and that was dealt with.
+    /// Waits until the name was looked up again and the result applied.
     pub(crate) async fn asked_again(&self) {
-        let mut asked = self.asked.subscribe();
-        let before = *asked.borrow();
-        within(asked.wait_for(|asked| *asked > before + 1)).await.unwrap();
+        let mut lookups = self.lookups.subscribe();
+        let before = *lookups.borrow();
+        within(lookups.wait_for(|lookups| *lookups > before + 1))
+            .await
+            .unwrap();
     }
 
     pub(crate) fn is_not_answered(&self) {
@@ -214,7 +216,7 @@ impl Name {
 impl Resolve for Name {
     fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> ResolveFuture<'a> {
         let leads = self.leads.lock().unwrap().clone();
-        self.asked.send_modify(|asked| *asked += 1);
+        self.lookups.send_modify(|lookups| *lookups += 1);
         Box::pin(async move {
             match leads {
                 Leads::Nowhere => Ok(Vec::new()),
@@ -263,7 +265,7 @@ impl Silent {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         socket.bind(address).unwrap();
-        // Nobody is accepted: once the queue is full the kernel drops what asks to be let in.
+        // Nobody is accepted: once the queue is full the kernel drops new handshakes.
         let listener = socket.listen(1).unwrap();
         let mut queued = Vec::new();
         while let Ok(connected) = timeout(QUEUED_WITHIN, TcpStream::connect(address)).await {

@@ -9,7 +9,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::Status;
 
 use crate::replica::Answer;
-use crate::support::{Name, Server, by_handle, client, found_by, told, within};
+use crate::support::{Name, Server, by_handle, client, event, found_by, within};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -56,11 +56,14 @@ async fn a_watch_that_ended_goes_on_after_the_last_event() {
     let server = Server::start("server", Answer::Session).await;
     let mut watch = client([server.url()], DEADLINE).watch(all());
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
-    server.tells(told(Kind::Created, "1"));
-    server.tells(told(Kind::Ended, "2"));
+    server.tells(event(Kind::Created, "1"));
+    server.tells(event(Kind::Ended, "2"));
     server.ends_watches();
-    assert_eq!(next(&mut watch).await, WatchItem::Event(told(Kind::Created, "1")));
-    assert_eq!(next(&mut watch).await, WatchItem::Event(told(Kind::Ended, "2")));
+    assert_eq!(
+        next(&mut watch).await,
+        WatchItem::Event(event(Kind::Created, "1"))
+    );
+    assert_eq!(next(&mut watch).await, WatchItem::Event(event(Kind::Ended, "2")));
     assert!(is_lost(&next(&mut watch).await));
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
     assert_eq!(server.watches(2).await, ["", "2"]);
@@ -84,12 +87,15 @@ async fn what_happened_in_between_is_told_before_connected() {
     let server = Server::start("server", Answer::Session).await;
     let mut watch = client([server.url()], DEADLINE).watch(all());
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
-    server.greets_with([told(Kind::Ended, "7"), told(Kind::Heartbeat, "7")]);
-    server.tells(told(Kind::Created, "6"));
+    server.greets_with([event(Kind::Ended, "7"), event(Kind::Heartbeat, "7")]);
+    server.tells(event(Kind::Created, "6"));
     server.fails_watches(Status::unavailable("connection reset"));
-    assert_eq!(next(&mut watch).await, WatchItem::Event(told(Kind::Created, "6")));
+    assert_eq!(
+        next(&mut watch).await,
+        WatchItem::Event(event(Kind::Created, "6"))
+    );
     assert!(is_lost(&next(&mut watch).await));
-    assert_eq!(next(&mut watch).await, WatchItem::Event(told(Kind::Ended, "7")));
+    assert_eq!(next(&mut watch).await, WatchItem::Event(event(Kind::Ended, "7")));
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
 }
 
@@ -107,7 +113,7 @@ async fn without_a_position_to_go_on_from_something_may_be_missing() {
 #[tokio::test]
 async fn a_heartbeat_with_a_position_is_enough_to_go_on_from() {
     let server = Server::start("server", Answer::Session).await;
-    server.greets_with([told(Kind::Heartbeat, "5")]);
+    server.greets_with([event(Kind::Heartbeat, "5")]);
     let mut watch = client([server.url()], DEADLINE).watch(all());
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
     server.ends_watches();
@@ -119,7 +125,7 @@ async fn a_heartbeat_with_a_position_is_enough_to_go_on_from() {
 #[tokio::test]
 async fn what_the_service_calls_missed_is_missed() {
     let server = Server::start("server", Answer::Session).await;
-    server.greets_with([told(Kind::Missed, "9"), told(Kind::Heartbeat, "9")]);
+    server.greets_with([event(Kind::Missed, "9"), event(Kind::Heartbeat, "9")]);
     let request = WatchSessionsRequest {
         resume_token: "1".to_owned(),
         ..all()
@@ -137,7 +143,7 @@ async fn silence_is_loss_and_another_replica_goes_on() {
         Server::start("lively", Answer::Session).await,
     );
     for server in [&mute, &lively] {
-        server.greets_with([told(Kind::Heartbeat, "5")]);
+        server.greets_with([event(Kind::Heartbeat, "5")]);
     }
     let mut watch = SessionClient::new(ClientSettings {
         watch_silence: Duration::from_millis(200),
@@ -193,9 +199,9 @@ async fn each_replica_is_watched_and_told_apart() {
         let of: Vec<_> = seen.iter().filter(|(at, _)| *at == server.address).collect();
         assert_eq!((&of[0].1, &of[1].1), (&WatchItem::Found, &WatchItem::Connected));
     }
-    two.tells(told(Kind::Ended, "1"));
-    let event = WatchItem::Event(told(Kind::Ended, "1"));
-    assert_eq!(next_of(&mut watch).await, (two.address, event));
+    two.tells(event(Kind::Ended, "1"));
+    let ended = WatchItem::Event(event(Kind::Ended, "1"));
+    assert_eq!(next_of(&mut watch).await, (two.address, ended));
     one.ends_watches();
     let (at, item) = next_of(&mut watch).await;
     assert!(at == one.address && is_lost(&item));

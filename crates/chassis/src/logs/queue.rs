@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Bytes that may wait: some ten thousand records, which a service under full load writes within a second.
 const CAPACITY: usize = 4 * 1024 * 1024;
 
-/// Bytes of it that only warnings and audit records may take, so that a flood of the others drops none of them.
+/// Bytes of it that only warnings and records of the priority target may use, so that a flood of the others drops none of them.
 const RESERVED: usize = 1024 * 1024;
 
 /// How long records gather before they are written.
@@ -31,7 +31,7 @@ struct SharedQueue {
     pending: Mutex<PendingRecords>,
     more: Condvar,
     idle: Condvar,
-    audit_target: Option<&'static str>,
+    priority_target: Option<&'static str>,
     dropped: IntCounter,
 }
 
@@ -45,13 +45,13 @@ struct PendingRecords {
 }
 
 impl LogQueue {
-    /// Starts the thread that writes to `out`. Part of the queue is reserved for records of `audit_target`.
+    /// Starts the thread that writes to `out`. Part of the queue is reserved for records of `priority_target`.
     ///
     /// # Errors
     /// There can be no further thread.
     pub(crate) fn start(
         out: impl Write + Send + 'static,
-        audit_target: Option<&'static str>,
+        priority_target: Option<&'static str>,
     ) -> io::Result<Self> {
         let dropped = IntCounter::new(
             "log_records_dropped_total",
@@ -61,7 +61,7 @@ impl LogQueue {
             pending: Mutex::default(),
             more: Condvar::new(),
             idle: Condvar::new(),
-            audit_target,
+            priority_target,
             dropped: dropped.map_err(io::Error::other)?,
         });
         let writer = Arc::clone(&shared);
@@ -167,7 +167,7 @@ impl<'a> MakeWriter<'a> for LogQueue {
     }
 
     fn make_writer_for(&'a self, record: &Metadata<'_>) -> RecordWriter<'a> {
-        let matters = *record.level() <= Level::WARN || Some(record.target()) == self.0.audit_target;
+        let matters = *record.level() <= Level::WARN || Some(record.target()) == self.0.priority_target;
         RecordWriter {
             shared: &self.0,
             capacity: if matters { CAPACITY } else { CAPACITY - RESERVED },

@@ -96,8 +96,8 @@ pub struct Service {
     pub prefix: &'static str,
     /// What variables begin with that it shares with other services, if any do: mistyped as easily as its own.
     pub shared_prefix: Option<&'static str>,
-    /// The target of its audit records, if it writes any: part of the log queue is reserved for them.
-    pub audit_target: Option<&'static str>,
+    /// The target of log records that come before others, if there are any: part of the log queue is reserved for them.
+    pub priority_target: Option<&'static str>,
     /// One sentence for the manual.
     pub about: &'static str,
     /// Its topics, in the order of the manual.

@@ -28,7 +28,7 @@ static SERVICE: Service = Service {
     name: "t",
     prefix: "T_",
     shared_prefix: Some("SHARED_"),
-    audit_target: None,
+    priority_target: None,
     about: "",
     topics: &[&TOPIC],
 };

@@ -60,7 +60,7 @@ static SERVICE: Service = Service {
     name: "chassis-probe",
     prefix: "PROBE_",
     shared_prefix: None,
-    audit_target: None,
+    priority_target: None,
     about: "A probe.",
     topics: &[&TOPIC, &PROCESS],
 };

@@ -1,4 +1,4 @@
-//! Code, refresh, userinfo and revocation: odd answers taken, useless ones refused.
+//! Code, refresh, userinfo and revocation: unusual responses accepted, useless ones refused.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use oidc::{
 use scripted_provider::{Answer, CLIENT_ID, Endpoint};
 use serde_json::{Value, json};
 
-use crate::support::{BACK, NOW, PATIENCE, bench, bench_with, dpop_key};
+use crate::support::{BACK, DEADLINE, NOW, bench, bench_with, dpop_key};
 
 // conformance: B-101 B-103
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_refresh_keeps_to_the_organization() {
         let tokens = bench.party.refresh(&token, NOW).await.expect("refreshed");
         bench.judge_refreshed(&tokens, |_| ()).await
     };
-    refreshed("org_1").await.expect("the organization asked for");
+    refreshed("org_1").await.expect("the organization requested");
     assert!(matches!(
         refreshed("org_2").await,
         Err(IdTokenError::Organization)
@@ -240,7 +240,7 @@ async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
             .insert(Endpoint::Token, wants(400, ("cache-control", "no-store")));
         script.answers.insert(Endpoint::Userinfo, wants(401, challenge));
     });
-    let asked = async {
+    let calls = async {
         bench.party.refresh("a token", NOW).await.expect_err("no tokens");
         bench
             .party
@@ -248,7 +248,7 @@ async fn a_server_that_wants_one_nonce_after_the_other_is_asked_twice() {
             .await
             .expect_err("no claims");
     };
-    tokio::time::timeout(PATIENCE, asked)
+    tokio::time::timeout(DEADLINE, calls)
         .await
         .expect("given up in time");
     for endpoint in [Endpoint::Token, Endpoint::Userinfo] {

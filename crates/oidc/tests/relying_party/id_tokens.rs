@@ -245,12 +245,12 @@ async fn nonce_hash_acr_and_organization_bind_the_login() {
     let never = bench.login_expecting(|e| e.max_age = Some(340)).await;
     assert!(
         matches!(never, Err(IdTokenError::NoAuthTime)),
-        "asked for and not said"
+        "requested and absent"
     );
     bench
         .login_expecting(|e| e.acr_values = Some("gold silver"))
         .await
-        .expect("one of those asked for");
+        .expect("one of those requested");
     assert!(matches!(
         bench.login_expecting(|e| e.acr_values = Some("gold")).await,
         Err(IdTokenError::Acr)
@@ -328,7 +328,7 @@ async fn unfit_keys_are_never_used() {
 #[tokio::test]
 async fn an_auth_time_in_the_future_is_refused_without_max_age_a_malformed_one_is_none() {
     let bench = bench();
-    for (auth_time, told) in [
+    for (auth_time, expected) in [
         (json!(NOW + 60), Some(NOW + 60)),
         (json!(NOW - 86_400), Some(NOW - 86_400)),
         (json!(null), None),
@@ -336,7 +336,7 @@ async fn an_auth_time_in_the_future_is_refused_without_max_age_a_malformed_one_i
         (json!(-1), None),
     ] {
         let token = bench.with_claim("auth_time", auth_time).await.expect("a token");
-        assert_eq!(token.auth_time, told);
+        assert_eq!(token.auth_time, expected);
     }
     for early in [NOW + 61, NOW + 1_000_000, u64::MAX] {
         let refused = bench.with_claim("auth_time", json!(early)).await;

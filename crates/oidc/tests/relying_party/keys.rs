@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Bench, bench, bench_with, request};
 
-/// Longer than anything is kept without being asked for again.
+/// Longer than anything is kept without being fetched again.
 const BEYOND_ALL_CACHES: Duration = Duration::from_secs(601);
 
 async fn published(bench: &Bench) -> Vec<Value> {
@@ -19,7 +19,7 @@ async fn published(bench: &Bench) -> Vec<Value> {
     document["keys"].as_array().expect("a list").clone()
 }
 
-/// Lets time pass for caches; the network is only asked while the clock runs.
+/// Lets time pass for caches; the network is only used while the clock runs.
 async fn later(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

@@ -7,7 +7,7 @@ use oidc::{Expected, IdToken, IdTokenError, SigningAlgorithm};
 use scripted_provider::{Answer, Endpoint, IdTokenShape, Script, ScriptedProvider};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, NOW, PATIENCE, bench, bench_with};
+use crate::support::{Bench, DEADLINE, NOW, bench, bench_with};
 
 /// Somebody signed in; then the provider signs by a new key and goes on publishing the old one.
 async fn rotated_and_not_published(bench: &Bench) {
@@ -20,7 +20,7 @@ impl Bench {
         self.provider.calls(Endpoint::Jwks)
     }
 
-    /// Judges a sign-in; the provider is mended once its first answer about its keys is on its way.
+    /// Validates a sign-in; the provider is repaired once its first response about its keys is being sent.
     async fn judge_while(&self, mend: impl FnOnce(&mut Script)) -> Result<IdToken, IdTokenError> {
         let tokens = self.exchange().await.expect("tokens");
         let gate = self.provider.hold_answers(Endpoint::Jwks);
@@ -49,7 +49,7 @@ async fn a_key_that_is_published_while_a_sign_in_looks_for_it_is_found_by_that_s
     ] {
         let bench = bench_with(|settings| {
             settings.id_token_alg = algorithm;
-            settings.http_timeout = PATIENCE;
+            settings.http_timeout = DEADLINE;
         });
         bench
             .provider
@@ -62,7 +62,7 @@ async fn a_key_that_is_published_while_a_sign_in_looks_for_it_is_found_by_that_s
 
 #[tokio::test]
 async fn a_key_set_that_fails_right_after_a_rotation_is_asked_once_more() {
-    let bench = bench_with(|settings| settings.http_timeout = PATIENCE);
+    let bench = bench_with(|settings| settings.http_timeout = DEADLINE);
     bench.login().await.expect("the first key");
     bench.provider.rotate_keys();
     bench
@@ -113,7 +113,7 @@ async fn many_sign_ins_under_a_key_that_lags_share_one_fetch_a_second() {
 
 #[tokio::test]
 async fn keys_that_moved_to_another_address_are_followed_there() {
-    let bench = bench_with(|settings| settings.http_timeout = PATIENCE);
+    let bench = bench_with(|settings| settings.http_timeout = DEADLINE);
     rotated_and_not_published(&bench).await;
     let elsewhere = ScriptedProvider::start();
     let old = bench.provider.published_keys();

@@ -1,4 +1,4 @@
-//! The relying party against a provider that misbehaves one way at a time.
+//! The relying party against a provider that misbehaves in one respect at a time.
 
 #![expect(
     clippy::expect_used,

@@ -7,7 +7,7 @@ use oidc::{
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
 
-use crate::support::{BACK, NOW, PATIENCE, bench, bench_with, param, request};
+use crate::support::{BACK, DEADLINE, NOW, bench, bench_with, param, request};
 
 // conformance: A-031 B-021 B-067 B-081
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn a_provider_that_never_answers_is_given_up() {
         bench.provider.script(|script| {
             script.answers.insert(endpoint, Answer::Hang);
         });
-        let refresh = tokio::time::timeout(PATIENCE, bench.party.refresh("a token", NOW));
+        let refresh = tokio::time::timeout(DEADLINE, bench.party.refresh("a token", NOW));
         let outcome = refresh.await.expect("given up in time");
         assert!(
             matches!(&outcome, Err(RefreshError::Transient(error)) if error.outage() == Outage::Timeout),

@@ -20,7 +20,7 @@ static REDIRECT_URI: LazyLock<RedirectUrl> =
     LazyLock::new(|| RedirectUrl::new(BACK.to_owned()).expect("a URL"));
 
 /// Nothing that ends takes this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A key for tokens to be bound to.
 pub(crate) fn dpop_key() -> DpopKey {

@@ -17,7 +17,7 @@ static TABLE: Service = Service {
     name: "a provider",
     prefix: PREFIX,
     shared_prefix: None,
-    audit_target: None,
+    priority_target: None,
     about: "One table of OIDC_PROVIDERS.",
     topics: &[&TOPIC],
 };

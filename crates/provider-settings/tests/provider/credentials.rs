@@ -9,7 +9,7 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 
 use crate::support::{Certificates, NOW, TlsProvider, party};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn only_the_authority_that_is_named_is_believed() {
@@ -99,7 +99,7 @@ async fn a_secret_whose_file_changes_is_used_without_a_restart_and_an_empty_one_
     assert_eq!(refused().await, "invalid_client");
     write(&file, "");
     write(&file, CLIENT_SECRET);
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + DEADLINE;
     while refused().await == "invalid_client" {
         assert!(
             tokio::time::Instant::now() < deadline,
@@ -129,7 +129,7 @@ async fn a_secret_that_changed_while_the_settings_were_read_is_used() {
     .unwrap();
     write(&file, CLIENT_SECRET);
     let _watches = follow(&party, files);
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + DEADLINE;
     while !matches!(&party.refresh("unknown", NOW).await,
         Err(oidc::RefreshError::Refused(refusal)) if refusal.code() == "invalid_grant")
     {

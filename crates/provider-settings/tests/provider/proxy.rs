@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Certificates, NOW, TlsProvider, party};
 
-/// What a proxy does when it is asked for a tunnel.
+/// What a proxy does with a CONNECT request.
 #[derive(Clone, Copy, Debug)]
 enum Does {
     /// Opens it, to the port on loopback, whatever the host.
@@ -242,10 +242,10 @@ fn a_bad_proxy_is_named_without_its_password_unknown_no_proxy_members_are_ignore
         &[("HTTPS_PROXY", "socks5://user:p4ssw0rd@proxy.example")],
     ]
     .concat();
-    let told = party(&wrong).map(|_| ()).unwrap_err();
+    let message = party(&wrong).map(|_| ()).unwrap_err();
     assert!(
-        told.contains("HTTPS_PROXY") && !told.contains("p4ssw0rd"),
-        "{told}"
+        message.contains("HTTPS_PROXY") && !message.contains("p4ssw0rd"),
+        "{message}"
     );
     let odd = [
         ("HTTPS_PROXY", "proxy.example:3128"),

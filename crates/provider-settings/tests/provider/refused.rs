@@ -41,8 +41,8 @@ fn what_would_weaken_a_sign_in_is_refused_by_name() {
         ("OIDC_RESOURCE", "api"),
         ("OIDC_HTTP_TIMEOUT_MS", "0"),
     ] {
-        let told = read(name, value).map_err(|told| told.contains(name));
-        assert_eq!(told, Err(true), "{name}={value}");
+        let message = read(name, value).map_err(|message| message.contains(name));
+        assert_eq!(message, Err(true), "{name}={value}");
     }
 }
 
@@ -73,6 +73,6 @@ fn a_short_secret_signs_no_tokens() {
         ]
     };
     let short = party(&settings("a-secret-of-31-characters-only!")).map(|_| ());
-    assert!(short.is_err_and(|told| told.contains("OIDC_ID_TOKEN_SIGNING_ALG")));
+    assert!(short.is_err_and(|message| message.contains("OIDC_ID_TOKEN_SIGNING_ALG")));
     assert!(party(&settings("a-secret-of-32-characters-at-all")).is_ok());
 }

@@ -11,7 +11,7 @@ static SERVICE: Service = Service {
     name: "test",
     prefix: "TEST_",
     shared_prefix: Some(provider_settings::PREFIX),
-    audit_target: None,
+    priority_target: None,
     about: "reads the providers' settings",
     topics: &[&TOPIC],
 };
@@ -37,12 +37,12 @@ fn read_with(
     let mut reader = Reader::new(&source);
     let providers = read(&mut reader);
     let place = format!("{file}, ");
-    let told = |mistake: &chassis::settings::Mistake| {
+    let shown = |mistake: &chassis::settings::Mistake| {
         format!("{}: {}", mistake.name, mistake.text.replace(&place, ""))
     };
     reader
         .finish(providers)
-        .map_err(|wrong| wrong.mistakes.iter().map(told).collect())
+        .map_err(|wrong| wrong.mistakes.iter().map(shown).collect())
 }
 
 fn mistakes(text: &str) -> Vec<String> {
@@ -136,7 +136,7 @@ fn what_picks_a_provider_picks_one() {
             "par = \"require\"",
             "hosts = [\"x.example\"]\npaths = [\"/partner/*\"]\ncallback_path = \"/partner/callback\"",
         );
-    let told = mistakes(&text).join("\n");
+    let found = mistakes(&text).join("\n");
     for name in [
         "id \"staff\"",
         "host \"x.example\"",
@@ -144,7 +144,7 @@ fn what_picks_a_provider_picks_one() {
         "callback_path \"/partner/callback\"",
     ] {
         let line = format!("{name} is there twice: it has to name one provider");
-        assert!(told.contains(&line), "{name}: {told}");
+        assert!(found.contains(&line), "{name}: {found}");
     }
 }
 
@@ -172,7 +172,7 @@ client_secret_file = "{folder}/missing"
 id_token_signing_alg = "none"
 http_timeout_ms = "soon"
 "#;
-    let told = mistakes(text);
+    let found = mistakes(text);
     for expected in [
         "line 2: unknown key \"shared\"",
         "line 4: id \"Upper Case\" has to be",
@@ -191,11 +191,11 @@ http_timeout_ms = "soon"
     ] {
         let line = format!("OIDC_PROVIDERS: {expected}");
         assert!(
-            told.iter().any(|told| told.starts_with(&line)),
-            "{expected}: {told:#?}"
+            found.iter().any(|found| found.starts_with(&line)),
+            "{expected}: {found:#?}"
         );
     }
-    let all = told.join("\n");
+    let all = found.join("\n");
     assert!(!all.contains("a secret that stands here"), "{all}");
     assert!(!all.contains("OIDC_CLIENT") && !all.contains("variable"), "{all}");
 }
@@ -210,10 +210,10 @@ fn a_default_is_the_id_of_one_of_them() {
         ),
         ("default = 1", "line 1: expected a text in quotes"),
     ] {
-        let told = mistakes(&TWO.replace("default = \"staff\"", line));
+        let found = mistakes(&TWO.replace("default = \"staff\"", line));
         assert!(
-            told.iter().any(|told| told.contains(expected)),
-            "{line}: {told:?}"
+            found.iter().any(|found| found.contains(expected)),
+            "{line}: {found:?}"
         );
     }
     assert!(mistakes("")[0].contains("there is no provider"));
@@ -222,10 +222,10 @@ fn a_default_is_the_id_of_one_of_them() {
 
 #[test]
 fn providers_and_their_ids_are_bounded() {
-    let told = mistakes(&"[[provider]]\n".repeat(101)).join("\n");
+    let found = mistakes(&"[[provider]]\n".repeat(101)).join("\n");
     assert!(
-        told.contains("there are 101 providers; at most 100 are taken"),
-        "{told}"
+        found.contains("there are 101 providers; at most 100 are taken"),
+        "{found}"
     );
     assert!(
         !mistakes(&"[[provider]]\n".repeat(100))
@@ -246,10 +246,10 @@ fn the_plain_variables_are_a_mistake_beside_the_file() {
         ("OIDC_ISSUER_URL", "https://c.example"),
         ("OIDC_CLIENT_SECRET", "a secret of nobody"),
     ];
-    let told = read_with(folder.path(), &beside).unwrap_err();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("OIDC_ISSUER_URL: is given beside OIDC_PROVIDERS"));
-    assert!(told[1].starts_with("OIDC_CLIENT_SECRET: is given beside OIDC_PROVIDERS"));
+    let found = read_with(folder.path(), &beside).unwrap_err();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("OIDC_ISSUER_URL: is given beside OIDC_PROVIDERS"));
+    assert!(found[1].starts_with("OIDC_CLIENT_SECRET: is given beside OIDC_PROVIDERS"));
 }
 
 #[test]
@@ -258,8 +258,8 @@ fn the_proxy_of_the_process_is_that_of_every_provider() {
     let proxy = [("HTTPS_PROXY", "http://proxy.example:3128")];
     let (providers, _) = read_with(folder.path(), &proxy).unwrap();
     assert!(providers.settings().all(|settings| settings.proxy.is_some()));
-    let told = mistakes(&TWO.replace("par =", "https_proxy ="));
-    assert!(told[0].contains("unknown key \"https_proxy\""), "{told:?}");
+    let found = mistakes(&TWO.replace("par =", "https_proxy ="));
+    assert!(found[0].contains("unknown key \"https_proxy\""), "{found:?}");
 }
 
 #[test]
