@@ -73,7 +73,7 @@ function at(edge, cookie) {
   });
 }
 
-/** Does something so many times a second until told to stop; what is under way then is waited for. */
+/** Does something so many times a second until stopped; what is under way then is waited for. */
 function repeat(perSecond, does) {
   const under = new Set();
   let due = performance.now();
@@ -159,9 +159,9 @@ async function round({ stack, callers, topology, kind }) {
       ended.push(person);
       looking.push((async () => {
         while (performance.now() - since < LOOKED_MS) {
-          const asked = performance.now() - since;
+          const elapsed = performance.now() - since;
           const answers = await Promise.all(stack.edgeUrls.map((edge) => at(edge, person.cookie)));
-          if (answers.includes(200)) seen.honoured = Math.max(seen.honoured, asked);
+          if (answers.includes(200)) seen.honoured = Math.max(seen.honoured, elapsed);
           await pause(LOOK_MS);
         }
       })());
@@ -219,7 +219,7 @@ export async function failovers({ topology: which, kind, rounds = 1, profile = '
   }
 }
 
-/** What is not as it has to be. Times are judged by the command alone: they are figures of a machine at a moment. */
+/** What is not as it has to be. Times are checked by the command alone: they are figures of a machine at a moment. */
 export const complaints = (results) => results.flatMap(({ lost, undone, signedOut, honoured, odd }) => [
   lost > 0 && `${lost} acknowledged sessions lost`, undone > 0 && `${undone} endings undone`, signedOut > 0 && `people were signed out ${signedOut} times`,
   honoured > HONOURED_MAX_MS && `an ended session was honoured for ${Math.round(honoured)} ms`, odd.length > 0 && `odd answers: ${[...new Set(odd)].join(', ')}`,
@@ -231,7 +231,7 @@ if (import.meta.filename === process.argv[1]) {
   } });
   const say = (line) => process.stdout.write(`${line}\n`);
   const sum = (results, name) => results.reduce((total, result) => total + result[name], 0);
-  const spread = (results, name) => {
+  const range = (results, name) => {
     const sorted = results.map((result) => result[name]).sort((one, other) => one - other);
     return `${sorted[Math.floor(sorted.length / 2)].toFixed(1)} / ${sorted.at(-1).toFixed(1)}`;
   };
@@ -241,7 +241,7 @@ if (import.meta.filename === process.argv[1]) {
     for (const kind of values.kind.split(',')) {
       const onRound = (result) => say(`${topology} ${kind}: ${JSON.stringify({ ...result, odd: [...new Set(result.odd)] })}`);
       const results = await failovers({ topology, kind, rounds: Number(values.rounds), onRound, ...(values.profile && { profile: values.profile }) });
-      rows.push(`| ${topology} | ${kind} | ${results.length} | ${sum(results, 'requests')} | ${spread(results, 'reads')} | ${spread(results, 'calls')} | ${sum(results, 'lost')} of ${sum(results, 'written')} | ${sum(results, 'undone')} of ${sum(results, 'ended')} | ${Math.round(Math.max(...results.map(({ honoured }) => honoured)))} ms | ${sum(results, 'signedOut')} |`);
+      rows.push(`| ${topology} | ${kind} | ${results.length} | ${sum(results, 'requests')} | ${range(results, 'reads')} | ${range(results, 'calls')} | ${sum(results, 'lost')} of ${sum(results, 'written')} | ${sum(results, 'undone')} of ${sum(results, 'ended')} | ${Math.round(Math.max(...results.map(({ honoured }) => honoured)))} ms | ${sum(results, 'signedOut')} |`);
       wrong.push(...complaints(results).map((complaint) => `${topology} ${kind}: ${complaint}`));
       if (kind === 'planned' && results.some(({ reads, calls }) => Math.max(reads, calls) > PLANNED_MAX_S)) wrong.push(`${topology} planned: refused for longer than ${PLANNED_MAX_S} s`);
     }

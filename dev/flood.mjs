@@ -47,7 +47,7 @@ function routes(folder, upstream) {
   return file;
 }
 
-/** What one visitor does until `until`: signs in, reads pages, asks who they are, signs in anew. */
+/** What one visitor does until `until`: signs in, reads pages and the profile, signs in anew. */
 async function visit(stack, account, until, noticed) {
   const timed = async (what, does) => {
     const begun = performance.now();
@@ -90,7 +90,7 @@ async function visit(stack, account, until, noticed) {
   }
 }
 
-/** What the shipped pod is told about how much it takes. */
+/** The limits of the shipped pod. */
 const shippedLimits = () => Object.fromEntries([...readFileSync(SETTINGS, 'utf8').matchAll(/^(EDGE_MAX_\w+|EDGE_\w+_SHARE)=(.*)$/gm)].map(([, name, value]) => [name, value]));
 
 /** Seconds of processor time a process has taken. */
@@ -156,7 +156,7 @@ if (import.meta.filename === process.argv[1]) {
     'processor time of the edge': `${result.spent.edge.toFixed(1)} s`, 'of the attackers': `${result.spent.attackers.toFixed(1)} s`,
   };
   for (const [what, value] of Object.entries(rows)) process.stdout.write(`${what.padEnd(30)} ${value}\n`);
-  // A time is a figure of this machine at this moment: it is judged here and not in the tests.
+  // A time is a figure of this machine at this moment: it is checked here and not in the tests.
   const wrong = [...complaints(result), ...(result.p99 >= LARGEST_MS ? [`p99 is ${Math.round(result.p99)} ms`] : [])];
   for (const complaint of wrong) process.stdout.write(`wrong: ${complaint}\n`);
   process.exitCode = wrong.length === 0 ? 0 : 1;

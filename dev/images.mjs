@@ -1,4 +1,4 @@
-// `make images`: the three container images, built with buildah from programs built on this machine; no registry is asked.
+// `make images`: the three container images, built with buildah from programs built on this machine; no registry is used.
 // IMAGE_TAG names the tag (dev). The other way, everything inside containers, is `buildah build --target edge .`.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';

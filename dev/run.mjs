@@ -93,7 +93,7 @@ function showErrors(name, line) {
 let stack;
 let stopping = false;
 async function stopAll(code, text) {
-  if (stopping) process.exit(code || 130); // asked twice: go at once, the reaper ends the children
+  if (stopping) process.exit(code || 130); // the second signal: exit at once, the reaper ends the children
   stopping = true;
   say(text);
   await stack?.stop();

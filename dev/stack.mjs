@@ -56,8 +56,8 @@ export function binary(name, profile = 'debug') {
  * @param {string} [options.stateDir] where stores, secrets and logs live; a temporary folder, removed at the end, when left out
  * @param {object} [options.limits] bytes of memory by process name; the kernel kills a process that needs more (no limit). Needs root
  * @param {string} [options.profile] debug or release programs (debug)
- * @param {(name: string, ended: {code: number, signal: string}, log: string) => void} [options.onExit] told when a process ends that nobody ended
- * @param {(text: string) => void} [options.onStep] told what is being started
+ * @param {(name: string, ended: {code: number, signal: string}, log: string) => void} [options.onExit] called when a process ends that nobody ended
+ * @param {(text: string) => void} [options.onStep] called with what is being started
  * @param {(name: string, line: string) => void} [options.onLine] gets every line the processes write
  * @param {boolean} [options.inheritSettings] let EDGE_*, SESSION_* and OIDC_* of the environment through (no); with an
  *   OIDC_ISSUER_URL among them no provider is started and the services use that one

@@ -55,13 +55,13 @@ const NEEDS = {
   kubectl: { there: canRender, say: 'kubectl 1.21 or newer, or kustomize 4 or newer (see kubernetes.io/docs/tasks/tools)' },
 };
 
-const asked = (command, args) => spawnSync(command, args, { encoding: 'utf8' }).stdout ?? '';
-const inReach = (name) => /Candidate: (?!\(none\))/.test(asked('apt-cache', ['policy', name]));
+const outputOf = (command, args) => spawnSync(command, args, { encoding: 'utf8' }).stdout ?? '';
+const isInstallable = (name) => /Candidate: (?!\(none\))/.test(outputOf('apt-cache', ['policy', name]));
 
 /** Options that let one apt-get also see this release's backports, from the mirror in use; the machine's own sources stay as they are. */
 async function withBackports(env) {
   const release = /^VERSION_CODENAME=(\w+)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
-  const targets = asked('apt-get', ['indextargets', '--format', '$(REPO_URI) $(CODENAME) $(COMPONENT)', 'Created-By: Packages']);
+  const targets = outputOf('apt-get', ['indextargets', '--format', '$(REPO_URI) $(CODENAME) $(COMPONENT)', 'Created-By: Packages']);
   const [mirror] = targets.split('\n').map((line) => line.split(' ')).find(([, codename, component]) => codename === release && component === 'main') ?? [];
   if (!mirror) return [];
   const sources = join(scratch, 'apt-sources');
@@ -79,7 +79,7 @@ async function provide(needs) {
     say(`installing ${packages.join(' ')}`);
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
     await run('apt-get', ['update', '-q'], { env, quiet: true });
-    const options = packages.every(inReach) ? [] : await withBackports(env);
+    const options = packages.every(isInstallable) ? [] : await withBackports(env);
     await run('apt-get', [...options, 'install', '-q', '-y', '--no-install-recommends', ...packages], { env, quiet: true });
     // a Redis started by the package would hold its port; the tests start their own
   }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::jws::Unverified;
+use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::key_source::{Origin, RefetchThrottle};
 use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
@@ -14,9 +14,9 @@ pub(crate) struct ProviderCache {
     metadata: Cached<Metadata>,
     keys: Cached<KeySet>,
     /// Forced fetches of keys for tokens the provider handed us.
-    for_its_own: RefetchThrottle,
+    provider_refetches: RefetchThrottle,
     /// The same for logout tokens, which anybody can send.
-    for_anybodys: RefetchThrottle,
+    unauthenticated_refetches: RefetchThrottle,
 }
 
 impl Default for ProviderCache {
@@ -24,8 +24,8 @@ impl Default for ProviderCache {
         Self {
             metadata: Cached::default(),
             keys: Cached::default(),
-            for_its_own: RefetchThrottle::of_the_provider(),
-            for_anybodys: RefetchThrottle::of_anybody(),
+            provider_refetches: RefetchThrottle::for_provider_tokens(),
+            unauthenticated_refetches: RefetchThrottle::for_unauthenticated_tokens(),
         }
     }
 }
@@ -87,7 +87,7 @@ impl ProviderCache {
         http: &HttpClient,
         settings: &Arc<ProviderSettings>,
         token: &Unverified<'_>,
-        origin: Origin,
+        origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
         let keys = self.keys(http, settings).await?;
         let mut verdict = keys.verify(token);
@@ -110,11 +110,11 @@ impl ProviderCache {
         http: &HttpClient,
         settings: &Arc<ProviderSettings>,
         token: &Unverified<'_>,
-        origin: Origin,
+        origin: TokenOrigin,
     ) -> Result<SignatureVerdict, IdTokenError> {
         let refetches = match origin {
-            Origin::Awaited | Origin::Kept => &self.for_its_own,
-            Origin::Anybody => &self.for_anybodys,
+            TokenOrigin::Interactive | TokenOrigin::Background => &self.provider_refetches,
+            TokenOrigin::Unauthenticated => &self.unauthenticated_refetches,
         };
         let mut verdict = SignatureVerdict::NoSuchKey;
         for _ in 0..origin.rounds() {

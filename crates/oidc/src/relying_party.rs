@@ -18,7 +18,7 @@ use crate::endpoint::endpoint_is_secure;
 use crate::http_client::ProviderResponse;
 use crate::json::strict_object;
 use crate::jws::Unverified;
-use crate::key_source::Origin;
+use crate::key_refetch::TokenOrigin;
 use crate::provider_cache::ProviderCache;
 use crate::{
     AuthorizationRequest, BuildError, ClientAuth, Credentials, EndSessionRequest, Expected, IdToken,
@@ -315,7 +315,7 @@ impl RelyingParty {
         }
         // Before the signature, so that only a token that would count makes anybody look for a key.
         let logout = LogoutToken::validate(&token.claims()?, &self.settings, now)?;
-        self.verify(&token, Origin::Anybody).await?;
+        self.verify(&token, TokenOrigin::Unauthenticated).await?;
         Ok(logout)
     }
 

@@ -8,11 +8,11 @@
 mod credentials;
 mod file;
 mod follow;
+mod keys;
 mod one;
 mod providers;
 mod read;
 mod table;
-mod words;
 
 pub use follow::{CredentialFiles, follow};
 pub use providers::{ConfiguredProvider, ConfiguredProviders};

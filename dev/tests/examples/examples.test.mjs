@@ -143,16 +143,16 @@ for (const language of Object.keys(EXAMPLES)) {
           return `ended ${session.handle} CAUSE_LOGOUT`;
         };
         const example = launch(language, ['watch'], { at: killed });
-        const told = (line) => until(PATIENCE_MS, async () => example.output.split('\n').includes(line), () => `not told: ${line}\n${example.output}`);
+        const printed = (line) => until(PATIENCE_MS, async () => example.output.split('\n').includes(line), () => `not printed: ${line}\n${example.output}`);
         try {
-          await told('live: read what you need to know');
-          await told(await ending());
+          await printed('live: read what you need to know');
+          await printed(await ending());
           await killed.kill();
           await until(PATIENCE_MS, async () => example.output.includes('lost: do not trust'), () => example.output);
           await killed.start();
-          await told(back);
-          await told('live again');
-          await told(await ending());
+          await printed(back);
+          await printed('live again');
+          await printed(await ending());
           assert.equal(example.output.includes('missed'), store === 'memory:', example.output);
         } finally {
           await example.stop('SIGKILL');

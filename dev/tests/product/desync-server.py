@@ -33,10 +33,10 @@ class Handler(BaseHTTPRequestHandler):
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def say(self):
-        told = {"method": self.command, "url": self.path, "subjects": self.headers.get_all("X-Auth-Subject", [])}
+        answer = {"method": self.command, "url": self.path, "subjects": self.headers.get_all("X-Auth-Subject", [])}
         if self.path.endswith("/seen"):
-            told = SEEN
-        text = json.dumps(told).encode()
+            answer = SEEN
+        text = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()

@@ -1,5 +1,5 @@
 // Requests whose end an upstream could see elsewhere than the edge, as bytes, to real servers: nginx, Apache, HAProxy, Node and Python.
-// What is judged is the next person's request on the connections that were used: it arrives whole, with its own path and identity.
+// What is checked is the next person's request on the connections that were used: it arrives whole, with its own path and identity.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -62,13 +62,13 @@ const file = (name, text) => {
 /** The application behind the proxies, and a server of its own: says what it got. */
 async function application() {
   const seen = [];
-  const server = http.createServer((asked, answer) => {
-    seen.push(asked.url);
+  const server = http.createServer((incoming, answer) => {
+    seen.push(incoming.url);
     const say = () => answer.end(JSON.stringify({
-      method: asked.method, url: asked.url, subjects: asked.rawHeaders.filter((_, at) => /^x-auth-subject$/i.test(asked.rawHeaders[at - 1] ?? '')),
+      method: incoming.method, url: incoming.url, subjects: incoming.rawHeaders.filter((_, at) => /^x-auth-subject$/i.test(incoming.rawHeaders[at - 1] ?? '')),
     }));
-    if (asked.url.endsWith('/close')) asked.socket.destroy();
-    else if (asked.url.endsWith('/early')) { say(); asked.resume(); } else asked.resume().on('end', say);
+    if (incoming.url.endsWith('/close')) incoming.socket.destroy();
+    else if (incoming.url.endsWith('/early')) { say(); incoming.resume(); } else incoming.resume().on('end', say);
   });
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   return { seen, port: server.address().port, stop: () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }) };

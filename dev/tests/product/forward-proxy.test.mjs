@@ -29,12 +29,12 @@ async function startProvider() {
   };
   openssl('authority');
   openssl('provider', '-CA', file('authority.pem'), '-CAkey', file('authority.key'), '-addext', `subjectAltName=IP:${HOST}`, '-addext', 'basicConstraints=critical,CA:FALSE');
-  const server = https.createServer({ key: readFileSync(file('provider.key')), cert: readFileSync(file('provider.pem')) }, (asked, answer) => {
+  const server = https.createServer({ key: readFileSync(file('provider.key')), cert: readFileSync(file('provider.pem')) }, (incoming, answer) => {
     const documents = {
       '/.well-known/openid-configuration': { issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/keys` },
       '/token': { access_token: 'a-new-one', token_type: 'Bearer', expires_in: 300 },
     };
-    asked.resume().on('end', () => answer.setHeader('content-type', 'application/json').end(JSON.stringify(documents[asked.url] ?? {})));
+    incoming.resume().on('end', () => answer.setHeader('content-type', 'application/json').end(JSON.stringify(documents[incoming.url] ?? {})));
   });
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   issuer = `https://${HOST}:${server.address().port}`;
@@ -90,7 +90,7 @@ test('the session service refreshes tokens through the proxy', async () => {
   await until(10_000, () => tunnels() > before, () => proxy.tail());
 });
 
-test('with a wrong password nothing is reached, and no password is told', async () => {
+test('with a wrong password nothing is reached, and no password is shown', async () => {
   const wrong = 'not-the-password';
   const refused = await startStack({ edgeEnv: settings(wrong), sessionEnv: settings(wrong), store: 'memory:' });
   try {

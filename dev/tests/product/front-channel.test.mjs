@@ -30,7 +30,7 @@ test('thousands of guessed provider sessions change neither keys nor the event s
   const person = new Client();
   await person.signIn(stack);
   const before = holdings();
-  assert.ok(before.streams.length > 0, 'a sign-in is told');
+  assert.ok(before.streams.length > 0, 'a sign-in is delivered');
   const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE });
   const guess = (at) => new Promise((resolve, reject) => {
     const url = `${stack.edgeUrl}/api/auth/frontchannel-logout?iss=${encodeURIComponent(stack.issuer)}&sid=guess-${at}`;

@@ -95,9 +95,9 @@ test('a sign-out goes on at glewlwyd, which signs out other browsers by frames',
   assert.equal(back.searchParams.get('state'), new URL(out.headers.get('location')).searchParams.get('state'));
 
   // What that page does next: a frame for each client of the session. A frame's request carries no cookie of ours.
-  const told = (await laptop.fetch(`${provider.issuer}session/${sid}/${CLIENT.id}`)).json();
-  for (const { frontchannel_logout_uri: uri } of told.client) {
-    const frame = await new Client().navigate(`${uri}?${new URLSearchParams({ iss: told.iss, sid })}`, { headers: { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'cross-site' } });
+  const clients = (await laptop.fetch(`${provider.issuer}session/${sid}/${CLIENT.id}`)).json();
+  for (const { frontchannel_logout_uri: uri } of clients.client) {
+    const frame = await new Client().navigate(`${uri}?${new URLSearchParams({ iss: clients.iss, sid })}`, { headers: { 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'cross-site' } });
     assert.equal(frame.status, 200, frame.text);
     assert.match(frame.headers.get('content-security-policy'), new RegExp(`frame-ancestors ${provider.origin}`));
   }

@@ -66,11 +66,11 @@ for (const [name, party] of Object.entries(PARTIES)) {
 
     for (const window of [0, 1]) {
       test(`answers that a window of ${window} byte lets nobody send`, async () => {
-        const asked = many(STREAMS, (at) => frame(HEADERS, END_HEADERS | (name === 'edge' ? END_STREAM : 0), odd(at), party.ask()));
+        const requests = many(STREAMS, (at) => frame(HEADERS, END_HEADERS | (name === 'edge' ? END_STREAM : 0), odd(at), party.ask()));
         const messages = name === 'edge' ? Buffer.alloc(0) : many(STREAMS, (at) => frame(DATA, END_STREAM, odd(at), Buffer.alloc(5)));
         // Every answer has begun, and nothing but what it holds is kept: large ones are given up after EDGE_SEND_TIMEOUT.
         const enough = (frames) => frames.filter(({ type }) => type === HEADERS).length === STREAMS;
-        const { closed } = await attack(() => speak(party.port(), [asked, messages], { enough, first: settings({ [INITIAL_WINDOW_SIZE]: window }) }));
+        const { closed } = await attack(() => speak(party.port(), [requests, messages], { enough, first: settings({ [INITIAL_WINDOW_SIZE]: window }) }));
         assert.equal(closed, false, 'the connection is as good as before');
       });
     }
@@ -82,9 +82,9 @@ for (const [name, party] of Object.entries(PARTIES)) {
     });
 
     test('windows that are moved while many streams wait', async () => {
-      const asked = many(STREAMS, (at) => frame(HEADERS, END_HEADERS, odd(at), party.send()));
+      const requests = many(STREAMS, (at) => frame(HEADERS, END_HEADERS, odd(at), party.send()));
       const moved = many(500, (at) => settings({ [INITIAL_WINDOW_SIZE]: at % 2 === 0 ? 0 : 0x7fff_ffff }));
-      await attack(() => speak(party.port(), [asked, ...repeated(10, moved)], { reads: false }));
+      await attack(() => speak(party.port(), [requests, ...repeated(10, moved)], { reads: false }));
     });
 
     test('streams begun and reset without end', async () => {
@@ -118,9 +118,9 @@ for (const [name, party] of Object.entries(PARTIES)) {
     });
 
     test('a table of fields as large as it can be asked for', async () => {
-      const asked = many(STREAMS, (at) => frame(HEADERS, END_STREAM | END_HEADERS, odd(at), party.ask(field('x-a', `${at}`))));
+      const requests = many(STREAMS, (at) => frame(HEADERS, END_STREAM | END_HEADERS, odd(at), party.ask(field('x-a', `${at}`))));
       const enough = (frames) => frames.filter(({ type }) => type === HEADERS).length >= STREAMS;
-      await attack(() => speak(party.port(), [asked], { enough, first: settings({ [HEADER_TABLE_SIZE]: 0xffff_ffff }) }));
+      await attack(() => speak(party.port(), [requests], { enough, first: settings({ [HEADER_TABLE_SIZE]: 0xffff_ffff }) }));
     });
 
     test('priorities that lead in circles', async () => {

@@ -65,9 +65,9 @@ describe('HTTP/2', () => {
   });
 
   test('a body longer than it says is refused', async () => {
-    const asked = post('/api/auth/backchannel-logout', field('content-length', '3'), field('content-type', 'application/x-www-form-urlencoded'));
+    const headerBlock = post('/api/auth/backchannel-logout', field('content-length', '3'), field('content-type', 'application/x-www-form-urlencoded'));
     const enough = (frames) => answered(frames) || frames.some(({ type }) => type === RST_STREAM || type === GOAWAY);
-    const { got } = await speak([frame(HEADERS, END_HEADERS, 1, asked), frame(DATA, END_STREAM, 1, Buffer.from('logout_token=a'))], enough);
+    const { got } = await speak([frame(HEADERS, END_HEADERS, 1, headerBlock), frame(DATA, END_STREAM, 1, Buffer.from('logout_token=a'))], enough);
     assert.equal(answered(got), false);
     await serves();
   });

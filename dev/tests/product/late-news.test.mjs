@@ -93,27 +93,27 @@ for (const [kind, lateness] of Object.entries(KINDS)) {
 
       [proxy.late.out, proxy.late.back] = lateness();
       const answers = [];
-      const asked = [];
+      const pending = [];
       const send = () => {
         const at = performance.now();
-        asked.push(ask().then(({ status }) => answers.push({ at, status }), () => {}));
+        pending.push(ask().then(({ status }) => answers.push({ at, status }), () => {}));
       };
-      const asking = setInterval(send, ASK_EVERY_MS);
+      const timer = setInterval(send, ASK_EVERY_MS);
       await pause(settledMs);
       const id = cookie.slice(cookie.indexOf('=') + 1).split('.')[0];
       const { status } = await open(stack.sessionUrls[0], 'EndSession', field(1, id)).ended;
       assert.equal(status, 0);
       const ended = performance.now();
       await pause(WATCHED_MS);
-      clearInterval(asking);
+      clearInterval(timer);
       [proxy.late.out, proxy.late.back] = [inTime, inTime];
-      await Promise.all(asked);
+      await Promise.all(pending);
 
       const honoured = answers.filter(({ at, status: answered }) => answered === 200 && at > ended).map(({ at }) => at - ended);
       const longest = Math.max(0, ...honoured);
       t.diagnostic(`honoured for ${longest.toFixed(0)} ms, ${answers.length} answers`);
       assert.ok(longest < HONOURED_MS, `honoured for ${longest} ms`);
-      // What was asked later may have reached the service after the end.
+      // What was sent later may have reached the service after the end.
       const before = answers.filter(({ at }) => at < ended - 2 * LATE_MS).map(({ status: answered }) => answered);
       assert.ok(before.every((answered) => [200, 503, 429].includes(answered)), `nobody is signed out before: ${[...new Set(before)]}`);
     });

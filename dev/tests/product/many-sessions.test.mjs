@@ -36,7 +36,7 @@ async function called(at, method, message) {
 
 const redis = (...args) => execFileSync('redis-cli', ['-p', redisPort, ...args], { encoding: 'utf8' });
 
-/** Microseconds of its processor Redis has used; time itself tells nothing on a machine that does other work. */
+/** Microseconds of its processor Redis has used; time itself says nothing on a machine that does other work. */
 const usedMicros = () => [...redis('INFO', 'cpu').matchAll(/used_cpu_(?:sys|user):([\d.]+)/g)].reduce((sum, [, secs]) => sum + Number(secs) * 1e6, 0);
 
 /** Asks for somebody else's session until `work` is done; gives its outcome and the longest anybody waited. */
@@ -45,7 +45,7 @@ async function whileOthersAsk(work) {
   await other.signIn(stack);
   let done = false;
   let longest = 0;
-  const asking = (async () => {
+  const reading = (async () => {
     while (!done) {
       const began = Date.now();
       const answer = await other.fetch(`${stack.edgeUrl}/api/auth/me`, { headers: { accept: 'application/json' } });
@@ -57,7 +57,7 @@ async function whileOthersAsk(work) {
     return { outcome: await work(), longest: () => longest };
   } finally {
     done = true;
-    await asking;
+    await reading;
   }
 }
 
@@ -95,7 +95,7 @@ test('thousands of sessions are listed and ended a page at a time', async (t) =>
     }
     return ended;
   });
-  t.diagnostic(`${ending.outcome} told as ended, others waited ${ending.longest()} ms`);
+  t.diagnostic(`${ending.outcome} delivered as ended, others waited ${ending.longest()} ms`);
   assert.ok(ending.longest() < OTHERS_MS, `${ending.longest()} ms`);
   const others = fields(await called(1, 'ListSessions', person('other')));
   assert.ok(others[1].length > 0, 'and nobody else was ended');

@@ -11,7 +11,7 @@ const SCRIPT = { 'x-csrf': '1', 'sec-fetch-site': 'same-origin', accept: 'applic
 let stack;
 
 before(async () => {
-  // Tokens that count as expired at once: whoever asks for one makes the session service refresh it.
+  // Tokens that count as expired at once: a request for one makes the session service refresh it.
   stack = await startStack({ secondProvider: true, accessTokenTtl: 30, edgeEnv: { EDGE_RATE_LIMIT_LOGIN: '0', EDGE_ACCESS_TOKEN_ENDPOINT: 'true' } });
 });
 after(() => stack?.stop());
@@ -73,7 +73,7 @@ test('while one provider is down people sign in at the other, also after a resta
   } finally {
     await stack.start('idp');
   }
-  // A provider that did not answer is asked again a moment later, not by every sign-in.
-  await until(10_000, async () => (await login()).status === 302, () => 'the provider is not asked again');
+  // A provider that did not answer is called again a moment later, not by every sign-in.
+  await until(10_000, async () => (await login()).status === 302, () => 'the provider is not called again');
   await signedIn('/api/auth/login', stack.issuer);
 });

@@ -44,7 +44,7 @@ test('each expiry costs one grant, however many ask, and the next refresh works 
     await until(20_000, expired, () => 'the token never counts as expired');
     const fresh = await askAllAtOnce();
     assert.notEqual(fresh.access_token, token.access_token);
-    assert.equal(await measured(stack, 'session_refresh_provider_duration_seconds_count'), expiry, 'grants asked for');
+    assert.equal(await measured(stack, 'session_refresh_provider_duration_seconds_count'), expiry, 'grants requested');
     assert.equal(await measured(stack, 'session_refreshes_total{outcome="refreshed"}'), expiry);
     token = fresh;
   }

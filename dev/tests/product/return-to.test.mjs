@@ -1,5 +1,5 @@
-// Where a sign-in may land, judged by the URL parser of a browser's engine (V8's host implements the WHATWG standard): whatever the
-// visitor asks for, following the answers never leads off our origin.
+// Where a sign-in may land, checked by the URL parser of a browser's engine (V8's host implements the WHATWG standard): whatever the
+// visitor requests, following the answers never leads off our origin.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
@@ -41,13 +41,13 @@ test('a return_to becomes the URL a browser makes of it on our origin, or the ba
   const next = (below) => Math.floor(numbers.next().value * below);
   const host = new URL(stack.edgeUrl).host;
   const parts = [...PARTS, host, `${host}@`, `//${host}`];
-  // A script is told where to navigate: the same parsing without going to the provider.
-  const asks = { 'sec-fetch-mode': 'cors', accept: 'application/json' };
+  // A script gets the URL to navigate to: the same parsing without going to the provider.
+  const ofScript = { 'sec-fetch-mode': 'cors', accept: 'application/json' };
   const visitor = new Client();
   let honoured = 0;
   for (let turn = 0; turn < TRIES; turn += 1) {
     const raw = Array.from({ length: 1 + next(8) }, () => parts[next(parts.length)]).join('');
-    const answer = await visitor.fetch(`${stack.edgeUrl}/api/auth/login?${new URLSearchParams({ returnTo: raw })}`, { headers: asks });
+    const answer = await visitor.fetch(`${stack.edgeUrl}/api/auth/login?${new URLSearchParams({ returnTo: raw })}`, { headers: ofScript });
     assert.equal(answer.status, 401, answer.text);
     const kept = new URL(answer.json().login_url).searchParams.get('returnTo') ?? `${stack.edgeUrl}/`;
     assert.equal(kept, expected(raw), JSON.stringify(raw));

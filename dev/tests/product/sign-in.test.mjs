@@ -117,7 +117,7 @@ test('a returnTo that leads elsewhere is dropped and the person lands at home', 
   }
 });
 
-test('a callback out of nowhere is 400, offers to try again, and no provider is asked', async () => {
+test('a callback out of nowhere is 400, offers to try again, and no provider is called', async () => {
   const stranger = new Client();
   for (const query of ['', '?code=abc', '?state=abc', '?code=a&state=b', '?error=access_denied&state=b', '?code=a&code=b&state=c', `?code=${'x'.repeat(5000)}&state=y`]) {
     const page = await stranger.navigate(`${stack.edgeUrl}/api/auth/callback${query}`);
@@ -179,7 +179,7 @@ test('cookies forged, cut, doubled or swollen count as none and cost no session'
   assert.equal((await person.me(stack)).status, 200);
 });
 
-test('a prefetch or HEAD starts nothing, a fetch is told to navigate', async () => {
+test('a prefetch or HEAD starts nothing, a fetch gets a URL to navigate to', async () => {
   const stranger = new Client();
   for (const [method, headers] of [['GET', { purpose: 'prefetch' }], ['GET', { 'sec-purpose': 'prefetch;prerender' }], ['GET', { 'x-moz': 'prefetch' }], ['HEAD', {}]]) {
     for (const action of ['login', 'logout']) {
@@ -224,12 +224,12 @@ test('another site can not sign a person out', async () => {
   assert.equal((await person.me(stack)).status, 200);
 
   const token = /name="csrf_token"[^>]*value="([^"]+)"|value="([^"]+)"[^>]*name="csrf_token"/.exec(link.text);
-  const asked = await person.navigate(logout, {
+  const confirmed = await person.navigate(logout, {
     method: 'POST',
     body: new URLSearchParams({ csrf_token: token[1] ?? token[2] }),
     headers: { 'sec-fetch-site': 'same-origin', origin: stack.edgeUrl },
   });
-  assert.equal(asked.status, 303);
+  assert.equal(confirmed.status, 303);
   assert.equal((await person.me(stack)).status, 204);
 });
 
@@ -248,7 +248,7 @@ test('the browser never sees a token', async () => {
   }
 });
 
-test('status tells what is left and check answers a proxy', async () => {
+test('status says what is left and check answers a proxy', async () => {
   const person = new Client();
   assert.deepEqual((await person.fetch(`${stack.edgeUrl}/api/auth/status`)).json(), { state: 'signed_out' });
   const refused = await person.fetch(`${stack.edgeUrl}/api/auth/check`);
@@ -282,7 +282,7 @@ test('too many sign-ins from one address are put off, and other routes still ans
 test('signing out at the provider ends, back-channel, the session in every browser', async () => {
   const laptop = new Client();
   await laptop.signIn(stack);
-  // A second browser in the same provider session: it signs in without being asked for a password.
+  // A second browser in the same provider session: it signs in without a password.
   const tablet = new Client();
   tablet.jars.set(stack.issuer, new Map(laptop.cookies(stack.issuer)));
   await tablet.signIn(stack);

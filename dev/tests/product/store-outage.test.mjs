@@ -29,7 +29,7 @@ after(async () => {
   rmSync(stateDir, { recursive: true, force: true });
 });
 
-/** Asks everything a signed-in browser asks; gives the answers that are no 503. */
+/** Sends every request of a signed-in browser; gives the answers that are no 503. */
 async function ask(person) {
   const odd = [];
   for (const path of ['/api/auth/me', '/api/auth/status', '/api/auth/check']) {
@@ -102,12 +102,12 @@ test('Redis frozen for half a minute signs nobody out', async () => {
   try {
     await until(10_000, () => heard.length > before, () => 'the watch does not go on');
     assert.equal((await people[1].navigate(`${stack.edgeUrl}/api/auth/logout`)).status, 302);
-    const told = () => heard.slice(before).some((message) => [ENDED, MISSED].includes(fields(message)[1]));
-    await until(10_000, told, () => 'the sign-out is not told');
+    const delivered = () => heard.slice(before).some((message) => [ENDED, MISSED].includes(fields(message)[1]));
+    await until(10_000, delivered, () => 'the sign-out is not delivered');
   } finally {
     await close();
   }
-  // The balancer gives every request to the other edge; that one is told too, and not before or after the watch above.
+  // The balancer gives every request to the other edge; that one receives it too, and not before or after the watch above.
   await until(10_000, async () => (await people[1].me(stack)).status === 204, () => 'still signed in at the other edge');
   await new Client().signIn(stack);
 });

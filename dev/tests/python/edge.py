@@ -14,14 +14,14 @@ ADA = {"email": "ada@example.test", "password": "analytical-engine"}
 
 
 class Provider:
-    """The development provider; it tells where it is when it is ready."""
+    """The development provider; it announces its address when it is ready."""
 
     def __init__(self, redirect_uri):
         command = ["node", ROOT / "dev/idp/server.mjs", "--port", "0", "--redirect-uri", redirect_uri]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        told = json.loads(self.process.stdout.readline())
-        self.issuer = told["issuer"]
-        self.settings = {"OIDC_ISSUER_URL": told["issuer"], "OIDC_CLIENT_ID": told["client_id"], "OIDC_CLIENT_SECRET": told["client_secret"]}
+        announced = json.loads(self.process.stdout.readline())
+        self.issuer = announced["issuer"]
+        self.settings = {"OIDC_ISSUER_URL": announced["issuer"], "OIDC_CLIENT_ID": announced["client_id"], "OIDC_CLIENT_SECRET": announced["client_secret"]}
 
     def stop(self):
         self.process.terminate()

@@ -34,7 +34,7 @@ def free_port():
 
 
 class Program:
-    """One program with these settings and no others. `admin` is where it tells that it is ready, or only alive; `folder`, a
+    """One program with these settings and no others. `admin` is where it reports that it is ready, or only alive; `folder`, a
     temporary one, goes when it stops."""
 
     def __init__(self, name, admin, settings, folder=None, ready=True):

@@ -1,4 +1,4 @@
-"""Envoy's external authorization, asked by a client of another language with the messages that Envoy's project publishes:
+"""Envoy's external authorization, called by a client of another language with the messages that Envoy's project publishes:
 `auth-edge/proto` holds a part of them, whose names and numbers have to agree."""
 
 import json
@@ -19,7 +19,7 @@ Context = attribute_context_pb2.AttributeContext
 
 
 def question(headers, path="/orders?open=1", method="GET", redirect=False):
-    """What Envoy asks about a request, with everything it knows filled in."""
+    """What Envoy sends about a request, with everything it knows filled in."""
     client = address_pb2.Address(socket_address=address_pb2.SocketAddress(address="192.0.2.7", port_value=40_000))
     request = Context.HttpRequest(
         id="6263517483946251038",
@@ -118,10 +118,10 @@ class ExtAuthz(unittest.TestCase):
             question({"name": "line\r\nbreak"}),
             question({"": "x"}),
         ]
-        for asked in bad:
+        for check in bad:
             with self.assertRaises(grpc.RpcError) as caught:
-                self.envoy.Check(asked, timeout=DEADLINE)
-            self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT, asked)
+                self.envoy.Check(check, timeout=DEADLINE)
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT, check)
 
     def test_malformed_and_too_large_messages_are_refused_and_the_next_is_answered(self):
         with grpc.insecure_channel(self.edge.ext_authz) as channel:

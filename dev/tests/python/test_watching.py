@@ -49,12 +49,12 @@ class Watching(unittest.TestCase):
         self.sessions.roll(created.session_id)
         self.sessions.update(created.session_id, note="changed")
         self.sessions.end(created.session_id)
-        told = [self.next(stream) for _ in range(4)]
+        received = [self.next(stream) for _ in range(4)]
         kinds = [Event.KIND_CREATED, Event.KIND_ROLLED, Event.KIND_CHANGED, Event.KIND_ENDED]
-        self.assertEqual([event.kind for event in told], kinds)
-        self.assertEqual({event.handle for event in told}, {created.session.handle})
-        self.assertEqual(told[-1].cause, session_pb2.CAUSE_LOGOUT)
-        for at, event in enumerate(told[:-1]):
+        self.assertEqual([event.kind for event in received], kinds)
+        self.assertEqual({event.handle for event in received}, {created.session.handle})
+        self.assertEqual(received[-1].cause, session_pb2.CAUSE_LOGOUT)
+        for at, event in enumerate(received[:-1]):
             again = self.watch(issuer=ISSUER, subject="grace", resume_token=event.resume_token)
             self.assertEqual([self.next(again).kind for _ in kinds[at + 1 :]], kinds[at + 1 :])
 
@@ -79,7 +79,7 @@ class Watching(unittest.TestCase):
             for answer in rolls:
                 answer.result()
         late = self.begin("late")
-        # Rolls that met at the same time are told once: write until what came first is forgotten.
+        # Rolls that met at the same time are one event: write until what came first is forgotten.
         for _ in range(100):
             stream = self.watch(resume_token=old)
             if self.next(stream).kind == Event.KIND_MISSED:

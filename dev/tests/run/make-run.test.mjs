@@ -99,7 +99,7 @@ test('an address off loopback is refused', async (t) => {
   assert.match(child.output, /EDGE_LISTEN=0\.0\.0\.0:3000: make run stays on loopback/);
 });
 
-test('the death of one process stops the others and is told', async (t) => {
+test('the death of one process stops the others and is reported', async (t) => {
   const { env } = await surroundings(t);
   const child = make(t, 'run', env);
   await untilWelcome(child, WARM_MS);

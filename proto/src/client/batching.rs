@@ -33,8 +33,8 @@ use crate::v1::{BatchGetSessionsRequest, ErrorReason, GetSessionRequest, GetSess
 /// Most sessions the service reads in one call.
 const BATCH_MAX: usize = 50;
 
-/// A call that takes longer holds nobody back: many times what a read takes, and not yet felt.
-const HOLDS_BACK_MAX: Duration = Duration::from_millis(20);
+/// A read waits no longer than this for the call in flight: many times what a read takes, and not yet felt.
+const IN_FLIGHT_WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// How much longer a read waits for its batch before it is sent by itself: many batches, and a small part of any deadline.
 const BATCH_WAIT_MAX: Duration = Duration::from_millis(80);
@@ -115,7 +115,7 @@ impl Batcher {
             answer,
         });
         drop(first);
-        if let Ok(answer) = timeout(HOLDS_BACK_MAX, &mut answered).await {
+        if let Ok(answer) = timeout(IN_FLIGHT_WAIT_MAX, &mut answered).await {
             return answer.ok();
         }
         self.0.send_waiting();

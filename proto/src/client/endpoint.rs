@@ -23,8 +23,8 @@ use super::tls::ClientTls;
 /// A replica on the same network answers a connection in a millisecond; a second means it is gone.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long an address that failed is left out while others are there; each failure after that doubles it.
-const LEFT_OUT: Duration = Duration::from_secs(1);
+/// How long an address that failed is ejected, that is left out while others are there; each failure after that doubles it.
+const EJECTION: Duration = Duration::from_secs(1);
 
 /// Most doublings: eight seconds, so that a replica that is back at the same address soon has work again.
 const DOUBLINGS_MAX: u32 = 3;
@@ -167,7 +167,7 @@ pub(super) struct ReplicaEndpoint {
     epoch: Instant,
     resolve_soon: Arc<Notify>,
     /// Milliseconds after `epoch` until which the peer is left out.
-    left_out_until_ms: AtomicU64,
+    ejected_until_ms: AtomicU64,
     /// Failures in a row, those of calls under way together counted once.
     failures: AtomicU32,
 }
@@ -187,7 +187,7 @@ impl ReplicaEndpoint {
                 attempt: Mutex::default(),
                 epoch: Instant::now(),
                 resolve_soon: Arc::clone(resolve_soon),
-                left_out_until_ms: AtomicU64::new(0),
+                ejected_until_ms: AtomicU64::new(0),
                 failures: AtomicU32::new(0),
             })),
             Err(error) => {
@@ -207,7 +207,7 @@ impl ReplicaEndpoint {
     /// Begins to connect, unless that is under way. One that took the last connection and dropped it at once is left out first.
     pub(super) fn begin_to_connect(self: &Arc<Self>) {
         let last = self.channels.last();
-        if last.is_some_and(|connection| connection.is_younger_than(LEFT_OUT)) {
+        if last.is_some_and(|connection| connection.is_younger_than(EJECTION)) {
             self.failed();
         } else {
             drop(self.attempt());
@@ -253,10 +253,10 @@ impl ReplicaEndpoint {
 
     /// A call could not be made here, or was not answered.
     pub(super) fn failed(&self) {
-        if !self.is_left_out() {
+        if !self.is_ejected() {
             let before = self.failures.fetch_add(1, Ordering::Relaxed);
-            let pause = LEFT_OUT * 2_u32.pow(before.min(DOUBLINGS_MAX));
-            self.left_out_until_ms
+            let pause = EJECTION * 2_u32.pow(before.min(DOUBLINGS_MAX));
+            self.ejected_until_ms
                 .store(self.elapsed_ms() + ms(pause), Ordering::Relaxed);
         }
         self.resolve_soon.notify_one();
@@ -267,12 +267,12 @@ impl ReplicaEndpoint {
         // Read first: a store would take the cache line from the other cores that make calls, and after most of them nothing changes.
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
-            self.left_out_until_ms.store(0, Ordering::Relaxed);
+            self.ejected_until_ms.store(0, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn is_left_out(&self) -> bool {
-        let until = self.left_out_until_ms.load(Ordering::Relaxed);
+    pub(super) fn is_ejected(&self) -> bool {
+        let until = self.ejected_until_ms.load(Ordering::Relaxed);
         until != 0 && self.elapsed_ms() < until
     }
 

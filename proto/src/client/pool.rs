@@ -51,7 +51,7 @@ impl Resolution {
     /// The next in turn that is connected and not left out. Those before it that are not connected begin to be.
     fn connected(&self, turn: usize) -> Option<Picked> {
         self.in_turn(turn)
-            .filter(|replica| !replica.is_left_out())
+            .filter(|replica| !replica.is_ejected())
             .find_map(|replica| match replica.connected() {
                 Some(connection) => Some(Picked {
                     replica: Arc::clone(replica),
@@ -149,7 +149,7 @@ impl Pool {
         let known = self.known.load_full();
         let mut tried: Vec<_> = known
             .in_turn(turn)
-            .filter(|replica| !replica.is_left_out())
+            .filter(|replica| !replica.is_ejected())
             .collect();
         if tried.is_empty() {
             tried.extend(known.in_turn(turn).next());

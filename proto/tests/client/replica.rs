@@ -18,7 +18,7 @@ pub(crate) struct Replica {
     pub(crate) name: String,
     pub(crate) answer: Answer,
     pub(crate) seen: Seen,
-    pub(crate) events: broadcast::Sender<Tell>,
+    pub(crate) events: broadcast::Sender<Push>,
     pub(crate) greeting: Arc<Mutex<Vec<SessionEvent>>>,
     pub(crate) batches: Batches,
     /// Whether reads of the handle "slow" are answered.
@@ -48,7 +48,7 @@ pub(crate) struct Seen {
 }
 
 #[derive(Clone)]
-pub(crate) enum Tell {
+pub(crate) enum Push {
     Event(SessionEvent),
     Fails(Status),
     Ends,
@@ -190,11 +190,11 @@ impl SessionService for Replica {
         }
         let events = BroadcastStream::new(self.events.subscribe())
             .map(Result::unwrap)
-            .take_while(|tell| ready(!matches!(tell, Tell::Ends)))
+            .take_while(|tell| ready(!matches!(tell, Push::Ends)))
             .map(|tell| match tell {
-                Tell::Event(event) => Ok(event),
-                Tell::Fails(status) => Err(status),
-                Tell::Ends => Err(Status::internal("not told")),
+                Push::Event(event) => Ok(event),
+                Push::Fails(status) => Err(status),
+                Push::Ends => Err(Status::internal("not told")),
             });
         self.seen.watches.send_modify(|watches| watches.push(token));
         let greeting = self.greeting.lock().unwrap().clone();

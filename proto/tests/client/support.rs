@@ -15,7 +15,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Status;
 use tonic::transport::ServerTlsConfig;
 
-use crate::replica::{Answer, Batches, Replica, Seen, Tell};
+use crate::replica::{Answer, Batches, Push, Replica, Seen};
 
 /// On loopback a connection is queued in microseconds.
 const QUEUED_WITHIN: Duration = Duration::from_millis(100);
@@ -24,7 +24,7 @@ const QUEUED_WITHIN: Duration = Duration::from_millis(100);
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     seen: Seen,
-    events: broadcast::Sender<Tell>,
+    events: broadcast::Sender<Push>,
     greeting: Arc<Mutex<Vec<SessionEvent>>>,
     slow_reads: watch::Sender<bool>,
     stop: Option<oneshot::Sender<()>>,
@@ -79,7 +79,7 @@ impl Server {
                 .add_service(SessionServiceServer::new(replica))
                 .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async move {
                     let _ = stopped.await;
-                    let _ = closing.send(Tell::Ends);
+                    let _ = closing.send(Push::Ends);
                 })
                 .await
                 .unwrap();
@@ -129,16 +129,16 @@ impl Server {
         *self.greeting.lock().unwrap() = events.into_iter().collect();
     }
 
-    pub(crate) fn tells(&self, event: SessionEvent) {
-        let _ = self.events.send(Tell::Event(event));
+    pub(crate) fn sends(&self, event: SessionEvent) {
+        let _ = self.events.send(Push::Event(event));
     }
 
     pub(crate) fn ends_watches(&self) {
-        let _ = self.events.send(Tell::Ends);
+        let _ = self.events.send(Push::Ends);
     }
 
     pub(crate) fn fails_watches(&self, status: Status) {
-        let _ = self.events.send(Tell::Fails(status));
+        let _ = self.events.send(Push::Fails(status));
     }
 
     /// Resume tokens of the watches opened, once there are `count`.

@@ -56,8 +56,8 @@ async fn a_watch_that_ended_goes_on_after_the_last_event() {
     let server = Server::start("server", Answer::Session).await;
     let mut watch = client([server.url()], DEADLINE).watch(all());
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
-    server.tells(event(Kind::Created, "1"));
-    server.tells(event(Kind::Ended, "2"));
+    server.sends(event(Kind::Created, "1"));
+    server.sends(event(Kind::Ended, "2"));
     server.ends_watches();
     assert_eq!(
         next(&mut watch).await,
@@ -88,7 +88,7 @@ async fn what_happened_in_between_is_told_before_connected() {
     let mut watch = client([server.url()], DEADLINE).watch(all());
     assert_eq!(next(&mut watch).await, WatchItem::Connected);
     server.greets_with([event(Kind::Ended, "7"), event(Kind::Heartbeat, "7")]);
-    server.tells(event(Kind::Created, "6"));
+    server.sends(event(Kind::Created, "6"));
     server.fails_watches(Status::unavailable("connection reset"));
     assert_eq!(
         next(&mut watch).await,
@@ -199,7 +199,7 @@ async fn each_replica_is_watched_and_told_apart() {
         let of: Vec<_> = seen.iter().filter(|(at, _)| *at == server.address).collect();
         assert_eq!((&of[0].1, &of[1].1), (&WatchItem::Found, &WatchItem::Connected));
     }
-    two.tells(event(Kind::Ended, "1"));
+    two.sends(event(Kind::Ended, "1"));
     let ended = WatchItem::Event(event(Kind::Ended, "1"));
     assert_eq!(next_of(&mut watch).await, (two.address, ended));
     one.ends_watches();

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};
 use crate::jws::Unverified;
+use crate::key_refetch::TokenOrigin;
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::key_source::Origin;
 use crate::{ExpectedOfRefresh, IdToken, IdTokenError};
 
 impl RelyingParty {
@@ -23,7 +23,7 @@ impl RelyingParty {
     ) -> Result<IdToken, IdTokenError> {
         let token = self.parsed(raw, &ID_TOKEN_TYPES)?;
         let id_token = IdToken::of_refresh(token.claims()?, &self.settings, expected, now)?;
-        self.verify(&token, Origin::Kept).await?;
+        self.verify(&token, TokenOrigin::Background).await?;
         Ok(id_token)
     }
 
@@ -34,7 +34,7 @@ impl RelyingParty {
         types: &[&str],
     ) -> Result<Map<String, Value>, IdTokenError> {
         let token = self.parsed(raw, types)?;
-        self.verify(&token, Origin::Awaited).await?;
+        self.verify(&token, TokenOrigin::Interactive).await?;
         token.claims()
     }
 
@@ -48,7 +48,11 @@ impl RelyingParty {
     }
 
     /// Verifies by the provider's keys, or by the client secret.
-    pub(super) async fn verify(&self, token: &Unverified<'_>, origin: Origin) -> Result<(), IdTokenError> {
+    pub(super) async fn verify(
+        &self,
+        token: &Unverified<'_>,
+        origin: TokenOrigin,
+    ) -> Result<(), IdTokenError> {
         let access = self.access.load_full();
         if !self.settings.id_token_alg.uses_shared_secret() {
             return self

@@ -7,7 +7,7 @@ use super::ProviderSelectors;
 use crate::one::one;
 use crate::providers::ConfiguredProvider;
 use crate::table::{PREFIX, TOPIC, is_of_one_provider};
-use crate::{CredentialFiles, words};
+use crate::{CredentialFiles, keys};
 
 /// The longest id: it stands in addresses and in every log line about the provider.
 const MAX_ID_BYTES: usize = 32;
@@ -70,9 +70,9 @@ fn fields<'a>(table: &Table<'a>) -> Vec<Field<'a>> {
         if !is_of_one_provider(setting) {
             continue;
         }
-        let key = words::file_key(setting.name);
+        let key = keys::file_key(setting.name);
         if setting.secret
-            && let Some(value) = table.get(&words::key(setting.name))
+            && let Some(value) = table.get(&keys::key(setting.name))
         {
             value.wrong(format!("a secret is given by its file: write {key}"));
         }
@@ -125,8 +125,8 @@ fn validated(
     };
     let value_of = |key: &str| fields.iter().find(|field| field.key == key);
     for mistake in mistakes {
-        let key = words::file_key(&mistake.name);
-        let text = format!("{key}: {}", words::in_the_file(&mistake.text));
+        let key = keys::file_key(&mistake.name);
+        let text = format!("{key}: {}", keys::with_keys(&mistake.text));
         match value_of(&key) {
             // What stands there was no text at all, which was reported.
             Some(field) if field.text.is_none() => {}
@@ -137,9 +137,9 @@ fn validated(
         }
     }
     for warning in found {
-        let key = words::file_key(&warning.name);
+        let key = keys::file_key(&warning.name);
         let line = value_of(&key).map_or(table.line(), |field| field.value.line());
-        let text = format!("{key}: {}", words::in_the_file(&warning.text));
+        let text = format!("{key}: {}", keys::with_keys(&warning.text));
         warnings.push(FileMistake { line, text });
     }
     read

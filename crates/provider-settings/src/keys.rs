@@ -18,7 +18,7 @@ pub(crate) fn file_key(name: &str) -> String {
 }
 
 /// A message about variables as one about keys.
-pub(crate) fn in_the_file(text: &str) -> String {
+pub(crate) fn with_keys(text: &str) -> String {
     let mut names: Vec<(String, String)> = Vec::new();
     for setting in TOPIC
         .settings

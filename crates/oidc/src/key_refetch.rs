@@ -9,35 +9,35 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Least time between two fetches for tokens the provider itself handed us over TLS: a provider that publishes a key late is
-/// requested once a second, by however many sign-ins and refreshes.
-const OF_THE_PROVIDER: Duration = Duration::from_secs(1);
+/// Least time between two fetches for tokens the provider itself handed us over TLS: a provider that publishes a key late gets
+/// one request a second, however many sign-ins and refreshes there are.
+const PROVIDER_TOKEN_INTERVAL: Duration = Duration::from_secs(1);
 /// The same for tokens anybody can send.
-const OF_ANYBODY: Duration = Duration::from_secs(10);
+const UNAUTHENTICATED_TOKEN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Where a token came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum TokenOrigin {
     /// The provider's token or userinfo endpoint, for a person who waits: a key that is a second late is waited for.
-    Awaited,
+    Interactive,
     /// The provider's token endpoint, for a caller that keeps the token and validates it again.
-    Kept,
+    Background,
     /// A request of anybody.
-    Anybody,
+    Unauthenticated,
 }
 
-impl Origin {
+impl TokenOrigin {
     /// How many fetches one token may wait for.
     pub(crate) fn rounds(self) -> usize {
         match self {
-            Self::Awaited => 2,
-            Self::Kept | Self::Anybody => 1,
+            Self::Interactive => 2,
+            Self::Background | Self::Unauthenticated => 1,
         }
     }
 
     /// Whether to wait for a fetch that may not begin yet.
     pub(crate) fn waits_for_turn(self) -> bool {
-        self == Self::Awaited
+        self == Self::Interactive
     }
 }
 
@@ -49,13 +49,13 @@ pub(crate) struct RefetchThrottle {
 
 impl RefetchThrottle {
     /// For tokens the provider handed us.
-    pub(crate) fn of_the_provider() -> Self {
-        Self::every(OF_THE_PROVIDER)
+    pub(crate) fn for_provider_tokens() -> Self {
+        Self::every(PROVIDER_TOKEN_INTERVAL)
     }
 
     /// For tokens anybody can send.
-    pub(crate) fn of_anybody() -> Self {
-        Self::every(OF_ANYBODY)
+    pub(crate) fn for_unauthenticated_tokens() -> Self {
+        Self::every(UNAUTHENTICATED_TOKEN_INTERVAL)
     }
 
     fn every(interval: Duration) -> Self {
@@ -88,10 +88,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_fetch_an_interval_and_the_rest_are_told_how_long_to_wait() {
-        let refetches = RefetchThrottle::of_anybody();
+        let refetches = RefetchThrottle::for_unauthenticated_tokens();
         assert_eq!(refetches.begin(), Ok(()));
-        assert_eq!(refetches.begin(), Err(OF_ANYBODY));
-        tokio::time::advance(OF_ANYBODY - Duration::from_millis(1)).await;
+        assert_eq!(refetches.begin(), Err(UNAUTHENTICATED_TOKEN_INTERVAL));
+        tokio::time::advance(UNAUTHENTICATED_TOKEN_INTERVAL - Duration::from_millis(1)).await;
         assert_eq!(refetches.begin(), Err(Duration::from_millis(1)));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(refetches.begin(), Ok(()));
