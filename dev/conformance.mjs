@@ -1,4 +1,4 @@
-// Writes docs/conformance.md: what the specifications and the OpenID Foundation's test plans ask of a client, and the tests that
+// Writes docs/conformance.md: what the specifications and the OpenID Foundation's test plans require of a client, and the tests that
 // show it.  `--check` fails when the file is out of date.  A line without a test and without a reason is a mistake, and so is a
 // test that names a line that does not exist.
 //
@@ -51,7 +51,7 @@ function table(rows, tests) {
     const words = [text, note && `*${note}*`].filter(Boolean).join(' ');
     return `| ${id} | ${level} | ${cell(words)}${source ? ` <sub>${cell(source)}</sub>` : ''} | ${na ? 'not applicable' : 'pass'} | ${cell(shown)} |`;
   });
-  return ['| Line | | What is asked | Verdict | Tests, or the reason |', '|---|---|---|---|---|', ...lines].join('\n');
+  return ['| Line | | Requirement | Verdict | Tests, or the reason |', '|---|---|---|---|---|', ...lines].join('\n');
 }
 
 export function conformancePage() {
