@@ -21,7 +21,7 @@ pub(super) struct TotalBudget {
 }
 
 impl TotalBudget {
-    /// Of so many bytes.
+    /// For this many bytes.
     pub(super) fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             bytes,
@@ -30,7 +30,7 @@ impl TotalBudget {
     }
 }
 
-/// Request extension: what one connection holds, where that is bounded. Clones share it; of no connection, it holds everything.
+/// Request extension: what one connection holds, where that is bounded. Clones share it; the default one is unbounded.
 #[derive(Clone, Debug, Default)]
 pub struct ByteBudget(Option<Arc<ConnectionBytes>>);
 
@@ -63,12 +63,13 @@ impl ByteBudget {
     /// Holds so many bytes more; none if the connection is over its share.
     #[must_use]
     pub fn hold(&self, bytes: usize) -> Option<BytesPermit> {
-        if let Some(own) = &self.0 {
-            let wanted = own.held.load(Ordering::Relaxed).saturating_add(bytes);
+        if let Some(connection) = &self.0 {
+            let wanted = connection.held.load(Ordering::Relaxed).saturating_add(bytes);
             let free = || {
-                own.total
+                connection
+                    .total
                     .bytes
-                    .saturating_sub(own.total.held.load(Ordering::Relaxed))
+                    .saturating_sub(connection.total.held.load(Ordering::Relaxed))
             };
             if wanted > UNCOUNTED_BYTES && wanted > free() {
                 return None;
@@ -79,11 +80,11 @@ impl ByteBudget {
 
     /// Holds so many bytes more, which exist already, whatever the share.
     pub(super) fn must_hold(&self, bytes: usize) -> BytesPermit {
-        if let Some(own) = &self.0 {
-            let before = own.held.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(connection) = &self.0 {
+            let before = connection.held.fetch_add(bytes, Ordering::Relaxed);
             let counted = counted(before + bytes) - counted(before);
             if counted > 0 {
-                own.total.held.fetch_add(counted, Ordering::Relaxed);
+                connection.total.held.fetch_add(counted, Ordering::Relaxed);
             }
         }
         BytesPermit {
@@ -100,11 +101,11 @@ fn counted(held: usize) -> usize {
 
 impl Drop for BytesPermit {
     fn drop(&mut self) {
-        if let Some(own) = &self.budget.0 {
-            let before = own.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(connection) = &self.budget.0 {
+            let before = connection.held.fetch_sub(self.bytes, Ordering::Relaxed);
             let counted = counted(before) - counted(before.saturating_sub(self.bytes));
             if counted > 0 {
-                own.total.held.fetch_sub(counted, Ordering::Relaxed);
+                connection.total.held.fetch_sub(counted, Ordering::Relaxed);
             }
         }
     }

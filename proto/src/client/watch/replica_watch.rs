@@ -36,7 +36,7 @@ enum WatchState {
     /// To be opened, not before then.
     Closed(Instant),
     /// Open.
-    OpenWatch(Box<OpenWatch>),
+    Open(Box<OpenWatch>),
     /// Never to be opened again.
     Over,
 }
@@ -59,7 +59,7 @@ enum Received {
 struct ReplicaWatch {
     pool: Arc<Pool>,
     timeouts: Timeouts,
-    end: WatchedReplica,
+    target: WatchedReplica,
     /// Its resume token moves on with every event.
     request: WatchSessionsRequest,
     state: WatchState,
@@ -94,13 +94,13 @@ pub(super) fn one(
 fn watch(
     pool: Arc<Pool>,
     timeouts: Timeouts,
-    end: WatchedReplica,
+    target: WatchedReplica,
     request: WatchSessionsRequest,
 ) -> BoxStream<'static, WatchItem> {
     let watch = ReplicaWatch {
         pool,
         timeouts,
-        end,
+        target,
         request,
         state: WatchState::Closed(Instant::now()),
         items: VecDeque::new(),
@@ -129,14 +129,16 @@ impl ReplicaWatch {
                         Err(error) => self.lose(error),
                     }
                 }
-                WatchState::OpenWatch(open) => match open.turn().await {
+                WatchState::Open(open) => match open.next_message().await {
                     Received::Message(Ok(Some(event))) => {
                         open.freshness.record_arrival();
-                        let is_beat = event.kind() == Kind::Heartbeat;
+                        let is_heartbeat = event.kind() == Kind::Heartbeat;
                         if let Some(Ok(interval)) = event.heartbeat_interval.map(Duration::try_from) {
                             open.freshness.set_heartbeat_interval(interval);
                         }
-                        let current = is_beat.then(|| open.freshness.heartbeat(event.number)).flatten();
+                        let current = is_heartbeat
+                            .then(|| open.freshness.heartbeat(event.number))
+                            .flatten();
                         self.receive(event, current);
                     }
                     Received::Message(Ok(None)) => {
@@ -189,7 +191,7 @@ impl ReplicaWatch {
     }
 
     async fn pick(&self) -> Result<Picked, SessionError> {
-        match &self.end {
+        match &self.target {
             WatchedReplica::One(id) => {
                 let replica = self.pool.replica(id).ok_or_else(SessionError::unreachable)?;
                 let connection = replica.connect().await?;
@@ -204,7 +206,7 @@ impl ReplicaWatch {
             self.items.push_back(WatchItem::Missed);
         }
         self.was_open = true;
-        self.state = WatchState::OpenWatch(Box::new(open));
+        self.state = WatchState::Open(Box::new(open));
     }
 
     /// Delivers an event, and the moment it makes the stream current to, if there is one.
@@ -258,7 +260,7 @@ impl ReplicaWatch {
 
 impl OpenWatch {
     /// Requests heartbeats when they are due, until the stream brings something.
-    async fn turn(&mut self) -> Received {
+    async fn next_message(&mut self) -> Received {
         loop {
             let (question_at, late_at) = (self.freshness.question_at(), self.freshness.late_at());
             tokio::select! {
