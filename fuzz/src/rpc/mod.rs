@@ -14,55 +14,17 @@ pub(crate) mod service;
 
 use std::sync::OnceLock;
 
+pub use session_svc::callers::Rpc;
+
 use crate::{Mutator, Target};
 use answer::Answer;
 use service::World;
-
-/// The methods of `session.v1.SessionService`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the API documents them")]
-pub enum Rpc {
-    BeginSignIn,
-    AbandonSignIn,
-    CreateSession,
-    GetSession,
-    BatchGetSessions,
-    RollSession,
-    UpdateSession,
-    GetAccessToken,
-    EndSession,
-    EndSessions,
-    ListSessions,
-    WatchSessions,
-    FollowSessions,
-}
-
-impl Rpc {
-    /// Its name in paths.
-    fn name(self) -> String {
-        format!("{self:?}")
-    }
-}
 
 impl Target for Rpc {
     /// The gRPC status code.
     type Outcome = i32;
 
-    const ALL: &'static [Self] = &[
-        Self::BeginSignIn,
-        Self::AbandonSignIn,
-        Self::CreateSession,
-        Self::GetSession,
-        Self::BatchGetSessions,
-        Self::RollSession,
-        Self::UpdateSession,
-        Self::GetAccessToken,
-        Self::EndSession,
-        Self::EndSessions,
-        Self::ListSessions,
-        Self::WatchSessions,
-        Self::FollowSessions,
-    ];
+    const ALL: &'static [Self] = Rpc::ALL;
 
     const SEEDS: &'static str = "rpc";
 

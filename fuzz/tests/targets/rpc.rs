@@ -1,7 +1,7 @@
 //! The seeds of every method, and bytes derived from them.
 
 use fuzz::rpc::Rpc;
-use fuzz::{Target as _, short_run};
+use fuzz::short_run;
 
 /// Inputs derived for each method: a few seconds in all.
 const DERIVED: usize = 600;

@@ -166,7 +166,7 @@ pub(super) struct ReplicaEndpoint {
     attempt: Mutex<Option<Attempt>>,
     epoch: Instant,
     resolve_soon: Arc<Notify>,
-    /// Milliseconds after `epoch` until which the peer is left out.
+    /// Milliseconds after `epoch` until which the replica is ejected.
     ejected_until_ms: AtomicU64,
     /// Failures in a row, those of calls under way together counted once.
     failures: AtomicU32,

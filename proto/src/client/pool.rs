@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures_util::future::{join_all, select_ok};
 use tokio::sync::{Mutex, Notify, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Status};
 
@@ -25,6 +25,9 @@ const RESOLVE_PAUSE: Duration = Duration::from_millis(250);
 
 /// How often names are resolved while no address is known at all.
 const RESOLVE_UNKNOWN: Duration = Duration::from_secs(1);
+
+/// By how much an ejected address is connected to later than the others (RFC 8305, section 8: at least 100 ms).
+const LATER_ATTEMPT: Duration = Duration::from_millis(100);
 
 /// What is known after a resolution.
 #[derive(Default)]
@@ -82,7 +85,7 @@ impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool")
             .field("targets", &self.targets.len())
-            .field("peers", &self.size())
+            .field("replicas", &self.size())
             .finish()
     }
 }
@@ -137,7 +140,8 @@ impl Pool {
     }
 
     /// The next replica in turn that is connected and not left out. Those that are not connected begin to be, and are waited for only
-    /// when none is; if all are left out, the next in turn is tried.
+    /// when none is. Then those that are left out are tried as well, a little later: one of them may just have come back, and an attempt to
+    /// connect to one that is just going may be lost.
     pub(super) async fn pick(self: &Arc<Self>) -> Result<Picked, Status> {
         if self.size() == 0 {
             self.resolve_first().await;
@@ -147,17 +151,14 @@ impl Pool {
             return Ok(picked);
         }
         let known = self.known.load_full();
-        let mut tried: Vec<_> = known
-            .in_turn(turn)
-            .filter(|replica| !replica.is_ejected())
-            .collect();
-        if tried.is_empty() {
-            tried.extend(known.in_turn(turn).next());
-        }
-        if tried.is_empty() {
+        if known.order.is_empty() {
             return Err(Status::unavailable("no address of the session service is known"));
         }
-        let connecting = tried.into_iter().map(|replica| async move {
+        let all_ejected = known.order.iter().all(|replica| replica.is_ejected());
+        let connecting = known.in_turn(turn).map(|replica| async move {
+            if replica.is_ejected() && !all_ejected {
+                sleep(LATER_ATTEMPT).await;
+            }
             let connection = replica.connect().await?;
             Ok::<_, Status>(Picked {
                 replica: Arc::clone(replica),

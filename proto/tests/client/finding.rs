@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::{CreateSessionRequest, ErrorReason, UpdateSessionRequest};
@@ -73,6 +73,35 @@ async fn a_replica_that_stopped_and_whose_address_answers_nobody_keeps_no_call_w
             .await
             .unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_replica_that_is_just_back_is_used_when_the_other_one_goes() {
+    let (first, second) = (
+        Server::start("first", Answer::Session).await,
+        Server::start("second", Answer::Session).await,
+    );
+    // Less than an attempt to connect to the one that is going may take.
+    let client = client([first.url(), second.url()], Duration::from_millis(600));
+    within(async {
+        while first.calls() == 0 || second.calls() == 0 {
+            client.get_session(by_handle()).await.unwrap();
+        }
+    })
+    .await;
+    let address = first.stop().await;
+    // Tried again after a second and refused, the first is left out for two more; the second has not dropped a new connection.
+    let stopped = Instant::now();
+    while stopped.elapsed() < Duration::from_millis(1_500) {
+        client.get_session(by_handle()).await.unwrap();
+    }
+    let back = Server::start_at(address, "back", Answer::Session).await;
+    let _silent = Silent::at(second.stop().await).await;
+    client
+        .create_session(CreateSessionRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(back.calls(), 1);
 }
 
 #[tokio::test]
