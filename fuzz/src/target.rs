@@ -17,8 +17,8 @@ pub trait Target: Copy + Debug + 'static {
     /// The folder with the folders of their seeds.
     const SEEDS: &'static str;
 
-    /// Sends an input and judges what comes of it; panics when a promise is broken.
-    fn judge(self, input: &[u8]) -> Self::Outcome;
+    /// Sends an input and checks what comes of it; panics when a promise is broken.
+    fn check(self, input: &[u8]) -> Self::Outcome;
 
     /// An input that differs from `input` in a few places, or is made of it and `other`.
     fn derived(self, mutator: &mut Mutator, input: &[u8], other: &[u8]) -> Vec<u8>;
@@ -29,7 +29,7 @@ pub fn fuzz<T: Target>(data: &[u8]) {
     if let Some((first, input)) = data.split_first()
         && let Some(target) = T::ALL.get(usize::from(*first) % T::ALL.len())
     {
-        target.judge(input);
+        target.check(input);
     }
 }
 
@@ -54,7 +54,7 @@ pub fn short_run<T: Target>(target: T, seed: u64, derived: usize) -> BTreeMap<T:
             turn,
             input: &input,
         };
-        *outcomes.entry(target.judge(&input)).or_default() += 1;
+        *outcomes.entry(target.check(&input)).or_default() += 1;
         drop(named);
     }
     outcomes

@@ -10,7 +10,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use crate::v1::ErrorReason;
 
 /// The domain of every reason (`google.rpc.ErrorInfo.domain`).
-pub const DOMAIN: &str = "session.v1";
+const DOMAIN: &str = "session.v1";
 
 /// The canonical status code of a reason.
 #[must_use]

@@ -8,7 +8,7 @@ import { filterOf, packageOf } from './table.mjs';
 import { PLACE, SWITCH } from './tree.mjs';
 
 const AS_IT_IS_LIMIT_MS = 10 * 60_000; // all tests of one program that are named anywhere
-const LIMIT_MS = 150_000; // a test that only fails by its own patience has waited a minute by then
+const LIMIT_MS = 150_000; // a test that only fails by its own deadline has waited a minute by then
 
 const { [SWITCH]: _, ...ENVIRONMENT } = process.env;
 

@@ -1,4 +1,4 @@
-//! Sender-constrained tokens (RFC 9449), when the script says so: a proof is judged as a strict server judges it.
+//! Sender-constrained tokens (RFC 9449), when the script says so: a proof is verified as a strict server verifies it.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ pub(crate) fn refusal(state: &State, endpoint: Endpoint, request: &Recorded) -> 
     }
     let wanted = memory.script.dpop_nonce.clone();
     let now = memory.now();
-    let judged = claims(request).and_then(|claims| {
+    let verified = claims(request).and_then(|claims| {
         let text = |name: &str| claims[name].as_str().unwrap_or_default();
         let age = now.abs_diff(claims["iat"].as_u64()?);
         let ath = request
@@ -37,7 +37,7 @@ pub(crate) fn refusal(state: &State, endpoint: Endpoint, request: &Recorded) -> 
             && (!resource || ath.is_some() && claims["ath"].as_str() == ath.as_deref());
         (fresh && fits && age <= MAX_AGE_SECS).then(|| text("nonce").to_owned())
     });
-    match (judged, wanted) {
+    match (verified, wanted) {
         (None, _) => Some(refused(resource, "invalid_dpop_proof", None)),
         (Some(nonce), Some(wanted)) if nonce != wanted => {
             Some(refused(resource, "use_dpop_nonce", Some(&wanted)))

@@ -10,7 +10,7 @@ import { EXAMPLES, TYPESCRIPT } from '../../lib/examples.mjs';
 import { until } from '../../lib/net.mjs';
 import { makeCertificates, serve, startProvider, startService } from './service.mjs';
 
-const PATIENCE_MS = 30_000;
+const DEADLINE_MS = 30_000;
 const { connect } = await import(TYPESCRIPT);
 let provider;
 let api;
@@ -143,12 +143,12 @@ for (const language of Object.keys(EXAMPLES)) {
           return `ended ${session.handle} CAUSE_LOGOUT`;
         };
         const example = launch(language, ['watch'], { at: killed });
-        const printed = (line) => until(PATIENCE_MS, async () => example.output.split('\n').includes(line), () => `not printed: ${line}\n${example.output}`);
+        const printed = (line) => until(DEADLINE_MS, async () => example.output.split('\n').includes(line), () => `not printed: ${line}\n${example.output}`);
         try {
           await printed('live: read what you need to know');
           await printed(await ending());
           await killed.kill();
-          await until(PATIENCE_MS, async () => example.output.includes('lost: do not trust'), () => example.output);
+          await until(DEADLINE_MS, async () => example.output.includes('lost: do not trust'), () => example.output);
           await killed.start();
           await printed(back);
           await printed('live again');

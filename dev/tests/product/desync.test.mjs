@@ -50,7 +50,7 @@ const OVER_HTTP2 = {
 };
 
 const UNANSWERED_MS = 40; // an attacker who sends no body gets no answer to wait for
-const PATIENCE_MS = 10_000;
+const DEADLINE_MS = 10_000;
 const NEXT = 2; // people who ask after each: the edge keeps connections for each of its threads
 
 const folder = mkdtempSync(join(tmpdir(), 'vestibule-desync-'));
@@ -135,12 +135,12 @@ const connects = (port) => new Promise((resolve) => {
 });
 
 /** Sends bytes on a connection of their own: the status of the answer, 0 without one. */
-function raw(port, bytes, patienceMs) {
+function raw(port, bytes, timeoutMs) {
   return new Promise((resolve) => {
     let read = '';
     const socket = net.connect(port, '127.0.0.1', () => socket.write(bytes));
     const done = () => { clearTimeout(late); socket.destroy(); resolve(Number(/^HTTP\/1\.1 (\d+)/.exec(read)?.[1] ?? 0)); };
-    const late = setTimeout(done, patienceMs);
+    const late = setTimeout(done, timeoutMs);
     socket.setEncoding('latin1').on('data', (text) => { read += text; if (read.includes('\r\n\r\n')) done(); }).on('end', done).on('error', done);
   });
 }
@@ -157,7 +157,7 @@ describe('the request after one whose end is in doubt', { concurrency: true }, (
       ports.set(name, port);
       programs.set(name, start(port, app.port));
     }
-    for (const [name, port] of ports) await until(PATIENCE_MS, () => connects(port), () => `${name} does not listen: ${programs.get(name)?.output}`);
+    for (const [name, port] of ports) await until(DEADLINE_MS, () => connects(port), () => `${name} does not listen: ${programs.get(name)?.output}`);
     const rule = (name, guard) => `[[route]]\npath = "/${guard}-${name}/*"\nguard = "${guard}"\nupstream = "http://127.0.0.1:${ports.get(name)}"\n`;
     const routes = file('routes.toml', Object.keys(START).flatMap((name) => [rule(name, 'api'), rule(name, 'none')]).join(''));
     stack = await startStack({ routes, edgeEnv: { EDGE_UPSTREAM_TIMEOUT: '5' } });
@@ -201,7 +201,7 @@ describe('the request after one whose end is in doubt', { concurrency: true }, (
         const path = `/${method === 'OPTIONS' ? 'api' : 'none'}-${name}/${turn}/${when}`;
         const bytes = `${method} ${path} HTTP/1.1\r\nHost: a\r\n${PREFLIGHT}${upgrade ? UPGRADE : ''}${head}\r\n${body}`;
         const answered = upgrade || framing !== 'a length without its body';
-        const status = await raw(edge, bytes, answered ? PATIENCE_MS : UNANSWERED_MS);
+        const status = await raw(edge, bytes, answered ? DEADLINE_MS : UNANSWERED_MS);
         await othersAreWhole(name, turn, what);
         if (upgrade && (method !== 'GET' || framing !== 'neither')) assert.equal(status, 400, what);
         if (method === 'OPTIONS' && !upgrade && framing !== 'neither') assert.ok([0, 401].includes(status), `${what}: ${status}`);

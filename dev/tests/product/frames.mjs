@@ -4,7 +4,7 @@ import net from 'node:net';
 export const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION] = [0, 1, 2, 3, 4, 6, 7, 8, 9];
 export const [END_STREAM, END_HEADERS] = [1, 4];
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-const PATIENCE_MS = 120_000;
+const DEADLINE_MS = 120_000;
 
 export function frame(type, flags, stream, payload = Buffer.alloc(0)) {
   const head = Buffer.alloc(9);
@@ -58,7 +58,7 @@ export function speak(port, frames, { enough = () => false, reads = true, first 
   return new Promise((resolve, reject) => {
     const [got, socket] = [[], net.connect(port, '127.0.0.1')];
     let read = Buffer.alloc(0);
-    const late = setTimeout(() => { socket.destroy(); reject(new Error(`neither an answer nor an end, but ${JSON.stringify(got.slice(-20))}`)); }, PATIENCE_MS);
+    const late = setTimeout(() => { socket.destroy(); reject(new Error(`neither an answer nor an end, but ${JSON.stringify(got.slice(-20))}`)); }, DEADLINE_MS);
     const end = (closed) => { clearTimeout(late); resolve({ got, closed, socket }); socket.destroy(); };
     if (reads) socket.on('data', (chunk) => {
       read = Buffer.concat([read, chunk]);

@@ -12,7 +12,7 @@ import { field, invoke } from './grpc.mjs';
 
 const EACH = 40; // clients of each kind at each port
 const GROWTH_MIB = 64;
-const PATIENCE_MS = 90_000; // far above what any of the services waits for
+const DEADLINE_MS = 90_000; // far above what any of the services waits for
 const TRICKLE_MS = 400;
 
 const FORM = 'POST /api/auth/backchannel-logout HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n';
@@ -73,7 +73,7 @@ test('slow clients at every port are given up and nobody else notices', async ()
     const more = resident(stack, name) - before[at];
     assert.ok(more < GROWTH_MIB, `${name}: ${Math.round(more)} MiB more`);
   });
-  await until(PATIENCE_MS, async () => {
+  await until(DEADLINE_MS, async () => {
     assert.equal((await request(`${plain.edgeUrl}/api/auth/status`)).status, 200);
     for (const name of ['edge', 'session']) assert.equal((await probe(`${plain.adminUrls[name]}/readyz`)).status, 200, name);
     assert.equal((await probe(`${secured.adminUrls.edge}/readyz`)).status, 200);

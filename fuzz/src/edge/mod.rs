@@ -130,7 +130,7 @@ impl Target for Entry {
 
     const SEEDS: &'static str = "edge";
 
-    fn judge(self, input: &[u8]) -> Outcome {
+    fn check(self, input: &[u8]) -> Outcome {
         static WORLD: OnceLock<World> = OnceLock::new();
         let world = WORLD.get_or_init(World::start);
         match self {

@@ -30,7 +30,7 @@ impl Target for Rpc {
 
     /// Where `input` holds the names of [`names`], those of real sessions are sent instead, so that inputs reach what lies
     /// behind them.
-    fn judge(self, input: &[u8]) -> i32 {
+    fn check(self, input: &[u8]) -> i32 {
         static WORLD: OnceLock<World> = OnceLock::new();
         let world = WORLD.get_or_init(World::start);
         let own = world.own();

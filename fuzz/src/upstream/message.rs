@@ -31,7 +31,7 @@ const FORWARDED: [&str; 3] = ["x-forwarded-for", "x-forwarded-host", "x-forwarde
 
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method", "x-http-method-override", "x-method-override"];
 
-/// The head of a request, judged.
+/// The head of a request, checked.
 pub(super) struct Head {
     pub(super) method: String,
     pub(super) target: String,
@@ -94,14 +94,14 @@ impl Head {
             length: Length::None,
             fields,
         };
-        head.judge_names(&shown);
+        head.check_names(&shown);
         head.length = head.framed(&shown);
         head
     }
 
-    fn judge_names(&self, shown: &str) {
+    fn check_names(&self, shown: &str) {
         for (name, _) in &self.fields {
-            judge_name(name, shown);
+            check_name(name, shown);
             assert!(
                 !FRAMING.contains(&name.as_str()) || SET_BY_US.contains(&name.as_str()),
                 "{name}: {shown}"
@@ -188,13 +188,13 @@ async fn trailers(stream: &mut (impl AsyncRead + Unpin)) -> Result<(), HungUp> {
         let name =
             String::from_utf8_lossy(line.split(|byte| *byte == b':').next().unwrap()).to_ascii_lowercase();
         assert!(is_token(&name), "no trailer: {shown}");
-        judge_name(&name, &shown);
+        check_name(&name, &shown);
         assert!(!FRAMING.contains(&name.as_str()), "{name}: {shown}");
     }
 }
 
 /// As applications read names that make variables of them: letters and digits alone differ.
-fn judge_name(name: &str, shown: &str) {
+fn check_name(name: &str, shown: &str) {
     let folded = name.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
     assert!(!folded.starts_with("x-auth-"), "an identity: {shown}");
     assert!(

@@ -1,4 +1,4 @@
-//! Whatever bytes a client can send, to a real edge; judged are the bytes that leave it towards an upstream.
+//! Whatever bytes a client can send, to a real edge; checked are the bytes that leave it towards an upstream.
 //!
 //! What has to hold, whatever is sent
 //! - Each connection to the upstream carries messages that a strict reader sees the one end of, and nothing behind them.
@@ -96,9 +96,9 @@ impl Target for Upstream {
 
     const SEEDS: &'static str = "upstream";
 
-    fn judge(self, input: &[u8]) -> Outcome {
+    fn check(self, input: &[u8]) -> Outcome {
         static WORLD: OnceLock<World> = OnceLock::new();
-        WORLD.get_or_init(World::start).judge(self, input)
+        WORLD.get_or_init(World::start).check(self, input)
     }
 
     fn derived(self, mutator: &mut Mutator, input: &[u8], other: &[u8]) -> Vec<u8> {

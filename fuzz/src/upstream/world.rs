@@ -26,7 +26,7 @@ const SILENCE: Duration = Duration::from_millis(40);
 /// No connection to an upstream outlives its client so long, unless something hangs.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The connection is done with: each message judged is the first on one of its own.
+/// The connection is done with: each message checked is the first on one of its own.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
 
 impl Upstream {
@@ -59,7 +59,7 @@ impl World {
             .build()
             .unwrap();
         let provider = ScriptedProvider::start();
-        let (judged, upstream) = channel();
+        let (results, upstream) = channel();
         let open = Arc::<AtomicUsize>::default();
         let (address, table) = runtime.block_on(async {
             let mut table = String::new();
@@ -68,7 +68,7 @@ impl World {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 let port = listener.local_addr().unwrap().port();
                 table += &format!("[[route]]\npath = \"{path}/*\"\nguard = \"{guard}\"\nupstream = \"http://127.0.0.1:{port}\"\n");
-                tokio::spawn(accept(listener, *of, judged.clone(), Arc::clone(&open)));
+                tokio::spawn(accept(listener, *of, results.clone(), Arc::clone(&open)));
             }
             let mut file = NamedTempFile::new().unwrap();
             file.write_all(table.as_bytes()).unwrap();
@@ -89,8 +89,8 @@ impl World {
     }
 
     /// Sends the input on a connection of its own; panics with what a strict upstream does not understand.
-    pub(super) fn judge(&self, of: Upstream, input: &[u8]) -> Outcome {
-        let judged = self
+    pub(super) fn check(&self, of: Upstream, input: &[u8]) -> Outcome {
+        let results = self
             .upstream
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -101,7 +101,7 @@ impl World {
             assert!(Instant::now() < until, "a connection to an upstream hangs");
             std::thread::yield_now();
         }
-        let verdicts: Vec<_> = judged.try_iter().collect();
+        let verdicts: Vec<_> = results.try_iter().collect();
         let whole = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
         let faults: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
         assert!(faults.is_empty(), "{}", faults.join("; "));
@@ -134,13 +134,13 @@ fn aimed(of: Upstream, input: &[u8]) -> Vec<u8> {
 async fn accept(
     listener: TcpListener,
     of: Upstream,
-    judged: Sender<Result<(), String>>,
+    results: Sender<Result<(), String>>,
     open: Arc<AtomicUsize>,
 ) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         open.fetch_add(1, Ordering::SeqCst);
-        let (judged, open) = (judged.clone(), Arc::clone(&open));
+        let (results, open) = (results.clone(), Arc::clone(&open));
         tokio::spawn(async move {
             let verdict = AssertUnwindSafe(converse(stream, of)).catch_unwind().await;
             let verdict = match verdict {
@@ -152,7 +152,7 @@ async fn accept(
                     .map_or_else(|_| "a fault".to_owned(), |text| *text))),
             };
             if let Some(verdict) = verdict {
-                let _ = judged.send(verdict);
+                let _ = results.send(verdict);
             }
             open.fetch_sub(1, Ordering::SeqCst);
         });
