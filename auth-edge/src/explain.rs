@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use axum::http::Method;
-use chassis::settings::{Reader, Warning, Wrong};
+use chassis::settings::{Reader, SettingsError, Warning};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use provider_settings::PROVIDERS;
@@ -49,7 +49,11 @@ impl Tool for RoutesTool {
             .subcommand(explain)
     }
 
-    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+    fn prepare(
+        &self,
+        given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let mut own_paths = vec![reader.text("EDGE_LOGIN_PATH")];
         // Listed providers have callbacks of their own below it; their list is not read here.
         if !reader.is_given(PROVIDERS) {

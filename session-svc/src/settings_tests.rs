@@ -1,6 +1,6 @@
 //! What is refused, by name, and what is not.
 
-use chassis::settings::{Source, Wrong};
+use chassis::settings::{SettingsError, Source};
 
 use super::*;
 
@@ -10,7 +10,7 @@ const PROVIDER: [(&str, &str); 3] = [
     ("OIDC_CLIENT_SECRET", "a-secret-of-more-than-32-characters"),
 ];
 
-fn settings(pairs: &[(&str, &str)]) -> Result<Settings, Wrong> {
+fn settings(pairs: &[(&str, &str)]) -> Result<Settings, SettingsError> {
     let pairs: Vec<_> = PROVIDER.iter().chain(pairs).copied().collect();
     let source = Source::from_pairs(&SERVICE, &pairs);
     let mut reader = Reader::new(&source);

@@ -14,7 +14,7 @@ use crate::clock::SystemClock;
 use crate::logs::{self, LogQueue, LogSettings};
 use crate::readiness::Readiness;
 use crate::runtime::{self, Runtime, TokioRuntimes, Workers};
-use crate::settings::{Action, Reader, Service, Source, Wrong, Zero, markdown, parse_command_line};
+use crate::settings::{Action, Reader, Service, SettingsError, Source, Zero, markdown, parse_command_line};
 use crate::tool::{self, Tool};
 use crate::traces::Traces;
 use crate::{admin, memory, metrics, serve};
@@ -151,7 +151,7 @@ fn use_tool(service: &Service, tool: &dyn Tool, arguments: &ArgMatches, reader: 
     }
 }
 
-fn report_wrong(service: &Service, wrong: &Wrong) -> ExitCode {
+fn report_wrong(service: &Service, wrong: &SettingsError) -> ExitCode {
     wrong
         .warnings
         .iter()

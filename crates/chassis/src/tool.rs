@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Command};
 use serde_json::json;
 
-use crate::settings::{Reader, Warning, Wrong};
+use crate::settings::{Reader, SettingsError, Warning};
 
 /// What is left to do once the settings are read.
 pub type Work = Pin<Box<dyn Future<Output = ExitCode>>>;
@@ -57,5 +57,9 @@ pub trait Tool: Sync {
     ///
     /// # Errors
     /// Every mistake in the settings it read.
-    fn prepare(&self, arguments: &ArgMatches, reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong>;
+    fn prepare(
+        &self,
+        arguments: &ArgMatches,
+        reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError>;
 }

@@ -80,7 +80,7 @@ const KINDS = {
 
 for (const [kind, lateness] of Object.entries(KINDS)) {
   for (const settledMs of kind === 'from the service, steadily' ? [SETTLED_MS, JUST_BEGUN_MS] : [SETTLED_MS]) {
-    test(`an ended session is refused within a second though bytes are late ${kind}, ${settledMs} ms`, async (t) => {
+    test(`an ended session is refused within 1 s though bytes are late ${kind} (${settledMs} ms)`, async (t) => {
       const person = new Client();
       await person.signIn(stack);
       const cookie = person.sessionCookie(stack).join('=');

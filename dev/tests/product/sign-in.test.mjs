@@ -117,7 +117,7 @@ test('a returnTo that leads elsewhere is dropped and the person lands at home', 
   }
 });
 
-test('a callback out of nowhere is 400, offers to try again, and no provider is called', async () => {
+test('a callback out of nowhere is 400, offers to try again and calls no provider', async () => {
   const stranger = new Client();
   for (const query of ['', '?code=abc', '?state=abc', '?code=a&state=b', '?error=access_denied&state=b', '?code=a&code=b&state=c', `?code=${'x'.repeat(5000)}&state=y`]) {
     const page = await stranger.navigate(`${stack.edgeUrl}/api/auth/callback${query}`);

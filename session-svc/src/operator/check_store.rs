@@ -1,7 +1,7 @@
 //! `check-store`: is the store fit to keep sessions, and can everything in it be read?
 
 use chassis::clock::{Clock as _, SystemClock};
-use chassis::settings::{Reader, Warning, Wrong};
+use chassis::settings::{Reader, SettingsError, Warning};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
@@ -37,7 +37,11 @@ impl Tool for CheckStoreTool {
             )
     }
 
-    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+    fn prepare(
+        &self,
+        given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let json = answer::wants_json(given);
         let limit = given.get_one::<u64>("limit").copied().unwrap_or_default();
         let access = StoreAccess::read(&mut reader);

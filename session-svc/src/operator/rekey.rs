@@ -6,7 +6,7 @@
 //! - It ends well only after a walk that found nothing left to do: then the older keys may be removed.
 //! - It may be stopped at any time and run again: what is sealed with the first key is passed over.
 
-use chassis::settings::{Reader, Warning, Wrong};
+use chassis::settings::{Reader, SettingsError, Warning};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
@@ -60,7 +60,11 @@ impl Tool for RekeyTool {
             )
     }
 
-    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+    fn prepare(
+        &self,
+        given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let json = answer::wants_json(given);
         let rate = given.get_one::<u64>("rate").copied().unwrap_or_default();
         let dry_run = given.get_flag("dry-run");

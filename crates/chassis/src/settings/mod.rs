@@ -5,19 +5,19 @@
 //! settings ([`toml_file`] is for the tables that single settings name), and settings nobody declared.
 
 mod command;
+mod mistakes;
 mod nearest;
 mod reader;
 mod source;
 mod table;
 pub mod toml_file;
-mod wrong;
 
 pub(crate) use command::{Action, CommandLine, parse_command_line};
+pub use mistakes::{Mistake, SettingsError, Warning};
 pub use nearest::unknown;
 pub use reader::{Reader, Zero};
 pub use source::Source;
 pub(crate) use table::markdown;
-pub use wrong::{Mistake, Warning, Wrong};
 
 /// One setting, as declared by its topic.
 #[derive(Debug, Clone, Copy)]

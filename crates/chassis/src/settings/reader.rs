@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use url::Url;
 
+use super::mistakes::scrubbed;
 use super::toml_file::{self, FileMistakes};
-use super::wrong::scrubbed;
-use super::{Mistake, Setting, Source, Warning, Wrong};
+use super::{Mistake, Setting, SettingsError, Source, Warning};
 use crate::files::Snapshot;
 use crate::secret::{Secret, split_list};
 
@@ -220,11 +220,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The value with the warnings, or every mistake.
-    pub fn finish<T>(self, value: T) -> Result<(T, Vec<Warning>), Wrong> {
+    pub fn finish<T>(self, value: T) -> Result<(T, Vec<Warning>), SettingsError> {
         if self.mistakes.is_empty() {
             Ok((value, self.warnings))
         } else {
-            Err(Wrong {
+            Err(SettingsError {
                 mistakes: self.mistakes,
                 warnings: self.warnings,
             })

@@ -9,7 +9,7 @@ use axum::routing::get;
 use chassis::process_topic;
 use chassis::runtime::Runtime;
 use chassis::serve::{self, BindError};
-use chassis::settings::{Reader, Service, Setting, Topic, Warning, Wrong, Zero};
+use chassis::settings::{Reader, Service, Setting, SettingsError, Topic, Warning, Zero};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -128,7 +128,11 @@ impl Tool for Say {
             .subcommand(word)
     }
 
-    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+    fn prepare(
+        &self,
+        given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let given = given.subcommand().map_or(given, |(_, given)| given);
         let word = given.get_one::<String>("word").cloned().unwrap_or_default();
         let loud = given.get_flag("loud");

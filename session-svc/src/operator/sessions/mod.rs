@@ -7,7 +7,7 @@ mod show;
 
 use std::process::ExitCode;
 
-use chassis::settings::{Reader, Warning, Wrong};
+use chassis::settings::{Reader, SettingsError, Warning};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgMatches, Command};
 
@@ -37,7 +37,11 @@ impl Tool for SessionsTool {
             }))
     }
 
-    fn prepare(&self, given: &ArgMatches, mut reader: Reader<'_>) -> Result<(Work, Vec<Warning>), Wrong> {
+    fn prepare(
+        &self,
+        given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let (name, given) = given.subcommand().unwrap_or(("show", given));
         let json = answer::wants_json(given);
         let address = Address::read(given, &mut reader);

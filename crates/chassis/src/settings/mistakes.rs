@@ -38,16 +38,16 @@ impl fmt::Display for Warning {
 
 /// Every mistake in the settings; there is at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
+pub struct SettingsError {
     /// The mistakes, in the order they were found.
     pub mistakes: Vec<Mistake>,
     /// The warnings found on the way.
     pub warnings: Vec<Warning>,
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for SettingsError {}
 
-impl fmt::Display for Wrong {
+impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.mistakes.len();
         writeln!(
