@@ -46,6 +46,12 @@ pub struct EndpointId {
 }
 
 impl EndpointId {
+    /// The `http` or `https` URL of the settings whose name led here.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// The address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
