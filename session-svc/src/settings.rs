@@ -184,11 +184,11 @@ pub struct Settings {
     /// Where sessions are kept.
     pub store: StoreSettings,
     /// The file the store's address came from, to follow its changes.
-    pub store_file: Option<PathBuf>,
+    pub(crate) store_file: Option<PathBuf>,
     /// Keys sessions are encrypted with; none only for a store that ends with the process.
     pub keys: Vec<Secret<String>>,
     /// The file the keys came from, to follow its changes.
-    pub keys_file: Option<PathBuf>,
+    pub(crate) keys_file: Option<PathBuf>,
     /// How long sessions live.
     pub lifetime: Lifetime,
     /// Bounds of the use cases.
@@ -277,7 +277,7 @@ fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
 }
 
 /// Reads and judges where sessions are kept, the keys they are sealed with, and the file the keys came from.
-pub fn store_and_keys(reader: &mut Reader<'_>) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
+pub(crate) fn store_and_keys(reader: &mut Reader<'_>) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
     let store = store(reader);
     let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
     let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");

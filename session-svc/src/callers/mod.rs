@@ -23,7 +23,7 @@ use chassis::files;
 use chassis::secret::Reloading;
 
 pub use identity::{Caller, Identity};
-pub use policy::{Policy, Rpcs};
+pub(crate) use policy::{Policy, Rpcs};
 pub use policy_file::parse;
 pub use rpc::Rpc;
 
@@ -57,7 +57,7 @@ impl Callers {
     }
 
     /// Keeps the list in step with its file from now on. Needs a tokio runtime; ends with it.
-    pub fn follow(&self, path: &Path) {
+    pub(crate) fn follow(&self, path: &Path) {
         self.follow_every(files::POLL_INTERVAL, path);
     }
 
@@ -81,7 +81,7 @@ impl Callers {
 
     /// Whether `caller` is on the list, for what is no method of the service.
     #[must_use]
-    pub fn know(&self, caller: &Caller) -> bool {
+    pub(crate) fn know(&self, caller: &Caller) -> bool {
         match self {
             Self(None) => true,
             Self(Some(policy)) => policy.load().knows(caller),

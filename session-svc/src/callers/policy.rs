@@ -13,7 +13,7 @@ const _: () = assert!(Rpc::ALL.len() <= u16::BITS as usize);
 
 impl Rpcs {
     /// Every method, those of later versions included.
-    pub const ALL: Self = Self(u16::MAX);
+    pub(crate) const ALL: Self = Self(u16::MAX);
 
     /// With one more; false if it was there already.
     pub fn insert(&mut self, rpc: Rpc) -> bool {
@@ -61,7 +61,7 @@ impl Policy {
 
     /// Whether one of the caller's names is on the list.
     #[must_use]
-    pub fn knows(&self, caller: &Caller) -> bool {
+    pub(crate) fn knows(&self, caller: &Caller) -> bool {
         caller.names().iter().any(|name| self.0.contains_key(name))
     }
 }

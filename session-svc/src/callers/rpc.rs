@@ -72,13 +72,13 @@ impl Rpc {
 
     /// The method of this name within the service.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rpc| rpc.name() == name)
     }
 
     /// The method a request's path asks for.
     #[must_use]
-    pub fn of_path(path: &str) -> Option<Self> {
+    pub(crate) fn of_path(path: &str) -> Option<Self> {
         Self::named(path.strip_prefix(SERVICE_PATH)?)
     }
 }

@@ -23,7 +23,7 @@ const BUCKETS: [f64; 14] = [
 
 /// What all calls of a worker share; clones share it too.
 #[derive(Clone)]
-pub struct Calls {
+pub(crate) struct Calls {
     callers: Callers,
     durations: PerCoreMetric<HistogramVec>,
     own_durations: Arc<HistogramVec>,
@@ -32,7 +32,7 @@ pub struct Calls {
 
 impl Calls {
     /// Calls of those who may, measured into the registry given; fails if it measures calls already.
-    pub fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
+    pub(crate) fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
         let durations = PerCoreMetric::new(|| {
             let options = HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.");
             HistogramVec::new(
@@ -58,7 +58,7 @@ impl Calls {
     }
 
     /// Waits for writes that go on without their callers, for at most this long.
-    pub async fn drained(&self, limit: Duration) {
+    pub(crate) async fn drained(&self, limit: Duration) {
         self.writes.close();
         if tokio::time::timeout(limit, self.writes.wait()).await.is_err() {
             tracing::warn!("writes in flight did not finish in time and are cut off");

@@ -15,13 +15,13 @@ const READINESS: &str = "readiness";
 
 /// What is told about this process' health; clones share it.
 #[derive(Clone)]
-pub struct Health {
+pub(crate) struct Health {
     reporter: HealthReporter,
 }
 
 impl Health {
     /// Alive, and not serving until told otherwise.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let reporter = HealthReporter::new();
         reporter
             .set_service_status(LIVENESS, ServingStatus::Serving)
@@ -32,7 +32,7 @@ impl Health {
     }
 
     /// Says whether calls are answered with more than "unavailable".
-    pub async fn serving(&self, serving: bool) {
+    pub(crate) async fn serving(&self, serving: bool) {
         let status = if serving {
             ServingStatus::Serving
         } else {

@@ -30,9 +30,9 @@ use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
-pub use calls::Calls;
-pub use health::Health;
-pub use service::Api;
+pub(crate) use calls::Calls;
+pub(crate) use health::Health;
+pub(crate) use service::Api;
 
 use crate::sessions::Sessions;
 
@@ -56,7 +56,7 @@ const SERVED: [&str; 4] = [
 pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
 
 /// Everything served on the gRPC port, made anew for each worker, with store connections of its own. Watches end when `shutdown` is cancelled.
-pub fn routes(
+pub(crate) fn routes(
     sessions: Sessions,
     calls: Calls,
     health: &Health,

@@ -19,7 +19,7 @@ const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
 
 /// The service.
 #[derive(Clone)]
-pub struct Api {
+pub(crate) struct Api {
     sessions: Sessions,
     calls: Calls,
     shutdown: CancellationToken,

@@ -10,7 +10,7 @@ pub(crate) mod listed;
 mod making_up;
 mod removing;
 mod seal;
-pub mod sealed_notes;
+pub(crate) mod sealed_notes;
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Keeper {
     }
 
     /// What seals.
-    pub fn seal(&self) -> &dyn Seal {
+    pub(crate) fn seal(&self) -> &dyn Seal {
         self.seal.as_ref()
     }
 
@@ -94,7 +94,7 @@ impl Keeper {
     }
 
     /// What seals, for whoever outlives this keeper.
-    pub fn shared_seal(&self) -> Arc<dyn Seal> {
+    pub(crate) fn shared_seal(&self) -> Arc<dyn Seal> {
         Arc::clone(&self.seal)
     }
 
@@ -168,7 +168,7 @@ impl Keeper {
 
     /// Writes a session that was just read once more as it is, version and all, which tells nobody anything: whether the
     /// store takes it now. False if another one has written it, or removed it, meanwhile.
-    pub async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
+    pub(crate) async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
         let record = self.record(read, None)?;
         let written = self.store.replace(record, read.version, None).await?;
         Ok(written == Replaced::Done)

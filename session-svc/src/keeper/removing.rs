@@ -20,7 +20,7 @@ impl Keeper {
     }
 
     /// What there is of a handle, valid or not, before it is removed.
-    pub(crate) async fn find(&self, handle: Handle) -> Result<Found, KeeperError> {
+    pub async fn find(&self, handle: Handle) -> Result<Found, KeeperError> {
         match self.store().load(&handle.text()).await {
             Ok(Some(record)) => Ok(match self.open(&record) {
                 Ok(session) => Found::Session(Box::new(session)),
@@ -86,7 +86,7 @@ impl Keeper {
 
 /// What there is of a handle.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub enum Found {
     /// A session, which may have expired.
     Session(Box<Session>),
     /// A record that cannot be read.

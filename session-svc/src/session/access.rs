@@ -4,7 +4,7 @@ use super::{AccessToken, Session, State};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// Hand out the stored token.
     Serve(AccessToken),
     /// Ask the provider for a new one.
@@ -30,17 +30,17 @@ pub enum Refusal {
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub(crate) struct Ask<'a> {
     /// Scopes the token has to carry.
-    pub scopes: &'a [String],
+    pub(crate) scopes: &'a [String],
     /// Refresh even if the stored token is good.
-    pub force_refresh: bool,
+    pub(crate) force_refresh: bool,
     /// A token counts as expired when less than this is left, in milliseconds.
-    pub margin_ms: u64,
+    pub(crate) margin_ms: u64,
 }
 
 /// Decides, in this order: token at all, scope, forced, expired, refreshable.
-pub fn decide(session: &Session, ask: Ask<'_>, now_ms: u64) -> Decision {
+pub(crate) fn decide(session: &Session, ask: Ask<'_>, now_ms: u64) -> Decision {
     let tokens = &session.tokens;
     let refused_before = session.state == State::NeedsSignIn;
     if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
@@ -69,13 +69,13 @@ pub fn decide(session: &Session, ask: Ask<'_>, now_ms: u64) -> Decision {
 }
 
 /// Whether a token counts as expired: exactly the margin left is still valid.
-pub fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
+pub(crate) fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
     access.expires_at_ms.saturating_sub(margin_ms) < now_ms
 }
 
 /// Whether a token that is still valid is worth refreshing already: it will count as expired within `ahead_ms`, which
 /// is 0 for never.
-pub fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u64) -> bool {
+pub(crate) fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u64) -> bool {
     let tokens = &session.tokens;
     session.state == State::Active
         && ahead_ms > 0
@@ -87,7 +87,7 @@ pub fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u6
 }
 
 /// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.
-pub fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
+pub(crate) fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
     session
         .tokens
         .access

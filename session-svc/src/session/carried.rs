@@ -18,7 +18,7 @@ impl Carried {
     }
 
     /// The bytes, for writing them back.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 }

@@ -58,7 +58,7 @@ impl Cause {
 
     /// The cause of this name; `Other` for a name that is not known.
     #[must_use]
-    pub fn of_name(name: &str) -> Self {
+    pub(crate) fn of_name(name: &str) -> Self {
         ALL.into_iter()
             .find(|cause| cause.name() == name)
             .unwrap_or(Self::Other)

@@ -16,10 +16,10 @@ use serde_json::{Error, Map, Value};
 pub type Object = Map<String, Value>;
 
 /// Claims by their names, each as it stands.
-pub type Members = BTreeMap<String, Box<RawValue>>;
+pub(crate) type Members = BTreeMap<String, Box<RawValue>>;
 
 /// The claim that names the person.
-pub const SUBJECT: &str = "sub";
+pub(crate) const SUBJECT: &str = "sub";
 
 /// The text of a JSON object.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Claims {
     }
 
     /// The claims of these names, whoever it is about first.
-    pub fn of_members(mut members: Members) -> Result<Self, Error> {
+    pub(crate) fn of_members(mut members: Members) -> Result<Self, Error> {
         let subject = members.remove(SUBJECT);
         let others = serde_json::to_string(&members)?;
         let Some(subject) = subject else {
@@ -61,7 +61,7 @@ impl Claims {
     }
 
     /// What they say, each as it stands.
-    pub fn members(&self) -> Result<Members, Error> {
+    pub(crate) fn members(&self) -> Result<Members, Error> {
         serde_json::from_str(&self.0)
     }
 

@@ -11,7 +11,7 @@ use ring::digest;
 use ring::rand::SecureRandom;
 
 /// Bytes of an ID and of a handle: 128 bits, beyond guessing.
-pub const ID_BYTES: usize = 16;
+pub(crate) const ID_BYTES: usize = 16;
 
 /// Keeps handles apart from every other hash of the same bytes.
 const HANDLE_CONTEXT: &[u8] = b"vestibule session handle v1";
@@ -53,7 +53,7 @@ impl SessionId {
     }
 
     /// The 32 digits: the secret itself, for its holder alone.
-    pub fn reveal(&self) -> String {
+    pub(crate) fn reveal(&self) -> String {
         encode_string(&self.0)
     }
 

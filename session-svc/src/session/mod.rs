@@ -7,19 +7,19 @@
 //!
 //! Deliberately absent: a list of versions a session has had, and anything about browsers but what they told.
 
-pub mod access;
-pub mod carried;
-pub mod cause;
+pub(crate) mod access;
+pub(crate) mod carried;
+pub(crate) mod cause;
 pub mod change;
 pub mod claims;
-pub mod device;
-pub mod id;
+pub(crate) mod device;
+pub(crate) mod id;
 pub(crate) mod id_token;
 pub mod index;
-pub mod lifetime;
-pub mod tokens;
+pub(crate) mod lifetime;
+pub(crate) mod tokens;
 
-pub use carried::Carried;
+pub(crate) use carried::Carried;
 pub use cause::Cause;
 pub use claims::Claims;
 pub use device::Device;
@@ -77,11 +77,11 @@ pub struct Session {
 
 /// How many of the provider's earlier sessions a session is still found by: a logout that is on its way while a refresh
 /// brings another `sid` names the one before; more are kept by no provider that means them.
-pub const EARLIER_SIDS: usize = 3;
+pub(crate) const EARLIER_SIDS: usize = 3;
 
 impl Session {
     /// Moves to the provider's session of this `sid`, as a refreshed ID token tells it.
-    pub fn move_to_sid(&mut self, sid: &str) {
+    pub(crate) fn move_to_sid(&mut self, sid: &str) {
         if self.provider_sid.as_deref() == Some(sid) {
             return;
         }
@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Every session of the provider it is found by.
-    pub fn sids(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn sids(&self) -> impl Iterator<Item = &str> {
         self.provider_sid
             .iter()
             .chain(&self.earlier_sids)
@@ -106,12 +106,12 @@ impl Session {
     }
 
     /// When the session ends however much it is used, by the durations given.
-    pub fn absolute_expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
+    pub(crate) fn absolute_expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
         lifetime.absolute_expires_at_ms(self.created_at_ms, self.not_after_ms)
     }
 
     /// Whether the session is valid: strictly before its end.
-    pub fn is_valid(&self, lifetime: &Lifetime, now_ms: u64) -> bool {
+    pub(crate) fn is_valid(&self, lifetime: &Lifetime, now_ms: u64) -> bool {
         now_ms < self.expires_at_ms(lifetime)
     }
 }

@@ -27,12 +27,12 @@ impl Token {
     }
 
     /// The token whose parts between the dots decode to these.
-    pub fn of_parts(parts: Vec<Bytes>) -> Self {
+    pub(crate) fn of_parts(parts: Vec<Bytes>) -> Self {
         Self(TokenForm::Parts(parts))
     }
 
     /// The decoded parts, if it is held so.
-    pub fn parts(&self) -> Option<&[Bytes]> {
+    pub(crate) fn parts(&self) -> Option<&[Bytes]> {
         match &self.0 {
             TokenForm::Text(_) => None,
             TokenForm::Parts(parts) => Some(parts),
@@ -49,7 +49,7 @@ impl Token {
 }
 
 /// The compact serialisation of these parts (RFC 7515, section 7.1).
-pub fn compact(parts: &[Bytes]) -> String {
+pub(crate) fn compact(parts: &[Bytes]) -> String {
     let mut text = String::with_capacity(parts.iter().map(|part| part.len() * 4 / 3 + 4).sum());
     for (at, part) in parts.iter().enumerate() {
         if at > 0 {
@@ -100,7 +100,7 @@ pub struct Unjudged {
     /// The ID token.
     pub id_token: Token,
     /// When the answer came, in milliseconds since the Unix epoch: the instant its ID token is judged by.
-    pub answered_at_ms: u64,
+    pub(crate) answered_at_ms: u64,
 }
 
 /// The tokens of a session.
@@ -140,7 +140,7 @@ impl Scope {
     }
 
     /// The scope whose text this is.
-    pub fn of_text(text: String) -> Self {
+    pub(crate) fn of_text(text: String) -> Self {
         Self(text)
     }
 
@@ -149,12 +149,12 @@ impl Scope {
     }
 
     /// Whether tokens of this scope are for when nobody is there (OpenID Connect Core 1.0, section 11).
-    pub fn is_offline(&self) -> bool {
+    pub(crate) fn is_offline(&self) -> bool {
         self.has("offline_access")
     }
 
     /// Which of the names asked for are not here.
-    pub fn missing<'a>(&self, asked: &'a [String]) -> Vec<&'a str> {
+    pub(crate) fn missing<'a>(&self, asked: &'a [String]) -> Vec<&'a str> {
         asked
             .iter()
             .map(String::as_str)

@@ -81,7 +81,7 @@ pub enum OfflineTokens {
 impl OfflineTokens {
     /// As a caller asks for.
     #[must_use]
-    pub fn kept_if(keep: bool) -> Self {
+    pub(crate) fn kept_if(keep: bool) -> Self {
         if keep { Self::Keep } else { Self::TakeBack }
     }
 }
@@ -136,7 +136,7 @@ impl Sessions {
     }
 
     /// Ends the session of a handle.
-    pub async fn end_by_handle(
+    pub(crate) async fn end_by_handle(
         &self,
         handle: Handle,
         cause: Cause,

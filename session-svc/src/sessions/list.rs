@@ -70,7 +70,7 @@ impl Sessions {
     }
 
     /// The token of the page that begins behind an entry of a person's list.
-    pub fn page_token_behind(
+    pub(crate) fn page_token_behind(
         &self,
         issuer: &str,
         subject: &str,

@@ -27,15 +27,14 @@ use std::time::Duration;
 use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
-pub use access_token::Granted;
 pub use create::{Created, FINGERPRINT_BYTES, NewSession};
 pub use end::{EndAll, Ended, OfflineTokens, Once};
 pub use error::SessionsError;
-pub use list::Page;
+pub(crate) use list::Page;
 pub(crate) use sign_in::holder_hash;
-pub use sign_in::{Claim, Claimed};
+pub(crate) use sign_in::{Claim, Claimed};
 pub use update::Update;
-pub use watch::{Scope as WatchScope, WATCH_HEARTBEAT_MAX, WatchUpdate, Watching};
+pub(crate) use watch::{Scope as WatchScope, WATCH_HEARTBEAT_MAX, WatchUpdate, Watching};
 
 use ports::Renew;
 
@@ -92,7 +91,7 @@ impl Sessions {
 
     /// The same use cases for one worker, with store connections of its own: requests of one core touch nothing that
     /// another one waits for.
-    pub(crate) fn for_worker(&self) -> Self {
+    pub fn for_worker(&self) -> Self {
         Self {
             keeper: self.keeper.for_worker(),
             ..self.clone()

@@ -12,7 +12,7 @@ impl Sessions {
     }
 
     /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its turn comes.
-    pub async fn get_many(
+    pub(crate) async fn get_many(
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
@@ -22,7 +22,7 @@ impl Sessions {
 
     /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens renewed that will soon
     /// count as expired.
-    pub fn roll_is_due(&self, session: &Session) -> bool {
+    pub(crate) fn roll_is_due(&self, session: &Session) -> bool {
         let lifetime = self.keeper.lifetime();
         lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.refresh_is_due(session)
     }

@@ -42,7 +42,7 @@ pub struct Claim {
     /// Names the one that would go on.
     pub holder: String,
     /// How long the sign-in could be finished; `None` for the time a request is remembered.
-    pub valid_for: Option<Duration>,
+    pub(crate) valid_for: Option<Duration>,
     /// Whether it was told before that somebody else is at it.
     pub waiting: bool,
 }

@@ -20,7 +20,7 @@ use crate::session::change::Change;
 use crate::store::{Published, StoreError};
 
 /// Longest time between two heartbeats, as the session API promises: who watches notices within three of them that its stream is dead.
-pub const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
+pub(crate) const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 
 /// Which sessions are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum WatchUpdate {
 }
 
 /// What a watch gives: what is told, when by the store's clock, and the position to resume after it.
-pub type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String), SessionsError>>;
+pub(crate) type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String), SessionsError>>;
 
 struct Watch {
     published: BoxStream<'static, Result<Published, StoreError>>,

@@ -47,7 +47,7 @@ impl Sealed {
     }
 
     /// The sealed bytes.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Record(record) => &record.payload,
             Self::Remembered { value, .. } => value,
@@ -111,7 +111,7 @@ pub struct Fact {
 
 impl Fact {
     /// A fact that is as it should be.
-    pub fn fine(name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn fine(name: &'static str, value: impl Into<String>) -> Self {
         Self {
             name,
             value: value.into(),

@@ -16,7 +16,7 @@ pub mod inspect;
 mod leases;
 pub mod memory;
 mod open;
-pub mod redis;
+pub(crate) mod redis;
 pub mod url;
 
 use std::sync::Arc;

@@ -15,10 +15,10 @@ use ring::rand::SecureRandom;
 use ring::{digest, hkdf};
 
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 32;
+pub(crate) const KEY_BYTES: usize = 32;
 
 /// Bytes of a key's id: enough to tell the few keys of a ring apart; two alike are both tried.
-pub const KEY_ID_BYTES: usize = 4;
+pub(crate) const KEY_ID_BYTES: usize = 4;
 
 /// Keeps key ids apart from every other hash.
 const KEY_ID_CONTEXT: &[u8] = b"vestibule session key id v1";
@@ -27,7 +27,7 @@ const KEY_ID_CONTEXT: &[u8] = b"vestibule session key id v1";
 const RECORD_KEY_CONTEXT: &[u8] = b"vestibule session record key v1";
 
 /// Most keys a ring may hold: one sealing, the rest on their way out.
-pub const MAX_KEYS: usize = 16;
+pub(crate) const MAX_KEYS: usize = 16;
 
 /// The text is not a usable list of keys; says which member, never what it holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -15,7 +15,7 @@
 //! Deliberately absent: compression, which would tell a listener on the store how alike two claims are.
 
 mod jwt;
-pub mod keys;
+pub(crate) mod keys;
 mod reseal;
 mod subject;
 mod unknown;
@@ -26,7 +26,7 @@ use chassis::secret::Reloading;
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 pub use keys::{KeyRing, MalformedKey};
-pub use reseal::{KeyId, Use};
+pub(crate) use reseal::{KeyId, Use};
 
 use crate::keeper::{Seal, SealError};
 use crate::session::Session;

@@ -67,7 +67,7 @@ use self::events::Events;
 use self::keys::Keys;
 use self::reads::Reads;
 use self::reload::Following;
-pub use self::source::SetupError;
+pub(crate) use self::source::SetupError;
 use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
 use super::{
@@ -78,7 +78,7 @@ use super::{
 const FIRST_CONTACT: Duration = Duration::from_secs(2);
 
 /// A store in Redis or Valkey, shared by all replicas.
-pub struct RedisStore {
+pub(crate) struct RedisStore {
     shared: Shared,
     connection: Connection,
     reads: Reads,
@@ -99,7 +99,7 @@ struct Shared {
 impl RedisStore {
     /// Connects in the background; `fallback` is the time until the server's is known. Follows the certificates, and
     /// the file the settings `came_from`, as they change.
-    pub async fn open(
+    pub(crate) async fn open(
         settings: &RedisSettings,
         came_from: Option<&Path>,
         fallback: Arc<dyn Clock>,
