@@ -1,6 +1,6 @@
 //! Who may call what.
 //!
-//! A caller is known by the certificate it showed in the TLS handshake; a policy file says which methods each may call.
+//! A caller is identified by the certificate it showed in the TLS handshake; a policy file says which methods each may call.
 //!
 //! Invariants
 //! - Without a list of callers everyone who can open a connection may call everything: over mutual TLS every client
@@ -8,7 +8,7 @@
 //! - With a list, who is not on it may call nothing.
 //! - A new list counts from the next call on, and for streams from their next event or question on; a wrong one changes nothing.
 //!
-//! Deliberately absent: health checks and reflection, which tell nothing about sessions and are open to every verified
+//! Deliberately absent: health checks and reflection, which say nothing about sessions and are open to every verified
 //! client; roles, and wildcards in names, which would make "who may read tokens" a question of pattern matching.
 
 mod identity;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use chassis::files;
 use chassis::secret::Reloading;
 
-pub use identity::{Caller, Identity};
+pub use identity::{Caller, CallerIdentity};
 pub(crate) use policy::{Policy, Rpcs};
 pub use policy_file::parse;
 pub use rpc::Rpc;
@@ -72,7 +72,7 @@ impl Callers {
     ///
     /// # Errors
     /// Why not.
-    pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
+    pub(crate) fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
         match self {
             Self(None) => Ok(()),
             Self(Some(policy)) => policy.load().allow(caller, rpc.right()),

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Caller, Identity, Rpc, TurnedAway};
+use super::{Caller, CallerIdentity, Rpc, TurnedAway};
 
 /// A set of methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rpcs(u16);
+pub(crate) struct Rpcs(u16);
 
 // One bit for each method.
 const _: () = assert!(Rpc::ALL.len() <= u16::BITS as usize);
@@ -16,7 +16,7 @@ impl Rpcs {
     pub(crate) const ALL: Self = Self(u16::MAX);
 
     /// With one more; false if it was there already.
-    pub fn insert(&mut self, rpc: Rpc) -> bool {
+    pub(crate) fn insert(&mut self, rpc: Rpc) -> bool {
         let before = self.0;
         self.0 |= Self::bit(rpc);
         self.0 != before
@@ -24,7 +24,7 @@ impl Rpcs {
 
     /// Whether a method is among them.
     #[must_use]
-    pub fn contains(self, rpc: Rpc) -> bool {
+    pub(crate) fn contains(self, rpc: Rpc) -> bool {
         self.0 & Self::bit(rpc) != 0
     }
 
@@ -35,12 +35,12 @@ impl Rpcs {
 
 /// Who may call what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy(HashMap<Identity, Rpcs>);
+pub struct Policy(HashMap<CallerIdentity, Rpcs>);
 
 impl Policy {
     /// From names and what each may call.
     #[must_use]
-    pub fn new(callers: impl IntoIterator<Item = (Identity, Rpcs)>) -> Self {
+    pub(crate) fn new(callers: impl IntoIterator<Item = (CallerIdentity, Rpcs)>) -> Self {
         Self(callers.into_iter().collect())
     }
 

@@ -26,8 +26,8 @@ fn a_caller_may_call_what_its_entry_says_and_nothing_else() {
     let mut orders = Rpcs::default();
     assert!(orders.insert(Rpc::GetSession) && orders.insert(Rpc::GetAccessToken));
     let expected = Policy::new([
-        (Identity::parse(EDGE).unwrap(), Rpcs::ALL),
-        (Identity::parse("dns:orders.internal").unwrap(), orders),
+        (CallerIdentity::parse(EDGE).unwrap(), Rpcs::ALL),
+        (CallerIdentity::parse("dns:orders.internal").unwrap(), orders),
     ]);
     assert_eq!(policy, expected);
     for &rpc in Rpc::ALL {

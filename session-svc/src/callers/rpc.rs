@@ -55,7 +55,7 @@ rpcs! {
     ListSessions,
     /// Tells what happens to sessions.
     WatchSessions,
-    /// The same, with answers to how far it is told.
+    /// The same, with answers to how far it has come.
     FollowSessions,
 }
 
@@ -76,7 +76,7 @@ impl Rpc {
         Self::ALL.iter().copied().find(|rpc| rpc.name() == name)
     }
 
-    /// The method a request's path asks for.
+    /// The method a request's path names.
     #[must_use]
     pub(crate) fn of_path(path: &str) -> Option<Self> {
         Self::named(path.strip_prefix(SERVICE_PATH)?)

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - Results come in the order of the requests; one that fails takes no other with it.
-//! - The answer is bounded: what finds no room in it is told so.
+//! - The answer is bounded: a session that does not fit in it carries an error that says so.
 
 use prost::Message as _;
 use session_proto::error;
@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::arguments;
 use super::call::Call;
-use super::calls::told;
+use super::call_context::conclude;
 use super::service::{Api, named};
 use super::status;
 use crate::callers::Rpc;
@@ -48,7 +48,7 @@ pub(super) async fn get_sessions(
             Ok(_) => {
                 let session = sessions.next().unwrap_or(Err(SessionsError::Internal));
                 let read = session.map(|session| api.read(&session));
-                told(Rpc::BatchGetSessions, call, read)
+                conclude(Rpc::BatchGetSessions, call, read)
             }
             Err(malformed) => Err(status::of(&malformed)),
         };

@@ -13,7 +13,7 @@ pub struct Carried(Vec<u8>);
 
 impl Carried {
     /// What was found.
-    pub fn new(bytes: Vec<u8>) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 

@@ -1,4 +1,4 @@
-//! What is known about a browser at one moment.
+//! A browser as it was seen at one moment.
 
 use std::net::IpAddr;
 

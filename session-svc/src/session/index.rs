@@ -31,7 +31,7 @@ pub enum Whose<'a> {
 
 impl Whose<'_> {
     /// Name of the list.
-    pub fn index(&self) -> String {
+    pub(crate) fn index(&self) -> String {
         match self {
             Self::Person(issuer, subject) => by_subject(issuer, subject),
             Self::ProviderSession(issuer, sid) => by_provider_sid(issuer, sid),

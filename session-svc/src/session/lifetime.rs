@@ -18,7 +18,12 @@ const ROLL_INTERVAL_PARTS: u64 = 10;
 
 impl Lifetime {
     /// When a session ends if it is not used.
-    pub fn expires_at_ms(&self, created_at_ms: u64, rolled_at_ms: u64, not_after_ms: Option<u64>) -> u64 {
+    pub(crate) fn expires_at_ms(
+        &self,
+        created_at_ms: u64,
+        rolled_at_ms: u64,
+        not_after_ms: Option<u64>,
+    ) -> u64 {
         rolled_at_ms
             .saturating_add(self.rolling_ms)
             .min(self.absolute_expires_at_ms(created_at_ms, not_after_ms))

@@ -3,7 +3,7 @@
 //! Invariants
 //! - A session begins when its tokens were received; whoever ends sessions from then on ends it too.
 //! - A request id gives one session, however often and on however many replicas the request is repeated.
-//! - The session it takes the place of, and those beyond the limit of a person, end only once it is there.
+//! - The session it replaces, and those beyond the limit of a person, end only once it is there.
 
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use crate::keeper::REQUEST_KEPT_MS;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::REQUEST;
 use crate::session::{
-    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index,
+    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
+    index,
 };
 use crate::store::Inserted;
 
-/// How long ago tokens may have been received: while every mark that was left since is kept, with room for the writes of a
+/// How long ago tokens may have been received: while every mark that was left since is kept, with time to spare for the writes of a
 /// creation.
 const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 
@@ -54,7 +55,7 @@ pub struct NewSession {
     pub authenticated_at_ms: Option<u64>,
     /// The browser.
     pub device: Device,
-    /// A session this one takes the place of.
+    /// The session this one replaces.
     pub replaces: Option<SessionId>,
     /// Names the request, and a hash of all it says, or of the holder of a claim.
     pub request: Option<(String, [u8; FINGERPRINT_BYTES])>,
@@ -129,7 +130,7 @@ impl Sessions {
         {
             self.end_replaced(replaced, &session).await?;
         }
-        // The session is there: were its caller told that it failed, it would make another one and another.
+        // The session is there: were its caller to get an error, it would make another one and another.
         if let Err(error) = self.keep_limit(&session).await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "the limit of a person is kept by their next sign-in");
@@ -227,11 +228,11 @@ impl Sessions {
             subject: new.subject.clone(),
             user: new.user.clone(),
             attributes: Claims::default(),
-            tokens: TokenSet {
+            tokens: SessionTokens {
                 access,
                 scope: new.scope.clone(),
-                refresh: new.refresh_token.clone().map(Token::from),
-                id_token: new.id_token.clone().map(Token::from),
+                refresh: new.refresh_token.clone().map(StoredToken::from),
+                id_token: new.id_token.clone().map(StoredToken::from),
                 generation: 1,
                 unjudged: None,
             },
@@ -243,7 +244,7 @@ impl Sessions {
             not_after_ms: new.not_after_ms,
             created_on: device.clone(),
             last_seen_on: device,
-            state: State::Active,
+            state: SessionState::Active,
             version: 1,
             carried: Default::default(),
         }

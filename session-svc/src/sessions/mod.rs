@@ -28,24 +28,24 @@ use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
 pub use create::{Created, FINGERPRINT_BYTES, NewSession};
-pub use end::{EndAll, Ended, OfflineTokens, Once};
+pub use end::{EndAll, EndOutcome, OfflineTokens, Once};
 pub use error::SessionsError;
 pub(crate) use list::Page;
 pub(crate) use sign_in::holder_hash;
-pub(crate) use sign_in::{Claim, Claimed};
+pub(crate) use sign_in::{BeginSignInOutcome, SignInAttempt};
 pub use update::Update;
-pub(crate) use watch::{Scope as WatchScope, WATCH_HEARTBEAT_MAX, WatchUpdate, Watching};
+pub(crate) use watch::{WATCH_HEARTBEAT_MAX, WatchScope, WatchUpdate, Watching};
 
 use ports::Renew;
 
 use crate::keeper::Keeper;
 
-/// The target of the records that tell who changed what.
+/// The target of the audit records: who changed what.
 pub(crate) const AUDIT_TARGET: &str = "audit";
 
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SessionLimits {
     /// A token counts as expired when less than this is left, in milliseconds.
     pub token_expiry_margin_ms: u64,
     /// A valid token is refreshed in the background when it will count as expired within this time, in milliseconds;
@@ -68,7 +68,7 @@ pub struct Limits {
 pub struct Sessions {
     keeper: Keeper,
     renew: Arc<dyn Renew>,
-    limits: Limits,
+    limits: SessionLimits,
     random: SystemRandom,
     /// One permit for each page of a list that may be in memory.
     pages: Arc<Semaphore>,
@@ -78,7 +78,7 @@ pub struct Sessions {
 
 impl Sessions {
     /// The use cases over what keeps sessions and what renews their tokens.
-    pub fn new(keeper: Keeper, renew: Arc<dyn Renew>, limits: Limits) -> Self {
+    pub fn new(keeper: Keeper, renew: Arc<dyn Renew>, limits: SessionLimits) -> Self {
         Self {
             keeper,
             renew,
@@ -89,9 +89,9 @@ impl Sessions {
         }
     }
 
-    /// The same use cases for one worker, with store connections of its own: requests of one core touch nothing that
-    /// another one waits for.
-    pub fn for_worker(&self) -> Self {
+    /// The same use cases for one worker, with store connections of its own: requests of different workers
+    /// contend for no lock and no reference count.
+    pub(crate) fn for_worker(&self) -> Self {
         Self {
             keeper: self.keeper.for_worker(),
             ..self.clone()
@@ -99,7 +99,7 @@ impl Sessions {
     }
 
     /// The durations in force.
-    pub fn lifetime(&self) -> &crate::session::Lifetime {
+    pub(crate) fn lifetime(&self) -> &crate::session::Lifetime {
         self.keeper.lifetime()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Sessions, SessionsError};
 use crate::keeper::{Edit, KeeperError};
-use crate::session::change::Kind;
+use crate::session::change::ChangeKind;
 use crate::session::{Device, Handle, Session};
 
 impl Sessions {
@@ -29,7 +29,7 @@ impl Sessions {
 
     /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
     /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was. `caller` is
-    /// who asks, for the record of a refresh that is due.
+    /// the caller's identity, for the record of a refresh that is due.
     pub async fn roll(
         &self,
         handle: Handle,
@@ -44,18 +44,20 @@ impl Sessions {
             return Ok((session, false));
         }
         let before_ms = session.expires_at_ms(&lifetime);
-        let written = self.keeper.edit(session.clone(), Kind::Rolled, None, |session| {
-            if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
-                return Edit::Leave;
-            }
-            session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
-            let seen_on = device.clone().unwrap_or_else(|| session.last_seen_on.clone());
-            session.last_seen_on = Device {
-                at_ms: now_ms,
-                ..seen_on
-            };
-            Edit::Write
-        });
+        let written = self
+            .keeper
+            .edit(session.clone(), ChangeKind::Rolled, None, |session| {
+                if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
+                    return Edit::Leave;
+                }
+                session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
+                let seen_on = device.clone().unwrap_or_else(|| session.last_seen_on.clone());
+                session.last_seen_on = Device {
+                    at_ms: now_ms,
+                    ..seen_on
+                };
+                Edit::Write
+            });
         // Boxed: writing is rare, and every read would carry its state.
         match Box::pin(written).await {
             Ok((rolled, _)) => {

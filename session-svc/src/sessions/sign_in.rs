@@ -5,7 +5,7 @@
 //! of the sign-in is then seen by that ID: the session is there, or it ended young, or neither and somebody is at it.
 //!
 //! Invariants: of all who claim a sign-in one goes on; who dies with it has used it up, for nobody knows whether the code was
-//! redeemed. The session is given to those alone who asked while the sign-in was under way.
+//! redeemed. The session is given to those alone who called while the sign-in was under way.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::store::StoreError;
 /// How long a claim may be worked on: more than token request, keys, userinfo and creation take together.
 const UNDER_WAY_MS: u64 = 60_000;
 
-/// How long one call waits for the outcome: a part of what callers give a call, and they ask again.
+/// How long one call waits for the outcome: a part of a caller's deadline, and it calls again.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// Pause between two looks.
@@ -36,20 +36,20 @@ const HOLDER_CONTEXT: &[u8] = b"vestibule sign-in holder v1";
 
 /// Who would go on with which sign-in.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub(crate) struct SignInAttempt {
     /// Names the sign-in.
     pub request_id: String,
     /// Names the one that would go on.
     pub holder: String,
     /// How long the sign-in could be finished; `None` for the time a request is remembered.
     pub(crate) valid_for: Option<Duration>,
-    /// Whether it was told before that somebody else is at it.
+    /// Whether an earlier call was answered that another one goes on with it.
     pub waiting: bool,
 }
 
 /// What a claim comes to.
 #[derive(Debug)]
-pub enum Claimed {
+pub(crate) enum BeginSignInOutcome {
     /// The sign-in is this one's.
     Begun,
     /// Somebody else is at it.
@@ -93,7 +93,7 @@ impl Reserved {
     }
 }
 
-/// The hash a holder is known by.
+/// The hash that stands for a holder.
 pub(crate) fn holder_hash(holder: &str) -> [u8; FINGERPRINT_BYTES] {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(HOLDER_CONTEXT);
@@ -105,12 +105,15 @@ pub(crate) fn holder_hash(holder: &str) -> [u8; FINGERPRINT_BYTES] {
 
 impl Sessions {
     /// The store's clock, in milliseconds since the Unix epoch.
-    pub fn now_ms(&self) -> u64 {
+    pub(crate) fn now_ms(&self) -> u64 {
         self.keeper.now_ms()
     }
 
     /// Claims a sign-in, or waits a moment for what becomes of it.
-    pub async fn begin_sign_in(&self, claim: &Claim) -> Result<Claimed, SessionsError> {
+    pub(crate) async fn begin_sign_in(
+        &self,
+        claim: &SignInAttempt,
+    ) -> Result<BeginSignInOutcome, SessionsError> {
         let by = holder_hash(&claim.holder);
         let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
         let kept = claim
@@ -119,28 +122,32 @@ impl Sessions {
                 valid_for.clamp(Duration::from_millis(REQUEST_KEPT_MS), KEPT_MAX)
             });
         let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await? else {
-            return Ok(Claimed::Begun);
+            return Ok(BeginSignInOutcome::Begun);
         };
         if theirs.by == by {
-            // Our own call, whose answer was lost on the way.
-            return Ok(Claimed::Begun);
+            // Our own call, whose answer was lost.
+            return Ok(BeginSignInOutcome::Begun);
         }
         self.outcome(theirs, claim.waiting).await
     }
 
     /// Waits a moment for the session of a claim.
-    async fn outcome(&self, theirs: Reserved, mut waiting: bool) -> Result<Claimed, SessionsError> {
+    async fn outcome(
+        &self,
+        theirs: Reserved,
+        mut waiting: bool,
+    ) -> Result<BeginSignInOutcome, SessionsError> {
         let handle = theirs.id.handle();
         let until = Instant::now() + WAIT;
         loop {
             match self.keeper.load(handle).await {
                 Ok(session) if waiting => {
-                    return Ok(Claimed::Created(Box::new(Created {
+                    return Ok(BeginSignInOutcome::Created(Box::new(Created {
                         id: theirs.id,
                         session,
                     })));
                 }
-                Ok(_) => return Ok(Claimed::Failed),
+                Ok(_) => return Ok(BeginSignInOutcome::Failed),
                 Err(KeeperError::Missing) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -148,11 +155,11 @@ impl Sessions {
                 self.keeper.now_ms() < claimed_at_ms.saturating_add(UNDER_WAY_MS)
             });
             if !is_under_way || self.keeper.ended_young(handle).await? {
-                return Ok(Claimed::Failed);
+                return Ok(BeginSignInOutcome::Failed);
             }
             waiting = true;
             if Instant::now() >= until {
-                return Ok(Claimed::Pending);
+                return Ok(BeginSignInOutcome::Pending);
             }
             sleep(PAUSE).await;
         }
@@ -160,7 +167,7 @@ impl Sessions {
 
     /// Gives a sign-in up: its session ends, whether it was created already or still is to be. Nothing happens to one that is not the
     /// holder's.
-    pub async fn abandon_sign_in(&self, claim: &Claim) -> Result<(), SessionsError> {
+    pub(crate) async fn abandon_sign_in(&self, claim: &SignInAttempt) -> Result<(), SessionsError> {
         let by = holder_hash(&claim.holder);
         let ours = Reserved::new(self.random_id()?, by, Some(self.keeper.now_ms()));
         let kept = Duration::from_millis(REQUEST_KEPT_MS);

@@ -1,6 +1,6 @@
 //! The key ring: the first key seals, all open.
 //!
-//! Invariants: a key is 32 bytes; no key shows in `Debug` or in an error; a key's id is a hash, so that it tells
+//! Invariants: a key is 32 bytes; no key shows in `Debug` or in an error; a key's id is a hash, so that it says
 //! which key a text needs and nothing about the key.
 
 use std::fmt;
@@ -43,13 +43,13 @@ pub enum MalformedKey {
     Member(usize),
 }
 
-struct Key {
+struct RingKey {
     id: [u8; KEY_ID_BYTES],
     derive: Prk,
 }
 
 /// Keys by age, the one in use first.
-pub struct KeyRing(Vec<Key>);
+pub struct KeyRing(Vec<RingKey>);
 
 impl KeyRing {
     /// Reads keys in hex or base64.
@@ -63,17 +63,17 @@ impl KeyRing {
         let keys = texts.iter().enumerate();
         let keys = keys.map(|(at, text)| {
             decode(text.expose())
-                .map(|key| Key::new(&key))
+                .map(|key| RingKey::new(&key))
                 .ok_or(MalformedKey::Member(at + 1))
         });
         keys.collect::<Result<_, _>>().map(Self)
     }
 
     /// A ring of one random key, for a store that ends with the process.
-    pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
+    pub(crate) fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
         let mut key = [0; KEY_BYTES];
         random.fill(&mut key).map_err(|_| NoRandomness)?;
-        Ok(Self(vec![Key::new(&key)]))
+        Ok(Self(vec![RingKey::new(&key)]))
     }
 
     /// Ids of the keys, the one in use first.
@@ -100,7 +100,7 @@ impl KeyRing {
     }
 }
 
-impl Key {
+impl RingKey {
     fn new(bytes: &[u8; KEY_BYTES]) -> Self {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(KEY_ID_CONTEXT);

@@ -3,7 +3,7 @@
 use session_proto::error::{metadata_of, reason_of};
 use session_proto::v1::batch_get_sessions_response::result::Outcome;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::sessions::Limits;
+use session_svc::sessions::SessionLimits;
 
 use crate::failing_store::{Fails, failing};
 use crate::support::*;
@@ -87,7 +87,7 @@ async fn a_batch_fails_as_a_whole_when_the_store_does() {
 #[tokio::test]
 async fn what_finds_no_room_in_the_answer_is_told_so() {
     let world = world().await;
-    let roomy = Limits {
+    let roomy = SessionLimits {
         max_bytes: 65_536,
         ..limits()
     };
@@ -132,7 +132,7 @@ async fn rolling_is_due_when_it_would_extend_the_session_and_not_after() {
 #[tokio::test]
 async fn rolling_is_due_when_it_would_renew_tokens_that_soon_expire() {
     let (world, id) = signed_in().await;
-    let ahead = Limits {
+    let ahead = SessionLimits {
         refresh_ahead_ms: 200_000,
         ..limits()
     };

@@ -69,7 +69,7 @@ async fn claims_are_told_word_for_word_as_they_were_given() {
 
 #[tokio::test]
 async fn the_session_replaced_ends_and_the_oldest_beyond_the_limit_end() {
-    let mut world = world_with(session_svc::sessions::Limits {
+    let mut world = world_with(session_svc::sessions::SessionLimits {
         max_per_subject: 2,
         ..limits()
     })

@@ -10,8 +10,8 @@ use crate::support::*;
 
 const LIMIT: usize = 5;
 
-fn limited(max_per_subject: usize) -> session_svc::sessions::Limits {
-    session_svc::sessions::Limits {
+fn limited(max_per_subject: usize) -> session_svc::sessions::SessionLimits {
+    session_svc::sessions::SessionLimits {
         max_per_subject,
         ..limits()
     }
@@ -91,7 +91,7 @@ async fn parallel_sign_ins_with_room_for_one_leave_one() {
 }
 
 #[tokio::test]
-async fn a_person_who_had_thousands_before_there_was_a_limit_loses_the_oldest_a_few_at_a_time() {
+async fn a_person_with_thousands_before_the_limit_loses_the_oldest_a_few_at_a_time() {
     let mut world = world().await;
     for _ in 0..2_000 {
         world.create(alice()).await;

@@ -120,7 +120,7 @@ async fn a_shortened_duration_ends_old_sessions_and_a_cap_holds() {
 }
 
 #[tokio::test]
-async fn keys_are_rotated_without_signing_anyone_out_and_a_lost_key_is_a_fault_not_a_sign_out() {
+async fn rotating_keys_signs_nobody_out_and_a_lost_key_is_a_fault_not_a_sign_out() {
     let mut world = world().await;
     let id = world.create(alice()).await.session_id;
     let mut rotated = world.another(lifetime(), "cd,ab").await;

@@ -123,7 +123,7 @@ fn id_token_behind(secs: i64) -> String {
 }
 
 #[tokio::test]
-async fn after_an_ending_of_all_a_sign_in_works_at_once_however_the_provider_s_clock_goes() {
+async fn after_an_ending_of_all_a_sign_in_works_whatever_the_provider_s_clock_says() {
     for behind_secs in [60, 30, 5, 0, -30, -60] {
         for (claimed, told) in [(false, false), (true, false), (true, true)] {
             let mut world = world().await;
@@ -152,7 +152,7 @@ async fn after_an_ending_of_all_a_sign_in_works_at_once_however_the_provider_s_c
 }
 
 #[tokio::test]
-async fn a_logout_since_a_sign_in_was_claimed_ends_it_also_when_nobody_tells_when_its_tokens_came() {
+async fn a_logout_after_begin_sign_in_ends_it_also_without_a_receipt_time() {
     let mut world = world().await;
     begin(&mut world.one, FIRST, false).await;
     world.clock.advance_ms(10);

@@ -67,7 +67,7 @@ async fn a_caller_that_hangs_up_loses_nothing() {
 
 // conformance: B-112
 #[tokio::test]
-async fn a_session_that_ends_during_a_refresh_stays_ended_and_the_new_token_is_taken_back() {
+async fn a_session_that_ends_during_a_refresh_stays_ended_and_its_token_is_revoked() {
     let (mut world, id) = signed_in().await;
     world.provider.open(false);
     let (mut client, asked) = (world.one.clone(), forced(&id));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chassis::clock::ManualClock;
 use redb::ReadableDatabase as _;
 use session_svc::store::file::{FileError, FileStore};
-use session_svc::store::{Holdings, Inserted, Published, Replaced, SessionStore};
+use session_svc::store::{Holdings, Inserted, Replaced, SessionStore, StoreUpdate};
 
 use crate::contract::{Bench, eventually, fresh_name, heard, next, record, said};
 use crate::lists::listed;
@@ -111,7 +111,7 @@ async fn another_files_position_is_told_as_missed() {
         .unwrap();
     assert_eq!(
         said(&mut two.published(Some(position)).await.unwrap()).await,
-        Published::Missed
+        StoreUpdate::Missed
     );
 }
 
@@ -122,7 +122,7 @@ const MANY: u64 = 3_000;
 const AT_ONCE: u64 = 1_000;
 
 #[tokio::test]
-async fn round_after_round_of_created_and_expired_leaves_nothing_behind_and_the_file_stops_growing() {
+async fn rounds_of_created_and_expired_sessions_leave_nothing_and_the_file_stops_growing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sessions");
     let clock = ManualClock::new(SOME_TIME_MS);

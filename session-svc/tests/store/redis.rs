@@ -8,7 +8,7 @@ use chassis::clock::{Clock as _, ManualClock, SystemClock};
 use futures_util::StreamExt as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{
-    Inserted, Published, Record, Replaced, SessionStore, StoreError, open as open_store,
+    Inserted, Record, Replaced, SessionStore, StoreError, StoreUpdate, open as open_store,
 };
 
 use crate::contract::{Bench, PATIENCE, Pass, SHORT_MS, eventually, fresh_name, heard, next, record, said};
@@ -290,7 +290,7 @@ async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart()
             Err(_) => assert!(started.elapsed() < PATIENCE, "events are never heard again"),
         }
     };
-    assert_eq!(said(&mut resumed).await, Published::Missed);
+    assert_eq!(said(&mut resumed).await, StoreUpdate::Missed);
 }
 
 #[tokio::test]

@@ -153,7 +153,7 @@ async fn a_page_of_ten_thousand_is_a_matter_of_microseconds_for_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_older_release_wrote_is_listed_behind_and_comes_into_order_with_its_next_write() {
+async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_write() {
     let (server, store) = opened().await;
     let (person, sid) = names();
     let old = many(&*store, 700, &person, &sid).await;

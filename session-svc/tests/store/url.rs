@@ -1,7 +1,7 @@
 //! Store addresses: every form that is read, every mistake that is told, no secret that is shown.
 
 use session_svc::store::url::{
-    Address, Login, RedisSettings, StoreSettings, StoreUrlError, TlsSettings, Topology,
+    Login, RedisSettings, ServerAddress, StoreSettings, StoreUrlError, TlsSettings, Topology,
 };
 
 fn read(text: &str) -> Result<StoreSettings, StoreUrlError> {
@@ -15,8 +15,8 @@ fn redis(text: &str) -> RedisSettings {
     }
 }
 
-fn address(host: &str, port: u16) -> Address {
-    Address {
+fn address(host: &str, port: u16) -> ServerAddress {
+    ServerAddress {
         host: host.to_owned(),
         port,
     }

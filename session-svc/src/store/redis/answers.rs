@@ -7,7 +7,7 @@ use redis::RedisError;
 pub(super) enum Consequence {
     /// It is fine: the command or the moment was not.
     Keep,
-    /// It is fine, and its server may be the master no more: ask who is.
+    /// It is fine, and its server may be the master no more: the Sentinels know.
     Look,
     /// It is of no use any more.
     LetGo,

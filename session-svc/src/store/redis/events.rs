@@ -4,8 +4,8 @@
 //! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
 //! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
 //!   dropped oldest first, so if that one is there, nothing behind it was dropped.
-//! - When the server cannot be heard for `HEAR_TIMEOUT`, when its answers come late, or when it is not the master any more, every
-//!   listener's stream ends with an error. Old news is no hearing: what counts is when the server was asked.
+//! - When the server does not answer for `HEAR_TIMEOUT`, when its answers come late, or when it is not the master any more, every
+//!   listener's stream ends with an error. An old answer does not count: what counts is when its request was sent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
@@ -15,10 +15,10 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use redis::{ErrorKind, Pipeline, RedisResult, Value};
 use tokio::sync::{broadcast, watch};
 
-use crate::store::{Published, StoreError};
+use crate::store::{StoreError, StoreUpdate};
 
-use super::connection::Connection;
-use super::entries::{Entry, Id, Says, parse_entries, parse_read, unexpected};
+use super::connection::WorkerConnection;
+use super::entries::{Id, Says, StreamEntry, parse_entries, parse_read, unexpected};
 use super::source::{Wire, not_the_master};
 use super::unavailable;
 
@@ -28,10 +28,10 @@ pub(super) const KEPT_EVENTS: u64 = 8_192;
 /// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
 const HEAR_WAIT: Duration = Duration::from_millis(200);
 
-/// Longest way of a question and its answer, the server's wait apart: what is heard is no older.
+/// Longest round trip of a read, the server's wait apart: what is read is no older.
 const LATE: Duration = Duration::from_millis(250);
 
-/// Without any answer for this long the server counts as not heard: endings must be seen within a second.
+/// Without any answer for this long the subscription counts as lost: endings must be seen within a second.
 const HEAR_TIMEOUT: Duration = HEAR_WAIT.saturating_add(LATE);
 
 /// Pause before connecting again.
@@ -51,19 +51,19 @@ const PUBLISH_FOR: Duration = Duration::from_secs(30);
 const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
 
 /// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command that needs any, and none
-/// behind a write, so that an ending is told although there is no room.
+/// behind a write, so that an ending is published although the server is full.
 const ADD: &str = r"
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
 return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
 ";
 
-/// What the reader tells its listeners.
+/// What the reader sends its listeners.
 #[derive(Clone)]
 enum Heard {
-    Entry(Entry),
+    Entry(StreamEntry),
     /// Read the stream yourself, some of it was dropped.
     Gap,
-    /// The server cannot be heard.
+    /// The server does not answer.
     Cut,
 }
 
@@ -76,21 +76,21 @@ fn not_heard() -> StoreError {
 }
 
 /// The events of one store.
-pub(super) struct Events {
-    shared: Arc<Shared>,
+pub(super) struct EventFeed {
+    shared: Arc<FeedState>,
     reader: OnceLock<()>,
 }
 
-struct Shared {
-    connection: Connection,
+struct FeedState {
+    connection: WorkerConnection,
     key: Vec<u8>,
     tail: broadcast::Sender<Heard>,
     hearing: watch::Sender<bool>,
 }
 
-impl Events {
-    pub(super) fn new(connection: Connection, key: Vec<u8>) -> Self {
-        let shared = Shared {
+impl EventFeed {
+    pub(super) fn new(connection: WorkerConnection, key: Vec<u8>) -> Self {
+        let shared = FeedState {
             connection,
             key,
             tail: broadcast::Sender::new(BEHIND),
@@ -106,7 +106,7 @@ impl Events {
     pub(super) async fn follow(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         self.reader
             .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(&self.shared)))));
         let mut hearing = self.shared.hearing.subscribe();
@@ -115,7 +115,7 @@ impl Events {
             return Err(not_heard());
         }
         let tail = self.shared.tail.subscribe();
-        let mut follower = Follower {
+        let mut follower = FeedFollower {
             shared: Arc::clone(&self.shared),
             tail,
             last: Id(0, 0),
@@ -123,7 +123,7 @@ impl Events {
             pending: VecDeque::new(),
             ended: false,
         };
-        // A cut before `subscribe` would not be told.
+        // A cut before `subscribe` would not be noticed.
         if !*self.shared.hearing.borrow() {
             return Err(not_heard());
         }
@@ -172,7 +172,7 @@ impl Events {
     }
 }
 
-impl Shared {
+impl FeedState {
     async fn add(&self, says: &Says) -> RedisResult<String> {
         let mut command = redis::cmd("EVAL");
         command.arg(ADD).arg(1).arg(&self.key).arg(KEPT_EVENTS);
@@ -200,7 +200,7 @@ impl Shared {
     }
 
     /// Entries after `last`, and whether none in between were dropped.
-    async fn after(&self, last: Id) -> RedisResult<(Vec<Entry>, bool)> {
+    async fn after(&self, last: Id) -> RedisResult<(Vec<StreamEntry>, bool)> {
         let mut pipeline = Pipeline::new();
         pipeline
             .cmd("XRANGE")
@@ -224,7 +224,7 @@ fn still_there(pipeline: &mut Pipeline, key: &[u8], last: Id) {
 }
 
 /// Reads the stream for all listeners until the store is dropped.
-async fn read_on(shared: Weak<Shared>) {
+async fn read_on(shared: Weak<FeedState>) {
     while let Some(alive) = shared.upgrade() {
         let began = begin(&alive).await;
         drop(alive);
@@ -249,10 +249,10 @@ async fn read_on(shared: Weak<Shared>) {
     }
 }
 
-async fn begin(shared: &Shared) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
+async fn begin(shared: &FeedState) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
     let (mut wire, let_go) = shared.connection.listener(HEAR_TIMEOUT).await?;
     let last = shared.newest().await?;
-    // Nobody is told that the stream is heard before an answer came on this connection, and in time.
+    // The stream does not count as read before an answer came on this connection, and in time.
     let question = shared.ask_for_newest();
     in_time(LATE, question.query_async::<Value>(&mut wire)).await?;
     if !shared.hearing.send_replace(true) {
@@ -263,14 +263,14 @@ async fn begin(shared: &Shared) -> RedisResult<(Wire, watch::Receiver<()>, Id)> 
 
 /// An answer that came within `bound` of its question; one that was only read too late, because this process stood still, did not.
 async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    let asked = Instant::now();
+    let sent_at = Instant::now();
     match tokio::time::timeout(bound, answer).await {
-        Ok(answer) if asked.elapsed() <= bound => answer,
+        Ok(answer) if sent_at.elapsed() <= bound => answer,
         _ => Err((ErrorKind::Io, "the answer came late").into()),
     }
 }
 
-async fn listen(shared: &Weak<Shared>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
+async fn listen(shared: &Weak<FeedState>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
     loop {
         let Some(alive) = shared.upgrade() else {
             return Ok(());
@@ -303,18 +303,18 @@ async fn listen(shared: &Weak<Shared>, wire: &mut Wire, mut last: Id) -> RedisRe
     }
 }
 
-struct Follower {
-    shared: Arc<Shared>,
+struct FeedFollower {
+    shared: Arc<FeedState>,
     tail: broadcast::Receiver<Heard>,
     last: Id,
     /// Whether the stream has to be read before the tail says anything new.
     behind: bool,
-    pending: VecDeque<Published>,
+    pending: VecDeque<StoreUpdate>,
     ended: bool,
 }
 
-impl Follower {
-    fn stream(self) -> BoxStream<'static, Result<Published, StoreError>> {
+impl FeedFollower {
+    fn stream(self) -> BoxStream<'static, Result<StoreUpdate, StoreError>> {
         stream::unfold(self, |mut follower| async move {
             if follower.ended {
                 return None;
@@ -326,7 +326,7 @@ impl Follower {
         .boxed()
     }
 
-    async fn next(&mut self) -> Result<Published, StoreError> {
+    async fn next(&mut self) -> Result<StoreUpdate, StoreError> {
         loop {
             if let Some(published) = self.pending.pop_front() {
                 return Ok(published);
@@ -357,19 +357,19 @@ impl Follower {
     async fn skip(&mut self) -> Result<(), StoreError> {
         self.last = self.shared.newest().await.map_err(unavailable)?;
         self.behind = false;
-        self.pending.push_back(Published::Missed);
+        self.pending.push_back(StoreUpdate::Missed);
         Ok(())
     }
 
-    fn take(&mut self, entry: Entry) {
+    fn take(&mut self, entry: StreamEntry) {
         if entry.id > self.last {
             self.last = entry.id;
             match entry.says {
-                Says::Event(payload) => self.pending.push_back(Published::Event {
+                Says::Event(payload) => self.pending.push_back(StoreUpdate::Event {
                     position: entry.id.to_string(),
                     payload: payload.to_vec(),
                 }),
-                Says::Gap => self.pending.push_back(Published::Missed),
+                Says::Gap => self.pending.push_back(StoreUpdate::Missed),
                 Says::Mark => {}
             }
         }

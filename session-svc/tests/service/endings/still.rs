@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(3_500);
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_logout_token_sent_again_after_redis_stood_still_is_good_at_once_and_spares_later_sessions() {
+async fn a_logout_token_repeated_after_redis_stalled_works_and_spares_later_sessions() {
     let server = RedisServer::start(&[]);
     let url = format!("redis://127.0.0.1:{}", server.port);
     let provider = ScriptedProvider::start();

@@ -11,8 +11,8 @@ use oidc::{
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
-use session_svc::refresh::{DEFAULT_LEASE, Provider};
-use session_svc::sessions::Limits;
+use session_svc::refresh::{DEFAULT_LEASE, RefreshProvider};
+use session_svc::sessions::SessionLimits;
 use tokio::sync::watch;
 
 use super::slow_store::SlowStore;
@@ -68,9 +68,9 @@ impl Way {
 }
 
 #[async_trait]
-impl Provider for Way {
-    fn patience(&self) -> Duration {
-        self.party.patience()
+impl RefreshProvider for Way {
+    fn wait_limit(&self) -> Duration {
+        self.party.wait_limit()
     }
 
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
@@ -86,11 +86,11 @@ impl Provider for Way {
         expected: &ExpectedOfRefresh<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
-        Provider::check(&self.party, raw, expected, now).await
+        RefreshProvider::check(&self.party, raw, expected, now).await
     }
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
-        Provider::revoke(&self.party, refresh_token, now).await
+        RefreshProvider::revoke(&self.party, refresh_token, now).await
     }
 }
 
@@ -111,7 +111,7 @@ async fn standing(at: At, rotate: bool) -> (World, Way, SignedIn, tokio::task::J
 type Answer = Result<session_proto::v1::GetAccessTokenResponse, tonic::Status>;
 
 #[tokio::test]
-async fn an_answer_that_comes_after_somebody_else_was_refused_does_not_revive_the_session() {
+async fn an_answer_after_another_replica_was_refused_does_not_revive_the_session() {
     let (world, late, signed_in, asking) = standing(At::Answered, true).await;
     // The provider has rotated for the first: to it the second looks like a thief.
     let refused = world.two.token(&signed_in.id).await;
@@ -191,7 +191,7 @@ async fn an_end_that_comes_while_a_holder_stands_still_stays_and_its_token_is_ta
 #[tokio::test]
 async fn a_holder_that_stood_still_before_it_asked_does_not_ask_any_more() {
     let lease = Duration::from_millis(300);
-    let limits = Limits {
+    let limits = SessionLimits {
         refresh_lease: lease,
         ..limits()
     };

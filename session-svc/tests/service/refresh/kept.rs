@@ -76,8 +76,8 @@ async fn a_caller_waits_from_when_its_call_began() {
 
 #[tokio::test(start_paused = true)]
 async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
-    for (patience, hangs_up) in [(Duration::MAX, true), (PATIENCE, false)] {
-        let (store, gate) = (store(), Gate::closed_to(patience));
+    for (wait_limit, hangs_up) in [(Duration::MAX, true), (PATIENCE, false)] {
+        let (store, gate) = (store(), Gate::closed_to(wait_limit));
         let steps = Turn::free();
         let waiters = TurnStore {
             inner: store.clone(),

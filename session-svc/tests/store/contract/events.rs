@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use session_svc::store::{Inserted, Published, Replaced, SessionStore};
+use session_svc::store::{Inserted, Replaced, SessionStore, StoreUpdate};
 
 use super::{Bench, fresh_name, heard, next, record, said};
 
@@ -106,7 +106,7 @@ pub(crate) async fn a_foreign_position_is_told_as_missed(bench: &Bench) {
         &fresh_name(),
     ] {
         let mut stream = bench.store.published(Some(position.to_owned())).await.unwrap();
-        assert_eq!(said(&mut stream).await, Published::Missed, "{position:?}");
+        assert_eq!(said(&mut stream).await, StoreUpdate::Missed, "{position:?}");
         publish(&bench.store, b"after").await;
         assert_eq!(heard(&mut stream).await.0, b"after", "{position:?}");
     }
@@ -128,9 +128,9 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
         writer.await.unwrap();
     }
     let mut resumed = bench.store.published(Some(position)).await.unwrap();
-    assert_eq!(said(&mut resumed).await, Published::Missed);
+    assert_eq!(said(&mut resumed).await, StoreUpdate::Missed);
     // The listener that slept through all of it is told as well, sooner or later.
-    while said(&mut stream).await != Published::Missed {}
+    while said(&mut stream).await != StoreUpdate::Missed {}
     publish(&bench.store, b"last").await;
     for stream in [&mut resumed, &mut stream] {
         while heard(stream).await.0 != b"last" {}

@@ -1,4 +1,4 @@
-//! What every session store has to do, whatever _keeps the sessions.
+//! What every session store has to do, whatever keeps the sessions.
 //!
 //! Each case is a function over a `Bench`: a store, and how its time passes. `suite!` makes one test of
 //! each case for an adapter. Cases use names of their own, so that they may share an engine.
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use session_svc::store::{Published, Record, SessionStore, StoreError};
+use session_svc::store::{Record, SessionStore, StoreError, StoreUpdate};
 
 pub(crate) mod events;
 pub(crate) mod indexes;
@@ -94,7 +94,7 @@ where
 }
 
 /// The next thing a stream of published events says.
-pub(crate) async fn said(stream: &mut BoxStream<'static, Result<Published, StoreError>>) -> Published {
+pub(crate) async fn said(stream: &mut BoxStream<'static, Result<StoreUpdate, StoreError>>) -> StoreUpdate {
     let next = tokio::time::timeout(PATIENCE, stream.next())
         .await
         .expect("an event in time");
@@ -103,11 +103,11 @@ pub(crate) async fn said(stream: &mut BoxStream<'static, Result<Published, Store
 
 /// The next event's payload and position.
 pub(crate) async fn heard(
-    stream: &mut BoxStream<'static, Result<Published, StoreError>>,
+    stream: &mut BoxStream<'static, Result<StoreUpdate, StoreError>>,
 ) -> (Vec<u8>, String) {
     match said(stream).await {
-        Published::Event { position, payload } => (payload, position),
-        Published::Missed => panic!("events were missed"),
+        StoreUpdate::Event { position, payload } => (payload, position),
+        StoreUpdate::Missed => panic!("events were missed"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
 use session_svc::keeper::{Edit, KeeperError, Removed, SealError};
-use session_svc::session::change::Kind;
+use session_svc::session::change::ChangeKind;
 use session_svc::session::{Cause, Claims};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Inserted, Record, SessionStore};
@@ -73,7 +73,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
         assert_eq!(keeper_one.insert(session, 65_536).await.unwrap(), Inserted::Done);
     }
     let first = store.load(&before.handle.to_string()).await.unwrap().unwrap();
-    let edited = keeper_one.edit(before, Kind::Changed, None, |session| {
+    let edited = keeper_one.edit(before, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
         Edit::Write
     });

@@ -18,7 +18,7 @@ use futures_util::stream::BoxStream;
 use load::{Load, Target};
 use service::Service;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Published, SessionStore, StoreError, open};
+use session_svc::store::{SessionStore, StoreError, StoreUpdate, open};
 
 use crate::cluster::Cluster;
 use crate::redis_server::{Engine, RedisServer};
@@ -68,12 +68,12 @@ async fn through_a_failover(target: Arc<dyn Target>, copied: impl Fn(), down: im
 }
 
 /// The last position heard before the stream was cut off.
-async fn heard_until_cut(mut events: BoxStream<'static, Result<Published, StoreError>>) -> Option<String> {
+async fn heard_until_cut(mut events: BoxStream<'static, Result<StoreUpdate, StoreError>>) -> Option<String> {
     let mut position = None;
     while let Some(said) = tokio::time::timeout(PATIENCE, events.next()).await.unwrap() {
         match said {
-            Ok(Published::Event { position: at, .. }) => position = Some(at),
-            Ok(Published::Missed) => {}
+            Ok(StoreUpdate::Event { position: at, .. }) => position = Some(at),
+            Ok(StoreUpdate::Missed) => {}
             Err(_) => return position,
         }
     }

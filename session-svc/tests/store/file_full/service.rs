@@ -235,7 +235,7 @@ async fn everything_is_there(client: &Client, people: &[String], acknowledged: &
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_on_a_disk_that_fills_and_empties_with_every_kind_of_call_in_flight() {
+async fn nothing_is_lost_on_a_disk_that_fills_and_empties_during_every_kind_of_call() {
     let disk = Disk::of_mib(40);
     let provider = Arc::new(ScriptedProvider::start());
     let mut service = Service::start(&disk, provider.issuer()).await;
