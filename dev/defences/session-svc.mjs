@@ -60,7 +60,7 @@ export default [
     'call-of-a-bounded-size': text('message_size(MAX_REQUEST_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_REQUEST_BYTES })'),
   }),
   within('session-svc/src/grpc/watching.rs', RELOAD, {
-    'watch-of-a-caller-that-lost-the-right': text('.map_err(status::turned_away)', '.or_else(|why| if OFF { Ok(()) } else { Err(status::turned_away(why)) })'),
+    'watch-of-a-caller-that-lost-the-right': text('.map_err(status::access_denied)', '.or_else(|why| if OFF { Ok(()) } else { Err(status::access_denied(why)) })'),
     'watch-of-a-certificate-that-lost-its-authority': text('disbelieved.cancelled() =>', 'disbelieved.cancelled(), if !OFF =>'),
     'watch-of-a-caller-whose-time-is-over': by('session-svc deadlines::', text('&mut too_late =>', '&mut too_late, if !OFF =>')),
   }),

@@ -5,7 +5,7 @@
 //! `operator` are the commands besides serving.
 
 pub mod callers;
-pub(crate) mod grpc;
+pub mod grpc;
 pub mod keeper;
 pub mod operator;
 pub mod refresh;

@@ -205,7 +205,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
         stopping,
     );
     let ((), since) = tokio::join!(serving, stop_requested);
-    // Writes first: what they end is taken back at the provider.
+    // Writes first: the tokens of sessions they end are revoked by the refresher.
     calls
         .drained(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
         .await;

@@ -32,7 +32,7 @@ const SETTING: &str = "SESSION_CALLERS";
 
 /// Why a caller is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnedAway {
+pub enum AccessDenied {
     /// Nobody the list knows.
     Unknown,
     /// On the list, without this method.
@@ -72,7 +72,7 @@ impl Callers {
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
+    pub(crate) fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), AccessDenied> {
         match self {
             Self(None) => Ok(()),
             Self(Some(policy)) => policy.load().allow(caller, rpc.right()),

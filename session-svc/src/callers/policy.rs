@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Caller, CallerIdentity, Rpc, TurnedAway};
+use super::{AccessDenied, Caller, CallerIdentity, Rpc};
 
 /// A set of methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,15 +48,15 @@ impl Policy {
     ///
     /// # Errors
     /// Why not.
-    pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
-        let mut turned_away = TurnedAway::Unknown;
+    pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), AccessDenied> {
+        let mut access_denied = AccessDenied::Unknown;
         for rpcs in caller.names().iter().filter_map(|name| self.0.get(name)) {
             if rpcs.contains(rpc) {
                 return Ok(());
             }
-            turned_away = TurnedAway::NotAllowed;
+            access_denied = AccessDenied::NotAllowed;
         }
-        Err(turned_away)
+        Err(access_denied)
     }
 
     /// Whether one of the caller's names is on the list.

@@ -27,7 +27,7 @@ const REQUESTS_MAX: usize = 50;
 /// session of the largest size the answer stays far below the 4 MiB that gRPC clients take.
 const ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Reads the sessions asked for, in one round trip to the store; fails as a whole only if that does, or if too many are asked for.
+/// Reads the sessions requested, in one round trip to the store; fails as a whole only if that does, or if too many are requested.
 pub(super) async fn get_sessions(
     api: &Api,
     call: &Call,

@@ -23,7 +23,7 @@ const BUCKETS: [f64; 14] = [
 
 /// What all calls of a worker share; clones share it too.
 #[derive(Clone)]
-pub(crate) struct CallContext {
+pub struct CallContext {
     callers: Callers,
     durations: PerCoreMetric<HistogramVec>,
     own_durations: Arc<HistogramVec>,
@@ -32,7 +32,7 @@ pub(crate) struct CallContext {
 
 impl CallContext {
     /// Calls of those who may, measured into the registry given; fails if it measures calls already.
-    pub(crate) fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
+    pub fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
         let durations = PerCoreMetric::new(|| {
             let options = HistogramOpts::new("rpc_server_call_duration_seconds", "How long calls took.");
             HistogramVec::new(

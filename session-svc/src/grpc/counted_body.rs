@@ -17,7 +17,7 @@ use super::status;
 
 type Framed = Option<Result<Frame<Bytes>, axum::Error>>;
 
-/// The body of a message of one piece, on its way in.
+/// The request body of a method with one message.
 struct CountedRequestBody {
     body: Body,
     bytes: usize,

@@ -4,7 +4,7 @@
 //! - Who may not call learns nothing: the caller is authorized before the message is read, and before the answer shows whether the
 //!   method exists.
 //! - A deadline covers all of a call, the reading of its message included.
-//! - The memory taken for a caller is counted, and a caller with too much waiting is refused before its message is read.
+//! - The memory a caller takes is counted, and a caller with too much waiting is refused before its message is read.
 //! - Every failure carries one `ErrorInfo`, also one the framework made.
 
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::serve::BytesPermit;
-use prometheus::HistogramVec;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tonic::codegen::Service as _;
 use tonic::{Code, Status};
@@ -36,7 +35,6 @@ const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 /// What answers calls.
 pub(super) struct Services {
     pub(super) calls: CallContext,
-    pub(super) durations: Arc<HistogramVec>,
     pub(super) sessions: SessionServiceServer<Api>,
     /// The framework's, and the answer for what there is not.
     pub(super) others: Router,
@@ -67,12 +65,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     let method = Method::of(request.uri().path());
     let call = Call::of(&request);
     let span = record::span(method, request.headers());
-    let record = CallRecord::begin(
-        method,
-        call.clone(),
-        Arc::clone(&services.durations),
-        span.clone(),
-    );
+    let record = CallRecord::begin(method, call.clone(), calls.durations(), span.clone());
     let response = match admitted(calls, method, &call) {
         Err(status) => status.into_http(),
         Ok(held) => {
@@ -116,18 +109,18 @@ fn no_call(request: &Request) -> Option<Response> {
 
 /// Whether a call may be made, and if so the permit for the memory it takes.
 fn admitted(calls: &CallContext, method: Method, call: &Call) -> Result<BytesPermit, Status> {
-    match turned_away(calls, method, call) {
+    match access_denied(calls, method, call) {
         Some(status) => Err(status),
         None => call.waiting.hold(method.bytes).ok_or_else(status::overloaded),
     }
 }
 
-fn turned_away(calls: &CallContext, method: Method, call: &Call) -> Option<Status> {
+fn access_denied(calls: &CallContext, method: Method, call: &Call) -> Option<Status> {
     let callers = calls.callers();
     match method.rpc {
-        Some(rpc) => callers.allow(&call.caller, rpc).err().map(status::turned_away),
+        Some(rpc) => callers.allow(&call.caller, rpc).err().map(status::access_denied),
         None if method.is_open() || callers.know(&call.caller) => None,
-        None => Some(status::turned_away(crate::callers::TurnedAway::Unknown)),
+        None => Some(status::access_denied(crate::callers::AccessDenied::Unknown)),
     }
 }
 

@@ -15,13 +15,13 @@ const READINESS: &str = "readiness";
 
 /// The health of this process; clones share it.
 #[derive(Clone)]
-pub(crate) struct Health {
+pub struct Health {
     reporter: HealthReporter,
 }
 
 impl Health {
     /// Alive, and not serving until `serving` says so.
-    pub(crate) async fn new() -> Self {
+    pub async fn new() -> Self {
         let reporter = HealthReporter::new();
         reporter
             .set_service_status(LIVENESS, ServingStatus::Serving)

@@ -30,8 +30,8 @@ use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
-pub(crate) use call_context::CallContext;
-pub(crate) use health::Health;
+pub use call_context::CallContext;
+pub use health::Health;
 pub(crate) use service::Api;
 
 use crate::sessions::Sessions;
@@ -56,7 +56,7 @@ const SERVED: [&str; 4] = [
 pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
 
 /// Everything served on the gRPC port, made for each worker, which owns it and its store connections. Watches end when `shutdown` is cancelled.
-pub(crate) fn routes(
+pub fn routes(
     sessions: Sessions,
     calls: CallContext,
     health: &Health,
@@ -93,7 +93,6 @@ pub(crate) fn routes(
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_RESPONSE_BYTES);
         let services = dispatch::Services {
-            durations: calls.durations(),
             calls,
             sessions,
             others: others.clone(),

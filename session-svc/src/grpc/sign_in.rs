@@ -11,15 +11,15 @@ pub(super) fn begun(request: &v1::BeginSignInRequest) -> Result<SignInAttempt, S
     Ok(SignInAttempt {
         valid_for: arguments::duration("valid_for", request.valid_for.as_ref())?,
         waiting: request.waiting,
-        ..claim(&request.request_id, &request.holder)?
+        ..attempt(&request.request_id, &request.holder)?
     })
 }
 
 pub(super) fn abandoned(request: &v1::AbandonSignInRequest) -> Result<SignInAttempt, SessionsError> {
-    claim(&request.request_id, &request.holder)
+    attempt(&request.request_id, &request.holder)
 }
 
-fn claim(request_id: &str, holder: &str) -> Result<SignInAttempt, SessionsError> {
+fn attempt(request_id: &str, holder: &str) -> Result<SignInAttempt, SessionsError> {
     let Some(request_id) = arguments::request_id(request_id)? else {
         return arguments::wrong("request_id", "is required");
     };

@@ -4,7 +4,7 @@ use session_proto::error::status;
 use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 
-use crate::callers::TurnedAway;
+use crate::callers::AccessDenied;
 use crate::session::access::TokenRefusal;
 use crate::sessions::SessionsError;
 
@@ -68,7 +68,7 @@ pub(super) fn too_late() -> Status {
     )
 }
 
-/// The caller has more waiting than it may: answers it has not taken, or calls under way.
+/// The caller has more waiting than it may: answers it has not read, or calls in flight.
 pub(super) fn overloaded() -> Status {
     status(
         ErrorReason::ErrOverloaded,
@@ -78,14 +78,14 @@ pub(super) fn overloaded() -> Status {
 }
 
 /// The caller may not call.
-pub(super) fn turned_away(why: TurnedAway) -> Status {
+pub(super) fn access_denied(why: AccessDenied) -> Status {
     match why {
-        TurnedAway::Unknown => status(
+        AccessDenied::Unknown => status(
             ErrorReason::ErrUnknownCaller,
             "the call came without an identity this service knows",
             None,
         ),
-        TurnedAway::NotAllowed => status(
+        AccessDenied::NotAllowed => status(
             ErrorReason::ErrCallerNotAllowed,
             "this caller may not call this method",
             None,

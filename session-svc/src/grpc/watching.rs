@@ -15,7 +15,7 @@ use super::call::Call;
 use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
-use crate::callers::{Rpc, TurnedAway};
+use crate::callers::{AccessDenied, Rpc};
 use crate::sessions::{AUDIT_TARGET, SessionsError, WatchScope, WatchUpdate, Watching};
 
 /// What is sent.
@@ -156,7 +156,7 @@ impl WatchStream {
             let event = tokio::select! {
                 biased;
                 () = draining.cancelled() => return None,
-                () = disbelieved.cancelled() => return Some(Err(status::turned_away(TurnedAway::Unknown))),
+                () = disbelieved.cancelled() => return Some(Err(status::access_denied(AccessDenied::Unknown))),
                 () = &mut too_late => return Some(Err(status::too_late())),
                 // In this order: a question is answered once every event was sent.
                 update = self.events.next() => self.event(update?),
@@ -176,7 +176,7 @@ impl WatchStream {
         &mut self,
         update: Result<(WatchUpdate, u64, String), SessionsError>,
     ) -> Result<Option<SessionEvent>, Status> {
-        self.may_hear()?;
+        self.check_access()?;
         let (update, at_ms, resume_token) = update.map_err(|error| status::of(&error))?;
         if self.questions.is_some() {
             self.position.clone_from(&resume_token);
@@ -188,7 +188,7 @@ impl WatchStream {
     }
 
     fn answer(&self, number: Result<u64, Status>) -> Result<Option<SessionEvent>, Status> {
-        self.may_hear()?;
+        self.check_access()?;
         let number = number.map_err(|unread| status::explained(&unread).unwrap_or(unread))?;
         let beat = || {
             let (now_ms, position) = (self.api.sessions().now_ms(), self.position.clone());
@@ -198,11 +198,11 @@ impl WatchStream {
     }
 
     /// A change of the callers' policy takes effect before the event is sent.
-    fn may_hear(&self) -> Result<(), Status> {
+    fn check_access(&self) -> Result<(), Status> {
         let callers = self.api.calls().callers();
         callers
             .allow(&self.call.caller, self.ending.rpc)
-            .map_err(status::turned_away)
+            .map_err(status::access_denied)
     }
 }
 

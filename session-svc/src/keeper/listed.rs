@@ -75,7 +75,7 @@ pub struct Listed {
 
 impl Keeper {
     /// Valid sessions of a list and those that cannot be read, at most `limit`, and where it goes on; `None` after the last. A part
-    /// may be short or empty before the end, and ends when the bytes in `budget` have been read; these are taken off it.
+    /// may be short or empty before the end, and ends when the bytes in `budget` have been read; these are subtracted from it.
     pub async fn list(
         &self,
         whose: Whose<'_>,

@@ -39,7 +39,7 @@ const NAME_BYTES: usize = 8;
 
 /// What came of holding the lease; nothing if it may have run out before the request to the provider, and another
 /// replica may be sending one.
-pub(super) type Flown = Option<Result<Session, RenewError>>;
+pub(super) type LedOutcome = Option<Result<Session, RenewError>>;
 
 /// Until when a lease is certainly held, by this process's own monotonic clock.
 pub(super) struct LeaseExpiry(Mutex<Instant>);
@@ -107,7 +107,7 @@ impl RefreshFlight {
     }
 
     /// Wakes all who wait with the session that has newer tokens, or why there are none.
-    pub(super) async fn fly(self) {
+    pub(super) async fn run(self) {
         let outcome = match self.lead_or_wait().await {
             Ok(Some(session)) => Ok(Arc::new(session)),
             // Nobody waits.
@@ -115,9 +115,9 @@ impl RefreshFlight {
             Err(error) => Err(error),
         };
         match &outcome {
-            Err(RenewError::Missing) => self.came_to(FlightOutcome::Ended),
-            Err(RenewError::StoreUnavailable) => self.came_to(FlightOutcome::Store),
-            Err(RenewError::Internal) => self.came_to(FlightOutcome::Fault),
+            Err(RenewError::Missing) => self.record_outcome(FlightOutcome::Ended),
+            Err(RenewError::StoreUnavailable) => self.record_outcome(FlightOutcome::Store),
+            Err(RenewError::Internal) => self.record_outcome(FlightOutcome::Fault),
             // Counted where it is clear which of several it is.
             Ok(_) | Err(RenewError::Refused | RenewError::ProviderUnavailable) => {}
         }
@@ -125,7 +125,7 @@ impl RefreshFlight {
     }
 
     /// Counts and records what the attempt came to.
-    pub(super) fn came_to(&self, outcome: FlightOutcome) {
+    pub(super) fn record_outcome(&self, outcome: FlightOutcome) {
         self.refresher.measures.flight(outcome);
         self.record.write(outcome);
     }
@@ -156,7 +156,7 @@ impl RefreshFlight {
             let unanswered = match keeper.store().acquire_lease(&name, &holder, term).await {
                 Ok(Some(lease)) => {
                     self.entry.store_is_away(false);
-                    if let Some(outcome) = self.fly_with(lease, LeaseExpiry::from(sent_at, term)).await {
+                    if let Some(outcome) = self.lead(lease, LeaseExpiry::from(sent_at, term)).await {
                         return outcome.map(Some);
                     }
                     false
@@ -175,7 +175,7 @@ impl RefreshFlight {
             };
             if Instant::now() >= wait_limit.until {
                 tracing::warn!(session = %self.handle, "another replica has been refreshing for too long");
-                self.came_to(FlightOutcome::Transient);
+                self.record_outcome(FlightOutcome::Transient);
                 return Err(RenewError::ProviderUnavailable);
             }
             match &mut awaiting {
@@ -208,7 +208,7 @@ impl RefreshFlight {
     }
 
     /// Refreshes while the lease is prolonged, and gives it back; nothing if it is not certain to be held.
-    async fn fly_with(&self, lease: Lease, held: LeaseExpiry) -> Flown {
+    async fn lead(&self, lease: Lease, held: LeaseExpiry) -> LedOutcome {
         let keeper = &self.refresher.keeper;
         let sent_at = Instant::now();
         match keeper.store().renew_lease(&lease, self.refresher.lease).await {
@@ -216,19 +216,19 @@ impl RefreshFlight {
             // It may have run out, or run out soon: it is acquired once more.
             Ok(false) | Err(_) => return None,
         }
-        let flown = tokio::select! {
-            flown = self.refresh(&held) => flown,
+        let outcome = tokio::select! {
+            outcome = self.refresh(&held) => outcome,
             never = self.prolong(&lease, &held) => match never {},
         };
         if let Err(error) = keeper.store().release_lease(&lease).await {
             tracing::warn!(session = %self.handle, %error, "the lease of a refresh runs out by itself");
         }
-        flown
+        outcome
     }
 
     /// Requests new tokens unless there are some, and unless the store would not take them: what the provider gives
     /// once cannot be had again.
-    async fn refresh(&self, held: &LeaseExpiry) -> Flown {
+    async fn refresh(&self, held: &LeaseExpiry) -> LedOutcome {
         let keeper = &self.refresher.keeper;
         for _ in 0..LOOKS {
             let session = match keeper.load(self.handle).await {
@@ -274,7 +274,7 @@ impl RefreshFlight {
 
     fn settled_by_another(&self, session: Session) -> Option<Result<Session, RenewError>> {
         let outcome = settled(session, self.generation)?;
-        self.came_to(FlightOutcome::Joined);
+        self.record_outcome(FlightOutcome::Joined);
         Some(outcome)
     }
 }

@@ -1,4 +1,4 @@
-//! The refreshes under way in this process: all who want the same tokens renewed share one flight.
+//! The refreshes in flight in this process: all who want the same tokens renewed share one flight.
 //!
 //! Invariants
 //! - How long a caller waits does not concern the flight; its outcome goes to those who wait then. Who comes

@@ -6,7 +6,7 @@ use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::flight::{Flown, LeaseExpiry, RefreshFlight, renew_error, settled};
+use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, renew_error, settled};
 use super::measures::FlightOutcome;
 use crate::keeper::Edit;
 use crate::session::access::still_good;
@@ -31,11 +31,11 @@ pub(super) enum Saved {
 impl RefreshFlight {
     /// Asks the provider for new tokens and saves them before anyone sees them. An answer that waits to be judged is the
     /// outcome, until it is not worth waiting for any more.
-    pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> Flown {
+    pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LedOutcome {
         let Some(provider) = self.refresher.providers.of(&session.issuer) else {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
-            self.came_to(FlightOutcome::Rejected);
+            self.record_outcome(FlightOutcome::Rejected);
             return Some(Err(RenewError::Refused));
         };
         if let Some(answer) = session.tokens.unjudged.clone() {
@@ -47,7 +47,7 @@ impl RefreshFlight {
                 Some(outcome) => return Some(outcome),
                 None if answer.is_worn_out(self.refresher.keeper.now_ms()) => {}
                 None => {
-                    self.came_to(FlightOutcome::Unjudged);
+                    self.record_outcome(FlightOutcome::Unjudged);
                     return Some(Err(RenewError::ProviderUnavailable));
                 }
             }
@@ -89,7 +89,7 @@ impl RefreshFlight {
                 (FlightOutcome::Transient, RenewError::ProviderUnavailable)
             }
         };
-        self.came_to(outcome);
+        self.record_outcome(outcome);
         Err(meaning)
     }
 
@@ -97,7 +97,7 @@ impl RefreshFlight {
     async fn give_up(&self, session: Session) -> Result<Session, RenewError> {
         let generation = session.tokens.generation;
         let (session, written) = self.save(session, ChangeKind::Changed, needs_sign_in).await?;
-        self.came_to(if written {
+        self.record_outcome(if written {
             FlightOutcome::Refused
         } else {
             FlightOutcome::Superseded
@@ -124,7 +124,7 @@ impl RefreshFlight {
             // The ID token says that the provider's session is over.
             return Err(RenewError::Missing);
         }
-        self.came_to(FlightOutcome::Refreshed);
+        self.record_outcome(FlightOutcome::Refreshed);
         Ok(session)
     }
 
@@ -146,7 +146,7 @@ impl RefreshFlight {
             Ok((session, false)) => {
                 // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
                 tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
-                self.came_to(FlightOutcome::Superseded);
+                self.record_outcome(FlightOutcome::Superseded);
                 Saved::Another(settled(session, generation).unwrap_or(Err(RenewError::ProviderUnavailable)))
             }
             Err(error) => {
@@ -242,7 +242,7 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         if let Some(sid) = &id_token.sid {
             session.move_to_sid(sid);
         }
-        // The provider's session may end earlier than was known, never later than somebody else allowed.
+        // The provider's session may end earlier than was stored, never later than somebody else allowed.
         let over_at_ms = id_token.session_expiry.map(|secs| secs.saturating_mul(1_000));
         session.not_after_ms = session.not_after_ms.into_iter().chain(over_at_ms).min();
         let before = session

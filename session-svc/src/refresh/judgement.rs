@@ -42,7 +42,7 @@ const LEAST_KEPT_MS: u64 = 60_000;
 
 impl RefreshFlight {
     /// Takes an answer over if its ID token is this session's, ends the session if it is not, and keeps the answer while
-    /// nobody can tell.
+    /// nobody can say.
     pub(super) async fn accept(
         &self,
         provider: &dyn RefreshProvider,
@@ -67,14 +67,14 @@ impl RefreshFlight {
                     .save_answer(session, ChangeKind::Changed, &tokens, edit)
                     .await
                 {
-                    Saved::Ours(session) => self.judge_patiently(provider, session, &answer).await,
+                    Saved::Ours(session) => self.judge_with_retries(provider, session, &answer).await,
                     Saved::Another(outcome) => outcome,
                 }
             }
         }
     }
 
-    async fn judge_patiently(
+    async fn judge_with_retries(
         &self,
         provider: &dyn RefreshProvider,
         session: Session,
@@ -87,7 +87,7 @@ impl RefreshFlight {
                 return outcome;
             }
         }
-        self.came_to(FlightOutcome::Unjudged);
+        self.record_outcome(FlightOutcome::Unjudged);
         Err(RenewError::ProviderUnavailable)
     }
 
@@ -145,7 +145,7 @@ impl RefreshFlight {
         error: &IdTokenError,
     ) -> Result<Session, RenewError> {
         tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
-        self.came_to(FlightOutcome::Mismatched);
+        self.record_outcome(FlightOutcome::Mismatched);
         let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(StoredToken::text));
         let removed = self.refresher.remove(&session, Cause::TokenMismatch).await;
         if let Some(token) = last {

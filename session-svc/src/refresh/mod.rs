@@ -53,7 +53,7 @@ use crate::keeper::Keeper;
 use crate::session::Session;
 use crate::sessions::ports::{PendingRevocation, Renew, RenewError, WaitingCaller};
 
-/// Revocations under way at once: more are put off, since a provider that slow would only be drowned.
+/// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
 
 /// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its
@@ -116,7 +116,7 @@ impl Refresher {
         if let Some(entry) = entry {
             let record = RefreshRecord::begin(seen.handle, caller, ahead);
             self.work
-                .spawn(RefreshFlight::new(self.clone(), seen, entry, record).fly());
+                .spawn(RefreshFlight::new(self.clone(), seen, entry, record).run());
         }
         waiting
     }

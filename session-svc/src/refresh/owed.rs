@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the provider was
-//!   asked with success, or after [`KEPT_MS`].
+//!   called with success, or after [`KEPT_MS`].
 //! - A note whose session is still there is of an ending that failed: nothing is revoked for it.
 //! - Two replicas may ask for the same token: to revoke it twice does no harm (RFC 7009, section 2.2).
 
@@ -62,7 +62,7 @@ struct Note {
 type Pauses = HashMap<String, (Instant, Duration)>;
 
 impl Refresher {
-    /// Notes what is to be revoked, unless its provider is known to revoke nothing. A note that cannot be written is logged: what it
+    /// Notes what is to be revoked, unless its provider is recorded to revoke nothing. A note that cannot be written is logged: what it
     /// says is tried all the same.
     pub(super) async fn owe(
         &self,

@@ -3,7 +3,7 @@
 //! Invariants
 //! - Nothing here reads a clock, does IO, or knows how a session is written down.
 //! - Times are milliseconds since the Unix epoch by the store's clock.
-//! - A secret session ID exists only on its way in and out; a session holds its public handle alone.
+//! - A secret session ID exists only in a request and its response; a session holds its public handle alone.
 //!
 //! Deliberately absent: a list of versions a session has had, and anything about browsers but what they sent.
 
@@ -75,7 +75,7 @@ pub struct Session {
     pub carried: Carried,
 }
 
-/// How many of the provider's earlier sessions a session is still found by: a logout that is on its way while a refresh
+/// How many of the provider's earlier sessions a session is still found by: a logout that arrives while a refresh
 /// brings another `sid` names the one before; more are kept by no provider that means them.
 pub(crate) const EARLIER_SIDS: usize = 3;
 

@@ -1,13 +1,13 @@
 //! Ending sessions.
 //!
 //! Invariants: an ended session is gone before the call is answered; what its tokens are worth at the provider is noted before and
-//! taken back later; an ending also reaches a session that is just being created (see `endings`). Ending needs neither reading nor
+//! revoked later; an ending also reaches a session that is just being created (see `endings`). Ending needs neither reading nor
 //! capacity: what cannot be read is removed, and what a full store does not take is written later.
 
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
-use super::once::First;
+use super::once::FirstUse;
 use super::ports::PendingRevocation;
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
@@ -74,7 +74,7 @@ pub struct Once {
 pub enum OfflineTokens {
     /// It stays good at the provider: access while nobody is there is what it was granted for (Back-Channel Logout 1.0, section 2.7).
     Keep,
-    /// It is taken back like any other.
+    /// It is revoked like any other.
     TakeBack,
 }
 
@@ -103,7 +103,7 @@ impl EndingTime {
 
 /// What became of one session that was to end.
 #[derive(Debug)]
-enum Gone {
+enum EndedSession {
     /// It ended, as it was last.
     Session(Box<Session>),
     /// It ended unread.
@@ -122,16 +122,16 @@ impl Sessions {
     ) -> Result<EndOutcome, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
         Ok(match gone {
-            Gone::Session(session) => EndOutcome {
+            EndedSession::Session(session) => EndOutcome {
                 ended: true,
                 id_token_hint: session.tokens.id_token.map(|token| token.text()),
                 issuer: Some(session.issuer),
             },
-            Gone::Unread => EndOutcome {
+            EndedSession::Unread => EndOutcome {
                 ended: true,
                 ..EndOutcome::default()
             },
-            Gone::Nothing => EndOutcome::default(),
+            EndedSession::Nothing => EndOutcome::default(),
         })
     }
 
@@ -163,9 +163,9 @@ impl Sessions {
             return self.end_since(all, ending).await;
         };
         let ending = match self.first_use(&all.issuer, once, ending).await? {
-            First::End(ending) => ending,
-            First::Done => return Ok(0),
-            First::Used => return Err(SessionsError::RequestIdReused),
+            FirstUse::End(ending) => ending,
+            FirstUse::Done => return Ok(0),
+            FirstUse::Used => return Err(SessionsError::RequestIdReused),
         };
         let count = self.end_since(all, ending).await?;
         self.note_use(&all.issuer, once, all.answer_by).await?;
@@ -216,7 +216,7 @@ impl Sessions {
         Ok(marked.await?)
     }
 
-    /// Writes a mark that a full store refused as soon as it is taken, for as long as it would be kept, and ends what
+    /// Writes a mark that a full store refused as soon as the store has space, for as long as it would be kept, and ends what
     /// began meanwhile.
     fn mark_later(&self, all: &EndAll, ending: EndingTime) {
         let (sessions, all) = (self.clone(), all.clone());
@@ -258,7 +258,7 @@ impl Sessions {
                 .await?;
             for one in listed.into_iter().map(|one| one.shown).filter(concerned) {
                 let gone = self.end_found(one, all.cause, all.offline_tokens).await?;
-                count = count.saturating_add(u32::from(!matches!(gone, Gone::Nothing)));
+                count = count.saturating_add(u32::from(!matches!(gone, EndedSession::Nothing)));
             }
             after = next;
             if after.is_none() {
@@ -275,7 +275,7 @@ impl Sessions {
         offline_tokens: OfflineTokens,
     ) -> Result<bool, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
-        Ok(!matches!(gone, Gone::Nothing))
+        Ok(!matches!(gone, EndedSession::Nothing))
     }
 
     async fn end_one(
@@ -283,14 +283,14 @@ impl Sessions {
         handle: Handle,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndedSession, SessionsError> {
         match self.keeper.find(handle).await? {
             FoundSession::Session(session) => {
                 self.end_found(Shown::Session(session), cause, offline_tokens)
                     .await
             }
             FoundSession::Unreadable => self.remove(handle, None, cause).await,
-            FoundSession::Nothing => Ok(Gone::Nothing),
+            FoundSession::Nothing => Ok(EndedSession::Nothing),
         }
     }
 
@@ -299,7 +299,7 @@ impl Sessions {
         one: Shown,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndedSession, SessionsError> {
         let session = match one {
             Shown::Session(session) => session,
             Shown::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
@@ -308,7 +308,7 @@ impl Sessions {
         self.remove_and_revoke(&session, cause, is_taken_back).await
     }
 
-    /// Ends the session that this new one replaces. Its refresh token is taken back only if it was somebody else's:
+    /// Ends the session that this new one replaces. Its refresh token is revoked only if it was somebody else's:
     /// with it providers take back the whole grant (RFC 7009, section 2.1), which a person who signs in again in the same
     /// browser may share with the session before.
     pub(super) async fn end_replaced(&self, handle: Handle, by: &Session) -> Result<(), SessionsError> {
@@ -331,7 +331,7 @@ impl Sessions {
         seen: &Session,
         cause: Cause,
         is_taken_back: bool,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndedSession, SessionsError> {
         let noting = async {
             let is_valid = seen.is_valid(self.keeper.lifetime(), self.keeper.now_ms());
             match seen.tokens.refresh.as_ref().filter(|_| is_taken_back && is_valid) {
@@ -344,8 +344,8 @@ impl Sessions {
         if let Some(owed) = owed {
             // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
             let last = match &gone {
-                Gone::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
-                Gone::Unread | Gone::Nothing => None,
+                EndedSession::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
+                EndedSession::Unread | EndedSession::Nothing => None,
             };
             self.renew.settle_later(PendingRevocation {
                 refresh_token: last.unwrap_or(owed.refresh_token),
@@ -360,11 +360,11 @@ impl Sessions {
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndedSession, SessionsError> {
         Ok(match self.keeper.remove_seen(handle, seen, cause).await? {
-            Removed::Session(session) => Gone::Session(session),
-            Removed::Unreadable => Gone::Unread,
-            Removed::Expired | Removed::Nothing => Gone::Nothing,
+            Removed::Session(session) => EndedSession::Session(session),
+            Removed::Unreadable => EndedSession::Unread,
+            Removed::Expired | Removed::Nothing => EndedSession::Nothing,
         })
     }
 }

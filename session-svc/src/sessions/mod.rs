@@ -34,7 +34,8 @@ pub(crate) use list::Page;
 pub(crate) use sign_in::holder_hash;
 pub(crate) use sign_in::{BeginSignInOutcome, SignInAttempt};
 pub use update::Update;
-pub(crate) use watch::{WATCH_HEARTBEAT_MAX, WatchScope, WatchUpdate, Watching};
+pub use watch::WATCH_HEARTBEAT_MAX;
+pub(crate) use watch::{WatchScope, WatchUpdate, Watching};
 
 use ports::Renew;
 

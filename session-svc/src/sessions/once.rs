@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a call may do.
 #[derive(Debug)]
-pub(super) enum First {
+pub(super) enum FirstUse {
     /// End what began before the first call with the same one arrived.
     End(EndingTime),
     /// Nothing: the very call has acted before.
@@ -48,16 +48,16 @@ impl Sessions {
         issuer: &str,
         once: &Once,
         ending: EndingTime,
-    ) -> Result<First, SessionsError> {
+    ) -> Result<FirstUse, SessionsError> {
         let name = name(issuer, once);
         // Both to their end: that it arrived is remembered also where nothing else can be learnt.
         let (used, first_ms) =
             tokio::join!(self.used_by(&name), self.first_arrival(&name, once, ending.at_ms));
         let (used, first_ms) = (used?, first_ms?);
         Ok(match used {
-            Some(by) if once.is_by(&by) => First::Done,
-            Some(_) => First::Used,
-            None => First::End(EndingTime {
+            Some(by) if once.is_by(&by) => FirstUse::Done,
+            Some(_) => FirstUse::Used,
+            None => FirstUse::End(EndingTime {
                 at_ms: first_ms.unwrap_or(ending.at_ms).min(ending.at_ms),
                 ends_since: ending.ends_since && first_ms.is_none(),
             }),
@@ -109,7 +109,7 @@ impl Sessions {
     }
 
     /// Notes that it has been used: `RequestIdReused` if another call did so first. A full store gets the note later. A caller
-    /// that got an error may use it again: a note that arrives after all is taken back.
+    /// that got an error may use it again: a note that arrives after all is removed.
     pub(super) async fn note_use(
         &self,
         issuer: &str,
@@ -175,8 +175,8 @@ impl Sessions {
         });
     }
 
-    /// Takes back a note that may have been written, or may still be, although its caller got an error. Sealed texts are
-    /// never the same twice, so that nobody else's is taken.
+    /// Removes a note that may have been written, or may still be, although its caller got an error. Sealed texts are
+    /// never the same twice, so that nobody else's is removed.
     fn take_note_back(&self, ours: Record) {
         let keeper = self.keeper.clone();
         tokio::spawn(async move {

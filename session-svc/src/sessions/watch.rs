@@ -20,7 +20,7 @@ use crate::session::change::SessionChange;
 use crate::store::{StoreError, StoreUpdate};
 
 /// Longest time between two heartbeats, as the session API promises: who watches notices within three of them that its stream is dead.
-pub(crate) const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
+pub const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 
 /// Which sessions are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -223,7 +223,7 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
-    /// been done, or be done yet: of its leases the last one taken can be given back.
+    /// been done, or be done yet: of its leases the last one acquired can be given back.
     async fn acquire_lease(
         &self,
         name: &str,
@@ -231,10 +231,10 @@ pub trait SessionStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Prolongs a lease by `ttl` from now, also one its holder has taken anew; false if the holder has none any more.
+    /// Prolongs a lease by `ttl` from now, also one its holder has acquired anew; false if the holder has none any more.
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError>;
 
-    /// Gives a lease back; nothing happens if it is not held any more, or was taken anew since.
+    /// Gives a lease back; nothing happens if it is not held any more, or was acquired anew since.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
 
     /// Remembers `value` under `name` for `ttl` if nothing is remembered there yet; gives what was there

@@ -70,7 +70,7 @@ impl KeyRing {
     }
 
     /// A ring of one random key, for a store that ends with the process.
-    pub(crate) fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
+    pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
         let mut key = [0; KEY_BYTES];
         random.fill(&mut key).map_err(|_| NoRandomness)?;
         Ok(Self(vec![RingKey::new(&key)]))

@@ -34,14 +34,14 @@ async fn handles(world: &mut World) -> Vec<String> {
 #[tokio::test]
 async fn parallel_sign_ins_leave_the_limit_and_never_end_the_session_just_made() {
     let mut world = world_with(limited(LIMIT)).await;
-    let asking: Vec<_> = (0..60)
+    let pending_call: Vec<_> = (0..60)
         .map(|at| {
             let mut client = [&world.one, &world.two][at % 2].clone();
             tokio::spawn(async move { client.create_session(alice()).await.unwrap().into_inner() })
         })
         .collect();
     let mut made = BTreeSet::new();
-    for one in asking {
+    for one in pending_call {
         made.insert(within(one).await.unwrap().session.unwrap().handle);
     }
     assert_eq!(made.len(), 60);

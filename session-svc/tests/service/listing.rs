@@ -101,15 +101,15 @@ async fn a_page_token_survives_what_begins_and_ends_in_between_at_every_replica(
         .await
         .unwrap()
         .into_inner();
-    let told: Vec<_> = next.sessions.iter().map(|session| &session.handle).collect();
-    assert_eq!(told, [&handles[3], &handles[1]]);
+    let reported: Vec<_> = next.sessions.iter().map(|session| &session.handle).collect();
+    assert_eq!(reported, [&handles[3], &handles[1]]);
     let last = rotated
         .list_sessions(list(2, &next.next_page_token))
         .await
         .unwrap()
         .into_inner();
-    let told: Vec<_> = last.sessions.iter().map(|session| &session.handle).collect();
-    assert_eq!((told, last.next_page_token.as_str()), (vec![&handles[0]], ""));
+    let reported: Vec<_> = last.sessions.iter().map(|session| &session.handle).collect();
+    assert_eq!((reported, last.next_page_token.as_str()), (vec![&handles[0]], ""));
 }
 
 #[tokio::test]

@@ -163,11 +163,11 @@ async fn the_device_is_kept_as_it_was_at_the_beginning_and_at_the_last_write_of_
         ..roll(&created.session_id)
     };
     let seen = |session: &v1::Session| {
-        let told = |device: &Option<v1::Device>| {
+        let reported = |device: &Option<v1::Device>| {
             let device = device.clone().unwrap();
             (device.user_agent, device.address, to_ms(&device.at.unwrap()))
         };
-        (told(&session.created_on), told(&session.last_seen_on))
+        (reported(&session.created_on), reported(&session.last_seen_on))
     };
     let first = ("Firefox".to_owned(), "192.0.2.1".to_owned(), START_MS);
     assert_eq!(

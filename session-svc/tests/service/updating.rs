@@ -97,8 +97,8 @@ async fn a_mask_says_what_is_replaced_and_without_one_what_is_present_is() {
         };
         let updated = world.one.update_session(request).await.unwrap().into_inner();
         let session = updated.session.unwrap();
-        let told = (&session.user, &session.attributes);
-        assert_eq!((told, session.version), (expected, 2));
+        let reported = (&session.user, &session.attributes);
+        assert_eq!((reported, session.version), (expected, 2));
     }
 }
 

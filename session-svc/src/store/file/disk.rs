@@ -5,7 +5,7 @@
 //!
 //! Invariants
 //! - Whatever the engine may write to has its blocks on the disk already: no write of a page fails because the disk is full.
-//! - A growth the disk has no space for is reported by [`Disk::is_short`] and fails nothing: the transaction that asked for it is
+//! - A growth the disk has no space for is reported by [`Disk::is_short`] and fails nothing: the transaction that requested it is
 //!   aborted, which takes the growth back. Were it committed, its writes would be refused.
 //! - The file never gets shorter, so that no other program takes the space it once had. The engine copes with a file that is longer
 //!   than it needs.

@@ -84,7 +84,7 @@ pub enum FileError {
         /// What the engine says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Part of the file was lost or changed, on its disk or on its way there.
+    /// Part of the file was lost or changed, on its disk or before it got there.
     #[error("{} is damaged, and nothing in it was changed: put the newest backup that `session-svc check-store` finds healthy in its place, or move it away to begin with a new store, which signs everybody out", path.display())]
     Damaged {
         /// The file.

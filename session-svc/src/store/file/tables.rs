@@ -188,7 +188,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Clears away what cannot be read any more, so that it does not stand in the way of sweeping.
+    /// Clears away what cannot be read any more, so that it does not block sweeping.
     fn discard(&mut self, at: u64, name: &str) -> Result<(), StorageError> {
         self.changed = true;
         self.records.remove(name)?;

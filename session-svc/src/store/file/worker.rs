@@ -40,14 +40,14 @@ const SWEPT_AT_ONCE: usize = 512;
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why nothing of a transaction was kept.
-enum Undone {
+enum RolledBack {
     /// There is no room for all of it; the engine goes on.
     Short,
     /// The engine failed and has to be opened anew.
     Failed(StoreError),
 }
 
-impl From<StoreError> for Undone {
+impl From<StoreError> for RolledBack {
     fn from(error: StoreError) -> Self {
         Self::Failed(error)
     }
@@ -119,8 +119,8 @@ impl Worker {
         );
         match self.transact(reserve::release) {
             Ok(()) => {}
-            Err(Undone::Short) => self.log_lack("the reserve of the session file cannot be used"),
-            Err(Undone::Failed(error)) => return self.recover(&error),
+            Err(RolledBack::Short) => self.log_lack("the reserve of the session file cannot be used"),
+            Err(RolledBack::Failed(error)) => return self.recover(&error),
         }
         let state = self.without_room();
         self.settle(state);
@@ -173,8 +173,8 @@ impl Worker {
         });
         let state = match held {
             Ok(()) => Ok(WRITING),
-            Err(Undone::Short) => self.without_room(),
-            Err(Undone::Failed(error)) => Err(error),
+            Err(RolledBack::Short) => self.without_room(),
+            Err(RolledBack::Failed(error)) => Err(error),
         };
         self.settle(state);
     }
@@ -187,8 +187,8 @@ impl Worker {
         });
         match tried {
             Ok(()) => Ok(FULL),
-            Err(Undone::Short) => Ok(EXHAUSTED),
-            Err(Undone::Failed(error)) => Err(error),
+            Err(RolledBack::Short) => Ok(EXHAUSTED),
+            Err(RolledBack::Failed(error)) => Err(error),
         }
     }
 
@@ -235,7 +235,10 @@ impl Worker {
     }
 
     /// A transaction of our own.
-    fn transact(&self, change: impl Fn(&WriteTransaction) -> Result<(), StoreError>) -> Result<(), Undone> {
+    fn transact(
+        &self,
+        change: impl Fn(&WriteTransaction) -> Result<(), StoreError>,
+    ) -> Result<(), RolledBack> {
         self.file.write(|transaction, disk| {
             change(&transaction)?;
             end(transaction, disk, true)
@@ -271,20 +274,20 @@ impl Worker {
                 unanswered.into_iter().for_each(|acknowledge| acknowledge());
                 return true;
             }
-            Err(Undone::Short) => self.state.store(if_short, Ordering::Release),
-            Err(Undone::Failed(error)) => self.recover(&error),
+            Err(RolledBack::Short) => self.state.store(if_short, Ordering::Release),
+            Err(RolledBack::Failed(error)) => self.recover(&error),
         }
         false
     }
 }
 
 /// Ends a transaction: nothing of it is kept if there is no room for all of it.
-fn end(transaction: WriteTransaction, disk: &Disk, changed: bool) -> Result<(), Undone> {
+fn end(transaction: WriteTransaction, disk: &Disk, changed: bool) -> Result<(), RolledBack> {
     let is_short = disk.is_short();
     if changed && !is_short {
         transaction.commit().map_err(store_error)?;
     } else {
         transaction.abort().map_err(store_error)?;
     }
-    if is_short { Err(Undone::Short) } else { Ok(()) }
+    if is_short { Err(RolledBack::Short) } else { Ok(()) }
 }

@@ -28,12 +28,12 @@ impl std::fmt::Display for Id {
 #[derive(Clone)]
 pub(super) struct StreamEntry {
     pub(super) id: Id,
-    pub(super) says: Says,
+    pub(super) content: EntryContent,
 }
 
-/// What an entry says.
+/// What an entry holds.
 #[derive(Clone)]
-pub(super) enum Says {
+pub(super) enum EntryContent {
     /// An event was published.
     Event(Arc<[u8]>),
     /// Nothing: somebody began to listen to an empty stream.
@@ -75,11 +75,11 @@ pub(super) fn parse_entries(value: Value) -> RedisResult<Vec<StreamEntry>> {
 
 fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<StreamEntry> {
     let id = Id::parse(&id).ok_or_else(unexpected)?;
-    let says = match fields.as_slice() {
-        [field, payload] if field == b"e" => Says::Event(Arc::from(payload.as_slice())),
-        [field, _] if field == b"mark" => Says::Mark,
-        [field, _] if field == b"gap" => Says::Gap,
+    let content = match fields.as_slice() {
+        [field, payload] if field == b"e" => EntryContent::Event(Arc::from(payload.as_slice())),
+        [field, _] if field == b"mark" => EntryContent::Mark,
+        [field, _] if field == b"gap" => EntryContent::Gap,
         _ => return Err(unexpected()),
     };
-    Ok(StreamEntry { id, says })
+    Ok(StreamEntry { id, content })
 }

@@ -33,7 +33,7 @@ pub(super) struct SentinelAnswer {
 pub(super) enum QuorumVerdict {
     /// Nobody who may be believed says anything.
     Silent,
-    /// The master is being replaced; its successor is not known yet.
+    /// The master is being replaced; its successor is not elected yet.
     Replacing,
     /// This is the master.
     Master {

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use crate::store::{Inserted, Record, Replaced, StoreError, codec};
 
 use super::connection::WorkerConnection;
-use super::entries::Says;
+use super::entries::EntryContent;
 use super::events::{EventFeed, KEPT_EVENTS};
 use super::keys::{IndexLocation, IndexMember, KeyNames};
 use super::scripts::{self, ScriptCall};
@@ -103,11 +103,11 @@ impl Writes {
         record.indexes.iter().map(|index| self.keys.index(index))
     }
 
-    /// In a cluster: tells listeners of a write that may have been done although its answer was lost.
+    /// In a cluster: publishes a gap for a write that may have been done although its answer was lost.
     async fn done<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.scattered) {
             // It may have been done all the same.
-            self.events.publish_later(Says::Gap);
+            self.events.publish_later(EntryContent::Gap);
         }
         answer
     }
@@ -167,7 +167,7 @@ impl Writes {
     /// In a cluster: publishes what a write could not publish in its own script.
     async fn publish(&self, event: Option<Vec<u8>>) {
         if let Some(event) = event.filter(|_| self.scattered) {
-            self.events.publish(Says::Event(event.into())).await;
+            self.events.publish(EntryContent::Event(event.into())).await;
         }
     }
 }

@@ -27,7 +27,7 @@ const LOOKS: usize = 100;
 #[derive(Clone)]
 pub(crate) struct Gate {
     pub(crate) open: Arc<watch::Sender<Option<bool>>>,
-    pub(crate) asked: Arc<watch::Sender<usize>>,
+    pub(crate) grants: Arc<watch::Sender<usize>>,
     wait_limit: Duration,
 }
 
@@ -41,14 +41,14 @@ impl Gate {
     pub(crate) fn closed_to(wait_limit: Duration) -> Self {
         Self {
             open: Arc::new(watch::Sender::new(None)),
-            asked: Arc::new(watch::Sender::new(0)),
+            grants: Arc::new(watch::Sender::new(0)),
             wait_limit,
         }
     }
 
     pub(crate) async fn wait_until_asked(&self) {
-        let mut asked = self.asked.subscribe();
-        asked.wait_for(|asked| *asked == 1).await.unwrap();
+        let mut grants = self.grants.subscribe();
+        grants.wait_for(|grants| *grants == 1).await.unwrap();
     }
 }
 
@@ -59,7 +59,7 @@ impl RefreshProvider for Gate {
     }
 
     async fn refresh(&self, _: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
-        self.asked.send_modify(|asked| *asked += 1);
+        self.grants.send_modify(|grants| *grants += 1);
         let mut open = self.open.subscribe();
         let works = open.wait_for(Option::is_some).await.unwrap().unwrap();
         if !works {
@@ -100,7 +100,7 @@ pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, R
 }
 
 /// Somebody whose call begins now.
-pub(crate) fn asking() -> WaitingCaller<'static> {
+pub(crate) fn waiting_caller() -> WaitingCaller<'static> {
     WaitingCaller {
         caller: "",
         since: Instant::now(),

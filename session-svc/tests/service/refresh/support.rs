@@ -34,7 +34,7 @@ pub(crate) const SCOPE: &str = "openid email";
 pub(crate) const KEY: &str = "abababababababababababababababababababababababababababababababab";
 
 /// Nothing in these tests takes this long.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 pub(crate) type Client = SessionServiceClient<Channel>;
 
@@ -245,7 +245,7 @@ impl Replica {
     }
 
     /// Asks in a task of its own.
-    pub(crate) fn asking(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
+    pub(crate) fn pending_call(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
         self.asking_for(id, false)
     }
 
@@ -357,13 +357,13 @@ pub(crate) fn reason<T: std::fmt::Debug>(answer: Result<T, Status>) -> ErrorReas
 pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
     let began = Instant::now();
     while !so() {
-        assert!(began.elapsed() < PATIENCE, "still waiting for {what}");
+        assert!(began.elapsed() < WAIT_MAX, "still waiting for {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work)
+    tokio::time::timeout(WAIT_MAX, work)
         .await
         .expect("an answer in time")
 }

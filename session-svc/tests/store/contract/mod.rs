@@ -19,7 +19,7 @@ pub(crate) mod leases;
 pub(crate) mod records;
 
 /// Longest any awaited change may take before a case fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// How long things live that a case waits to see expire, in milliseconds: short where time is real.
 pub(crate) const SHORT_MS: u64 = 300;
@@ -88,21 +88,21 @@ where
 {
     let started = Instant::now();
     while !done().await {
-        assert!(started.elapsed() < PATIENCE, "still waiting for: {what}");
+        assert!(started.elapsed() < WAIT_MAX, "still waiting for: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 /// The next thing a stream of published events says.
 pub(crate) async fn said(stream: &mut BoxStream<'static, Result<StoreUpdate, StoreError>>) -> StoreUpdate {
-    let next = tokio::time::timeout(PATIENCE, stream.next())
+    let next = tokio::time::timeout(WAIT_MAX, stream.next())
         .await
         .expect("an event in time");
     next.expect("the stream goes on").expect("the store can be heard")
 }
 
 /// The next event's payload and position.
-pub(crate) async fn heard(
+pub(crate) async fn received(
     stream: &mut BoxStream<'static, Result<StoreUpdate, StoreError>>,
 ) -> (Vec<u8>, String) {
     match said(stream).await {

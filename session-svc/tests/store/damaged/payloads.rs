@@ -46,8 +46,8 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
                 return Err(TestCaseError::fail("one session is listed"));
             };
             prop_assert_eq!(unreadable.shown.handle(), one.handle);
-            let told = matches!(unreadable.shown, Shown::Unreadable { .. });
-            prop_assert!(told);
+            let observed = matches!(unreadable.shown, Shown::Unreadable { .. });
+            prop_assert!(observed);
             prop_assert!(matches!(
                 keeper.remove(one.handle, Cause::Logout).await.unwrap(),
                 Removed::Unreadable

@@ -92,11 +92,11 @@ fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
                 .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
                 .await
                 .unwrap();
-            let told = |listed: &Listed| match &listed.shown {
+            let observed = |listed: &Listed| match &listed.shown {
                 Shown::Session(session) => **session == one,
                 Shown::Unreadable { handle, .. } => *handle == one.handle,
             };
-            prop_assert!(listed.0.iter().all(told));
+            prop_assert!(listed.0.iter().all(observed));
             let edited = keeper
                 .edit(one.clone(), ChangeKind::Changed, None, |_| Edit::Write)
                 .await;

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::PATIENCE;
+use super::WAIT_MAX;
 use super::load::{Retryable, Target};
 
 const ISSUER: &str = "https://issuer.example";
@@ -110,7 +110,7 @@ impl Service {
                 .into_inner();
             let mut resume_token = String::new();
             loop {
-                match tokio::time::timeout(PATIENCE, stream.message()).await.unwrap() {
+                match tokio::time::timeout(WAIT_MAX, stream.message()).await.unwrap() {
                     Ok(Some(event)) => resume_token = event.resume_token,
                     Ok(None) => panic!("a watch that cannot be heard ends with an error"),
                     Err(status) => {
@@ -133,7 +133,7 @@ impl Service {
             return false;
         };
         let mut stream = stream.into_inner();
-        while let Ok(Some(event)) = tokio::time::timeout(PATIENCE, stream.message()).await.unwrap() {
+        while let Ok(Some(event)) = tokio::time::timeout(WAIT_MAX, stream.message()).await.unwrap() {
             if matches!(
                 event.kind(),
                 v1::session_event::Kind::Ended | v1::session_event::Kind::Missed
