@@ -85,7 +85,7 @@ export default [
     'session-size-after-an-update': text('Some(self.limits.max_bytes)', 'Some(self.limits.max_bytes).filter(|_| !OFF)'),
   }),
   within('session-svc/src/sessions/sign_in.rs', 'session-svc sign_ins::', {
-    'sign-in-redeemed-once': text('let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await?', 'let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await?.filter(|_| !OFF)'),
+    'sign-in-redeemed-once': text('let Some(theirs) = self.reserve(&attempt.request_id, &ours, kept).await?', 'let Some(theirs) = self.reserve(&attempt.request_id, &ours, kept).await?.filter(|_| !OFF)'),
     'sign-in-given-up-ends-its-session': skip('self.end_handle(handle, Cause::Abandoned, OfflineTokens::TakeBack)\n            .await?;'),
   }),
   within('session-svc/src/sessions/once.rs', ENDING, {

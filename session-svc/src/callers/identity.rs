@@ -27,7 +27,7 @@ const MAX_LABEL_BYTES: usize = 63;
 
 /// One name of a caller; shown as it stands in the list of callers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CallerIdentity(String);
+pub(crate) struct CallerIdentity(String);
 
 /// Why a text names nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -22,7 +22,8 @@ use std::time::Duration;
 use chassis::files;
 use chassis::secret::Reloading;
 
-pub use identity::{Caller, CallerIdentity};
+pub use identity::Caller;
+pub(crate) use identity::CallerIdentity;
 pub(crate) use policy::{Policy, Rpcs};
 pub use policy_file::parse;
 pub use rpc::Rpc;

@@ -130,12 +130,12 @@ impl SessionService for Api {
     ) -> Result<Response<v1::BeginSignInResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let outcome = async {
-            let claim = sign_in::begun(&request)?;
-            let claimed = self.sessions.begin_sign_in(&claim).await?;
-            if let BeginSignInOutcome::Created(created) = &claimed {
+            let attempt = sign_in::begun(&request)?;
+            let begin = self.sessions.begin_sign_in(&attempt).await?;
+            if let BeginSignInOutcome::Created(created) = &begin {
                 call.is_about(created.session.handle);
             }
-            sign_in::answer(claimed, self.sessions.now_ms(), self.sessions.lifetime())
+            sign_in::answer(begin, self.sessions.now_ms(), self.sessions.lifetime())
         }
         .await;
         conclude(Rpc::BeginSignIn, &call, outcome).map(Response::new)
@@ -148,8 +148,8 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let api = self.clone();
         let work = async move {
-            let claim = sign_in::abandoned(&request)?;
-            api.sessions.abandon_sign_in(&claim).await?;
+            let attempt = sign_in::abandoned(&request)?;
+            api.sessions.abandon_sign_in(&attempt).await?;
             Ok(v1::AbandonSignInResponse {})
         };
         self.calls.complete(Rpc::AbandonSignIn, &call, work).await

@@ -1,4 +1,4 @@
-//! A claim of a sign-in, read, and what it comes to, written.
+//! An attempt at a sign-in, read, and what it comes to, written.
 
 use session_proto::v1::begin_sign_in_response::Outcome;
 use session_proto::{timestamp, v1};
@@ -35,11 +35,11 @@ fn attempt(request_id: &str, holder: &str) -> Result<SignInAttempt, SessionsErro
 }
 
 pub(super) fn answer(
-    claimed: BeginSignInOutcome,
+    begin: BeginSignInOutcome,
     now_ms: u64,
     lifetime: &Lifetime,
 ) -> Result<v1::BeginSignInResponse, SessionsError> {
-    let (outcome, created) = match claimed {
+    let (outcome, created) = match begin {
         BeginSignInOutcome::Begun => (Outcome::Begun, None),
         BeginSignInOutcome::Pending => (Outcome::Pending, None),
         BeginSignInOutcome::Created(created) => (Outcome::Created, Some(created)),

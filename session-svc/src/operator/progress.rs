@@ -24,10 +24,10 @@ impl BulkProgress {
         let stopped = Arc::new(AtomicBool::new(false));
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let reported = Arc::clone(&stopped);
+        let flag = Arc::clone(&stopped);
         tokio::spawn(async move {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-            reported.store(true, Ordering::Relaxed);
+            flag.store(true, Ordering::Relaxed);
         });
         Ok(Self {
             began: Instant::now(),

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
 
 /// Claims by their names.
-pub type Object = Map<String, Value>;
+pub(crate) type Object = Map<String, Value>;
 
 /// Claims by their names, each as it stands.
 pub(crate) type ClaimMembers = BTreeMap<String, Box<RawValue>>;

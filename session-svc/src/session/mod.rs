@@ -11,7 +11,7 @@ pub(crate) mod access;
 pub(crate) mod carried;
 pub(crate) mod cause;
 pub mod change;
-pub mod claims;
+pub(crate) mod claims;
 pub(crate) mod device;
 pub(crate) mod id;
 pub(crate) mod id_token;

@@ -28,7 +28,7 @@ const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 const ID_ATTEMPTS: usize = 3;
 
 /// Bytes of the hash of a request.
-pub const FINGERPRINT_BYTES: usize = 32;
+pub(crate) const FINGERPRINT_BYTES: usize = 32;
 
 /// A session to begin.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl Sessions {
             Ok(self.keeper.marks(&new.issuer, &new.subject, sid).await?)
         };
         let (before, reserved) = tokio::try_join!(marks(), self.reserved(new.request.as_ref()))?;
-        let claimed_at_ms = reserved.as_ref().and_then(|reserved| reserved.claimed_at_ms);
+        let began_at_ms = reserved.as_ref().and_then(|reserved| reserved.began_at_ms);
         let (id, session) = match reserved {
             Some(reserved) => self.insert_reserved(reserved.id, &new).await?,
             None => self.insert_random(&new).await?,
@@ -113,7 +113,7 @@ impl Sessions {
             Some(received_at_ms) => after.end_since(&new.subject, received_at_ms),
             // Not before the sign-in was claimed, or else a moment ago: the provider's clock says nothing about ours.
             None => {
-                let since_ms = claimed_at_ms.unwrap_or(arrived_ms.saturating_add(1));
+                let since_ms = began_at_ms.unwrap_or(arrived_ms.saturating_add(1));
                 before.end(&after, &new.subject, since_ms)
             }
         };

@@ -27,8 +27,10 @@ use std::time::Duration;
 use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
-pub use create::{Created, FINGERPRINT_BYTES, NewSession};
-pub use end::{EndAll, EndOutcome, OfflineTokens, Once};
+pub(crate) use create::FINGERPRINT_BYTES;
+pub use create::{Created, NewSession};
+pub use end::{EndAll, OfflineTokens};
+pub(crate) use end::{EndOutcome, Once};
 pub use error::SessionsError;
 pub(crate) use list::Page;
 pub(crate) use sign_in::holder_hash;

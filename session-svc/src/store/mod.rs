@@ -28,10 +28,10 @@ use futures_util::stream::BoxStream;
 pub use self::open::{OpenError, open, open_from, open_inspected};
 
 /// Name of a record: the session's handle, a one-way hash of its secret ID (32 hexadecimal digits).
-pub type RecordName = String;
+pub(crate) type RecordName = String;
 
 /// Name of an index entry's list: a hash of issuer and subject, or of issuer and provider sid.
-pub type IndexName = String;
+pub(crate) type IndexName = String;
 
 /// What a store keeps of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,8 @@ use chassis::random;
 use chassis::secret::Reloading;
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
-pub use keys::{KeyRing, MalformedKey};
+pub use keys::KeyRing;
+pub(crate) use keys::MalformedKey;
 pub(crate) use reseal::{KeyId, Use};
 
 use crate::keeper::{Seal, SealError};

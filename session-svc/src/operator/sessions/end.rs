@@ -1,6 +1,6 @@
 //! `sessions end`: one by its handle, or all of a person or of a session of the provider.
 //!
-//! To end more than one has to be confirmed on a terminal, and has to say `--yes` elsewhere.
+//! Ending more than one has to be confirmed on a terminal, and by `--yes` elsewhere.
 
 use std::io::{IsTerminal as _, Write as _};
 

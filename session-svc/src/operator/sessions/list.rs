@@ -14,7 +14,7 @@ use super::{issuer, issuer_argument, needed, resource, subject_argument, text};
 /// Sessions of one request: the service's largest page.
 const PAGE: i32 = 200;
 
-pub(super) struct List {
+pub(super) struct ListCommand {
     issuer: Option<String>,
     subject: String,
     limit: usize,
@@ -32,7 +32,7 @@ pub(super) fn command() -> Command {
         )
 }
 
-impl List {
+impl ListCommand {
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
         let limit = given.get_one::<u32>("limit").copied().unwrap_or_default();
         Self {

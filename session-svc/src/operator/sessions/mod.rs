@@ -18,8 +18,8 @@ use super::service::{ServiceAddress, with_address};
 pub(super) struct SessionsTool;
 
 enum SessionsCommand {
-    List(list::List),
-    Show(show::Show),
+    List(list::ListCommand),
+    Show(show::ShowCommand),
     End(end::EndCommand),
 }
 
@@ -42,9 +42,9 @@ impl Tool for SessionsTool {
         let json = output::wants_json(given);
         let address = ServiceAddress::read(given, &mut reader);
         let command = match name {
-            "list" => SessionsCommand::List(list::List::read(given, &mut reader)),
+            "list" => SessionsCommand::List(list::ListCommand::read(given, &mut reader)),
             "end" => SessionsCommand::End(end::EndCommand::read(given, &mut reader)),
-            _ => SessionsCommand::Show(show::Show::read(given)),
+            _ => SessionsCommand::Show(show::ShowCommand::read(given)),
         };
         let ((address, command), warnings) = reader.finish((address, command))?;
         let work = async move { concluded(json, output::unless_stopped(run(&address, command)).await) };

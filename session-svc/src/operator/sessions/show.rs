@@ -8,7 +8,7 @@ use super::super::output::{CommandFailure, CommandOutput, Exit};
 use super::super::service::ServiceAddress;
 use super::{handle_argument, resource, text};
 
-pub(super) struct Show {
+pub(super) struct ShowCommand {
     handle: String,
 }
 
@@ -18,7 +18,7 @@ pub(super) fn command() -> Command {
         .arg(handle_argument("Public name of the session, as lists and logs show it").required(true))
 }
 
-impl Show {
+impl ShowCommand {
     pub(super) fn read(given: &ArgMatches) -> Self {
         Self {
             handle: text(given, "handle").unwrap_or_default(),

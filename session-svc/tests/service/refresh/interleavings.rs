@@ -19,7 +19,6 @@ use oidc::{
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
 use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
-use session_svc::session::claims::Object;
 use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
@@ -100,7 +99,7 @@ impl RefreshProvider for StepProvider {
             return Err(IdTokenError::UnknownKey);
         }
         Ok(IdToken {
-            claims: Object::new(),
+            claims: serde_json::Map::new(),
             iss: ISSUER.to_owned(),
             sub: SUBJECT.to_owned(),
             sid: None,
