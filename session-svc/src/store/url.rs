@@ -39,20 +39,20 @@ pub enum StoreSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
     /// Which servers, and how they stand together.
-    pub topology: Topology,
+    pub(crate) topology: Topology,
     /// Who we are to the servers that keep the sessions.
-    pub login: Login,
+    pub(crate) login: Login,
     /// Number of the logical database; always 0 in a cluster.
-    pub database: i64,
+    pub(crate) database: i64,
     /// TLS, if it is used.
-    pub tls: Option<TlsSettings>,
+    pub(crate) tls: Option<TlsSettings>,
     /// Prefix of every key.
-    pub prefix: String,
+    pub(crate) prefix: String,
 }
 
 /// How Redis servers stand together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Topology {
+pub(crate) enum Topology {
     /// One server, or one address that always leads to the current one.
     Single(ServerAddress),
     /// A master that Sentinels watch and replace.
@@ -70,31 +70,31 @@ pub enum Topology {
 
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerAddress {
+pub(crate) struct ServerAddress {
     /// Name or address; IPv6 without brackets.
-    pub host: String,
+    pub(crate) host: String,
     /// TCP port.
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 /// User name and password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Login {
+pub(crate) struct Login {
     /// ACL user; none is the default user.
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
     /// Its password.
-    pub password: Option<Secret<String>>,
+    pub(crate) password: Option<Secret<String>>,
 }
 
 /// What TLS connections trust and show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsSettings {
+pub(crate) struct TlsSettings {
     /// Certificates to trust instead of the system's.
-    pub ca_file: Option<PathBuf>,
+    pub(crate) ca_file: Option<PathBuf>,
     /// Our own certificate, for servers that require one.
-    pub cert_file: Option<PathBuf>,
+    pub(crate) cert_file: Option<PathBuf>,
     /// Its key.
-    pub key_file: Option<PathBuf>,
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 /// What is wrong with a store's address.
@@ -346,3 +346,7 @@ impl Parameters {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "url_tests.rs"]
+mod tests;

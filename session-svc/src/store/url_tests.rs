@@ -1,8 +1,6 @@
-//! Store addresses: every form that is read, every mistake that is told, no secret that is shown.
+//! Store addresses: every form that is read, every mistake by its own error, no secret that is shown.
 
-use session_svc::store::url::{
-    Login, RedisSettings, ServerAddress, StoreSettings, StoreUrlError, TlsSettings, Topology,
-};
+use super::*;
 
 fn read(text: &str) -> Result<StoreSettings, StoreUrlError> {
     text.parse()
