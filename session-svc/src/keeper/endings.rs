@@ -4,9 +4,9 @@
 //! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, with the
 //! time the request arrived, and whoever creates one looks at the marks afterwards. A mark that is not older than the receipt of
 //! the tokens ends the session. Where the receipt is not given, a mark ends it that appeared or moved while it was created, or that is
-//! not older than the claim of its sign-in. All times are the store's, in milliseconds: what the provider's clock says is compared
-//! with none of them. A mark that a full store refuses holds no ending up: it is written later. Likewise a young session that ends leaves a mark under its own name, so that a
-//! repeated request that created it does not bring it back.
+//! not older than the beginning of its sign-in. All times are the store's, in milliseconds: what the provider's clock says is
+//! compared with none of them. A mark that a full store refuses holds no ending up: it is written later. Likewise a young session
+//! that ends leaves a mark under its own name, so that a repeated request that created it does not bring it back.
 //!
 //! Marks are records like any other, without index, and are forgotten by themselves.
 

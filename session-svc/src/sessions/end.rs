@@ -103,7 +103,7 @@ impl EndingTime {
 
 /// What became of one session that was to end.
 #[derive(Debug)]
-enum EndedSession {
+enum EndingResult {
     /// It ended, as it was last.
     Session(Box<Session>),
     /// It ended unread.
@@ -122,16 +122,16 @@ impl Sessions {
     ) -> Result<EndOutcome, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
         Ok(match gone {
-            EndedSession::Session(session) => EndOutcome {
+            EndingResult::Session(session) => EndOutcome {
                 ended: true,
                 id_token_hint: session.tokens.id_token.map(|token| token.text()),
                 issuer: Some(session.issuer),
             },
-            EndedSession::Unread => EndOutcome {
+            EndingResult::Unread => EndOutcome {
                 ended: true,
                 ..EndOutcome::default()
             },
-            EndedSession::Nothing => EndOutcome::default(),
+            EndingResult::Nothing => EndOutcome::default(),
         })
     }
 
@@ -258,7 +258,7 @@ impl Sessions {
                 .await?;
             for one in listed.into_iter().map(|one| one.shown).filter(concerned) {
                 let gone = self.end_found(one, all.cause, all.offline_tokens).await?;
-                count = count.saturating_add(u32::from(!matches!(gone, EndedSession::Nothing)));
+                count = count.saturating_add(u32::from(!matches!(gone, EndingResult::Nothing)));
             }
             after = next;
             if after.is_none() {
@@ -275,7 +275,7 @@ impl Sessions {
         offline_tokens: OfflineTokens,
     ) -> Result<bool, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
-        Ok(!matches!(gone, EndedSession::Nothing))
+        Ok(!matches!(gone, EndingResult::Nothing))
     }
 
     async fn end_one(
@@ -283,14 +283,14 @@ impl Sessions {
         handle: Handle,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<EndedSession, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         match self.keeper.find(handle).await? {
             FoundSession::Session(session) => {
                 self.end_found(Shown::Session(session), cause, offline_tokens)
                     .await
             }
             FoundSession::Unreadable => self.remove(handle, None, cause).await,
-            FoundSession::Nothing => Ok(EndedSession::Nothing),
+            FoundSession::Nothing => Ok(EndingResult::Nothing),
         }
     }
 
@@ -299,7 +299,7 @@ impl Sessions {
         one: Shown,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<EndedSession, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         let session = match one {
             Shown::Session(session) => session,
             Shown::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
@@ -331,7 +331,7 @@ impl Sessions {
         seen: &Session,
         cause: Cause,
         is_taken_back: bool,
-    ) -> Result<EndedSession, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         let noting = async {
             let is_valid = seen.is_valid(self.keeper.lifetime(), self.keeper.now_ms());
             match seen.tokens.refresh.as_ref().filter(|_| is_taken_back && is_valid) {
@@ -344,8 +344,8 @@ impl Sessions {
         if let Some(owed) = owed {
             // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
             let last = match &gone {
-                EndedSession::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
-                EndedSession::Unread | EndedSession::Nothing => None,
+                EndingResult::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
+                EndingResult::Unread | EndingResult::Nothing => None,
             };
             self.renew.settle_later(PendingRevocation {
                 refresh_token: last.unwrap_or(owed.refresh_token),
@@ -360,11 +360,11 @@ impl Sessions {
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<EndedSession, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         Ok(match self.keeper.remove_seen(handle, seen, cause).await? {
-            Removed::Session(session) => EndedSession::Session(session),
-            Removed::Unreadable => EndedSession::Unread,
-            Removed::Expired | Removed::Nothing => EndedSession::Nothing,
+            Removed::Session(session) => EndingResult::Session(session),
+            Removed::Unreadable => EndingResult::Unread,
+            Removed::Expired | Removed::Nothing => EndingResult::Nothing,
         })
     }
 }
