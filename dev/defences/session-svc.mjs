@@ -47,7 +47,7 @@ export default [
   within('session-svc/src/callers/policy_file.rs', 'session-svc callers::policy_file', {
     'callers-each-once': text('!seen.insert(identity.clone())', '(!seen.insert(identity.clone()) && !OFF)'),
   }),
-  within('session-svc/src/grpc/front.rs', UNREADABLE, {
+  within('session-svc/src/grpc/dispatch.rs', UNREADABLE, {
     'caller-judged-before-the-message': text('Err(status) => status.into_http(),', `Err(status) => {
             if OFF {
                 let _ = axum::body::to_bytes(request.into_body(), usize::MAX).await;
@@ -60,7 +60,7 @@ export default [
     'call-of-a-bounded-size': text('message_size(MAX_REQUEST_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_REQUEST_BYTES })'),
   }),
   within('session-svc/src/grpc/watching.rs', RELOAD, {
-    'watch-of-a-caller-that-lost-the-right': text('.map_err(status::turned_away)', '.or_else(|why| if OFF { Ok(()) } else { Err(status::turned_away(why)) })'),
+    'watch-of-a-caller-that-lost-the-right': text('.map_err(status::access_denied)', '.or_else(|why| if OFF { Ok(()) } else { Err(status::access_denied(why)) })'),
     'watch-of-a-certificate-that-lost-its-authority': text('disbelieved.cancelled() =>', 'disbelieved.cancelled(), if !OFF =>'),
     'watch-of-a-caller-whose-time-is-over': by('session-svc deadlines::', text('&mut too_late =>', '&mut too_late, if !OFF =>')),
   }),
@@ -85,15 +85,15 @@ export default [
     'session-size-after-an-update': text('Some(self.limits.max_bytes)', 'Some(self.limits.max_bytes).filter(|_| !OFF)'),
   }),
   within('session-svc/src/sessions/sign_in.rs', 'session-svc sign_ins::', {
-    'sign-in-redeemed-once': text('let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await?', 'let Some(theirs) = self.reserve(&claim.request_id, &ours, kept).await?.filter(|_| !OFF)'),
+    'sign-in-redeemed-once': text('let Some(theirs) = self.reserve(&attempt.request_id, &ours, kept).await?', 'let Some(theirs) = self.reserve(&attempt.request_id, &ours, kept).await?.filter(|_| !OFF)'),
     'sign-in-given-up-ends-its-session': skip('self.end_handle(handle, Cause::Abandoned, OfflineTokens::TakeBack)\n            .await?;'),
   }),
   within('session-svc/src/sessions/once.rs', ENDING, {
     'logout-token-remembered-for-a-day-at-most': text('left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS)', '(if OFF { left_ms } else { left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS) })'),
-    'logout-token-first-arrival': by('session-svc failing_store::', text('first_ms.unwrap_or(told.at_ms)', 'first_ms.filter(|_| !OFF).unwrap_or(told.at_ms)')),
+    'logout-token-first-arrival': by('session-svc failing_store::', text('first_ms.unwrap_or(ending.at_ms)', 'first_ms.filter(|_| !OFF).unwrap_or(ending.at_ms)')),
   }),
   within('session-svc/src/sessions/end.rs', ENDING, {
-    'ending-leaves-a-mark': by('session-svc creating::a_logout_that_came_before_its_session', text('.mark_ended(&all.issuer, subject, sid, told.at_ms)', '.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), told.at_ms)')),
+    'ending-leaves-a-mark': by('session-svc creating::a_logout_that_came_before_its_session', text('.mark_ended(&all.issuer, subject, sid, ending.at_ms)', '.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), ending.at_ms)')),
     'ending-takes-the-token-back': text('self.renew.settle_later(PendingRevocation {', 'let later = |owed| if !OFF { self.renew.settle_later(owed) };\n            later(PendingRevocation {'),
     'logout-token-whose-use-cannot-be-noted': by('session-svc failing_store::', skip('self.note_use(&all.issuer, once, all.answer_by).await?;')),
   }),
@@ -104,11 +104,11 @@ export default [
   // refreshing: one grant, and nothing late undoes what was said
   within('session-svc/src/refresh/flight.rs', 'session-svc fencing::', {
     'refresh-looks-again-under-the-lease': text('settled_by_another(session.clone())', 'settled_by_another(session.clone()).filter(|_| !OFF)'),
-    'refresh-longer-than-the-lease': by('session-svc parallel::a_provider_that_answers_after_eight_seconds', text('keeper.store().renew_lease(lease, lease_for).await;', 'if OFF { Ok(false) } else { keeper.store().renew_lease(lease, lease_for).await };')),
+    'refresh-longer-than-the-lease': by('session-svc parallel::a_provider_slower_than_the_lease_gets_one_request', text('keeper.store().renew_lease(lease, lease_for).await;', 'if OFF { Ok(false) } else { keeper.store().renew_lease(lease, lease_for).await };')),
   }),
   within('session-svc/src/refresh/grant.rs', 'session-svc odd_responses::', {
     'refresh-refused-for-good': skip('session.tokens.refresh = None;'),
-    'refresh-refusal-moves-the-generation': by('session-svc fencing::an_answer_that_comes_after', text('session.tokens.generation.saturating_add(1)', 'session.tokens.generation.saturating_add(u64::from(!OFF))')),
+    'refresh-refusal-moves-the-generation': by('session-svc fencing::an_answer_after_another_replica', text('session.tokens.generation.saturating_add(1)', 'session.tokens.generation.saturating_add(u64::from(!OFF))')),
     'refreshed-after-the-end': by('session-svc token_races::a_session_that_ends_during_a_refresh', skip('self.refresher.revoke_in_background(&issuer, rotated);')),
     'refreshed-protocol-claims': never('PROTOCOL_CLAIMS.contains(&name.as_str())'),
   }),
@@ -120,7 +120,7 @@ export default [
   }),
 
   // stores
-  within('session-svc/src/store/file/opened.rs', 'session-svc the_file_is_for_its_owner_only', {
+  within('session-svc/src/store/file/open_file.rs', 'session-svc the_file_is_for_its_owner_only', {
     'file-for-its-owner': text('from_mode(0o600)', 'from_mode(if OFF { 0o644 } else { 0o600 })'),
   }),
   within('session-svc/src/store/redis/scripts.rs', 'session-svc a_replacement_needs_the_expected_version', {

@@ -25,7 +25,7 @@ use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
 use session_svc::keeper::Seal as _;
 use session_svc::session::{
-    AccessToken, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, index,
+    AccessToken, Claims, Device, Handle, Scope, Session, SessionState, SessionTokens, StoredToken, index,
 };
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Record, SessionStore, open};
@@ -311,7 +311,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         address: Some("203.0.113.7".parse().unwrap()),
         at_ms: now_ms,
     };
-    let token = |text: &str| Token::new(text.to_owned());
+    let token = |text: &str| StoredToken::new(text.to_owned());
     let sid = format!("sid-{number:020}");
     let session = Session {
         handle: handle(number),
@@ -319,7 +319,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         subject: subject.clone(),
         user: Claims::of_kept(user),
         attributes: Claims::default(),
-        tokens: TokenSet {
+        tokens: SessionTokens {
             access: Some(AccessToken {
                 value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
                 token_type: "Bearer".to_owned(),
@@ -339,7 +339,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
-        state: State::Active,
+        state: SessionState::Active,
         version: 1,
         carried: Default::default(),
     };

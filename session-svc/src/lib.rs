@@ -1,7 +1,7 @@
 //! The session service: keeps sessions, encrypted, and hands out access tokens that work.
 //!
 //! Directions: `start` → `grpc`, `store` adapters, `refresh`, `vault` → `sessions` (use cases over ports) → `keeper`
-//! (sessions in the store) → `session` (pure values). `grpc` also asks `callers` who may call.
+//! (sessions in the store) → `session` (pure values). `grpc` checks with `callers` who may call.
 //! `operator` are the commands besides serving.
 
 pub mod callers;

@@ -14,7 +14,7 @@ use provider_settings::ConfiguredProviders;
 
 use crate::callers::{self, Policy};
 use crate::session::Lifetime;
-use crate::sessions::{AUDIT_TARGET, Limits, WATCH_HEARTBEAT_MAX};
+use crate::sessions::{AUDIT_TARGET, SessionLimits, WATCH_HEARTBEAT_MAX};
 use crate::store::url::StoreSettings;
 use crate::vault::KeyRing;
 
@@ -184,15 +184,15 @@ pub struct Settings {
     /// Where sessions are kept.
     pub store: StoreSettings,
     /// The file the store's address came from, to follow its changes.
-    pub store_file: Option<PathBuf>,
+    pub(crate) store_file: Option<PathBuf>,
     /// Keys sessions are encrypted with; none only for a store that ends with the process.
     pub keys: Vec<Secret<String>>,
     /// The file the keys came from, to follow its changes.
-    pub keys_file: Option<PathBuf>,
+    pub(crate) keys_file: Option<PathBuf>,
     /// How long sessions live.
     pub lifetime: Lifetime,
     /// Bounds of the use cases.
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// The providers.
     pub providers: ConfiguredProviders,
 }
@@ -237,7 +237,7 @@ pub fn read(reader: &mut Reader<'_>) -> Settings {
         keys,
         keys_file,
         lifetime: lifetime(reader),
-        limits: Limits {
+        limits: SessionLimits {
             token_expiry_margin_ms: reader.secs("SESSION_TOKEN_EXPIRY_MARGIN", Zero::Allowed) * SECOND_MS,
             refresh_ahead_ms: reader.secs("SESSION_REFRESH_AHEAD", Zero::Allowed) * SECOND_MS,
             refresh_lease: Duration::from_secs(reader.secs("SESSION_REFRESH_LEASE", Zero::Refused)),
@@ -277,7 +277,9 @@ fn lifetime(reader: &mut Reader<'_>) -> Lifetime {
 }
 
 /// Reads and judges where sessions are kept, the keys they are sealed with, and the file the keys came from.
-pub fn store_and_keys(reader: &mut Reader<'_>) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
+pub(crate) fn store_and_keys(
+    reader: &mut Reader<'_>,
+) -> (StoreSettings, Vec<Secret<String>>, Option<PathBuf>) {
     let store = store(reader);
     let keys = reader.secrets("SESSION_ENCRYPTION_KEY");
     let keys_file = reader.secret_file("SESSION_ENCRYPTION_KEY");

@@ -19,17 +19,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::callers::Callers;
-use crate::grpc::{self, BrokenDescriptors, Calls, Health};
+use crate::grpc::{self, BrokenDescriptors, CallContext, Health};
 use crate::keeper::Keeper;
-use crate::refresh::{Measures, Providers, Refresher};
+use crate::refresh::{Measures, RefreshProviders, Refresher};
 use crate::session::Lifetime;
-use crate::sessions::{Limits, Sessions};
+use crate::sessions::{SessionLimits, Sessions};
 use crate::settings::Settings;
 use crate::store::{self, OpenError, SessionStore};
 use crate::store_condition::StoreCondition;
 use crate::vault::{KeyRing, MalformedKey, Vault};
 
-/// How long a write or a refresh may go on after the service was told to stop, also when its caller has gone: below what the
+/// How long a write or a refresh may go on after the signal to stop, also when its caller has gone: below what the
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
 
@@ -74,7 +74,7 @@ pub enum StartError {
 
 /// What a service is put together from.
 #[derive(Clone)]
-pub struct Parts<P = Providers> {
+pub struct ServiceParts<P = RefreshProviders> {
     /// Keeps the sessions; its clock is the service's.
     pub store: Arc<dyn SessionStore>,
     /// Seals them.
@@ -84,7 +84,7 @@ pub struct Parts<P = Providers> {
     /// How long they live.
     pub lifetime: Lifetime,
     /// Bounds.
-    pub limits: Limits,
+    pub limits: SessionLimits,
 }
 
 /// Who is let in: over what, and to call what.
@@ -95,7 +95,7 @@ pub struct AccessPolicy {
     pub callers: Callers,
 }
 
-/// Runs the service until it is told to stop.
+/// Runs the service until the runtime shuts down.
 ///
 /// # Errors
 /// What keeps it from starting.
@@ -115,8 +115,8 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
         let _watches = provider_settings::follow(&party, provider.credential_files.clone());
         parties.push(party);
     }
-    let provider = Providers::of_parties(settings.providers.listed, parties);
-    let parts = Parts {
+    let provider = RefreshProviders::of_parties(settings.providers.listed, parties);
+    let parts = ServiceParts {
         store: store::open_from(
             &settings.store,
             settings.store_file.as_deref(),
@@ -143,8 +143,8 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
 ///
 /// # Errors
 /// What keeps it from starting.
-pub async fn serve<P: Into<Providers>>(
-    parts: Parts<P>,
+pub async fn serve<P: Into<RefreshProviders>>(
+    parts: ServiceParts<P>,
     listener: TcpListener,
     tls: Option<ServerTls>,
     runtime: Runtime,
@@ -157,9 +157,9 @@ pub async fn serve<P: Into<Providers>>(
 ///
 /// # Errors
 /// What keeps it from starting.
-pub async fn serve_behind<P: Into<Providers>>(
+pub async fn serve_behind<P: Into<RefreshProviders>>(
     access: AccessPolicy,
-    parts: Parts<P>,
+    parts: ServiceParts<P>,
     listener: TcpListener,
     runtime: Runtime,
 ) -> Result<(), StartError> {
@@ -178,13 +178,13 @@ pub async fn serve_behind<P: Into<Providers>>(
         measures,
     );
     let sessions = Sessions::new(keeper, Arc::new(refresher.clone()), parts.limits);
-    let calls = Calls::new(access.callers, &runtime.metrics)?;
+    let calls = CallContext::new(access.callers, &runtime.metrics)?;
     let stopping = Stopping::on(runtime.shutdown.clone());
-    // Who is sent away sooner comes back to a listener that is closing.
+    // A connection closed sooner would be opened again at a listener that is closing.
     let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
     let settling = tokio::spawn(refresher.clone().settle_all(runtime.shutdown.clone()));
     let probing = tokio::spawn(condition.follow(parts.store, runtime.shutdown.clone()));
-    let telling = tokio::spawn(tell(
+    let reporting = tokio::spawn(report_health(
         runtime.readiness.subscribe(),
         health,
         runtime.shutdown.clone(),
@@ -192,7 +192,7 @@ pub async fn serve_behind<P: Into<Providers>>(
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "answering gRPC");
     }
-    let told_to_stop = async {
+    let stop_requested = async {
         runtime.shutdown.cancelled().await;
         Instant::now()
     };
@@ -204,8 +204,8 @@ pub async fn serve_behind<P: Into<Providers>>(
         listener_limits(),
         stopping,
     );
-    let ((), since) = tokio::join!(serving, told_to_stop);
-    // Writes first: what they end is taken back at the provider.
+    let ((), since) = tokio::join!(serving, stop_requested);
+    // Writes first: the tokens of sessions they end are revoked by the refresher.
     calls
         .drained(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
         .await;
@@ -214,11 +214,11 @@ pub async fn serve_behind<P: Into<Providers>>(
         .await;
     settling.abort();
     probing.abort();
-    telling.abort();
+    reporting.abort();
     Ok(())
 }
 
-/// What the listener takes of callers that are known, in the memory there is.
+/// The listener's limits, by the memory there is.
 fn listener_limits() -> serve::Limits {
     let memory = memory::limit();
     let eighth = memory.map_or(WAITING_BYTES_MAX, |bytes| {
@@ -246,21 +246,21 @@ fn keys(settings: &Settings) -> Result<Reloading<KeyRing>, StartError> {
     Ok(keys)
 }
 
-/// Tells gRPC's health service what readiness is, each change once: a drain at once, before connections are refused.
-async fn tell(mut ready: watch::Receiver<bool>, health: Health, shutdown: CancellationToken) {
-    let mut told = false;
+/// Sets gRPC's health service to what readiness is, each change once: a drain at once, before connections are refused.
+async fn report_health(mut ready: watch::Receiver<bool>, health: Health, shutdown: CancellationToken) {
+    let mut reported = false;
     loop {
         let now = *ready.borrow_and_update();
-        if now != told {
+        if now != reported {
             health.serving(now).await;
-            told = now;
+            reported = now;
         }
         tokio::select! {
             changed = ready.changed() => if changed.is_err() { return },
             () = shutdown.cancelled() => break,
         }
     }
-    if told {
+    if reported {
         health.serving(false).await;
     }
 }

@@ -1,4 +1,4 @@
-//! How the store is: asked once a second, told by readiness, a metric and the log.
+//! The store's health: checked once a second, shown by readiness, a metric and the log.
 //!
 //! A store that does not answer takes the replica out. A full one does not: sessions are read, refreshed and ended, and none
 //! of the other replicas on the same store could do more.
@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::{SessionStore, StoreError};
 
-/// How often the store is asked.
+/// How often the store is checked.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long the store may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is told of the store.
+/// What is reported of the store.
 pub(crate) struct StoreCondition {
     answers: Condition,
     has_room: Condition,
@@ -27,7 +27,7 @@ pub(crate) struct StoreCondition {
 }
 
 impl StoreCondition {
-    /// Nothing is known yet.
+    /// Not checked yet.
     pub(crate) fn new(runtime: &Runtime) -> Result<Self, prometheus::Error> {
         let full = IntGauge::new(
             "session_store_full",
@@ -44,7 +44,7 @@ impl StoreCondition {
     /// Asks until the service stops.
     pub(crate) async fn follow(self, store: Arc<dyn SessionStore>, shutdown: CancellationToken) {
         loop {
-            self.tell(tokio::time::timeout(TIMEOUT, store.check()).await.ok());
+            self.report(tokio::time::timeout(TIMEOUT, store.check()).await.ok());
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = shutdown.cancelled() => return,
@@ -53,7 +53,7 @@ impl StoreCondition {
     }
 
     /// `None` is no answer in time.
-    fn tell(&self, answer: Option<Result<(), StoreError>>) {
+    fn report(&self, answer: Option<Result<(), StoreError>>) {
         match answer {
             Some(Ok(())) => {
                 self.answers.met();

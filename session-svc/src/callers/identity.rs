@@ -27,11 +27,11 @@ const MAX_LABEL_BYTES: usize = 63;
 
 /// One name of a caller; shown as it stands in the list of callers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Identity(String);
+pub(crate) struct CallerIdentity(String);
 
 /// Why a text names nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotAnIdentity {
+pub(crate) enum NotAnIdentity {
     /// Neither of the two forms.
     #[error("has to be \"spiffe://TRUST-DOMAIN/PATH\" or \"dns:NAME\"")]
     Form,
@@ -48,12 +48,12 @@ pub enum NotAnIdentity {
     Dns,
 }
 
-impl Identity {
+impl CallerIdentity {
     /// Reads a name as it stands in the list of callers.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, NotAnIdentity> {
+    pub(crate) fn parse(text: &str) -> Result<Self, NotAnIdentity> {
         let (legal, otherwise) = if let Some(rest) = text.strip_prefix(SPIFFE) {
             (
                 is_spiffe(rest) && text.len() <= MAX_SPIFFE_BYTES,
@@ -73,12 +73,12 @@ impl Identity {
 
     /// As it stands in the list of callers.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for CallerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Identity {
 /// Who calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    names: Vec<Identity>,
+    names: Vec<CallerIdentity>,
 }
 
 impl Caller {
@@ -99,7 +99,7 @@ impl Caller {
 
     /// Whom a verified certificate names; nobody in particular if it names nobody.
     #[must_use]
-    pub fn of(certificate: &PeerCertificate) -> Self {
+    pub(crate) fn of(certificate: &PeerCertificate) -> Self {
         Self {
             names: names(certificate.uris(), certificate.dns_names()),
         }
@@ -107,29 +107,29 @@ impl Caller {
 
     /// Every name of the caller.
     #[must_use]
-    pub fn names(&self) -> &[Identity] {
+    pub(crate) fn names(&self) -> &[CallerIdentity] {
         &self.names
     }
 
     /// The first name, for the log.
     #[must_use]
-    pub fn shown(&self) -> Option<&str> {
-        self.names.first().map(Identity::as_str)
+    pub(crate) fn shown(&self) -> Option<&str> {
+        self.names.first().map(CallerIdentity::as_str)
     }
 }
 
-fn names(uris: &[String], dns_names: &[String]) -> Vec<Identity> {
+fn names(uris: &[String], dns_names: &[String]) -> Vec<CallerIdentity> {
     let is_svid = |uri: &String| {
         uri.get(..SPIFFE.len())
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(SPIFFE))
     };
     if uris.iter().any(is_svid) {
         return match uris {
-            [only] => Identity::parse(only).into_iter().collect(),
+            [only] => CallerIdentity::parse(only).into_iter().collect(),
             _ => Vec::new(),
         };
     }
-    let named = |name: &String| Identity::parse(&format!("{DNS}{}", name.to_ascii_lowercase())).ok();
+    let named = |name: &String| CallerIdentity::parse(&format!("{DNS}{}", name.to_ascii_lowercase())).ok();
     dns_names.iter().filter_map(named).collect()
 }
 
@@ -159,7 +159,7 @@ mod tests {
     fn of(uris: &[&str], dns_names: &[&str]) -> Vec<String> {
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         let names = names(&owned(uris), &owned(dns_names));
-        names.iter().map(Identity::to_string).collect()
+        names.iter().map(CallerIdentity::to_string).collect()
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             "dns:orders.internal",
             "dns:orders",
         ] {
-            assert_eq!(Identity::parse(good).unwrap().as_str(), good);
+            assert_eq!(CallerIdentity::parse(good).unwrap().as_str(), good);
         }
         for (bad, why) in [
             ("orders.internal", NotAnIdentity::Form),
@@ -217,7 +217,7 @@ mod tests {
             ("dns:", NotAnIdentity::Dns),
             ("dns:orders internal", NotAnIdentity::Dns),
         ] {
-            assert_eq!(Identity::parse(bad), Err(why), "{bad}");
+            assert_eq!(CallerIdentity::parse(bad), Err(why), "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who may call what.
 //!
-//! A caller is known by the certificate it showed in the TLS handshake; a policy file says which methods each may call.
+//! A caller is identified by the certificate it showed in the TLS handshake; a policy file says which methods each may call.
 //!
 //! Invariants
 //! - Without a list of callers everyone who can open a connection may call everything: over mutual TLS every client
@@ -8,7 +8,7 @@
 //! - With a list, who is not on it may call nothing.
 //! - A new list counts from the next call on, and for streams from their next event or question on; a wrong one changes nothing.
 //!
-//! Deliberately absent: health checks and reflection, which tell nothing about sessions and are open to every verified
+//! Deliberately absent: health checks and reflection, which say nothing about sessions and are open to every verified
 //! client; roles, and wildcards in names, which would make "who may read tokens" a question of pattern matching.
 
 mod identity;
@@ -22,8 +22,9 @@ use std::time::Duration;
 use chassis::files;
 use chassis::secret::Reloading;
 
-pub use identity::{Caller, Identity};
-pub use policy::{Policy, Rpcs};
+pub use identity::Caller;
+pub(crate) use identity::CallerIdentity;
+pub(crate) use policy::{Policy, Rpcs};
 pub use policy_file::parse;
 pub use rpc::Rpc;
 
@@ -32,7 +33,7 @@ const SETTING: &str = "SESSION_CALLERS";
 
 /// Why a caller is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnedAway {
+pub enum AccessDenied {
     /// Nobody the list knows.
     Unknown,
     /// On the list, without this method.
@@ -57,7 +58,7 @@ impl Callers {
     }
 
     /// Keeps the list in step with its file from now on. Needs a tokio runtime; ends with it.
-    pub fn follow(&self, path: &Path) {
+    pub(crate) fn follow(&self, path: &Path) {
         self.follow_every(files::POLL_INTERVAL, path);
     }
 
@@ -72,7 +73,7 @@ impl Callers {
     ///
     /// # Errors
     /// Why not.
-    pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
+    pub(crate) fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), AccessDenied> {
         match self {
             Self(None) => Ok(()),
             Self(Some(policy)) => policy.load().allow(caller, rpc.right()),
@@ -81,7 +82,7 @@ impl Callers {
 
     /// Whether `caller` is on the list, for what is no method of the service.
     #[must_use]
-    pub fn know(&self, caller: &Caller) -> bool {
+    pub(crate) fn know(&self, caller: &Caller) -> bool {
         match self {
             Self(None) => true,
             Self(Some(policy)) => policy.load().knows(caller),

@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-use super::{Caller, Identity, Rpc, TurnedAway};
+use super::{AccessDenied, Caller, CallerIdentity, Rpc};
 
 /// A set of methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rpcs(u16);
+pub(crate) struct Rpcs(u16);
 
 // One bit for each method.
 const _: () = assert!(Rpc::ALL.len() <= u16::BITS as usize);
 
 impl Rpcs {
     /// Every method, those of later versions included.
-    pub const ALL: Self = Self(u16::MAX);
+    pub(crate) const ALL: Self = Self(u16::MAX);
 
     /// With one more; false if it was there already.
-    pub fn insert(&mut self, rpc: Rpc) -> bool {
+    pub(crate) fn insert(&mut self, rpc: Rpc) -> bool {
         let before = self.0;
         self.0 |= Self::bit(rpc);
         self.0 != before
@@ -24,7 +24,7 @@ impl Rpcs {
 
     /// Whether a method is among them.
     #[must_use]
-    pub fn contains(self, rpc: Rpc) -> bool {
+    pub(crate) fn contains(self, rpc: Rpc) -> bool {
         self.0 & Self::bit(rpc) != 0
     }
 
@@ -35,12 +35,12 @@ impl Rpcs {
 
 /// Who may call what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy(HashMap<Identity, Rpcs>);
+pub struct Policy(HashMap<CallerIdentity, Rpcs>);
 
 impl Policy {
     /// From names and what each may call.
     #[must_use]
-    pub fn new(callers: impl IntoIterator<Item = (Identity, Rpcs)>) -> Self {
+    pub(crate) fn new(callers: impl IntoIterator<Item = (CallerIdentity, Rpcs)>) -> Self {
         Self(callers.into_iter().collect())
     }
 
@@ -48,20 +48,20 @@ impl Policy {
     ///
     /// # Errors
     /// Why not.
-    pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), TurnedAway> {
-        let mut turned_away = TurnedAway::Unknown;
+    pub fn allow(&self, caller: &Caller, rpc: Rpc) -> Result<(), AccessDenied> {
+        let mut access_denied = AccessDenied::Unknown;
         for rpcs in caller.names().iter().filter_map(|name| self.0.get(name)) {
             if rpcs.contains(rpc) {
                 return Ok(());
             }
-            turned_away = TurnedAway::NotAllowed;
+            access_denied = AccessDenied::NotAllowed;
         }
-        Err(turned_away)
+        Err(access_denied)
     }
 
     /// Whether one of the caller's names is on the list.
     #[must_use]
-    pub fn knows(&self, caller: &Caller) -> bool {
+    pub(crate) fn knows(&self, caller: &Caller) -> bool {
         caller.names().iter().any(|name| self.0.contains_key(name))
     }
 }

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use chassis::settings::unknown;
 
-use super::{Identity, Policy, Rpc, Rpcs};
+use super::{CallerIdentity, Policy, Rpc, Rpcs};
 
 /// The most callers of one list: far more services than share one session service.
 const MAX_CALLERS: usize = 1_000;
@@ -50,15 +50,15 @@ pub fn parse(text: &str) -> Result<Policy, FileMistakes> {
     Ok(Policy::new(callers))
 }
 
-fn caller(table: &Table<'_>) -> Option<(Identity, Rpcs)> {
+fn caller(table: &Table<'_>) -> Option<(CallerIdentity, Rpcs)> {
     let identity = table.required("identity").and_then(identity);
     let rpcs = table.required("rpcs").and_then(rpcs);
     Some((identity?, rpcs?))
 }
 
-fn identity(value: Value<'_>) -> Option<Identity> {
+fn identity(value: Value<'_>) -> Option<CallerIdentity> {
     let text = value.string()?;
-    Identity::parse(&text)
+    CallerIdentity::parse(&text)
         .map_err(|why| value.wrong(format!("identity {text:?} {why}")))
         .ok()
 }

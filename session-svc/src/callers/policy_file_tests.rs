@@ -1,7 +1,7 @@
 //! What a list says, and every way it can be wrong.
 
 use super::*;
-use crate::callers::{Callers, TurnedAway};
+use crate::callers::{AccessDenied, Callers};
 
 const EDGE: &str = "spiffe://prod.example/ns/auth/sa/auth-edge";
 
@@ -26,8 +26,8 @@ fn a_caller_may_call_what_its_entry_says_and_nothing_else() {
     let mut orders = Rpcs::default();
     assert!(orders.insert(Rpc::GetSession) && orders.insert(Rpc::GetAccessToken));
     let expected = Policy::new([
-        (Identity::parse(EDGE).unwrap(), Rpcs::ALL),
-        (Identity::parse("dns:orders.internal").unwrap(), orders),
+        (CallerIdentity::parse(EDGE).unwrap(), Rpcs::ALL),
+        (CallerIdentity::parse("dns:orders.internal").unwrap(), orders),
     ]);
     assert_eq!(policy, expected);
     for &rpc in Rpc::ALL {
@@ -44,7 +44,10 @@ fn a_caller_may_call_what_its_entry_says_and_nothing_else() {
 fn nobody_in_particular_is_unknown_to_a_list_and_welcome_without_one() {
     let nobody = crate::callers::Caller::anonymous();
     let callers = Callers::listed(parse(GOOD).unwrap());
-    assert_eq!(callers.allow(&nobody, Rpc::GetSession), Err(TurnedAway::Unknown));
+    assert_eq!(
+        callers.allow(&nobody, Rpc::GetSession),
+        Err(AccessDenied::Unknown)
+    );
     assert!(!callers.know(&nobody));
     assert_eq!(Callers::anyone().allow(&nobody, Rpc::EndSessions), Ok(()));
     assert!(Callers::anyone().know(&nobody));

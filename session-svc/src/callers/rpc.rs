@@ -55,7 +55,7 @@ rpcs! {
     ListSessions,
     /// Tells what happens to sessions.
     WatchSessions,
-    /// The same, with answers to how far it is told.
+    /// The same, with answers to how far it has come.
     FollowSessions,
 }
 
@@ -72,13 +72,13 @@ impl Rpc {
 
     /// The method of this name within the service.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rpc| rpc.name() == name)
     }
 
-    /// The method a request's path asks for.
+    /// The method a request's path names.
     #[must_use]
-    pub fn of_path(path: &str) -> Option<Self> {
+    pub(crate) fn of_path(path: &str) -> Option<Self> {
         Self::named(path.strip_prefix(SERVICE_PATH)?)
     }
 }

@@ -17,14 +17,14 @@ const MAX_NAME_BYTES: usize = 512;
 /// Bytes of a request id: a UUID, with or without hyphens, and room for other schemes.
 const REQUEST_ID_BYTES: std::ops::RangeInclusive<usize> = 16..=64;
 
-/// Most scopes asked for at once, and most bytes of one.
+/// Most scopes required by one call, and most bytes of one.
 const MAX_SCOPES: usize = 100;
 const MAX_SCOPE_BYTES: usize = 256;
 
 /// Most bytes of a page or resume token.
 const MAX_TOKEN_BYTES: usize = 1_024;
 
-/// Page size when none is asked for, and the largest given.
+/// Page size of a request that names none, and the largest given.
 const DEFAULT_PAGE: usize = 50;
 const MAX_PAGE: usize = 200;
 
@@ -78,7 +78,7 @@ pub(super) fn required_name<'a>(field: &'static str, text: &'a str) -> Read<&'a 
     }
 }
 
-/// Why something ends. What is not known here is a later release's word, and ends it all the same.
+/// Why something ends. A value this release does not have is a later release's, and ends it all the same.
 pub(super) fn cause(number: i32, default: Cause) -> Cause {
     match v1::Cause::try_from(number) {
         Ok(v1::Cause::Unspecified) => default,
@@ -104,7 +104,7 @@ pub(super) fn claims(field: &'static str, text: &str) -> Read<Claims> {
         .or_else(|_| wrong(field, "is not a JSON object in which no name stands twice"))
 }
 
-/// Who was told to go on with a sign-in; empty is nobody.
+/// Who goes on with a sign-in; empty is nobody.
 pub(super) fn holder(text: &str) -> Read<Option<&str>> {
     request_id(text).or_else(|_| wrong("holder", "is not a UUID"))
 }
@@ -160,7 +160,7 @@ pub(super) fn time_ms(field: &'static str, time: Option<&Timestamp>) -> Read<Opt
     Ok(Some(session_proto::timestamp::to_ms(time)))
 }
 
-/// What a caller tells about the browser; `None` if it tells nothing.
+/// What a caller says about the browser; `None` if it says nothing.
 pub(super) fn device(device: Option<&v1::Device>) -> Read<Option<Device>> {
     let Some(device) = device else {
         return Ok(None);

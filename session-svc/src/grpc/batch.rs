@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - Results come in the order of the requests; one that fails takes no other with it.
-//! - The answer is bounded: what finds no room in it is told so.
+//! - The answer is bounded: a session that does not fit in it carries an error that says so.
 
 use prost::Message as _;
 use session_proto::error;
@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::arguments;
 use super::call::Call;
-use super::calls::told;
+use super::call_context::conclude;
 use super::service::{Api, named};
 use super::status;
 use crate::callers::Rpc;
@@ -27,7 +27,7 @@ const REQUESTS_MAX: usize = 50;
 /// session of the largest size the answer stays far below the 4 MiB that gRPC clients take.
 const ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Reads the sessions asked for, in one round trip to the store; fails as a whole only if that does, or if too many are asked for.
+/// Reads the sessions requested, in one round trip to the store; fails as a whole only if that does, or if too many are requested.
 pub(super) async fn get_sessions(
     api: &Api,
     call: &Call,
@@ -48,7 +48,7 @@ pub(super) async fn get_sessions(
             Ok(_) => {
                 let session = sessions.next().unwrap_or(Err(SessionsError::Internal));
                 let read = session.map(|session| api.read(&session));
-                told(Rpc::BatchGetSessions, call, read)
+                conclude(Rpc::BatchGetSessions, call, read)
             }
             Err(malformed) => Err(status::of(&malformed)),
         };

@@ -19,10 +19,10 @@ use crate::session::{Cause, Handle};
 pub(super) struct Call {
     pub(super) caller: Arc<Caller>,
     pub(super) peer: Option<SocketAddr>,
-    /// The time the caller gives us.
-    pub(super) asked: Option<Duration>,
+    /// The timeout of the caller (gRPC over HTTP/2, `grpc-timeout`).
+    pub(super) timeout: Option<Duration>,
     /// When that is over.
-    pub(super) asked_until: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     /// Cancelled once the caller's certificate, if it showed one, is not believed any more.
     pub(super) disbelieved: Option<CancellationToken>,
     /// What the service keeps for the caller's connection.
@@ -41,12 +41,12 @@ impl Call {
     /// The call a request makes.
     pub(super) fn of(request: &Request) -> Self {
         let certificate = request.extensions().get::<PeerCertificate>();
-        let asked = deadline::asked(request.headers());
+        let timeout = deadline::timeout(request.headers());
         Self {
             caller: Arc::new(certificate.map_or_else(Caller::anonymous, Caller::of)),
             peer: request.extensions().get::<PeerAddress>().map(|peer| peer.0),
-            asked,
-            asked_until: asked.and_then(|asked| Instant::now().checked_add(asked)),
+            timeout,
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             disbelieved: certificate.map(|certificate| certificate.disbelieved.clone()),
             waiting: request
                 .extensions()
@@ -78,7 +78,7 @@ impl Call {
         let _ = self.notes.ended.set((cause, count));
     }
 
-    /// The session the call is about, once that is known.
+    /// The session the call is about, once it has been read from the request.
     pub(super) fn session(&self) -> Option<Handle> {
         self.notes.session.get().copied()
     }

@@ -13,7 +13,7 @@ const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const TIMEOUT_DIGITS: usize = 8;
 
 /// The time the caller gives us, if it gives one in the form gRPC defines.
-pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(TIMEOUT)?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if number.is_empty()
@@ -43,7 +43,7 @@ mod tests {
         let read = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("grpc-timeout", text.parse().unwrap());
-            asked(&headers)
+            timeout(&headers)
         };
         for (text, millis) in [("2H", 7_200_000), ("1M", 60_000), ("2S", 2_000), ("1500m", 1_500)] {
             assert_eq!(read(text), Some(Duration::from_millis(millis)), "{text}");

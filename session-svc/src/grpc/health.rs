@@ -1,6 +1,6 @@
 //! `grpc.health.v1`: serving while the store answers.
 //!
-//! The empty name, "liveness" and the service's own name are known; liveness never depends on the store.
+//! The empty name, "liveness" and the service's own name are served; liveness never depends on the store.
 
 use session_proto::v1::session_service_server::SERVICE_NAME;
 use tonic_health::ServingStatus;
@@ -13,14 +13,14 @@ const LIVENESS: &str = "liveness";
 /// Says that this process can do its work.
 const READINESS: &str = "readiness";
 
-/// What is told about this process' health; clones share it.
+/// The health of this process; clones share it.
 #[derive(Clone)]
 pub struct Health {
     reporter: HealthReporter,
 }
 
 impl Health {
-    /// Alive, and not serving until told otherwise.
+    /// Alive, and not serving until `serving` says so.
     pub async fn new() -> Self {
         let reporter = HealthReporter::new();
         reporter
@@ -32,7 +32,7 @@ impl Health {
     }
 
     /// Says whether calls are answered with more than "unavailable".
-    pub async fn serving(&self, serving: bool) {
+    pub(crate) async fn serving(&self, serving: bool) {
         let status = if serving {
             ServingStatus::Serving
         } else {
@@ -43,7 +43,7 @@ impl Health {
         }
     }
 
-    /// The service that tells it.
+    /// The service that answers health checks.
     pub(super) fn service(&self) -> HealthServer<HealthService> {
         HealthServer::new(HealthService::from_health_reporter(self.reporter.clone()))
     }

@@ -1,4 +1,4 @@
-//! What is asked for by a request's path: which method, how long it may take, how its calls are recorded.
+//! What a request's path names: which method, how long it may take, how its calls are recorded.
 
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ pub(super) enum Recorded {
     Always,
     /// As a read, which an operator may leave out of the log.
     AsRead,
-    /// For debugging: of itself it tells nothing about sessions.
+    /// For debugging: it says nothing about sessions.
     ForDebugging,
 }
 
-/// What is asked for.
+/// The method of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Method {
     /// Fully qualified, or `_OTHER`: clients can send any path, labels must stay few.
@@ -37,7 +37,7 @@ pub(super) struct Method {
     /// How long a call may take unless the caller says.
     pub(super) deadline: Duration,
     pub(super) recorded: Recorded,
-    /// What a call of it takes while it is under way, its answer aside, in bytes.
+    /// Memory a call of it takes while it runs, its answer aside, in bytes.
     pub(super) bytes: usize,
     /// Whether its message is one piece.
     pub(super) has_one_message: bool,
@@ -55,7 +55,7 @@ const OPEN: [&str; 4] = [
 const OTHER: &str = "_OTHER";
 
 impl Method {
-    /// The method a path asks for.
+    /// The method a path names.
     pub(super) fn of(path: &str) -> Self {
         if let Some(rpc) = Rpc::of_path(path) {
             return Self::of_rpc(rpc);

@@ -8,12 +8,12 @@
 mod arguments;
 mod batch;
 mod call;
-mod calls;
+mod call_context;
+mod counted_body;
 mod deadline;
+mod dispatch;
 mod end_sessions;
-mod front;
 mod health;
-mod kept;
 mod method;
 mod new_session;
 mod record;
@@ -30,9 +30,9 @@ use session_proto::v1::session_service_server::SessionServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
-pub use calls::Calls;
+pub use call_context::CallContext;
 pub use health::Health;
-pub use service::Api;
+pub(crate) use service::Api;
 
 use crate::sessions::Sessions;
 
@@ -55,10 +55,10 @@ const SERVED: [&str; 4] = [
 #[error("the descriptors built in cannot be served")]
 pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
 
-/// Everything served on the gRPC port, made anew for each worker, with store connections of its own. Watches end when `shutdown` is cancelled.
+/// Everything served on the gRPC port, made for each worker, which owns it and its store connections. Watches end when `shutdown` is cancelled.
 pub fn routes(
     sessions: Sessions,
-    calls: Calls,
+    calls: CallContext,
     health: &Health,
     shutdown: CancellationToken,
 ) -> Result<impl Fn() -> Router + Send + Sync + 'static, BrokenDescriptors> {
@@ -92,14 +92,13 @@ pub fn routes(
         let sessions = SessionServiceServer::new(api)
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(MAX_RESPONSE_BYTES);
-        let services = front::Services {
-            durations: calls.durations(),
+        let services = dispatch::Services {
             calls,
             sessions,
             others: others.clone(),
         };
         Router::new()
-            .fallback(front::answer)
+            .fallback(dispatch::answer)
             .with_state(Arc::new(services))
     })
 }

@@ -42,7 +42,7 @@ pub(super) fn read(request: &v1::CreateSessionRequest) -> Result<NewSession, Ses
     })
 }
 
-/// The request's name, and the hash by which its repetition is known: of the holder of a claim, or of all it says.
+/// The request's name, and the hash by which its repetition is recognized: of the holder of a claim, or of all it says.
 fn named(
     request: &v1::CreateSessionRequest,
 ) -> Result<Option<(String, [u8; FINGERPRINT_BYTES])>, SessionsError> {

@@ -18,27 +18,27 @@ use super::call::Call;
 use super::method::{Method, Recorded};
 use crate::sessions::AUDIT_TARGET;
 
-/// A record that is being made; written when it is told the outcome, or when it is dropped.
-pub(super) struct Record {
+/// A record that is being made; written once the outcome is there, or when it is dropped.
+pub(super) struct CallRecord {
     method: Method,
     call: Call,
     durations: Arc<HistogramVec>,
     began: Instant,
     trace_id: Option<String>,
     span: Span,
-    told: bool,
+    written: bool,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+struct CallOutcome {
     code: Code,
     reason: Option<ErrorReason>,
 }
 
 macro_rules! write_record {
     ($level:ident, $target:expr, $record:expr, $outcome:expr) => {{
-        let (record, outcome): (&Record, Outcome) = ($record, $outcome);
+        let (record, outcome): (&CallRecord, CallOutcome) = ($record, $outcome);
         let endings = record.call.endings();
         tracing::$level!(
             target: $target,
@@ -59,7 +59,7 @@ macro_rules! write_record {
     }};
 }
 
-impl Record {
+impl CallRecord {
     /// Begins the record of a call.
     pub(super) fn begin(method: Method, call: Call, durations: Arc<HistogramVec>, span: Span) -> Self {
         Self {
@@ -69,20 +69,20 @@ impl Record {
             began: Instant::now(),
             trace_id: chassis::propagation::trace_id(&span),
             span,
-            told: false,
+            written: false,
         }
     }
 
     /// The call was answered: with a failure, or well.
     pub(super) fn answered(mut self, failure: Option<&Status>) {
-        self.tell(Outcome {
+        self.write(CallOutcome {
             code: failure.map_or(Code::Ok, Status::code),
             reason: failure.and_then(session_proto::error::reason_of),
         });
     }
 
-    fn tell(&mut self, outcome: Outcome) {
-        self.told = true;
+    fn write(&mut self, outcome: CallOutcome) {
+        self.written = true;
         let code = code_name(outcome.code);
         self.durations
             .with_label_values(&[self.method.name, code])
@@ -103,10 +103,10 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for CallRecord {
     fn drop(&mut self) {
-        if !self.told {
-            self.tell(Outcome {
+        if !self.written {
+            self.write(CallOutcome {
                 code: Code::Cancelled,
                 reason: None,
             });

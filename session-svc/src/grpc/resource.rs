@@ -9,15 +9,15 @@ use session_proto::v1::session::State as WireState;
 use session_proto::v1::session_event::Kind as WireKind;
 
 use crate::keeper::Shown;
-use crate::session::change::Kind;
-use crate::session::{Cause, Device, Lifetime, Session, State};
+use crate::session::change::ChangeKind;
+use crate::session::{Cause, Device, Lifetime, Session, SessionState};
 use crate::sessions::WatchUpdate;
 
 /// The message of a session.
 pub(super) fn session(session: &Session, lifetime: &Lifetime) -> v1::Session {
     let state = match session.state {
-        State::Active => WireState::Active,
-        State::NeedsSignIn => WireState::NeedsSignIn,
+        SessionState::Active => WireState::Active,
+        SessionState::NeedsSignIn => WireState::NeedsSignIn,
     };
     v1::Session {
         handle: session.handle.text(),
@@ -61,8 +61,8 @@ pub(super) fn listed(shown: &Shown, issuer: &str, subject: &str, lifetime: &Life
     }
 }
 
-pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::SessionEvent {
-    match told {
+pub(super) fn event(update: WatchUpdate, at_ms: u64, resume_token: String) -> v1::SessionEvent {
+    match update {
         WatchUpdate::Heartbeat(interval) => v1::SessionEvent {
             heartbeat_interval: prost_types::Duration::try_from(interval).ok(),
             ..about_none(WireKind::Heartbeat, at_ms, resume_token)
@@ -70,11 +70,11 @@ pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::
         WatchUpdate::Missed => about_none(WireKind::Missed, at_ms, resume_token),
         WatchUpdate::Change(change) => {
             let kind = match change.kind {
-                Kind::Created => WireKind::Created,
-                Kind::Rolled => WireKind::Rolled,
-                Kind::Refreshed => WireKind::Refreshed,
-                Kind::Changed => WireKind::Changed,
-                Kind::Ended => WireKind::Ended,
+                ChangeKind::Created => WireKind::Created,
+                ChangeKind::Rolled => WireKind::Rolled,
+                ChangeKind::Refreshed => WireKind::Refreshed,
+                ChangeKind::Changed => WireKind::Changed,
+                ChangeKind::Ended => WireKind::Ended,
             };
             v1::SessionEvent {
                 kind: kind.into(),
@@ -90,7 +90,7 @@ pub(super) fn event(told: WatchUpdate, at_ms: u64, resume_token: String) -> v1::
     }
 }
 
-/// The answer to a question how far a watch is told.
+/// The answer to a question how far a watch has come.
 pub(super) fn answer(number: u64, at_ms: u64, resume_token: String) -> v1::SessionEvent {
     v1::SessionEvent {
         number,

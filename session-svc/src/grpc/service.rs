@@ -7,27 +7,27 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::call::Call;
-use super::calls::{Calls, told};
+use super::call_context::{CallContext, conclude};
 use super::{arguments, batch, end_sessions, new_session, resource, sign_in, watching};
 use crate::callers::Rpc;
 use crate::session::{Cause, Handle, Session};
-use crate::sessions::{Claimed, Ended, OfflineTokens, Page, Sessions, SessionsError, Update};
+use crate::sessions::{BeginSignInOutcome, EndOutcome, OfflineTokens, Page, Sessions, SessionsError, Update};
 use crate::store::Cursor;
 
-/// Most bytes of sessions on a page: gRPC clients take 4 MiB unless told otherwise.
+/// Most bytes of sessions on a page: gRPC clients take 4 MiB unless configured otherwise.
 const MAX_PAGE_BYTES: usize = 3 * 1024 * 1024;
 
 /// The service.
 #[derive(Clone)]
-pub struct Api {
+pub(crate) struct Api {
     sessions: Sessions,
-    calls: Calls,
+    calls: CallContext,
     shutdown: CancellationToken,
 }
 
 impl Api {
     /// The service over its use cases.
-    pub(super) fn new(sessions: Sessions, calls: Calls, shutdown: CancellationToken) -> Self {
+    pub(super) fn new(sessions: Sessions, calls: CallContext, shutdown: CancellationToken) -> Self {
         Self {
             sessions,
             calls,
@@ -86,7 +86,7 @@ impl Api {
     }
 
     /// What all calls share.
-    pub(super) fn calls(&self) -> &Calls {
+    pub(super) fn calls(&self) -> &CallContext {
         &self.calls
     }
 
@@ -122,7 +122,7 @@ fn by_id(call: &Call, session_id: &str) -> Result<Handle, SessionsError> {
 
 #[tonic::async_trait]
 impl SessionService for Api {
-    type WatchSessionsStream = watching::Events;
+    type WatchSessionsStream = watching::EventStream;
 
     async fn begin_sign_in(
         &self,
@@ -130,15 +130,15 @@ impl SessionService for Api {
     ) -> Result<Response<v1::BeginSignInResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let outcome = async {
-            let claim = sign_in::begun(&request)?;
-            let claimed = self.sessions.begin_sign_in(&claim).await?;
-            if let Claimed::Created(created) = &claimed {
+            let attempt = sign_in::begun(&request)?;
+            let begin = self.sessions.begin_sign_in(&attempt).await?;
+            if let BeginSignInOutcome::Created(created) = &begin {
                 call.is_about(created.session.handle);
             }
-            sign_in::answer(claimed, self.sessions.now_ms(), self.sessions.lifetime())
+            sign_in::answer(begin, self.sessions.now_ms(), self.sessions.lifetime())
         }
         .await;
-        told(Rpc::BeginSignIn, &call, outcome).map(Response::new)
+        conclude(Rpc::BeginSignIn, &call, outcome).map(Response::new)
     }
 
     async fn abandon_sign_in(
@@ -148,8 +148,8 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let api = self.clone();
         let work = async move {
-            let claim = sign_in::abandoned(&request)?;
-            api.sessions.abandon_sign_in(&claim).await?;
+            let attempt = sign_in::abandoned(&request)?;
+            api.sessions.abandon_sign_in(&attempt).await?;
             Ok(v1::AbandonSignInResponse {})
         };
         self.calls.complete(Rpc::AbandonSignIn, &call, work).await
@@ -179,7 +179,7 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let handle = noted(&call, named(&request));
         let outcome = async { Ok(self.read(&self.sessions.get(handle?).await?)) }.await;
-        told(Rpc::GetSession, &call, outcome).map(Response::new)
+        conclude(Rpc::GetSession, &call, outcome).map(Response::new)
     }
 
     async fn batch_get_sessions(
@@ -188,7 +188,7 @@ impl SessionService for Api {
     ) -> Result<Response<v1::BatchGetSessionsResponse>, Status> {
         let (call, request) = Call::with_message(request);
         let outcome = batch::get_sessions(self, &call, &request).await;
-        told(Rpc::BatchGetSessions, &call, outcome).map(Response::new)
+        conclude(Rpc::BatchGetSessions, &call, outcome).map(Response::new)
     }
 
     async fn roll_session(
@@ -207,7 +207,7 @@ impl SessionService for Api {
             })
         }
         .await;
-        told(Rpc::RollSession, &call, outcome).map(Response::new)
+        conclude(Rpc::RollSession, &call, outcome).map(Response::new)
     }
 
     async fn update_session(
@@ -223,7 +223,7 @@ impl SessionService for Api {
             })
         }
         .await;
-        told(Rpc::UpdateSession, &call, outcome).map(Response::new)
+        conclude(Rpc::UpdateSession, &call, outcome).map(Response::new)
     }
 
     async fn get_access_token(
@@ -247,7 +247,7 @@ impl SessionService for Api {
             })
         }
         .await;
-        told(Rpc::GetAccessToken, &call, outcome).map(Response::new)
+        conclude(Rpc::GetAccessToken, &call, outcome).map(Response::new)
     }
 
     async fn end_session(
@@ -266,7 +266,7 @@ impl SessionService for Api {
             let handle = handle?;
             let cause = arguments::cause(request.cause, Cause::Logout);
             let offline = OfflineTokens::kept_if(request.keep_offline_tokens);
-            let Ended {
+            let EndOutcome {
                 ended,
                 id_token_hint,
                 issuer,
@@ -295,7 +295,7 @@ impl SessionService for Api {
         let (call, request) = Call::with_message(request);
         let (api, noting) = (self.clone(), call.clone());
         let work = async move {
-            let all = end_sessions::read(&request, noting.asked_until)?;
+            let all = end_sessions::read(&request, noting.deadline)?;
             let ended_count = api.sessions.end_all(&all).await?;
             noting.ended(all.cause, ended_count);
             Ok(v1::EndSessionsResponse { ended_count })
@@ -317,7 +317,7 @@ impl SessionService for Api {
             self.page(issuer, subject, page)
         }
         .await;
-        told(Rpc::ListSessions, &call, outcome).map(Response::new)
+        conclude(Rpc::ListSessions, &call, outcome).map(Response::new)
     }
 
     async fn watch_sessions(
@@ -326,10 +326,10 @@ impl SessionService for Api {
     ) -> Result<Response<Self::WatchSessionsStream>, Status> {
         let (call, request) = Call::with_message(request);
         let outcome = watching::events(self, &call, &request).await;
-        told(Rpc::WatchSessions, &call, outcome).map(Response::new)
+        conclude(Rpc::WatchSessions, &call, outcome).map(Response::new)
     }
 
-    type FollowSessionsStream = watching::Events;
+    type FollowSessionsStream = watching::EventStream;
 
     async fn follow_sessions(
         &self,
@@ -338,7 +338,7 @@ impl SessionService for Api {
         let (call, mut questions) = Call::with_message(request);
         let first = questions.message().await?.unwrap_or_default();
         let outcome = watching::followed(self, &call, first, questions).await;
-        told(Rpc::FollowSessions, &call, outcome).map(Response::new)
+        conclude(Rpc::FollowSessions, &call, outcome).map(Response::new)
     }
 }
 

@@ -1,32 +1,32 @@
-//! A claim of a sign-in, read, and what it comes to, written.
+//! An attempt at a sign-in, read, and what it comes to, written.
 
 use session_proto::v1::begin_sign_in_response::Outcome;
 use session_proto::{timestamp, v1};
 
 use super::{arguments, resource};
 use crate::session::Lifetime;
-use crate::sessions::{Claim, Claimed, SessionsError};
+use crate::sessions::{BeginSignInOutcome, SessionsError, SignInAttempt};
 
-pub(super) fn begun(request: &v1::BeginSignInRequest) -> Result<Claim, SessionsError> {
-    Ok(Claim {
+pub(super) fn begun(request: &v1::BeginSignInRequest) -> Result<SignInAttempt, SessionsError> {
+    Ok(SignInAttempt {
         valid_for: arguments::duration("valid_for", request.valid_for.as_ref())?,
         waiting: request.waiting,
-        ..claim(&request.request_id, &request.holder)?
+        ..attempt(&request.request_id, &request.holder)?
     })
 }
 
-pub(super) fn abandoned(request: &v1::AbandonSignInRequest) -> Result<Claim, SessionsError> {
-    claim(&request.request_id, &request.holder)
+pub(super) fn abandoned(request: &v1::AbandonSignInRequest) -> Result<SignInAttempt, SessionsError> {
+    attempt(&request.request_id, &request.holder)
 }
 
-fn claim(request_id: &str, holder: &str) -> Result<Claim, SessionsError> {
+fn attempt(request_id: &str, holder: &str) -> Result<SignInAttempt, SessionsError> {
     let Some(request_id) = arguments::request_id(request_id)? else {
         return arguments::wrong("request_id", "is required");
     };
     let Some(holder) = arguments::holder(holder)? else {
         return arguments::wrong("holder", "is required");
     };
-    Ok(Claim {
+    Ok(SignInAttempt {
         request_id: request_id.to_owned(),
         holder: holder.to_owned(),
         valid_for: None,
@@ -35,15 +35,15 @@ fn claim(request_id: &str, holder: &str) -> Result<Claim, SessionsError> {
 }
 
 pub(super) fn answer(
-    claimed: Claimed,
+    begin: BeginSignInOutcome,
     now_ms: u64,
     lifetime: &Lifetime,
 ) -> Result<v1::BeginSignInResponse, SessionsError> {
-    let (outcome, created) = match claimed {
-        Claimed::Begun => (Outcome::Begun, None),
-        Claimed::Pending => (Outcome::Pending, None),
-        Claimed::Created(created) => (Outcome::Created, Some(created)),
-        Claimed::Failed => (Outcome::Failed, None),
+    let (outcome, created) = match begin {
+        BeginSignInOutcome::Begun => (Outcome::Begun, None),
+        BeginSignInOutcome::Pending => (Outcome::Pending, None),
+        BeginSignInOutcome::Created(created) => (Outcome::Created, Some(created)),
+        BeginSignInOutcome::Failed => (Outcome::Failed, None),
     };
     let mut answer = v1::BeginSignInResponse {
         outcome: outcome.into(),

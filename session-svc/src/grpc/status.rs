@@ -1,23 +1,23 @@
-//! What a failure means on the wire. The only place in this service where a failure meets a reason.
+//! What a failure means on the wire. The only file of this service that maps failures to reasons.
 
 use session_proto::error::status;
 use session_proto::v1::ErrorReason;
 use tonic::{Code, Status};
 
-use crate::callers::TurnedAway;
-use crate::session::access::Refusal;
+use crate::callers::AccessDenied;
+use crate::session::access::TokenRefusal;
 use crate::sessions::SessionsError;
 
-/// The reason that tells a failure.
+/// The reason of a failure.
 pub(super) fn reason(error: &SessionsError) -> ErrorReason {
     match error {
         SessionsError::Missing => ErrorReason::ErrMissingSession,
         SessionsError::Refused(refusal) => match refusal {
-            Refusal::MissingAccessToken => ErrorReason::ErrMissingAccessToken,
-            Refusal::InsufficientScope(_) => ErrorReason::ErrInsufficientScope,
-            Refusal::MissingRefreshToken => ErrorReason::ErrMissingRefreshToken,
-            Refusal::ExpiredAccessToken => ErrorReason::ErrExpiredAccessToken,
-            Refusal::RefusedBefore => ErrorReason::ErrFailedRefreshGrant,
+            TokenRefusal::MissingAccessToken => ErrorReason::ErrMissingAccessToken,
+            TokenRefusal::InsufficientScope(_) => ErrorReason::ErrInsufficientScope,
+            TokenRefusal::MissingRefreshToken => ErrorReason::ErrMissingRefreshToken,
+            TokenRefusal::ExpiredAccessToken => ErrorReason::ErrExpiredAccessToken,
+            TokenRefusal::RefusedBefore => ErrorReason::ErrFailedRefreshGrant,
         },
         SessionsError::RefreshRefused => ErrorReason::ErrFailedRefreshGrant,
         SessionsError::Invalid { .. } => ErrorReason::ErrInvalidArgument,
@@ -37,7 +37,9 @@ pub(super) fn reason(error: &SessionsError) -> ErrorReason {
 /// The status of a failure: what the caller may know, and nothing of the inside.
 pub(super) fn of(error: &SessionsError) -> Status {
     let metadata = match error {
-        SessionsError::Refused(Refusal::InsufficientScope(missing)) => Some(("scopes", missing.join(" "))),
+        SessionsError::Refused(TokenRefusal::InsufficientScope(missing)) => {
+            Some(("scopes", missing.join(" ")))
+        }
         SessionsError::Invalid { field, .. } => Some(("field", (*field).to_owned())),
         SessionsError::TooLarge { limit } => Some(("limitBytes", limit.to_string())),
         SessionsError::Missing
@@ -66,7 +68,7 @@ pub(super) fn too_late() -> Status {
     )
 }
 
-/// The caller has more waiting than it may: answers it has not taken, or calls under way.
+/// The caller has more waiting than it may: answers it has not read, or calls in flight.
 pub(super) fn overloaded() -> Status {
     status(
         ErrorReason::ErrOverloaded,
@@ -76,14 +78,14 @@ pub(super) fn overloaded() -> Status {
 }
 
 /// The caller may not call.
-pub(super) fn turned_away(why: TurnedAway) -> Status {
+pub(super) fn access_denied(why: AccessDenied) -> Status {
     match why {
-        TurnedAway::Unknown => status(
+        AccessDenied::Unknown => status(
             ErrorReason::ErrUnknownCaller,
             "the call came without an identity this service knows",
             None,
         ),
-        TurnedAway::NotAllowed => status(
+        AccessDenied::NotAllowed => status(
             ErrorReason::ErrCallerNotAllowed,
             "this caller may not call this method",
             None,
@@ -120,11 +122,15 @@ pub(super) fn explained(bare: &Status) -> Option<Status> {
 fn message(error: &SessionsError) -> String {
     match error {
         SessionsError::Refused(refusal) => match refusal {
-            Refusal::MissingAccessToken => "the session holds no access token".to_owned(),
-            Refusal::InsufficientScope(missing) => format!("not granted: {}", missing.join(" ")),
-            Refusal::MissingRefreshToken => "the session holds no refresh token".to_owned(),
-            Refusal::ExpiredAccessToken => "the access token has expired and cannot be refreshed".to_owned(),
-            Refusal::RefusedBefore => "the provider refused to refresh the tokens: sign in again".to_owned(),
+            TokenRefusal::MissingAccessToken => "the session holds no access token".to_owned(),
+            TokenRefusal::InsufficientScope(missing) => format!("not granted: {}", missing.join(" ")),
+            TokenRefusal::MissingRefreshToken => "the session holds no refresh token".to_owned(),
+            TokenRefusal::ExpiredAccessToken => {
+                "the access token has expired and cannot be refreshed".to_owned()
+            }
+            TokenRefusal::RefusedBefore => {
+                "the provider refused to refresh the tokens: sign in again".to_owned()
+            }
         },
         SessionsError::Unreadable(_)
         | SessionsError::CorruptStore(_)

@@ -1,8 +1,8 @@
 //! A watch as its caller sees it: events while the caller may have them.
 //!
 //! Invariants
-//! - No event is told to a caller that lost the right to it.
-//! - A question how far a watch is told is answered when nothing that is known is left to tell, and not before.
+//! - No event is sent to a caller that lost the right to it.
+//! - A question how far a watch has come is answered once every event known here was sent, and not before.
 //! - A watch that ends says why, unless the process drains, in which case whoever watches goes on at another replica.
 
 use futures_util::StreamExt as _;
@@ -15,19 +15,19 @@ use super::call::Call;
 use super::record::code_name;
 use super::service::Api;
 use super::{arguments, resource, status};
-use crate::callers::{Rpc, TurnedAway};
+use crate::callers::{AccessDenied, Rpc};
 use crate::sessions::{AUDIT_TARGET, SessionsError, WatchScope, WatchUpdate, Watching};
 
 /// What is sent.
-pub(super) type Events = BoxStream<'static, Result<SessionEvent, Status>>;
+pub(super) type EventStream = BoxStream<'static, Result<SessionEvent, Status>>;
 
-/// Numbers of questions how far a watch is told.
+/// Numbers of questions how far a watch has come.
 type Questions = BoxStream<'static, Result<u64, Status>>;
 
-struct Watch {
+struct WatchStream {
     api: Api,
     events: Watching,
-    /// Of a caller that follows; what they answer takes the place of heartbeats.
+    /// Of a caller that follows; the answers replace heartbeats.
     questions: Option<Questions>,
     /// Where the last event, or heartbeat, leaves off.
     position: String,
@@ -48,7 +48,7 @@ pub(super) async fn events(
     api: &Api,
     call: &Call,
     request: &WatchSessionsRequest,
-) -> Result<Events, SessionsError> {
+) -> Result<EventStream, SessionsError> {
     watch(api, call, request, None).await
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn followed(
     call: &Call,
     first: FollowSessionsRequest,
     others: Streaming<FollowSessionsRequest>,
-) -> Result<Events, SessionsError> {
+) -> Result<EventStream, SessionsError> {
     let Some(request) = &first.watch else {
         return arguments::wrong("watch", "is required in the first message");
     };
@@ -72,7 +72,7 @@ async fn watch(
     call: &Call,
     request: &WatchSessionsRequest,
     questions: Option<Questions>,
-) -> Result<Events, SessionsError> {
+) -> Result<EventStream, SessionsError> {
     let scope = scope(request)?;
     if let WatchScope::Session(handle) = &scope {
         call.is_about(*handle);
@@ -87,10 +87,10 @@ async fn watch(
         },
         call: call.clone(),
         began: Instant::now(),
-        // A caller that hangs up is told nothing.
+        // A caller that hangs up gets no status.
         code: Code::Cancelled,
     };
-    let watch = Watch {
+    let watch = WatchStream {
         api: api.clone(),
         events,
         questions,
@@ -132,17 +132,17 @@ fn scope(request: &WatchSessionsRequest) -> Result<WatchScope, SessionsError> {
     }
 }
 
-/// The next question, none when the caller has ended its side; never where questions are not asked.
-async fn asked(questions: &mut Option<Questions>) -> Option<Result<u64, Status>> {
+/// The next question, none when the caller has ended its side; never in a watch without questions.
+async fn next_question(questions: &mut Option<Questions>) -> Option<Result<u64, Status>> {
     match questions {
         Some(questions) => questions.next().await,
         None => std::future::pending().await,
     }
 }
 
-impl Watch {
+impl WatchStream {
     async fn next(&mut self) -> Option<Result<SessionEvent, Status>> {
-        let until = self.call.asked_until;
+        let until = self.call.deadline;
         let too_late = async {
             match until {
                 Some(until) => tokio::time::sleep_until(until).await,
@@ -156,12 +156,12 @@ impl Watch {
             let event = tokio::select! {
                 biased;
                 () = draining.cancelled() => return None,
-                () = disbelieved.cancelled() => return Some(Err(status::turned_away(TurnedAway::Unknown))),
+                () = disbelieved.cancelled() => return Some(Err(status::access_denied(AccessDenied::Unknown))),
                 () = &mut too_late => return Some(Err(status::too_late())),
-                // In this order: a question is answered once nothing is left to tell.
-                told = self.events.next() => self.event(told?),
-                // Not before it is known where to go on from: the first heartbeat tells.
-                number = asked(&mut self.questions), if !self.position.is_empty() => self.answer(number?),
+                // In this order: a question is answered once every event was sent.
+                update = self.events.next() => self.event(update?),
+                // Not before there is a position to resume from: the first heartbeat brings it.
+                number = next_question(&mut self.questions), if !self.position.is_empty() => self.answer(number?),
             };
             match event {
                 Ok(Some(event)) => return Some(Ok(event)),
@@ -171,24 +171,24 @@ impl Watch {
         }
     }
 
-    /// What happened; none where a heartbeat is not asked for.
+    /// What happened; none for a heartbeat that the watch does not send.
     fn event(
         &mut self,
-        told: Result<(WatchUpdate, u64, String), SessionsError>,
+        update: Result<(WatchUpdate, u64, String), SessionsError>,
     ) -> Result<Option<SessionEvent>, Status> {
-        self.may_hear()?;
-        let (told, at_ms, resume_token) = told.map_err(|error| status::of(&error))?;
+        self.check_access()?;
+        let (update, at_ms, resume_token) = update.map_err(|error| status::of(&error))?;
         if self.questions.is_some() {
             self.position.clone_from(&resume_token);
-            if matches!(told, WatchUpdate::Heartbeat(_)) {
+            if matches!(update, WatchUpdate::Heartbeat(_)) {
                 return Ok(None);
             }
         }
-        Ok(Some(resource::event(told, at_ms, resume_token)))
+        Ok(Some(resource::event(update, at_ms, resume_token)))
     }
 
     fn answer(&self, number: Result<u64, Status>) -> Result<Option<SessionEvent>, Status> {
-        self.may_hear()?;
+        self.check_access()?;
         let number = number.map_err(|unread| status::explained(&unread).unwrap_or(unread))?;
         let beat = || {
             let (now_ms, position) = (self.api.sessions().now_ms(), self.position.clone());
@@ -197,12 +197,12 @@ impl Watch {
         Ok((number != 0).then(beat))
     }
 
-    /// A list of callers that changed counts before what happened is told.
-    fn may_hear(&self) -> Result<(), Status> {
+    /// A change of the callers' policy takes effect before the event is sent.
+    fn check_access(&self) -> Result<(), Status> {
         let callers = self.api.calls().callers();
         callers
             .allow(&self.call.caller, self.ending.rpc)
-            .map_err(status::turned_away)
+            .map_err(status::access_denied)
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the
 //! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, with the
-//! time the wish arrived, and whoever creates one looks at the marks afterwards. A mark that is not older than the receipt of
-//! the tokens ends the session. Where the receipt is not told, a mark ends it that appeared or moved while it was created, or that is
-//! not older than the claim of its sign-in. All times are the store's, in milliseconds: what the provider's clock says is compared
-//! with none of them. A mark the store has no room for holds no ending up: it is written later. Likewise a young session that ends leaves a mark under its own name, so that a
-//! repeated request that created it does not bring it back.
+//! time the request arrived, and whoever creates one looks at the marks afterwards. A mark that is not older than the receipt of
+//! the tokens ends the session. Where the receipt is not given, a mark ends it that appeared or moved while it was created, or that is
+//! not older than the beginning of its sign-in. All times are the store's, in milliseconds: what the provider's clock says is
+//! compared with none of them. A mark that a full store refuses holds no ending up: it is written later. Likewise a young session
+//! that ends leaves a mark under its own name, so that a repeated request that created it does not bring it back.
 //!
 //! Marks are records like any other, without index, and are forgotten by themselves.
 
@@ -41,7 +41,7 @@ struct Mark {
 
 impl Keeper {
     /// Leaves a mark for sessions of a person or a provider session that are just being created; `told_at_ms` is when their
-    /// ending was asked for.
+    /// ending was requested.
     pub(crate) async fn mark_ended(
         &self,
         issuer: &str,
@@ -133,7 +133,7 @@ impl Keeper {
         Ok(record.map(|record| self.open_mark(name, &record)))
     }
 
-    /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store tells when it was
+    /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store says when it was
     /// written: it concerns everybody.
     fn open_mark(&self, name: &str, record: &Record) -> Mark {
         let note = self.seal().open_note(MARK, name, &record.payload).ok();
@@ -180,7 +180,7 @@ impl Keeper {
             let Some(there) = self.store().load(name).await? else {
                 continue;
             };
-            // A wish that was on its way for long takes nothing from a younger one.
+            // A request that was delayed for long changes nothing of a younger one.
             let known = self.open_mark(name, &there);
             if known.subject == subject && known.at_ms > at_ms {
                 return Ok(());

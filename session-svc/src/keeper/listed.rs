@@ -2,13 +2,13 @@
 //!
 //! Invariants
 //! - An entry of a list proves nothing: the session it leads to is shown and ended for its own person or provider session alone.
-//! - What cannot be read is told and not passed over, so that it can be seen and ended.
+//! - What cannot be read is listed and not skipped, so that it can be seen and ended.
 //! - However many sessions there are, and however large, a part of a list takes a bounded number of bytes.
 
 use super::{Keeper, KeeperError};
 use crate::session::index::{self, Whose};
 use crate::session::{Handle, Session};
-use crate::store::{Cursor, Entry, IndexName, Loaded};
+use crate::store::{Cursor, Entry, IndexName, LoadedRecord};
 
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(crate) const READ_AT_ONCE: usize = 32;
@@ -45,14 +45,14 @@ impl Shown {
     }
 
     /// When it began, in milliseconds since the Unix epoch.
-    pub fn created_at_ms(&self) -> u64 {
+    pub(crate) fn created_at_ms(&self) -> u64 {
         match self {
             Self::Session(session) => session.created_at_ms,
             Self::Unreadable { created_at_ms, .. } => *created_at_ms,
         }
     }
 
-    /// Whether it is a session of this person. Of one that cannot be read the lists tell that its record names, which are hashes of
+    /// Whether it is a session of this person. Of one that cannot be read this is judged by the lists its record names, which are hashes of
     /// issuer and person; where there are none, the list it was found by is all there is to go by.
     pub(crate) fn is_of(&self, issuer: &str, subject: &str) -> bool {
         match self {
@@ -75,21 +75,21 @@ pub struct Listed {
 
 impl Keeper {
     /// Valid sessions of a list and those that cannot be read, at most `limit`, and where it goes on; `None` after the last. A part
-    /// may be short or empty before the end, and ends when the bytes in `room` have been read; these are taken off it.
+    /// may be short or empty before the end, and ends when the bytes in `budget` have been read; these are subtracted from it.
     pub async fn list(
         &self,
         whose: Whose<'_>,
         after: Option<&Cursor>,
         limit: usize,
-        room: &mut usize,
+        budget: &mut usize,
     ) -> Result<(Vec<Listed>, Option<Cursor>), KeeperError> {
         let listing = self.store().list(&whose.index(), after, limit).await?;
         let mut listed = Vec::new();
         let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
         while let Some(part) = parts.next() {
             let bytes = self.read_listed(whose, part, &mut listed).await?;
-            *room = room.saturating_sub(bytes);
-            if *room == 0 && parts.peek().is_some() {
+            *budget = budget.saturating_sub(bytes);
+            if *budget == 0 && parts.peek().is_some() {
                 return Ok((listed, part.last().map(|entry| entry.cursor.clone())));
             }
         }
@@ -108,9 +108,9 @@ impl Keeper {
         let mut bytes = 0;
         for (entry, loaded) in entries.iter().zip(self.store().load_many(&names).await?) {
             let opened = match loaded {
-                Loaded::Gone => continue,
-                Loaded::Unreadable => Err(Vec::new()),
-                Loaded::Record(record) => {
+                LoadedRecord::Gone => continue,
+                LoadedRecord::Unreadable => Err(Vec::new()),
+                LoadedRecord::Record(record) => {
                     bytes += record.payload.len();
                     if record.payload.len() > LARGE_RECORD {
                         tokio::task::yield_now().await;

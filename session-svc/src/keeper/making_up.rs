@@ -1,4 +1,4 @@
-//! Making up for what the store had no room for, or could not be reached for, while an ending went on without it.
+//! Repeating what a full or unavailable store refused, while an ending went on without it.
 //!
 //! Invariant: bounded in number and time. Deliberately absent: anything that survives the process.
 
@@ -28,7 +28,7 @@ impl Default for MakingUp {
 }
 
 impl Keeper {
-    /// Does in the background what the store had no room for, or could not be reached for: again and again until it is done, for as
+    /// Does in the background what a full or unavailable store refused: again and again until it is done, for as
     /// long as a mark is kept.
     pub(crate) fn make_up<F, W, E>(&self, what: &'static str, work: W)
     where

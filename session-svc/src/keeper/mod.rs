@@ -1,4 +1,4 @@
-//! Sessions in the store: sealed on the way in, opened and judged on the way out.
+//! Sessions in the store: sealed when written, opened and judged when read.
 //!
 //! Invariants
 //! - What comes out is valid now by the current durations; everything else is missing.
@@ -10,18 +10,18 @@ pub(crate) mod listed;
 mod making_up;
 mod removing;
 mod seal;
-pub mod sealed_notes;
+pub(crate) mod sealed_notes;
 
 use std::sync::Arc;
 
-use crate::session::change::{Change, Kind};
+use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Handle, Lifetime, Session, index};
-use crate::store::{Inserted, Loaded, Record, Replaced, SessionStore, StoreError};
+use crate::store::{Inserted, LoadedRecord, Record, Replaced, SessionStore, StoreError};
 
 pub(crate) use endings::REQUEST_KEPT_MS;
 pub use error::KeeperError;
 pub use listed::{Listed, Shown};
-pub(crate) use removing::Found;
+pub(crate) use removing::FoundSession;
 pub use removing::Removed;
 pub use seal::{Seal, SealError};
 
@@ -74,17 +74,17 @@ impl Keeper {
     }
 
     /// The durations in force.
-    pub fn lifetime(&self) -> &Lifetime {
+    pub(crate) fn lifetime(&self) -> &Lifetime {
         &self.lifetime
     }
 
     /// The store itself, for leases and what else is no session.
-    pub fn store(&self) -> &dyn SessionStore {
+    pub(crate) fn store(&self) -> &dyn SessionStore {
         self.store.as_ref()
     }
 
     /// What seals.
-    pub fn seal(&self) -> &dyn Seal {
+    pub(crate) fn seal(&self) -> &dyn Seal {
         self.seal.as_ref()
     }
 
@@ -94,7 +94,7 @@ impl Keeper {
     }
 
     /// What seals, for whoever outlives this keeper.
-    pub fn shared_seal(&self) -> Arc<dyn Seal> {
+    pub(crate) fn shared_seal(&self) -> Arc<dyn Seal> {
         Arc::clone(&self.seal)
     }
 
@@ -106,7 +106,7 @@ impl Keeper {
 
     /// Reads several sessions in one round trip, in the order of their handles, each as [`Keeper::load`] does. Opened when their turn
     /// comes.
-    pub async fn load_many(
+    pub(crate) async fn load_many(
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, KeeperError>> + use<'_>, KeeperError> {
@@ -114,9 +114,9 @@ impl Keeper {
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         let loaded = self.store.load_many(&names).await?;
         Ok(loaded.into_iter().map(|loaded| match loaded {
-            Loaded::Record(record) => self.valid(&record),
-            Loaded::Unreadable => Err(StoreError::Corrupt.into()),
-            Loaded::Gone => Err(KeeperError::Missing),
+            LoadedRecord::Record(record) => self.valid(&record),
+            LoadedRecord::Unreadable => Err(StoreError::Corrupt.into()),
+            LoadedRecord::Gone => Err(KeeperError::Missing),
         }))
     }
 
@@ -132,7 +132,7 @@ impl Keeper {
     /// Keeps a new session of version 1; `max_bytes` bounds what it takes.
     pub async fn insert(&self, session: &Session, max_bytes: usize) -> Result<Inserted, KeeperError> {
         let record = self.record(session, Some(max_bytes))?;
-        let change = self.sealed_change(session, Kind::Created)?;
+        let change = self.sealed_change(session, ChangeKind::Created)?;
         Ok(self.store.insert(record, change).await?)
     }
 
@@ -141,7 +141,7 @@ impl Keeper {
     pub async fn edit<F>(
         &self,
         read: Session,
-        kind: Kind,
+        kind: ChangeKind,
         max_bytes: Option<usize>,
         mut edit: F,
     ) -> Result<(Session, bool), KeeperError>
@@ -166,9 +166,9 @@ impl Keeper {
         Err(KeeperError::StaleVersion)
     }
 
-    /// Writes a session that was just read once more as it is, version and all, which tells nobody anything: whether the
+    /// Writes a session that was just read once more as it is, version and all, which publishes nothing: whether the
     /// store takes it now. False if another one has written it, or removed it, meanwhile.
-    pub async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
+    pub(crate) async fn rewrite(&self, read: &Session) -> Result<bool, KeeperError> {
         let record = self.record(read, None)?;
         let written = self.store.replace(record, read.version, None).await?;
         Ok(written == Replaced::Done)
@@ -200,8 +200,8 @@ impl Keeper {
         })
     }
 
-    fn sealed_change(&self, session: &Session, kind: Kind) -> Result<Vec<u8>, SealError> {
-        self.seal.seal_change(&Change {
+    fn sealed_change(&self, session: &Session, kind: ChangeKind) -> Result<Vec<u8>, SealError> {
+        self.seal.seal_change(&SessionChange {
             kind,
             handle: session.handle,
             issuer: session.issuer.clone(),

@@ -4,35 +4,35 @@
 //! release or is damaged ends like any other; an answer of the store that is lost is no failure.
 
 use super::{Keeper, KeeperError};
-use crate::session::change::{Change, Kind};
+use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{Cause, Handle, Session};
 use crate::store::StoreError;
 
 impl Keeper {
-    /// Removes the session of a handle and tells why. Gives it as it was last, or `Nothing` if there was none to end.
+    /// Removes the session of a handle and publishes why. Gives it as it was last, or `Nothing` if there was none to end.
     /// A record that cannot be read is removed all the same.
     pub async fn remove(&self, handle: Handle, cause: Cause) -> Result<Removed, KeeperError> {
         match self.find(handle).await? {
-            Found::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
-            Found::Unreadable => self.remove_seen(handle, None, cause).await,
-            Found::Nothing => Ok(Removed::Nothing),
+            FoundSession::Session(seen) => self.remove_seen(handle, Some(&seen), cause).await,
+            FoundSession::Unreadable => self.remove_seen(handle, None, cause).await,
+            FoundSession::Nothing => Ok(Removed::Nothing),
         }
     }
 
     /// What there is of a handle, valid or not, before it is removed.
-    pub(crate) async fn find(&self, handle: Handle) -> Result<Found, KeeperError> {
+    pub(crate) async fn find(&self, handle: Handle) -> Result<FoundSession, KeeperError> {
         match self.store().load(&handle.text()).await {
             Ok(Some(record)) => Ok(match self.open(&record) {
-                Ok(session) => Found::Session(Box::new(session)),
-                Err(_told_when_it_is_removed) => Found::Unreadable,
+                Ok(session) => FoundSession::Session(Box::new(session)),
+                Err(_told_when_it_is_removed) => FoundSession::Unreadable,
             }),
-            Ok(None) => Ok(Found::Nothing),
-            Err(StoreError::Corrupt) => Ok(Found::Unreadable),
+            Ok(None) => Ok(FoundSession::Nothing),
+            Err(StoreError::Corrupt) => Ok(FoundSession::Unreadable),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Removes the session of a handle that was seen before; `None` if it could not be read. An answer that is lost on its way is
+    /// Removes the session of a handle that was seen before; `None` if it could not be read. An answer that is lost is
     /// no failure: whoever finds the record gone takes what was seen for what was removed.
     pub(crate) async fn remove_seen(
         &self,
@@ -42,8 +42,8 @@ impl Keeper {
     ) -> Result<Removed, KeeperError> {
         let name = handle.to_string();
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
-        let change = Change {
-            kind: Kind::Ended,
+        let change = SessionChange {
+            kind: ChangeKind::Ended,
             handle,
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
@@ -86,7 +86,7 @@ impl Keeper {
 
 /// What there is of a handle.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum FoundSession {
     /// A session, which may have expired.
     Session(Box<Session>),
     /// A record that cannot be read.

@@ -5,7 +5,7 @@ use std::error::Error;
 use chassis::random::NoRandomness;
 
 use crate::session::Session;
-use crate::session::change::Change;
+use crate::session::change::SessionChange;
 
 /// Seals what a store keeps.
 pub trait Seal: Send + Sync + 'static {
@@ -16,10 +16,10 @@ pub trait Seal: Send + Sync + 'static {
     fn open_session(&self, name: &str, version: u64, sealed: &[u8]) -> Result<Session, SealError>;
 
     /// Seals a change for publication.
-    fn seal_change(&self, change: &Change) -> Result<Vec<u8>, SealError>;
+    fn seal_change(&self, change: &SessionChange) -> Result<Vec<u8>, SealError>;
 
     /// Opens a published change.
-    fn open_change(&self, sealed: &[u8]) -> Result<Change, SealError>;
+    fn open_change(&self, sealed: &[u8]) -> Result<SessionChange, SealError>;
 
     /// Seals a few bytes for one purpose under one name.
     fn seal_note(&self, purpose: &str, name: &str, note: &[u8]) -> Result<Vec<u8>, SealError>;
@@ -40,7 +40,7 @@ pub enum SealError {
     /// The text is no text of ours, or was changed, swapped or rolled back.
     #[error("the sealed text was changed, swapped or never ours")]
     NotReadable,
-    /// The text was sealed by a newer release in a way this one does not know.
+    /// The text was sealed by a newer release in a format this one does not have.
     #[error("the sealed text has a format this release does not know")]
     UnknownFormat,
     /// The key it was sealed with is not in the ring.

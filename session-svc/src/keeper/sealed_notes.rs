@@ -16,7 +16,7 @@ pub(crate) const REQUEST: &str = "request";
 pub(crate) const ARRIVAL: &str = "arrival";
 
 /// Notes kept as records.
-pub const IN_RECORDS: &[&str] = &[MARK, REVOCATION];
+pub(crate) const IN_RECORDS: &[&str] = &[MARK, REVOCATION];
 
 /// Notes kept as remembered values.
-pub const REMEMBERED: &[&str] = &[REQUEST, ARRIVAL];
+pub(crate) const REMEMBERED: &[&str] = &[REQUEST, ARRIVAL];

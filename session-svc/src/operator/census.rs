@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Exit, Failure, chain};
-use super::opened::Opened;
-use super::sealed::{Contents, contents};
+use super::output::{CommandFailure, Exit, chain};
+use super::sealed::{SealedContent, contents};
+use super::store_access::OpenedStore;
 use crate::keeper::SealError;
-use crate::store::inspect::{Found, KeySpace, Sealed};
+use crate::store::inspect::{FoundItem, KeySpace, Sealed};
 use crate::vault::{KeyId, Vault};
 
-/// Entries asked for at once.
+/// Entries read at once.
 const PAGE: usize = 512;
 
 /// What was counted.
@@ -50,12 +50,12 @@ impl Census {
         self.sessions + self.notes + self.unreadable()
     }
 
-    fn count(&mut self, vault: &Vault, found: &Found) {
+    fn count(&mut self, vault: &Vault, found: &FoundItem) {
         match found {
-            Found::Sealed(sealed) => self.count_sealed(vault, sealed),
-            Found::Unreadable { .. } => self.corrupt += 1,
-            Found::Foreign => self.foreign += 1,
-            Found::Index {
+            FoundItem::Sealed(sealed) => self.count_sealed(vault, sealed),
+            FoundItem::Unreadable { .. } => self.corrupt += 1,
+            FoundItem::Foreign => self.foreign += 1,
+            FoundItem::Index {
                 entries,
                 without_record,
                 ..
@@ -72,8 +72,8 @@ impl Census {
             *self.sealed_by.entry(key).or_default() += 1;
         }
         match contents(vault, sealed) {
-            Ok(Contents::Session) => self.sessions += 1,
-            Ok(Contents::Note) => self.notes += 1,
+            Ok(SealedContent::Session) => self.sessions += 1,
+            Ok(SealedContent::Note) => self.notes += 1,
             Err(SealError::UnknownKey) => self.unknown_key += 1,
             Err(SealError::UnknownFormat) => self.newer_format += 1,
             Err(_) => self.corrupt += 1,
@@ -82,7 +82,7 @@ impl Census {
 }
 
 /// Counts at most `limit` entries of each key space; 0 for all.
-pub(super) async fn taken(opened: &Opened, limit: u64) -> Result<Census, Failure> {
+pub(super) async fn count_entries(opened: &OpenedStore, limit: u64) -> Result<Census, CommandFailure> {
     let mut census = Census {
         complete: true,
         ..Census::default()
@@ -95,8 +95,8 @@ pub(super) async fn taken(opened: &Opened, limit: u64) -> Result<Census, Failure
         let (mut seen, mut after) = (0_u64, None);
         loop {
             let walked = opened.store.walk(key_space, after.as_deref(), page).await;
-            let walked =
-                walked.map_err(|error| Failure::new("store_unavailable", Exit::Failed, chain(&error)))?;
+            let walked = walked
+                .map_err(|error| CommandFailure::new("store_unavailable", Exit::Failed, chain(&error)))?;
             seen += walked.found.len() as u64;
             walked
                 .found

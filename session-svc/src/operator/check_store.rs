@@ -6,9 +6,9 @@ use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde_json::{Value, json};
 
-use super::answer::{self, Answer, Exit, Failure};
 use super::census::{self, Census};
-use super::opened::{Opened, StoreAccess};
+use super::output::{self, CommandFailure, CommandOutput, Exit};
+use super::store_access::{OpenedStore, StoreAccess};
 use super::{round_trip, table};
 use crate::store::inspect::{Assessment, Fact};
 
@@ -22,7 +22,7 @@ impl Tool for CheckStoreTool {
     fn command(&self) -> Command {
         Command::new("check-store")
             .about("Checks the store: that it works, how it is set up, and that all it holds can be read")
-            .arg(answer::json_flag())
+            .arg(output::json_flag())
             .arg(
                 Arg::new("limit")
                     .long("limit")
@@ -42,12 +42,12 @@ impl Tool for CheckStoreTool {
         given: &ArgMatches,
         mut reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let json = answer::wants_json(given);
+        let json = output::wants_json(given);
         let limit = given.get_one::<u64>("limit").copied().unwrap_or_default();
         let access = StoreAccess::read(&mut reader);
         let (access, warnings) = reader.finish(access)?;
         let work =
-            async move { answer::conclude(json, answer::unless_stopped(checked(&access, limit)).await) };
+            async move { output::conclude(json, output::unless_stopped(checked(&access, limit)).await) };
         Ok((Box::pin(work), warnings))
     }
 }
@@ -76,13 +76,13 @@ impl Check {
     }
 }
 
-async fn checked(access: &StoreAccess, limit: u64) -> Result<Answer, Failure> {
+async fn checked(access: &StoreAccess, limit: u64) -> Result<CommandOutput, CommandFailure> {
     let opened = access.open().await?;
     let mut checks = vec![Check::new("reachable", access.kind(), Assessment::Fine)];
     checks.extend(round_trip::made(&opened).await.into_iter().map(stepped));
     checks.push(clock(&opened));
-    checks.extend(asked(&opened).await);
-    let census = census::taken(&opened, limit).await?;
+    checks.extend(engine_checks(&opened).await);
+    let census = census::count_entries(&opened, limit).await?;
     checks.extend(counted(&census, &opened));
     Ok(answered(access.kind(), &checks, &census, &opened))
 }
@@ -99,7 +99,7 @@ fn stepped(step: round_trip::Step) -> Check {
     }
 }
 
-fn clock(opened: &Opened) -> Check {
+fn clock(opened: &OpenedStore) -> Check {
     let (ours, stores) = (SystemClock.now_ms(), opened.store.now_ms());
     let standing = if ours.abs_diff(stores) > CLOCK_WARNING_MS {
         Assessment::Warning("this machine's clock is off the store's, which decides: check NTP")
@@ -114,7 +114,7 @@ fn clock(opened: &Opened) -> Check {
     )
 }
 
-async fn asked(opened: &Opened) -> Vec<Check> {
+async fn engine_checks(opened: &OpenedStore) -> Vec<Check> {
     match opened.store.facts().await {
         Ok(facts) => facts
             .into_iter()
@@ -128,7 +128,7 @@ async fn asked(opened: &Opened) -> Vec<Check> {
             .collect(),
         Err(error) => vec![Check::new(
             "engine",
-            answer::chain(&error),
+            output::chain(&error),
             Assessment::Warning(
                 "how the engine is set up could not be asked: allow +info, +cluster|info and +cluster|slots",
             ),
@@ -136,7 +136,7 @@ async fn asked(opened: &Opened) -> Vec<Check> {
     }
 }
 
-fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
+fn counted(census: &Census, opened: &OpenedStore) -> Vec<Check> {
     let judged = |count: u64, standing: Assessment| if count == 0 { Assessment::Fine } else { standing };
     let older = opened.vault.key_ids().into_iter().skip(1);
     let older: u64 = older.filter_map(|key| census.sealed_by.get(&key)).sum();
@@ -200,7 +200,7 @@ fn counted(census: &Census, opened: &Opened) -> Vec<Check> {
     checks
 }
 
-fn answered(kind: &str, checks: &[Check], census: &Census, opened: &Opened) -> Answer {
+fn answered(kind: &str, checks: &[Check], census: &Census, opened: &OpenedStore) -> CommandOutput {
     let healthy = checks.iter().all(|check| check.result != "problem");
     let ring = opened.vault.key_ids();
     let mut keys: Vec<_> = ring
@@ -259,7 +259,7 @@ fn answered(kind: &str, checks: &[Check], census: &Census, opened: &Opened) -> A
             })
         })
         .collect();
-    Answer {
+    CommandOutput {
         text,
         json: json!({
             "healthy": healthy,

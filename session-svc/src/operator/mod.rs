@@ -10,18 +10,18 @@
 //! - Exit codes: 0 done, 1 failed or unhealthy, 2 used wrongly, 3 no such session, 78 wrong settings.
 //! - No token, session ID, key or sealed text is ever shown.
 //!
-//! Why it is this binary and why it asks a running service: docs/decisions/operators-tool.md.
+//! Why it is this binary and why it calls a running service: docs/decisions/operators-tool.md.
 
-mod answer;
 mod census;
 mod check_store;
-mod opened;
+mod output;
 mod progress;
 mod rekey;
 mod round_trip;
 mod sealed;
 mod service;
 mod sessions;
+mod store_access;
 mod table;
 
 use chassis::tool::Tool;

@@ -1,4 +1,4 @@
-//! Long work: told about now and then, held to a rate, and stopped by a signal between two pages.
+//! Long work: reported now and then, held to a rate, and stopped by a signal between two pages.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -7,45 +7,45 @@ use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often the work is told about.
-const TOLD_EVERY: Duration = Duration::from_secs(2);
+/// How often progress is reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The work so far.
-pub(super) struct Progress {
+pub(super) struct BulkProgress {
     began: Instant,
-    told: Instant,
+    reported: Instant,
     rate: u64,
     stopped: Arc<AtomicBool>,
 }
 
-impl Progress {
+impl BulkProgress {
     /// Begins; at most `rate` changes a second, 0 for as many as go.
     pub(super) fn begin(rate: u64) -> std::io::Result<Self> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let told = Arc::clone(&stopped);
+        let flag = Arc::clone(&stopped);
         tokio::spawn(async move {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-            told.store(true, Ordering::Relaxed);
+            flag.store(true, Ordering::Relaxed);
         });
         Ok(Self {
             began: Instant::now(),
-            told: Instant::now(),
+            reported: Instant::now(),
             rate,
             stopped,
         })
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether a signal to stop arrived.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Tells `line` if it is time, and waits until `changes` are not too many for the time since the beginning.
+    /// Prints `line` if it is time, and waits until `changes` are not too many for the time since the beginning.
     pub(super) async fn made(&mut self, changes: u64, line: impl FnOnce() -> String) {
-        if self.told.elapsed() >= TOLD_EVERY {
-            self.told = Instant::now();
+        if self.reported.elapsed() >= REPORT_INTERVAL {
+            self.reported = Instant::now();
             let _ = writeln!(std::io::stderr(), "{}", line());
         }
         let until = self.began + due(changes, self.rate);

@@ -12,15 +12,15 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde_json::json;
 
-use super::answer::{self, Answer, Exit, Failure, chain};
-use super::opened::{Opened, StoreAccess};
-use super::progress::Progress;
+use super::output::{self, CommandFailure, CommandOutput, Exit, chain};
+use super::progress::BulkProgress;
+use super::store_access::{OpenedStore, StoreAccess};
 use super::{sealed, table};
-use crate::store::inspect::{Found, KeySpace, Sealed};
+use crate::store::inspect::{FoundItem, KeySpace, Sealed};
 use crate::store::{Replaced, StoreError};
 use crate::vault::Vault;
 
-/// Entries asked for at once.
+/// Entries read at once.
 const PAGE: usize = 256;
 
 /// Writes in flight at a time: enough to hide the round trips, few enough to leave the store to its services.
@@ -37,7 +37,7 @@ impl Tool for RekeyTool {
     fn command(&self) -> Command {
         Command::new("rekey")
             .about("Seals every session with the first key of SESSION_ENCRYPTION_KEY, so that older keys can be removed")
-            .arg(answer::json_flag())
+            .arg(output::json_flag())
             .arg(
                 Arg::new("dry-run")
                     .long("dry-run")
@@ -65,12 +65,12 @@ impl Tool for RekeyTool {
         given: &ArgMatches,
         mut reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
-        let json = answer::wants_json(given);
+        let json = output::wants_json(given);
         let rate = given.get_one::<u64>("rate").copied().unwrap_or_default();
         let dry_run = given.get_flag("dry-run");
         let access = StoreAccess::read(&mut reader);
         let (access, warnings) = reader.finish(access)?;
-        let work = async move { answer::conclude(json, rekeyed(&access, rate, dry_run).await) };
+        let work = async move { output::conclude(json, rekeyed(&access, rate, dry_run).await) };
         Ok((Box::pin(work), warnings))
     }
 }
@@ -115,24 +115,24 @@ impl Walk {
     }
 }
 
-async fn rekeyed(access: &StoreAccess, rate: u64, dry_run: bool) -> Result<Answer, Failure> {
-    let opened = answer::unless_stopped(access.open()).await?;
+async fn rekeyed(access: &StoreAccess, rate: u64, dry_run: bool) -> Result<CommandOutput, CommandFailure> {
+    let opened = output::unless_stopped(access.open()).await?;
     let ids = opened.vault.key_ids();
     if ids.iter().enumerate().any(|(at, id)| ids[..at].contains(id)) {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "ambiguous_keys",
             Exit::Failed,
             "two keys of SESSION_ENCRYPTION_KEY have the same id: is one there twice? If not, make another new key",
         ));
     }
-    let mut progress =
-        Progress::begin(rate).map_err(|error| Failure::new("signals", Exit::Failed, error.to_string()))?;
+    let mut progress = BulkProgress::begin(rate)
+        .map_err(|error| CommandFailure::new("signals", Exit::Failed, error.to_string()))?;
     let mut walks: Vec<Walk> = Vec::new();
     while walks.len() < WALKS && !progress.is_stopped() {
         let before = walks.iter().map(|walk| walk.rewritten).sum();
         let walk = walked(&opened, dry_run, before, &mut progress)
             .await
-            .map_err(|error| Failure::new("store_unavailable", Exit::Failed, chain(&error)))?;
+            .map_err(|error| CommandFailure::new("store_unavailable", Exit::Failed, chain(&error)))?;
         walks.push(walk);
         if dry_run || walk.found_nothing_to_do() {
             break;
@@ -142,10 +142,10 @@ async fn rekeyed(access: &StoreAccess, rate: u64, dry_run: bool) -> Result<Answe
 }
 
 async fn walked(
-    opened: &Opened,
+    opened: &OpenedStore,
     dry_run: bool,
     before: u64,
-    progress: &mut Progress,
+    progress: &mut BulkProgress,
 ) -> Result<Walk, StoreError> {
     let mut walk = Walk::default();
     for key_space in [KeySpace::Records, KeySpace::Remembered] {
@@ -172,11 +172,11 @@ async fn walked(
     Ok(walk)
 }
 
-async fn resealed(opened: &Opened, found: Found, dry_run: bool) -> Result<Done, StoreError> {
+async fn resealed(opened: &OpenedStore, found: FoundItem, dry_run: bool) -> Result<Done, StoreError> {
     let was = match found {
-        Found::Sealed(was) => was,
-        Found::Foreign => return Ok(Done::Foreign),
-        Found::Unreadable { .. } | Found::Index { .. } => return Ok(Done::Unreadable),
+        FoundItem::Sealed(was) => was,
+        FoundItem::Foreign => return Ok(Done::Foreign),
+        FoundItem::Unreadable { .. } | FoundItem::Index { .. } => return Ok(Done::Unreadable),
     };
     if sealed::is_bare(&was) || is_current(&opened.vault, &was) {
         return Ok(Done::Current);
@@ -199,7 +199,7 @@ fn is_current(vault: &Vault, sealed: &Sealed) -> bool {
     key.is_some() && key == vault.key_ids().first().copied()
 }
 
-fn summed(walks: &[Walk], dry_run: bool, stopped: bool, opened: &Opened) -> Answer {
+fn summed(walks: &[Walk], dry_run: bool, stopped: bool, opened: &OpenedStore) -> CommandOutput {
     let first = walks.first().copied().unwrap_or_default();
     let last = walks.last().copied().unwrap_or_default();
     let rewritten: u64 = walks.iter().map(|walk| walk.rewritten).sum();
@@ -229,7 +229,7 @@ fn summed(walks: &[Walk], dry_run: bool, stopped: bool, opened: &Opened) -> Answ
         ("foreign", last.foreign.to_string()),
         ("sealing key", sealing.clone()),
     ]);
-    Answer {
+    CommandOutput {
         text: format!("{text}{advice}\n"),
         json: json!({
             "complete": complete,

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use ring::rand::SystemRandom;
 
-use super::opened::Opened;
 use super::sealed::PROBE;
+use super::store_access::OpenedStore;
 use crate::keeper::Seal as _;
 use crate::session::SessionId;
-use crate::store::{Inserted, Published, Record, Replaced, StoreError};
+use crate::store::{Inserted, Record, Replaced, StoreError, StoreUpdate};
 
 /// How long the probe is kept should the check be killed.
 const KEPT_MS: u64 = 60_000;
@@ -43,7 +43,7 @@ enum StepError {
 }
 
 /// Goes through all steps, and stops at the first that fails.
-pub(super) async fn made(opened: &Opened) -> Vec<Step> {
+pub(super) async fn made(opened: &OpenedStore) -> Vec<Step> {
     let mut steps = Vec::new();
     let probe = probe(opened);
     let probe = match probe {
@@ -77,11 +77,11 @@ fn step(name: &'static str, began: Instant, outcome: Result<(), StepError>) -> S
     Step {
         name,
         took: began.elapsed(),
-        failed: outcome.err().map(|error| super::answer::chain(&error)),
+        failed: outcome.err().map(|error| super::output::chain(&error)),
     }
 }
 
-fn probe(opened: &Opened) -> Result<Record, StepError> {
+fn probe(opened: &OpenedStore) -> Result<Record, StepError> {
     let name = SessionId::random(&SystemRandom::new())?.handle().to_string();
     let now_ms = opened.store.now_ms();
     Ok(Record {
@@ -94,8 +94,8 @@ fn probe(opened: &Opened) -> Result<Record, StepError> {
     })
 }
 
-/// Listens, writes and removes another record, and hears of it. Watchers pass its empty event over.
-async fn published(opened: &Opened, probe: &Record) -> Result<(), StepError> {
+/// Listens, writes and removes another record, and receives its event. Watchers skip it, for it is empty.
+async fn published(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     let after = opened.store.position().await?;
     let mut heard = opened.store.published(Some(after)).await?;
     written(opened, probe).await?;
@@ -103,7 +103,7 @@ async fn published(opened: &Opened, probe: &Record) -> Result<(), StepError> {
     let ours = async {
         loop {
             match heard.next().await {
-                Some(Ok(Published::Event { payload, .. })) if payload.is_empty() => return Ok(()),
+                Some(Ok(StoreUpdate::Event { payload, .. })) if payload.is_empty() => return Ok(()),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(StepError::Store(error)),
                 None => return Err(StepError::Silent),
@@ -115,14 +115,14 @@ async fn published(opened: &Opened, probe: &Record) -> Result<(), StepError> {
         .unwrap_or(Err(StepError::Silent))
 }
 
-async fn written(opened: &Opened, probe: &Record) -> Result<(), StepError> {
+async fn written(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     match opened.store.insert(probe.clone(), Vec::new()).await? {
         Inserted::Done => Ok(()),
         Inserted::Taken => Err(StepError::Different),
     }
 }
 
-async fn read(opened: &Opened, probe: &Record) -> Result<(), StepError> {
+async fn read(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     let found = opened.store.load(&probe.name).await?;
     if found.as_ref() != Some(probe) {
         return Err(StepError::Different);
@@ -131,7 +131,7 @@ async fn read(opened: &Opened, probe: &Record) -> Result<(), StepError> {
     Ok(())
 }
 
-async fn replaced(opened: &Opened, probe: &Record) -> Result<(), StepError> {
+async fn replaced(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     let next = Record {
         version: 2,
         ..probe.clone()
@@ -142,7 +142,7 @@ async fn replaced(opened: &Opened, probe: &Record) -> Result<(), StepError> {
     }
 }
 
-async fn leased(opened: &Opened, probe: &Record) -> Result<(), StepError> {
+async fn leased(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     let lease = opened
         .store
         .acquire_lease(&probe.name, &probe.name, LEASE)
@@ -154,7 +154,7 @@ async fn leased(opened: &Opened, probe: &Record) -> Result<(), StepError> {
     Ok(opened.store.release_lease(&lease).await?)
 }
 
-async fn removed(opened: &Opened, probe: &Record) -> Result<(), StepError> {
+async fn removed(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     match opened.store.remove(&probe.name, Vec::new()).await? {
         Some(_) => Ok(()),
         None => Err(StepError::Different),

@@ -10,7 +10,7 @@ pub(super) const PROBE: &str = "probe";
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Contents {
+pub(super) enum SealedContent {
     /// A session.
     Session,
     /// A note that goes away by itself.
@@ -23,13 +23,13 @@ pub(super) fn is_bare(sealed: &Sealed) -> bool {
 }
 
 /// Opens a text with whichever use fits, and says what it is.
-pub(super) fn contents(vault: &Vault, sealed: &Sealed) -> Result<Contents, SealError> {
+pub(super) fn contents(vault: &Vault, sealed: &Sealed) -> Result<SealedContent, SealError> {
     if is_bare(sealed) {
-        return Ok(Contents::Note);
+        return Ok(SealedContent::Note);
     }
     if let Sealed::Record(record) = sealed {
         match vault.open_session(&record.name, record.version, &record.payload) {
-            Ok(_) => return Ok(Contents::Session),
+            Ok(_) => return Ok(SealedContent::Session),
             Err(SealError::NotReadable) => {}
             Err(error) => return Err(error),
         }
@@ -38,7 +38,7 @@ pub(super) fn contents(vault: &Vault, sealed: &Sealed) -> Result<Contents, SealE
         Use::Session { .. } => Err(SealError::NotReadable),
         Use::Note(purpose) => vault
             .open_note(purpose, sealed.name(), sealed.bytes())
-            .map(|_| Contents::Note),
+            .map(|_| SealedContent::Note),
     })
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let vault = vault();
         for purpose in REMEMBERED {
             let note = remembered(vault.seal_note(purpose, "n", b"note").unwrap());
-            assert_eq!(contents(&vault, &note).unwrap(), Contents::Note);
+            assert_eq!(contents(&vault, &note).unwrap(), SealedContent::Note);
             assert!(resealed(&vault, &note).is_ok());
         }
         for purpose in IN_RECORDS {
@@ -108,7 +108,7 @@ mod tests {
                 indexes: Vec::new(),
                 payload: vault.seal_note(purpose, "n", b"note").unwrap(),
             });
-            assert_eq!(contents(&vault, &note).unwrap(), Contents::Note);
+            assert_eq!(contents(&vault, &note).unwrap(), SealedContent::Note);
             assert!(resealed(&vault, &note).is_ok());
         }
         let foreign = remembered(vault.seal_note("something else", "n", b"note").unwrap());
@@ -117,7 +117,10 @@ mod tests {
 
     #[test]
     fn a_bare_sign_needs_no_key() {
-        assert_eq!(contents(&vault(), &remembered(vec![1])).unwrap(), Contents::Note);
+        assert_eq!(
+            contents(&vault(), &remembered(vec![1])).unwrap(),
+            SealedContent::Note
+        );
         assert!(is_bare(&remembered(vec![1])));
         let sealed = vault().seal_note("request", "n", b"").unwrap();
         assert!(!is_bare(&remembered(sealed)));

@@ -1,4 +1,4 @@
-//! The way to a running service.
+//! The connection to a running service.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use clap::{Arg, ArgMatches, Command, ValueHint};
 use session_proto::client::{ClientSettings, ClientTls, SessionClient, SessionError};
 use session_proto::v1::ErrorReason;
 
-use super::answer::{Exit, Failure};
+use super::output::{CommandFailure, Exit};
 
 /// How long a call may take: ending thousands of a person's sessions is one call.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Where the service is and how to speak to it.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
+pub(super) struct ServiceAddress {
     url: String,
     ca: Option<PathBuf>,
     identity: Option<(PathBuf, PathBuf)>,
@@ -46,7 +46,7 @@ pub(super) fn with_address(command: Command) -> Command {
         .arg(file("key-file", "PEM private key belonging to --cert-file").requires("cert-file"))
 }
 
-impl Address {
+impl ServiceAddress {
     /// Reads the flags; the settings say where the service of this machine listens.
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
         let path = |id: &str| given.get_one::<String>(id).map(PathBuf::from);
@@ -59,37 +59,37 @@ impl Address {
     }
 
     /// A client; connects when first used.
-    pub(super) fn client(&self) -> Result<SessionClient, Failure> {
+    pub(super) fn client(&self) -> Result<SessionClient, CommandFailure> {
         let mut settings = ClientSettings::new([self.url.as_str()]);
         settings.deadline = DEADLINE;
-        settings.tls = match &self.ca {
-            Some(ca) => Some(
-                ClientTls::from_files(ca.clone(), self.identity.clone())
-                    .map_err(|error| Failure::usage(format!("a certificate file cannot be read: {error}")))?,
-            ),
-            None if self.identity.is_some() => {
-                return Err(Failure::usage(
-                    "--cert-file needs --ca-file: the authority to trust",
-                ));
-            }
-            None if self.url.starts_with("https://") => {
-                return Err(Failure::usage(format!(
-                    "{} needs --ca-file: the authority to trust",
-                    self.url
-                )));
-            }
-            None => None,
-        };
+        settings.tls =
+            match &self.ca {
+                Some(ca) => Some(ClientTls::from_files(ca.clone(), self.identity.clone()).map_err(
+                    |error| CommandFailure::usage(format!("a certificate file cannot be read: {error}")),
+                )?),
+                None if self.identity.is_some() => {
+                    return Err(CommandFailure::usage(
+                        "--cert-file needs --ca-file: the authority to trust",
+                    ));
+                }
+                None if self.url.starts_with("https://") => {
+                    return Err(CommandFailure::usage(format!(
+                        "{} needs --ca-file: the authority to trust",
+                        self.url
+                    )));
+                }
+                None => None,
+            };
         SessionClient::new(settings).map_err(|error| {
-            Failure::usage(format!(
+            CommandFailure::usage(format!(
                 "--service cannot be used: {}",
-                super::answer::chain(&error)
+                super::output::chain(&error)
             ))
         })
     }
 
     /// What a failed call means to an operator.
-    pub(super) fn failure(&self, error: &SessionError) -> Failure {
+    pub(super) fn failure(&self, error: &SessionError) -> CommandFailure {
         let (exit, text) = match error.reason {
             ErrorReason::ErrMissingSession => (
                 Exit::NotFound,
@@ -128,7 +128,7 @@ impl Address {
             ),
             _ => (Exit::Failed, error.message.clone()),
         };
-        Failure {
+        CommandFailure {
             reason: error.reason.as_str_name().to_owned(),
             text,
             exit,

@@ -13,7 +13,7 @@ use super::measures::AheadOutcome;
 use crate::session::{Handle, Session};
 use crate::sessions::ports::RenewError;
 
-/// How long a session is left alone after a try, by all replicas: a provider that is down is not asked at the rate of
+/// How long a session is left alone after a try, by all replicas: a provider that is down is not called at the rate of
 /// the calls, and tokens that live shorter than the span are not refreshed without end.
 const PAUSE: Duration = Duration::from_secs(15);
 
@@ -23,14 +23,14 @@ const MAX_TRIES: usize = 64;
 /// The sessions this process refreshes ahead at this moment.
 pub(super) struct Ahead {
     trying: Mutex<HashSet<Handle>>,
-    room: Semaphore,
+    permits: Semaphore,
 }
 
 impl Default for Ahead {
     fn default() -> Self {
         Self {
             trying: Mutex::default(),
-            room: Semaphore::new(MAX_TRIES),
+            permits: Semaphore::new(MAX_TRIES),
         }
     }
 }
@@ -73,7 +73,7 @@ impl Refresher {
     }
 
     async fn try_ahead(&self, ahead: &Ahead, seen: &Session, caller: &str) -> AheadOutcome {
-        let Ok(_room) = ahead.room.try_acquire() else {
+        let Ok(_permit) = ahead.permits.try_acquire() else {
             return AheadOutcome::NoRoom;
         };
         let name = format!("ahead:{}", seen.handle);

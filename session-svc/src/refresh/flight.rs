@@ -9,26 +9,26 @@ use tokio::time::{Instant, sleep};
 use super::Refresher;
 use super::flights::FlightEntry;
 use super::measures::FlightOutcome;
-use super::record::Record;
+use super::record::RefreshRecord;
 use crate::keeper::KeeperError;
-use crate::session::{Handle, Session, State};
+use crate::session::{Handle, Session, SessionState};
 use crate::sessions::ports::RenewError;
 use crate::store::{Lease, StoreError};
 
 /// A lease is prolonged this many times within its life: all but one may fail.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// A lease is asked for with this part of its life, and prolonged before it is used: a request that is given up and done
+/// A lease is acquired for this part of its life, and prolonged before it is used: a request that is given up and done
 /// later, when nobody needs it any more, keeps other replicas waiting no longer.
 const FIRST_TERMS_PER_LEASE: u32 = 3;
 
 /// A flight waits for other replicas this many leases long: for several holders that die one after another.
 const LEASES_WAITED: u32 = 3;
 
-/// How long the store may be away while a flight waits: longer than a failover takes.
-const STORE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the store may be unavailable while a flight waits: longer than a failover takes.
+const STORE_OUTAGE_MAX: Duration = Duration::from_secs(10);
 
-/// Pause between two questions to a store that is away.
+/// Pause between two requests to a store that is unavailable.
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Looks at a session that others write at the same time: each look in vain means that somebody's write was done.
@@ -37,21 +37,21 @@ const LOOKS: usize = 8;
 /// Random bytes in the name of a process.
 const NAME_BYTES: usize = 8;
 
-/// What came of holding the lease; nothing if it may have run out before the provider was asked, and somebody else
-/// may be asking.
-pub(super) type Flown = Option<Result<Session, RenewError>>;
+/// What came of holding the lease; nothing if it may have run out before the request to the provider, and another
+/// replica may be sending one.
+pub(super) type LedOutcome = Option<Result<Session, RenewError>>;
 
 /// Until when a lease is certainly held, by this process's own monotonic clock.
 pub(super) struct LeaseExpiry(Mutex<Instant>);
 
 impl LeaseExpiry {
-    /// Counted from before the lease was asked for, so that it never ends later than the store thinks.
-    fn from(asked: Instant, lease: Duration) -> Self {
-        Self(Mutex::new(asked + lease))
+    /// Counted from before the lease was requested, so that it never ends later than the store thinks.
+    fn from(sent_at: Instant, lease: Duration) -> Self {
+        Self(Mutex::new(sent_at + lease))
     }
 
-    fn prolong(&self, asked: Instant, lease: Duration) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = asked + lease;
+    fn prolong(&self, sent_at: Instant, lease: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sent_at + lease;
     }
 
     /// Whether nobody else can have the lease yet.
@@ -67,70 +67,75 @@ struct WaitLimit {
 }
 
 impl WaitLimit {
-    /// Passes over a store that is away, for a while.
-    async fn bear(&mut self, place: &FlightEntry, error: KeeperError) -> Result<(), RenewError> {
+    /// Tolerates a store that is unavailable, for a while.
+    async fn tolerate(&mut self, entry: &FlightEntry, error: KeeperError) -> Result<(), RenewError> {
         let error = renew_error(error);
         let since = *self.store_away_since.get_or_insert_with(Instant::now);
-        if error != RenewError::StoreUnavailable || since.elapsed() >= STORE_PATIENCE {
+        if error != RenewError::StoreUnavailable || since.elapsed() >= STORE_OUTAGE_MAX {
             return Err(error);
         }
-        place.store_is_away(true);
+        entry.store_is_away(true);
         sleep(STORE_PAUSE).await;
         Ok(())
     }
 }
 
 /// One attempt, shared by all of this process who want these tokens renewed.
-pub(super) struct Flight {
+pub(super) struct RefreshFlight {
     pub(super) refresher: Refresher,
-    pub(super) place: FlightEntry,
+    pub(super) entry: FlightEntry,
     handle: Handle,
     generation: u64,
-    record: Record,
+    record: RefreshRecord,
 }
 
-impl Flight {
+impl RefreshFlight {
     /// An attempt to get newer tokens than those seen.
-    pub(super) fn new(refresher: Refresher, seen: &Session, place: FlightEntry, record: Record) -> Self {
+    pub(super) fn new(
+        refresher: Refresher,
+        seen: &Session,
+        entry: FlightEntry,
+        record: RefreshRecord,
+    ) -> Self {
         Self {
             refresher,
-            place,
+            entry,
             handle: seen.handle,
             generation: seen.tokens.generation,
             record,
         }
     }
 
-    /// Tells all who wait the session with newer tokens, or why there are none.
-    pub(super) async fn fly(self) {
-        let outcome = match self.wait_or_ask().await {
+    /// Wakes all who wait with the session that has newer tokens, or why there are none.
+    pub(super) async fn run(self) {
+        let outcome = match self.lead_or_wait().await {
             Ok(Some(session)) => Ok(Arc::new(session)),
             // Nobody waits.
             Ok(None) => return,
             Err(error) => Err(error),
         };
         match &outcome {
-            Err(RenewError::Missing) => self.came_to(FlightOutcome::Ended),
-            Err(RenewError::StoreUnavailable) => self.came_to(FlightOutcome::Store),
-            Err(RenewError::Internal) => self.came_to(FlightOutcome::Fault),
-            // Told where it is known which of several it is.
+            Err(RenewError::Missing) => self.record_outcome(FlightOutcome::Ended),
+            Err(RenewError::StoreUnavailable) => self.record_outcome(FlightOutcome::Store),
+            Err(RenewError::Internal) => self.record_outcome(FlightOutcome::Fault),
+            // Counted where it is clear which of several it is.
             Ok(_) | Err(RenewError::Refused | RenewError::ProviderUnavailable) => {}
         }
-        self.place.tell(outcome);
+        self.entry.publish(outcome);
     }
 
     /// Counts and records what the attempt came to.
-    pub(super) fn came_to(&self, outcome: FlightOutcome) {
+    pub(super) fn record_outcome(&self, outcome: FlightOutcome) {
         self.refresher.measures.flight(outcome);
         self.record.write(outcome);
     }
 
     /// Gives the session once its tokens are newer; nothing if nobody waits for that any more and nothing was begun.
-    async fn wait_or_ask(&self) -> Result<Option<Session>, RenewError> {
+    async fn lead_or_wait(&self) -> Result<Option<Session>, RenewError> {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
         let name = format!("refresh:{}", self.handle);
         let holder = self.holder()?;
-        let mut patience = WaitLimit {
+        let mut wait_limit = WaitLimit {
             until: Instant::now() + lease_for * LEASES_WAITED,
             store_away_since: None,
         };
@@ -143,51 +148,51 @@ impl Flight {
                             return outcome.map(Some);
                         }
                     }
-                    Err(error) => patience.bear(&self.place, error).await?,
+                    Err(error) => wait_limit.tolerate(&self.entry, error).await?,
                 }
             }
-            let (asked, term) = (Instant::now(), lease_for / FIRST_TERMS_PER_LEASE);
+            let (sent_at, term) = (Instant::now(), lease_for / FIRST_TERMS_PER_LEASE);
             // Whether the lease may be granted to a request that was given up.
             let unanswered = match keeper.store().acquire_lease(&name, &holder, term).await {
                 Ok(Some(lease)) => {
-                    self.place.store_is_away(false);
-                    if let Some(outcome) = self.fly_with(lease, LeaseExpiry::from(asked, term)).await {
+                    self.entry.store_is_away(false);
+                    if let Some(outcome) = self.lead(lease, LeaseExpiry::from(sent_at, term)).await {
                         return outcome.map(Some);
                     }
                     false
                 }
                 Ok(None) => {
-                    self.place.store_is_away(false);
-                    patience.store_away_since = None;
+                    self.entry.store_is_away(false);
+                    wait_limit.store_away_since = None;
                     false
                 }
-                // Room is not made by waiting.
+                // Waiting does not empty a full store.
                 Err(StoreError::Full) => return Err(RenewError::StoreUnavailable),
                 Err(error) => {
-                    patience.bear(&self.place, error.into()).await?;
+                    wait_limit.tolerate(&self.entry, error.into()).await?;
                     true
                 }
             };
-            if Instant::now() >= patience.until {
+            if Instant::now() >= wait_limit.until {
                 tracing::warn!(session = %self.handle, "another replica has been refreshing for too long");
-                self.came_to(FlightOutcome::Transient);
+                self.record_outcome(FlightOutcome::Transient);
                 return Err(RenewError::ProviderUnavailable);
             }
             match &mut awaiting {
-                // What was written before this moment is not told: looked at once more before waiting.
+                // Writes before this moment wake nobody: the session is read once more before waiting.
                 None => awaiting = Some(self.refresher.wakes.listen(self.handle)),
                 Some(awaiting) => tokio::select! {
                     () = awaiting.wait() => {}
-                    () = self.place.nobody_waits(), if !unanswered => {}
+                    () = self.entry.nobody_waits(), if !unanswered => {}
                 },
             }
-            if !unanswered && self.place.left_alone() {
+            if !unanswered && self.entry.left_alone() {
                 return Ok(None);
             }
         }
     }
 
-    /// By this name the lease is asked for, again and again: a request that was given up and granted later is this
+    /// The name the lease is acquired by, again and again: a request that was given up and granted later is this
     /// process's own, and of its flights one at a time is about these tokens.
     fn holder(&self) -> Result<String, RenewError> {
         let process = match self.refresher.name.get() {
@@ -203,27 +208,27 @@ impl Flight {
     }
 
     /// Refreshes while the lease is prolonged, and gives it back; nothing if it is not certain to be held.
-    async fn fly_with(&self, lease: Lease, held: LeaseExpiry) -> Flown {
+    async fn lead(&self, lease: Lease, held: LeaseExpiry) -> LedOutcome {
         let keeper = &self.refresher.keeper;
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         match keeper.store().renew_lease(&lease, self.refresher.lease).await {
-            Ok(true) => held.prolong(asked, self.refresher.lease),
-            // It may have run out, or run out soon: it is asked for once more.
+            Ok(true) => held.prolong(sent_at, self.refresher.lease),
+            // It may have run out, or run out soon: it is acquired once more.
             Ok(false) | Err(_) => return None,
         }
-        let flown = tokio::select! {
-            flown = self.refresh(&held) => flown,
+        let outcome = tokio::select! {
+            outcome = self.refresh(&held) => outcome,
             never = self.prolong(&lease, &held) => match never {},
         };
         if let Err(error) = keeper.store().release_lease(&lease).await {
             tracing::warn!(session = %self.handle, %error, "the lease of a refresh runs out by itself");
         }
-        flown
+        outcome
     }
 
-    /// Asks for new tokens unless there are some, and unless the store would not take them: what the provider gives
+    /// Requests new tokens unless there are some, and unless the store would not take them: what the provider gives
     /// once cannot be had again.
-    async fn refresh(&self, held: &LeaseExpiry) -> Flown {
+    async fn refresh(&self, held: &LeaseExpiry) -> LedOutcome {
         let keeper = &self.refresher.keeper;
         for _ in 0..LOOKS {
             let session = match keeper.load(self.handle).await {
@@ -248,12 +253,12 @@ impl Flight {
         let mut was_prolonged = true;
         loop {
             sleep(lease_for / RENEWALS_PER_LEASE).await;
-            let asked = Instant::now();
+            let sent_at = Instant::now();
             let prolonged = keeper.store().renew_lease(lease, lease_for).await;
             let is_news = was_prolonged;
             was_prolonged = matches!(prolonged, Ok(true));
             match prolonged {
-                Ok(true) => held.prolong(asked, lease_for),
+                Ok(true) => held.prolong(sent_at, lease_for),
                 // What is under way is finished all the same: the provider may have rotated already, and the
                 // write is fenced by the generation of the tokens.
                 Ok(false) if is_news => {
@@ -269,14 +274,14 @@ impl Flight {
 
     fn settled_by_another(&self, session: Session) -> Option<Result<Session, RenewError>> {
         let outcome = settled(session, self.generation)?;
-        self.came_to(FlightOutcome::Joined);
+        self.record_outcome(FlightOutcome::Joined);
         Some(outcome)
     }
 }
 
-/// What there is to say about a session without asking the provider: nothing while an answer waits to be judged.
+/// The outcome that a session shows without a request to the provider: nothing while an answer waits to be judged.
 pub(super) fn settled(session: Session, generation: u64) -> Option<Result<Session, RenewError>> {
-    if session.state == State::NeedsSignIn || session.tokens.refresh.is_none() {
+    if session.state == SessionState::NeedsSignIn || session.tokens.refresh.is_none() {
         return Some(Err(RenewError::Refused));
     }
     let is_newer = session.tokens.generation > generation && session.tokens.unjudged.is_none();

@@ -1,7 +1,7 @@
-//! The refreshes under way in this process: all who want the same tokens renewed share one flight.
+//! The refreshes in flight in this process: all who want the same tokens renewed share one flight.
 //!
 //! Invariants
-//! - How long somebody waits is no matter of the flight's; what it comes to is told to those who wait then. Who comes
+//! - How long a caller waits does not concern the flight; its outcome goes to those who wait then. Who comes
 //!   later finds no flight, and the outcome in the session.
 //! - A flight learns that nobody waits and leaves the table in one step: nobody joins one that is given up.
 
@@ -16,54 +16,54 @@ use crate::session::{Handle, Session};
 use crate::sessions::ports::RenewError;
 
 /// What a flight comes to.
-pub(super) type Outcome = Result<Arc<Session>, RenewError>;
+pub(super) type FlightResult = Result<Arc<Session>, RenewError>;
 
 /// Which tokens are renewed: a session's, of this generation.
-type Key = (Handle, u64);
+type FlightKey = (Handle, u64);
 
 /// How far a flight is.
 #[derive(Clone, Default)]
-struct Progress {
-    /// The store has not done its part yet, and is asked again.
+struct FlightProgress {
+    /// The store did not answer, and the request is repeated.
     store_is_away: bool,
-    outcome: Option<Outcome>,
+    outcome: Option<FlightResult>,
 }
 
 /// The flights of this process; clones share the table.
 #[derive(Clone, Default)]
-pub(super) struct Flights(Arc<Mutex<HashMap<Key, watch::Sender<Progress>>>>);
+pub(super) struct Flights(Arc<Mutex<HashMap<FlightKey, watch::Sender<FlightProgress>>>>);
 
 /// One who waits for a flight.
-pub(super) struct Waiting(watch::Receiver<Progress>);
+pub(super) struct FlightWaiter(watch::Receiver<FlightProgress>);
 
-/// The place of a flight in the table, which it leaves when this is dropped.
+/// The entry of a flight in the table, removed when this is dropped.
 pub(super) struct FlightEntry {
     flights: Flights,
-    key: Key,
-    progress: watch::Sender<Progress>,
+    key: FlightKey,
+    progress: watch::Sender<FlightProgress>,
 }
 
 impl Flights {
-    fn table(&self) -> MutexGuard<'_, HashMap<Key, watch::Sender<Progress>>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<FlightKey, watch::Sender<FlightProgress>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the flight that renews these tokens. With the place for one if there is none yet: whoever gets it begins it.
-    pub(super) fn join(&self, handle: Handle, generation: u64) -> (Waiting, Option<FlightEntry>) {
+    /// Joins the flight that renews these tokens. With the entry of a new one if there is none yet: who gets it begins the flight.
+    pub(super) fn join(&self, handle: Handle, generation: u64) -> (FlightWaiter, Option<FlightEntry>) {
         let key = (handle, generation);
         let mut table = self.table();
         if let Some(progress) = table.get(&key) {
-            return (Waiting(progress.subscribe()), None);
+            return (FlightWaiter(progress.subscribe()), None);
         }
-        let (progress, waiting) = watch::channel(Progress::default());
+        let (progress, waiting) = watch::channel(FlightProgress::default());
         table.insert(key, progress.clone());
         let flights = self.clone();
-        let place = FlightEntry {
+        let entry = FlightEntry {
             flights,
             key,
             progress,
         };
-        (Waiting(waiting), Some(place))
+        (FlightWaiter(waiting), Some(entry))
     }
 }
 
@@ -92,8 +92,8 @@ impl FlightEntry {
         alone
     }
 
-    /// Leaves the table, then tells all who wait.
-    pub(super) fn tell(self, outcome: Outcome) {
+    /// Leaves the table, then wakes all who wait with the outcome.
+    pub(super) fn publish(self, outcome: FlightResult) {
         let progress = self.progress.clone();
         drop(self);
         progress.send_modify(|progress| progress.outcome = Some(outcome));
@@ -103,26 +103,26 @@ impl FlightEntry {
 impl Drop for FlightEntry {
     fn drop(&mut self) {
         let mut table = self.flights.table();
-        // Another one may have taken the place of one that was left alone.
-        let is_ours = |progress: &watch::Sender<Progress>| progress.same_channel(&self.progress);
+        // Another flight may have replaced one that was left alone.
+        let is_ours = |progress: &watch::Sender<FlightProgress>| progress.same_channel(&self.progress);
         if table.get(&self.key).is_some_and(is_ours) {
             table.remove(&self.key);
         }
     }
 }
 
-impl Waiting {
+impl FlightWaiter {
     /// What the flight comes to.
-    pub(super) async fn outcome(&mut self) -> Outcome {
-        let told = self.0.wait_for(|progress| progress.outcome.is_some()).await;
-        let outcome = told.ok().and_then(|progress| progress.outcome.clone());
-        // The task broke down before it could tell.
+    pub(super) async fn outcome(&mut self) -> FlightResult {
+        let settled = self.0.wait_for(|progress| progress.outcome.is_some()).await;
+        let outcome = settled.ok().and_then(|progress| progress.outcome.clone());
+        // The task panicked before it had an outcome.
         outcome.unwrap_or(Err(RenewError::Internal))
     }
 
     /// The same, unless it takes too long: then what it is that is waited for.
-    pub(super) async fn outcome_within(mut self, patience: Duration) -> Outcome {
-        match timeout(patience, self.outcome()).await {
+    pub(super) async fn outcome_within(mut self, limit: Duration) -> FlightResult {
+        match timeout(limit, self.outcome()).await {
             Ok(outcome) => outcome,
             Err(_) if self.0.borrow().store_is_away => Err(RenewError::StoreUnavailable),
             Err(_) => Err(RenewError::ProviderUnavailable),

@@ -6,14 +6,14 @@ use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::flight::{Flight, Flown, LeaseExpiry, renew_error, settled};
+use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, renew_error, settled};
 use super::measures::FlightOutcome;
 use crate::keeper::Edit;
 use crate::session::access::still_good;
-use crate::session::change::Kind;
-use crate::session::claims::Members;
+use crate::session::change::ChangeKind;
+use crate::session::claims::ClaimMembers;
 use crate::session::id_token::claims_of;
-use crate::session::{AccessToken, Claims, Scope, Session, State, Token};
+use crate::session::{AccessToken, Claims, Scope, Session, SessionState, StoredToken};
 use crate::sessions::ports::RenewError;
 
 /// Pauses between two tries to save: the first, and the longest.
@@ -28,14 +28,14 @@ pub(super) enum Saved {
     Another(Result<Session, RenewError>),
 }
 
-impl Flight {
+impl RefreshFlight {
     /// Asks the provider for new tokens and saves them before anyone sees them. An answer that waits to be judged is the
     /// outcome, until it is not worth waiting for any more.
-    pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> Flown {
+    pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LedOutcome {
         let Some(provider) = self.refresher.providers.of(&session.issuer) else {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
-            self.came_to(FlightOutcome::Rejected);
+            self.record_outcome(FlightOutcome::Rejected);
             return Some(Err(RenewError::Refused));
         };
         if let Some(answer) = session.tokens.unjudged.clone() {
@@ -47,12 +47,12 @@ impl Flight {
                 Some(outcome) => return Some(outcome),
                 None if answer.is_worn_out(self.refresher.keeper.now_ms()) => {}
                 None => {
-                    self.came_to(FlightOutcome::Unjudged);
+                    self.record_outcome(FlightOutcome::Unjudged);
                     return Some(Err(RenewError::ProviderUnavailable));
                 }
             }
         }
-        let Some(refresh_token) = session.tokens.refresh.as_ref().map(Token::text) else {
+        let Some(refresh_token) = session.tokens.refresh.as_ref().map(StoredToken::text) else {
             return Some(Err(RenewError::Refused));
         };
         // A process that stood still must not use a refresh token that somebody else may be using.
@@ -60,9 +60,9 @@ impl Flight {
             tracing::warn!(session = %session.handle, "the lease of a refresh ran out before the provider was asked");
             return None;
         }
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
-        self.refresher.measures.provider_took(asked.elapsed());
+        self.refresher.measures.provider_took(sent_at.elapsed());
         Some(match answer {
             Ok(tokens) => self.accept(provider.as_ref(), session, tokens).await,
             Err(error) => self.refused(session, error).await,
@@ -89,15 +89,15 @@ impl Flight {
                 (FlightOutcome::Transient, RenewError::ProviderUnavailable)
             }
         };
-        self.came_to(outcome);
+        self.record_outcome(outcome);
         Err(meaning)
     }
 
     /// Writes down that the refresh token is worth nothing, unless somebody had more luck with it meanwhile.
     async fn give_up(&self, session: Session) -> Result<Session, RenewError> {
         let generation = session.tokens.generation;
-        let (session, written) = self.save(session, Kind::Changed, needs_sign_in).await?;
-        self.came_to(if written {
+        let (session, written) = self.save(session, ChangeKind::Changed, needs_sign_in).await?;
+        self.record_outcome(if written {
             FlightOutcome::Refused
         } else {
             FlightOutcome::Superseded
@@ -113,7 +113,9 @@ impl Flight {
         id_token: Option<&IdToken>,
     ) -> Result<Session, RenewError> {
         let edit = |session: &mut Session| apply(session, tokens, id_token);
-        let saved = self.save_answer(session, Kind::Refreshed, tokens, edit).await;
+        let saved = self
+            .save_answer(session, ChangeKind::Refreshed, tokens, edit)
+            .await;
         let session = match saved {
             Saved::Ours(session) => session,
             Saved::Another(outcome) => return outcome,
@@ -122,15 +124,15 @@ impl Flight {
             // The ID token says that the provider's session is over.
             return Err(RenewError::Missing);
         }
-        self.came_to(FlightOutcome::Refreshed);
+        self.record_outcome(FlightOutcome::Refreshed);
         Ok(session)
     }
 
-    /// Saves an answer in the way given. Whoever comes late lets go of it: another outcome was seen already.
+    /// Saves an answer as `save` does. A late one is dropped: another outcome was seen already.
     pub(super) async fn save_answer<F>(
         &self,
         session: Session,
-        kind: Kind,
+        kind: ChangeKind,
         tokens: &RefreshedTokens,
         edit: F,
     ) -> Saved
@@ -144,7 +146,7 @@ impl Flight {
             Ok((session, false)) => {
                 // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
                 tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
-                self.came_to(FlightOutcome::Superseded);
+                self.record_outcome(FlightOutcome::Superseded);
                 Saved::Another(settled(session, generation).unwrap_or(Err(RenewError::ProviderUnavailable)))
             }
             Err(error) => {
@@ -160,7 +162,12 @@ impl Flight {
 
     /// Writes an edit unless the tokens have moved on, for as long as the session lives: the store may be away, or full, for
     /// long. Tells whether the session as it is now has this edit.
-    async fn save<F>(&self, session: Session, kind: Kind, edit: F) -> Result<(Session, bool), RenewError>
+    async fn save<F>(
+        &self,
+        session: Session,
+        kind: ChangeKind,
+        edit: F,
+    ) -> Result<(Session, bool), RenewError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
@@ -182,14 +189,14 @@ impl Flight {
             });
             match written.await.map_err(renew_error) {
                 Ok((session, written)) => {
-                    self.place.store_is_away(false);
+                    self.entry.store_is_away(false);
                     let ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
                     return Ok((session, ours));
                 }
                 Err(RenewError::StoreUnavailable) if session.is_valid(keeper.lifetime(), keeper.now_ms()) => {
                     if unanswered.is_none() {
                         tracing::warn!(session = %session.handle, "what came of a refresh cannot be saved yet");
-                        self.place.store_is_away(true);
+                        self.entry.store_is_away(true);
                     }
                     unanswered = edited.or(unanswered);
                     sleep(pause).await;
@@ -208,7 +215,7 @@ impl Flight {
 /// The provider refused the refresh token for good: it is not kept, and not tried again. The generation moves on, so
 /// that tokens which come late from somebody who used the token as well do not undo what was said.
 fn needs_sign_in(session: &mut Session) {
-    session.state = State::NeedsSignIn;
+    session.state = SessionState::NeedsSignIn;
     session.tokens.refresh = None;
     session.tokens.unjudged = None;
     session.tokens.generation = session.tokens.generation.saturating_add(1);
@@ -218,7 +225,7 @@ fn needs_sign_in(session: &mut Session) {
 fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdToken>) {
     let tokens = &mut session.tokens;
     tokens.access = Some(AccessToken {
-        value: Token::new(answer.access_token.clone()),
+        value: StoredToken::new(answer.access_token.clone()),
         token_type: answer.token_type.clone(),
         expires_at_ms: answer.expires_at.saturating_mul(1_000),
     });
@@ -226,38 +233,42 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         tokens.scope = Scope::parse(scope);
     }
     if let Some(rotated) = &answer.refresh_token {
-        tokens.refresh = Some(Token::new(rotated.clone()));
+        tokens.refresh = Some(StoredToken::new(rotated.clone()));
     }
     tokens.generation = tokens.generation.saturating_add(1);
     tokens.unjudged = None;
-    session.state = State::Active;
+    session.state = SessionState::Active;
     if let Some(id_token) = id_token {
         if let Some(sid) = &id_token.sid {
             session.move_to_sid(sid);
         }
-        // The provider's session may end earlier than was known, never later than somebody else allowed.
+        // The provider's session may end earlier than was stored, never later than somebody else allowed.
         let over_at_ms = id_token.session_expiry.map(|secs| secs.saturating_mul(1_000));
         session.not_after_ms = session.not_after_ms.into_iter().chain(over_at_ms).min();
         let before = session
             .tokens
             .id_token
             .as_ref()
-            .and_then(|raw| claims_of::<Members>(raw.text().expose()));
-        let now = answer.id_token.as_deref().and_then(claims_of::<Members>);
+            .and_then(|raw| claims_of::<ClaimMembers>(raw.text().expose()));
+        let now = answer.id_token.as_deref().and_then(claims_of::<ClaimMembers>);
         // Claims that cannot be read stay as they are: nobody loses tokens over them.
         if let Ok(user) = merged(&session.user, before.as_ref(), now.unwrap_or_default()) {
             session.user = user;
         }
         // The hint is replaced only where one is kept.
         if let (Some(kept), Some(raw)) = (&mut session.tokens.id_token, &answer.id_token) {
-            *kept = Token::new(raw.clone());
+            *kept = StoredToken::new(raw.clone());
         }
     }
 }
 
 /// Brings claims up to date: those the session has, and those the ID token before did not have. A claim that was in
 /// the ID token and is not in the session was left out on purpose and stays out.
-fn merged(user: &Claims, before: Option<&Members>, now: Members) -> Result<Claims, serde_json::Error> {
+fn merged(
+    user: &Claims,
+    before: Option<&ClaimMembers>,
+    now: ClaimMembers,
+) -> Result<Claims, serde_json::Error> {
     let mut user = user.members()?;
     for (name, value) in now {
         if PROTOCOL_CLAIMS.contains(&name.as_str()) {

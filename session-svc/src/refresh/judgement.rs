@@ -1,9 +1,9 @@
 //! Judging the ID token of a refresh, at once or later (OpenID Connect Core, section 12.2).
 //!
 //! What the token says is judged at once, and a token of another person or sign-in ends the session. Whether the provider
-//! signed it may not be known yet: its key set lags behind, or cannot be had. The answer is then kept with the session,
-//! sealed like the rest of it: the refresh token counts from then on, the access token is shown to nobody, and whoever asks
-//! for one makes the answer be judged again. It is never dropped for want of a key, and no other grant is asked for before
+//! signed it may not be in the key set yet: its key set lags behind, or cannot be had. The answer is then kept with the session,
+//! sealed like the rest of it: the refresh token counts from then on, the access token is shown to nobody, and a call
+//! that needs one has the answer judged again. It is never dropped for want of a key, and no other grant is requested before
 //! its access token has expired.
 
 use std::time::Duration;
@@ -12,14 +12,14 @@ use chassis::secret::Secret;
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::flight::{Flight, renew_error};
+use super::flight::{RefreshFlight, renew_error};
 use super::grant::Saved;
 use super::measures::FlightOutcome;
-use super::{Provider, Refresher};
-use crate::session::change::Kind;
+use super::{RefreshProvider, Refresher};
+use crate::session::change::ChangeKind;
 use crate::session::claims::Object;
 use crate::session::id_token::claims_of;
-use crate::session::{AccessToken, Cause, Scope, Session, Token, Unjudged};
+use crate::session::{AccessToken, Cause, Scope, Session, StoredToken, Unjudged};
 use crate::sessions::ports::RenewError;
 
 /// How long the ending of a session is tried while the store is out of reach.
@@ -37,15 +37,15 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Pause before each try, a little longer than the least time between two fetches of the provider's keys.
 const TRY_PAUSE: Duration = Duration::from_millis(1_100);
 
-/// An answer is kept at least this long before another one is asked for, however short its access token lives.
+/// An answer is kept at least this long before another one is requested, however short its access token lives.
 const LEAST_KEPT_MS: u64 = 60_000;
 
-impl Flight {
+impl RefreshFlight {
     /// Takes an answer over if its ID token is this session's, ends the session if it is not, and keeps the answer while
-    /// nobody can tell.
+    /// nobody can say.
     pub(super) async fn accept(
         &self,
-        provider: &dyn Provider,
+        provider: &dyn RefreshProvider,
         session: Session,
         tokens: RefreshedTokens,
     ) -> Result<Session, RenewError> {
@@ -63,17 +63,20 @@ impl Flight {
             Ok(Err(_)) | Err(_) => {
                 let answer = unjudged(&tokens, raw, now_ms);
                 let edit = |session: &mut Session| set_aside(session, &tokens, &answer);
-                match self.save_answer(session, Kind::Changed, &tokens, edit).await {
-                    Saved::Ours(session) => self.judge_patiently(provider, session, &answer).await,
+                match self
+                    .save_answer(session, ChangeKind::Changed, &tokens, edit)
+                    .await
+                {
+                    Saved::Ours(session) => self.judge_with_retries(provider, session, &answer).await,
                     Saved::Another(outcome) => outcome,
                 }
             }
         }
     }
 
-    async fn judge_patiently(
+    async fn judge_with_retries(
         &self,
-        provider: &dyn Provider,
+        provider: &dyn RefreshProvider,
         session: Session,
         answer: &Unjudged,
     ) -> Result<Session, RenewError> {
@@ -84,14 +87,14 @@ impl Flight {
                 return outcome;
             }
         }
-        self.came_to(FlightOutcome::Unjudged);
+        self.record_outcome(FlightOutcome::Unjudged);
         Err(RenewError::ProviderUnavailable)
     }
 
     /// Judges the answer kept with the session; nothing while that cannot be done.
     pub(super) async fn judge_kept(
         &self,
-        provider: &dyn Provider,
+        provider: &dyn RefreshProvider,
         session: &Session,
         answer: &Unjudged,
     ) -> Option<Result<Session, RenewError>> {
@@ -142,8 +145,8 @@ impl Flight {
         error: &IdTokenError,
     ) -> Result<Session, RenewError> {
         tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
-        self.came_to(FlightOutcome::Mismatched);
-        let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(Token::text));
+        self.record_outcome(FlightOutcome::Mismatched);
+        let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(StoredToken::text));
         let removed = self.refresher.remove(&session, Cause::TokenMismatch).await;
         if let Some(token) = last {
             self.refresher.revoke_in_background(&session.issuer, token);
@@ -171,16 +174,16 @@ impl Refresher {
     }
 }
 
-/// Checks the ID token of an answer that came at `answered_at_ms` by what is known of the session's sign-in: nonce and time
+/// Checks the ID token of an answer that came at `answered_at_ms` against the session's sign-in: nonce and time
 /// of authentication by the ID token that is kept, the time alone where none is.
 async fn check(
-    provider: &dyn Provider,
+    provider: &dyn RefreshProvider,
     session: &Session,
     raw: &str,
     access_token: &str,
     answered_at_ms: u64,
 ) -> Result<IdToken, IdTokenError> {
-    let kept = session.tokens.id_token.as_ref().map(Token::text);
+    let kept = session.tokens.id_token.as_ref().map(StoredToken::text);
     let original = kept.as_ref().and_then(|kept| claims_of::<Object>(kept.expose()));
     let original = original.unwrap_or_default();
     let expected = ExpectedOfRefresh {
@@ -196,7 +199,7 @@ async fn check(
     provider.check(raw, &expected, answered_at_ms / 1_000).await
 }
 
-/// A time as ID tokens tell it. One with a fraction was told by somebody else, and says nothing of their `auth_time`.
+/// A time as ID tokens carry it. One with a fraction came from elsewhere, and says nothing of their `auth_time`.
 fn whole_seconds(at_ms: u64) -> Option<u64> {
     at_ms.is_multiple_of(1_000).then_some(at_ms / 1_000)
 }
@@ -204,12 +207,12 @@ fn whole_seconds(at_ms: u64) -> Option<u64> {
 fn unjudged(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> Unjudged {
     Unjudged {
         access: AccessToken {
-            value: Token::new(tokens.access_token.clone()),
+            value: StoredToken::new(tokens.access_token.clone()),
             token_type: tokens.token_type.clone(),
             expires_at_ms: tokens.expires_at.saturating_mul(1_000),
         },
         scope: tokens.scope.as_deref().map(Scope::parse),
-        id_token: Token::new(id_token.to_owned()),
+        id_token: StoredToken::new(id_token.to_owned()),
         answered_at_ms,
     }
 }
@@ -217,14 +220,14 @@ fn unjudged(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> Un
 /// Keeps an answer. The generation moves on: an outcome of the grant is saved, and whoever brings another comes late.
 fn set_aside(session: &mut Session, tokens: &RefreshedTokens, answer: &Unjudged) {
     if let Some(rotated) = &tokens.refresh_token {
-        session.tokens.refresh = Some(Token::new(rotated.clone()));
+        session.tokens.refresh = Some(StoredToken::new(rotated.clone()));
     }
     session.tokens.generation = session.tokens.generation.saturating_add(1);
     session.tokens.unjudged = Some(Box::new(answer.clone()));
 }
 
 impl Unjudged {
-    /// Whether another answer may take the place of this one: its access token would be of no use any more.
+    /// Whether another answer may replace this one: its access token would be of no use any more.
     pub(super) fn is_worn_out(&self, now_ms: u64) -> bool {
         let least = self.answered_at_ms.saturating_add(LEAST_KEPT_MS);
         now_ms >= self.access.expires_at_ms.max(least)

@@ -25,7 +25,7 @@ pub(super) enum FlightOutcome {
     Rejected,
     /// The provider's answer had no token in it that could be used.
     Unusable,
-    /// The provider could not be asked; nothing is lost.
+    /// The provider could not be reached; nothing is lost.
     Transient,
     /// The answer's ID token cannot be judged yet: it is kept, and nobody sees it before.
     Unjudged,
@@ -33,7 +33,7 @@ pub(super) enum FlightOutcome {
     Mismatched,
     /// The session ended meanwhile.
     Ended,
-    /// The store could not be asked.
+    /// The store could not be reached.
     Store,
     /// A fault of the service.
     Fault,
@@ -89,7 +89,7 @@ pub(super) enum RevocationOutcome {
     Done,
     /// The provider offers no revocation.
     NotOffered,
-    /// The provider could not be asked, or refused: it is asked again.
+    /// The provider could not be reached, or refused: the request is repeated.
     Failed,
     /// Too many were under way: it is noted and tried later.
     PutOff,
@@ -191,9 +191,9 @@ impl Measures {
     }
 
     /// Counts a waiting call until dropped.
-    pub(super) fn waiting(&self) -> Waiting<'_> {
+    pub(super) fn waiting(&self) -> WaitingCall<'_> {
         self.waiting.inc();
-        Waiting {
+        WaitingCall {
             measures: self,
             began: Instant::now(),
         }
@@ -216,12 +216,12 @@ impl Drop for Unsaved<'_> {
 }
 
 /// A call that waits for a refresh.
-pub(super) struct Waiting<'a> {
+pub(super) struct WaitingCall<'a> {
     measures: &'a Measures,
     began: Instant,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         self.measures.waiting.dec();
         self.measures.waits.observe(self.began.elapsed().as_secs_f64());

@@ -1,15 +1,15 @@
 //! Renewing tokens at the provider: one grant per expiry per session, across all replicas.
 //!
-//! In this process all who ask for a session share one flight, which runs in a task of its own: a caller that hangs
-//! up changes nothing, and a process that is told to stop waits for it. Between replicas a lease of the store decides
-//! who asks the provider; the others are woken by the event of its write, or take over when the lease has run out.
+//! In this process all calls for one session share one flight, which runs in a task of its own: a caller that hangs
+//! up changes nothing, and a process that is to stop waits for it. Between replicas a lease of the store decides
+//! who calls the provider; the others are woken by the event of its write, or take over when the lease has run out.
 //!
 //! Callers wait for a bounded time, the exchange for as long as it needs; a flight that only waits for another replica
 //! ends with the last of its callers.
 //!
 //! Invariants
-//! - Whoever holds the lease reads the session again before asking: someone may just have refreshed.
-//! - Whoever may have lost the lease does not begin to ask, nor who cannot write the session just then.
+//! - The holder of the lease reads the session again before the request: another replica may just have refreshed.
+//! - A replica that may have lost the lease sends no request, nor one that cannot write the session just then.
 //! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
 //!   session lives: a lost one cannot be had again.
 //! - An access token that came with an ID token is not seen before that is judged; while it cannot be, the answer is kept.
@@ -20,7 +20,6 @@
 //! refused and the session says that it needs a sign-in (see `docs/architecture.md`).
 
 mod ahead;
-mod awaiting;
 mod flight;
 mod flights;
 mod grant;
@@ -31,6 +30,7 @@ mod owed;
 mod provider;
 mod record;
 mod revocation;
+mod wakes;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -42,18 +42,18 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub use measures::Measures;
-pub use provider::{Provider, Providers};
+pub use provider::{RefreshProvider, RefreshProviders};
 
 use self::ahead::Ahead;
-use self::awaiting::Wakes;
-use self::flight::Flight;
-use self::flights::{Flights, Waiting};
-use self::record::Record;
+use self::flight::RefreshFlight;
+use self::flights::{FlightWaiter, Flights};
+use self::record::RefreshRecord;
+use self::wakes::Wakes;
 use crate::keeper::Keeper;
 use crate::session::Session;
-use crate::sessions::ports::{Asking, PendingRevocation, Renew, RenewError};
+use crate::sessions::ports::{PendingRevocation, Renew, RenewError, WaitingCaller};
 
-/// Revocations under way at once: more are put off, since a provider that slow would only be drowned.
+/// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
 
 /// How long a lease lasts without being prolonged, unless the settings say otherwise: what others wait when its
@@ -64,7 +64,7 @@ pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub struct Refresher {
     keeper: Keeper,
-    providers: Providers,
+    providers: RefreshProviders,
     lease: Duration,
     flights: Flights,
     /// This process's part of the names of its leases' holders, drawn when it is first needed.
@@ -80,7 +80,12 @@ pub struct Refresher {
 impl Refresher {
     /// A refresher of the sessions kept by `keeper`, at the providers given; `lease` is what other replicas wait when
     /// this one dies in the middle of a refresh.
-    pub fn new(keeper: Keeper, providers: impl Into<Providers>, lease: Duration, measures: Measures) -> Self {
+    pub fn new(
+        keeper: Keeper,
+        providers: impl Into<RefreshProviders>,
+        lease: Duration,
+        measures: Measures,
+    ) -> Self {
         Self {
             wakes: Arc::new(Wakes::new(keeper.clone())),
             keeper,
@@ -97,8 +102,8 @@ impl Refresher {
     }
 
     /// Waits until what was begun is finished, at most `limit`: a grant that is cut off loses the rotated token.
-    /// Nothing new may be asked for meanwhile.
-    pub async fn finish(&self, limit: Duration) {
+    /// Nothing new may begin meanwhile.
+    pub(crate) async fn finish(&self, limit: Duration) {
         self.work.close();
         if tokio::time::timeout(limit, self.work.wait()).await.is_err() {
             tracing::warn!("refreshes and revocations under way did not finish in time and are cut off");
@@ -106,12 +111,12 @@ impl Refresher {
     }
 
     /// Waits for the flight that renews the tokens seen: the one under way, or a new one, which a call of `caller` begins.
-    fn join(&self, seen: &Session, caller: &str, ahead: bool) -> Waiting {
-        let (waiting, place) = self.flights.join(seen.handle, seen.tokens.generation);
-        if let Some(place) = place {
-            let record = Record::begin(seen.handle, caller, ahead);
+    fn join(&self, seen: &Session, caller: &str, ahead: bool) -> FlightWaiter {
+        let (waiting, entry) = self.flights.join(seen.handle, seen.tokens.generation);
+        if let Some(entry) = entry {
+            let record = RefreshRecord::begin(seen.handle, caller, ahead);
             self.work
-                .spawn(Flight::new(self.clone(), seen, place, record).fly());
+                .spawn(RefreshFlight::new(self.clone(), seen, entry, record).run());
         }
         waiting
     }
@@ -119,11 +124,15 @@ impl Refresher {
 
 #[async_trait]
 impl Renew for Refresher {
-    async fn refreshed(&self, seen: Session, asking: Asking<'_>) -> Result<Session, RenewError> {
+    async fn refreshed(
+        &self,
+        seen: Session,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<Session, RenewError> {
         let _waiting = self.measures.waiting();
-        let patience = self.providers.patience(&seen.issuer);
-        let flight = self.join(&seen, asking.caller, false);
-        let left = patience.saturating_sub(asking.since.elapsed());
+        let wait_limit = self.providers.wait_limit(&seen.issuer);
+        let flight = self.join(&seen, waiting_caller.caller, false);
+        let left = wait_limit.saturating_sub(waiting_caller.since.elapsed());
         let session = flight.outcome_within(left).await?;
         Ok(Session::clone(&session))
     }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::Refresher;
 use super::flight::renew_error;
 use super::judgement::{ENDING_PAUSE, MAX_ENDING};
-use crate::session::{Cause, Session, Token};
+use crate::session::{Cause, Session, StoredToken};
 use crate::sessions::ports::RenewError;
 
 impl Refresher {
@@ -24,11 +24,11 @@ impl Refresher {
         };
         let deadline = Instant::now() + MAX_ENDING;
         let ended = loop {
-            let asked = self
+            let found = self
                 .keeper
                 .sid_ended_since(&session.issuer, &session.subject, sid, received_ms)
                 .await;
-            match asked.map_err(renew_error) {
+            match found.map_err(renew_error) {
                 Ok(ended) => break ended,
                 Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(ENDING_PAUSE).await,
                 Err(error) => return Err(error),
@@ -41,7 +41,7 @@ impl Refresher {
         self.remove(&session, Cause::BackChannelLogout).await?;
         // Access while nobody is there is what offline tokens are for (Back-Channel Logout, section 2.7).
         if !session.tokens.scope.is_offline()
-            && let Some(refresh_token) = session.tokens.refresh.as_ref().map(Token::text)
+            && let Some(refresh_token) = session.tokens.refresh.as_ref().map(StoredToken::text)
         {
             self.revoke_in_background(&session.issuer, refresh_token);
         }

@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the provider was
-//!   asked with success, or after [`KEPT_MS`].
+//!   called with success, or after [`KEPT_MS`].
 //! - A note whose session is still there is of an ending that failed: nothing is revoked for it.
 //! - Two replicas may ask for the same token: to revoke it twice does no harm (RFC 7009, section 2.2).
 
@@ -22,7 +22,7 @@ use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, SessionId, index};
 use crate::sessions::ports::PendingRevocation;
-use crate::store::{Listing, Loaded, Record};
+use crate::store::{Listing, LoadedRecord, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
 const KEPT_MS: u64 = 86_400_000;
@@ -42,7 +42,7 @@ const PAGE: usize = 50;
 /// How long one replica goes through the notes alone.
 const TURN: Duration = Duration::from_secs(60);
 
-/// Pauses after a provider could not be asked: doubled from the first to the last.
+/// Pauses after a provider could not be reached: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LAST_PAUSE: Duration = Duration::from_secs(600);
 
@@ -58,11 +58,11 @@ struct Note {
     handle: String,
 }
 
-/// Providers that could not be asked: when they are asked again, and after which pause.
+/// Providers that could not be reached: when they are called again, and after which pause.
 type Pauses = HashMap<String, (Instant, Duration)>;
 
 impl Refresher {
-    /// Notes what is to be revoked, unless its provider is known to revoke nothing. A note that cannot be written is logged: what it
+    /// Notes what is to be revoked, unless its provider is recorded to revoke nothing. A note that cannot be written is logged: what it
     /// says is tried all the same.
     pub(super) async fn owe(
         &self,
@@ -125,7 +125,7 @@ impl Refresher {
     }
 
     /// Revokes what this and other replicas owe, until the service stops.
-    pub async fn settle_all(self, shutdown: CancellationToken) {
+    pub(crate) async fn settle_all(self, shutdown: CancellationToken) {
         let mut pauses = Pauses::new();
         let Ok(holder) = SessionId::random(&SystemRandom::new()).map(|id| id.handle().to_string()) else {
             tracing::error!(
@@ -158,7 +158,7 @@ impl Refresher {
         if page.entries.is_empty() {
             return Ok(());
         }
-        // Refused where there is no room: then two replicas may ask, which does no harm.
+        // Refused where the store is full: then two replicas may ask, which does no harm.
         let lease = match store.acquire_lease(&list(), holder, TURN).await {
             Ok(None) => return Ok(()),
             Ok(lease) => lease,
@@ -181,7 +181,7 @@ impl Refresher {
         while Instant::now() < until && !shutdown.is_cancelled() {
             let names: Vec<&str> = page.entries.iter().map(|entry| entry.name.as_str()).collect();
             for loaded in self.keeper.store().load_many(&names).await? {
-                if let Loaded::Record(record) = loaded {
+                if let LoadedRecord::Record(record) = loaded {
                     self.settle_one(&record, pauses).await?;
                 }
             }

@@ -1,4 +1,4 @@
-//! What a refresh asks of an identity provider, and which provider is asked.
+//! The calls a refresh makes to an identity provider, and which provider gets them.
 //!
 //! Invariant: where there are several, a token is shown to the issuer of its session and to nobody else.
 
@@ -13,14 +13,14 @@ use oidc::{
 };
 
 /// How long callers wait for a provider that does not say: what `OIDC_HTTP_TIMEOUT_MS` is unless it is set.
-const USUAL_PATIENCE: Duration = Duration::from_secs(5);
+const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The three things the session service asks of a provider; times are seconds since the Unix epoch.
+/// The three calls the session service makes to a provider; times are seconds since the Unix epoch.
 #[async_trait]
-pub trait Provider: Send + Sync + 'static {
+pub trait RefreshProvider: Send + Sync + 'static {
     /// How long a caller waits for new tokens at most, everything included. The exchange may take longer.
-    fn patience(&self) -> Duration {
-        USUAL_PATIENCE
+    fn wait_limit(&self) -> Duration {
+        DEFAULT_WAIT_LIMIT
     }
 
     /// Exchanges a refresh token (RFC 6749, section 6).
@@ -39,8 +39,8 @@ pub trait Provider: Send + Sync + 'static {
 }
 
 #[async_trait]
-impl Provider for RelyingParty {
-    fn patience(&self) -> Duration {
+impl RefreshProvider for RelyingParty {
+    fn wait_limit(&self) -> Duration {
         self.settings().http_timeout
     }
 
@@ -63,9 +63,9 @@ impl Provider for RelyingParty {
 }
 
 #[async_trait]
-impl<P: Provider + ?Sized> Provider for Arc<P> {
-    fn patience(&self) -> Duration {
-        self.as_ref().patience()
+impl<P: RefreshProvider + ?Sized> RefreshProvider for Arc<P> {
+    fn wait_limit(&self) -> Duration {
+        self.as_ref().wait_limit()
     }
 
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
@@ -86,20 +86,20 @@ impl<P: Provider + ?Sized> Provider for Arc<P> {
     }
 }
 
-/// Whom to ask about a session. Clones share everything.
+/// The provider of each session. Clones share everything.
 #[derive(Clone)]
-pub enum Providers {
-    /// The one there is, about every session.
-    Only(Arc<dyn Provider>),
-    /// Each about the sessions of its own issuer.
-    Each(Arc<HashMap<String, Arc<dyn Provider>>>),
+pub enum RefreshProviders {
+    /// One for every session.
+    Only(Arc<dyn RefreshProvider>),
+    /// Each for the sessions of its own issuer.
+    Each(Arc<HashMap<String, Arc<dyn RefreshProvider>>>),
 }
 
-impl Providers {
+impl RefreshProviders {
     /// Those that a file lists, or the one of the plain variables.
     #[must_use]
     pub fn of_parties(listed: bool, parties: Vec<RelyingParty>) -> Self {
-        let mut each: HashMap<String, Arc<dyn Provider>> = HashMap::new();
+        let mut each: HashMap<String, Arc<dyn RefreshProvider>> = HashMap::new();
         for party in parties {
             if !listed {
                 return Self::Only(Arc::new(party));
@@ -110,13 +110,13 @@ impl Providers {
     }
 
     /// How long a caller waits for tokens of this issuer.
-    pub(super) fn patience(&self, issuer: &str) -> Duration {
+    pub(super) fn wait_limit(&self, issuer: &str) -> Duration {
         self.of(issuer)
-            .map_or(USUAL_PATIENCE, |provider| provider.patience())
+            .map_or(DEFAULT_WAIT_LIMIT, |provider| provider.wait_limit())
     }
 
     /// The provider a session of this issuer came from; `None` when it is not configured any more.
-    pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn Provider>> {
+    pub(super) fn of(&self, issuer: &str) -> Option<&Arc<dyn RefreshProvider>> {
         match self {
             Self::Only(provider) => Some(provider),
             Self::Each(each) => each.get(issuer),
@@ -124,7 +124,7 @@ impl Providers {
     }
 }
 
-impl<P: Provider> From<P> for Providers {
+impl<P: RefreshProvider> From<P> for RefreshProviders {
     fn from(only: P) -> Self {
         Self::Only(Arc::new(only))
     }

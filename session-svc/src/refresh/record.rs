@@ -9,7 +9,7 @@ use crate::session::Handle;
 use crate::sessions::AUDIT_TARGET;
 
 /// The record of a refresh that is being led.
-pub(super) struct Record {
+pub(super) struct RefreshRecord {
     session: Handle,
     caller: String,
     /// Whether it was begun before anybody needed it.
@@ -18,7 +18,7 @@ pub(super) struct Record {
     began: Instant,
 }
 
-impl Record {
+impl RefreshRecord {
     /// Begins the record of a refresh that a call of `caller`, the current one, leads to.
     pub(super) fn begin(session: Handle, caller: &str, ahead: bool) -> Self {
         Self {

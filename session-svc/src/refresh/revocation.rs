@@ -1,4 +1,4 @@
-//! Taking refresh tokens back at the provider once nobody needs them (RFC 7009): later, bounded, told to nobody, and again until it
+//! Taking refresh tokens back at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to anybody, and again until it
 //! is done: what is owed is noted in the store first (see `owed`).
 
 use std::sync::{Arc, PoisonError};
@@ -10,7 +10,7 @@ use super::Refresher;
 use super::measures::RevocationOutcome;
 use crate::sessions::ports::PendingRevocation;
 
-/// What the provider says of a token type it does not revoke: asking again changes nothing (RFC 7009, section 2.2.1).
+/// What the provider says of a token type it does not revoke: another request changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";
 
 impl Refresher {
@@ -40,7 +40,7 @@ impl Refresher {
         }
     }
 
-    /// Asks the provider; tells whether there is nothing more to ask for.
+    /// Sends the request; true if there is nothing left to revoke.
     pub(super) async fn revoke(&self, owed: &PendingRevocation) -> bool {
         let issuer = owed.issuer.as_str();
         let Some(provider) = self.providers.of(issuer) else {

@@ -1,24 +1,24 @@
-//! What to do about an access token that is asked for: the order of decisions, as a pure function.
+//! What to do when an access token is required: the order of decisions, as a pure function.
 
-use super::{AccessToken, Session, State};
+use super::{AccessToken, Session, SessionState};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// Hand out the stored token.
     Serve(AccessToken),
     /// Ask the provider for a new one.
     Refresh,
     /// Neither.
-    Refuse(Refusal),
+    Refuse(TokenRefusal),
 }
 
 /// Why no token can be handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum TokenRefusal {
     /// The session holds neither an access token nor a refresh token.
     MissingAccessToken,
-    /// These scopes were asked for and not granted.
+    /// These scopes were required and not granted.
     InsufficientScope(Vec<String>),
     /// A refresh was forced, but there is no refresh token.
     MissingRefreshToken,
@@ -28,56 +28,56 @@ pub enum Refusal {
     RefusedBefore,
 }
 
-/// What is asked.
+/// What a caller requires of a token.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub(crate) struct TokenRequirements<'a> {
     /// Scopes the token has to carry.
-    pub scopes: &'a [String],
+    pub(crate) scopes: &'a [String],
     /// Refresh even if the stored token is good.
-    pub force_refresh: bool,
+    pub(crate) force_refresh: bool,
     /// A token counts as expired when less than this is left, in milliseconds.
-    pub margin_ms: u64,
+    pub(crate) margin_ms: u64,
 }
 
 /// Decides, in this order: token at all, scope, forced, expired, refreshable.
-pub fn decide(session: &Session, ask: Ask<'_>, now_ms: u64) -> Decision {
+pub(crate) fn decide(session: &Session, requirements: TokenRequirements<'_>, now_ms: u64) -> Decision {
     let tokens = &session.tokens;
-    let refused_before = session.state == State::NeedsSignIn;
+    let refused_before = session.state == SessionState::NeedsSignIn;
     if tokens.access.is_none() && tokens.refresh.is_none() && !refused_before {
-        return Decision::Refuse(Refusal::MissingAccessToken);
+        return Decision::Refuse(TokenRefusal::MissingAccessToken);
     }
-    let missing = tokens.scope.missing(ask.scopes);
+    let missing = tokens.scope.missing(requirements.scopes);
     if !missing.is_empty() {
-        return Decision::Refuse(Refusal::InsufficientScope(
+        return Decision::Refuse(TokenRefusal::InsufficientScope(
             missing.into_iter().map(str::to_owned).collect(),
         ));
     }
-    if !ask.force_refresh
+    if !requirements.force_refresh
         && let Some(access) = &tokens.access
-        && !is_expired(access, ask.margin_ms, now_ms)
+        && !is_expired(access, requirements.margin_ms, now_ms)
     {
         return Decision::Serve(access.clone());
     }
     if refused_before {
-        return Decision::Refuse(Refusal::RefusedBefore);
+        return Decision::Refuse(TokenRefusal::RefusedBefore);
     }
-    match (&tokens.refresh, ask.force_refresh) {
+    match (&tokens.refresh, requirements.force_refresh) {
         (Some(_), _) => Decision::Refresh,
-        (None, true) => Decision::Refuse(Refusal::MissingRefreshToken),
-        (None, false) => Decision::Refuse(Refusal::ExpiredAccessToken),
+        (None, true) => Decision::Refuse(TokenRefusal::MissingRefreshToken),
+        (None, false) => Decision::Refuse(TokenRefusal::ExpiredAccessToken),
     }
 }
 
 /// Whether a token counts as expired: exactly the margin left is still valid.
-pub fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
+pub(crate) fn is_expired(access: &AccessToken, margin_ms: u64, now_ms: u64) -> bool {
     access.expires_at_ms.saturating_sub(margin_ms) < now_ms
 }
 
 /// Whether a token that is still valid is worth refreshing already: it will count as expired within `ahead_ms`, which
 /// is 0 for never.
-pub fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u64) -> bool {
+pub(crate) fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u64) -> bool {
     let tokens = &session.tokens;
-    session.state == State::Active
+    session.state == SessionState::Active
         && ahead_ms > 0
         && tokens.refresh.is_some()
         && tokens.access.as_ref().is_some_and(|access| {
@@ -87,7 +87,7 @@ pub fn is_due_ahead(session: &Session, margin_ms: u64, ahead_ms: u64, now_ms: u6
 }
 
 /// The token, if it has really not expired: what a caller inside the margin gets when the provider is down.
-pub fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
+pub(crate) fn still_good(session: &Session, now_ms: u64) -> Option<AccessToken> {
     session
         .tokens
         .access

@@ -1,21 +1,21 @@
-//! The decision table of an access token that is asked for.
+//! The decision table of an access token that is required.
 
 use super::*;
-use crate::session::{Device, Scope, SessionId, Token, TokenSet};
+use crate::session::{Device, Scope, SessionId, SessionTokens, StoredToken};
 
 const MARGIN_MS: u64 = 60_000;
 const EXPIRES_MS: u64 = 1_000_000;
 
-fn session(access: bool, refresh: bool, state: State) -> Session {
+fn session(access: bool, refresh: bool, state: SessionState) -> Session {
     let access = access.then(|| AccessToken {
-        value: Token::new("token".to_owned()),
+        value: StoredToken::new("token".to_owned()),
         token_type: "Bearer".to_owned(),
         expires_at_ms: EXPIRES_MS,
     });
-    let tokens = TokenSet {
+    let tokens = SessionTokens {
         access,
         scope: Scope::parse("openid email"),
-        refresh: refresh.then(|| Token::new("refresh".to_owned())),
+        refresh: refresh.then(|| StoredToken::new("refresh".to_owned())),
         id_token: None,
         generation: 1,
         unjudged: None,
@@ -41,8 +41,8 @@ fn session(access: bool, refresh: bool, state: State) -> Session {
     }
 }
 
-fn ask(scopes: &[String], force_refresh: bool) -> Ask<'_> {
-    Ask {
+fn requirements(scopes: &[String], force_refresh: bool) -> TokenRequirements<'_> {
+    TokenRequirements {
         scopes,
         force_refresh,
         margin_ms: MARGIN_MS,
@@ -50,16 +50,16 @@ fn ask(scopes: &[String], force_refresh: bool) -> Ask<'_> {
 }
 
 fn decided(session: &Session, force: bool, now_ms: u64) -> Decision {
-    decide(session, ask(&[], force), now_ms)
+    decide(session, requirements(&[], force), now_ms)
 }
 
 #[test]
 fn neither_token_is_a_missing_access_token_before_anything_else() {
-    let session = session(false, false, State::Active);
+    let session = session(false, false, SessionState::Active);
     let scopes = ["unknown".to_owned()];
     assert_eq!(
-        decide(&session, ask(&scopes, true), 0),
-        Decision::Refuse(Refusal::MissingAccessToken)
+        decide(&session, requirements(&scopes, true), 0),
+        Decision::Refuse(TokenRefusal::MissingAccessToken)
     );
 }
 
@@ -68,13 +68,13 @@ fn a_scope_not_granted_is_refused_before_a_refresh_is_thought_of() {
     let scopes = ["email".to_owned(), "orders:read".to_owned()];
     for force in [false, true] {
         let refused = decide(
-            &session(true, true, State::Active),
-            ask(&scopes, force),
+            &session(true, true, SessionState::Active),
+            requirements(&scopes, force),
             EXPIRES_MS,
         );
         assert_eq!(
             refused,
-            Decision::Refuse(Refusal::InsufficientScope(vec!["orders:read".to_owned()]))
+            Decision::Refuse(TokenRefusal::InsufficientScope(vec!["orders:read".to_owned()]))
         );
     }
 }
@@ -82,11 +82,11 @@ fn a_scope_not_granted_is_refused_before_a_refresh_is_thought_of() {
 #[test]
 fn a_forced_refresh_needs_a_refresh_token_even_if_the_token_is_good() {
     assert_eq!(
-        decided(&session(true, false, State::Active), true, 0),
-        Decision::Refuse(Refusal::MissingRefreshToken)
+        decided(&session(true, false, SessionState::Active), true, 0),
+        Decision::Refuse(TokenRefusal::MissingRefreshToken)
     );
     assert_eq!(
-        decided(&session(true, true, State::Active), true, 0),
+        decided(&session(true, true, SessionState::Active), true, 0),
         Decision::Refresh
     );
 }
@@ -94,46 +94,46 @@ fn a_forced_refresh_needs_a_refresh_token_even_if_the_token_is_good() {
 // conformance: B-111
 #[test]
 fn exactly_the_margin_left_is_valid_and_one_millisecond_less_is_expired() {
-    let session = session(true, false, State::Active);
+    let session = session(true, false, SessionState::Active);
     assert!(matches!(
         decided(&session, false, EXPIRES_MS - MARGIN_MS),
         Decision::Serve(_)
     ));
     assert_eq!(
         decided(&session, false, EXPIRES_MS - MARGIN_MS + 1),
-        Decision::Refuse(Refusal::ExpiredAccessToken)
+        Decision::Refuse(TokenRefusal::ExpiredAccessToken)
     );
 }
 
 #[test]
 fn expired_or_absent_with_a_refresh_token_is_refreshed() {
     assert_eq!(
-        decided(&session(true, true, State::Active), false, EXPIRES_MS),
+        decided(&session(true, true, SessionState::Active), false, EXPIRES_MS),
         Decision::Refresh
     );
     assert_eq!(
-        decided(&session(false, true, State::Active), false, 0),
+        decided(&session(false, true, SessionState::Active), false, 0),
         Decision::Refresh
     );
 }
 
 #[test]
 fn a_refused_refresh_token_is_not_tried_again_but_a_good_token_is_still_served() {
-    let session = session(true, false, State::NeedsSignIn);
+    let session = session(true, false, SessionState::NeedsSignIn);
     assert!(matches!(decided(&session, false, 0), Decision::Serve(_)));
     assert_eq!(
         decided(&session, true, 0),
-        Decision::Refuse(Refusal::RefusedBefore)
+        Decision::Refuse(TokenRefusal::RefusedBefore)
     );
     assert_eq!(
         decided(&session, false, EXPIRES_MS),
-        Decision::Refuse(Refusal::RefusedBefore)
+        Decision::Refuse(TokenRefusal::RefusedBefore)
     );
 }
 
 #[test]
 fn inside_the_margin_a_token_is_still_good_until_it_really_expires() {
-    let session = session(true, true, State::Active);
+    let session = session(true, true, SessionState::Active);
     assert!(still_good(&session, EXPIRES_MS - 1).is_some());
     assert!(still_good(&session, EXPIRES_MS).is_none());
 }

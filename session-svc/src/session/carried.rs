@@ -13,12 +13,12 @@ pub struct Carried(Vec<u8>);
 
 impl Carried {
     /// What was found.
-    pub fn new(bytes: Vec<u8>) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
     /// The bytes, for writing them back.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 }

@@ -41,7 +41,7 @@ const ALL: [Cause; 10] = [
 impl Cause {
     /// As the audit log and sealed events write it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Logout => "logout",
             Self::OtherDevice => "other_device",
@@ -56,9 +56,9 @@ impl Cause {
         }
     }
 
-    /// The cause of this name; `Other` for a name that is not known.
+    /// The cause of this name; `Other` for an unknown name.
     #[must_use]
-    pub fn of_name(name: &str) -> Self {
+    pub(crate) fn of_name(name: &str) -> Self {
         ALL.into_iter()
             .find(|cause| cause.name() == name)
             .unwrap_or(Self::Other)

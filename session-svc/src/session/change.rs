@@ -1,10 +1,10 @@
-//! What can happen to a session, as watchers are told.
+//! What can happen to a session, as watchers see it.
 
 use super::{Cause, Handle};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     /// The session began.
     Created,
     /// The session was extended by use.
@@ -19,9 +19,9 @@ pub enum Kind {
 
 /// Something that happened to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SessionChange {
     /// What happened.
-    pub kind: Kind,
+    pub kind: ChangeKind,
     /// The session it happened to.
     pub handle: Handle,
     /// Issuer of the session's person; empty if the session could not be read.

@@ -13,20 +13,20 @@ use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
 
 /// Claims by their names.
-pub type Object = Map<String, Value>;
+pub(crate) type Object = Map<String, Value>;
 
 /// Claims by their names, each as it stands.
-pub type Members = BTreeMap<String, Box<RawValue>>;
+pub(crate) type ClaimMembers = BTreeMap<String, Box<RawValue>>;
 
 /// The claim that names the person.
-pub const SUBJECT: &str = "sub";
+pub(crate) const SUBJECT: &str = "sub";
 
 /// The text of a JSON object.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Claims(String);
 
 impl Claims {
-    /// The claims a caller tells. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could understand
+    /// The claims of a caller. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could understand
     /// it differently, and so is what is nested deeper than `serde_json` reads, 127 levels.
     pub fn parse(text: String) -> Result<Self, Error> {
         serde_json::from_str::<Unique>(&text)?;
@@ -44,7 +44,7 @@ impl Claims {
     }
 
     /// The claims of these names, whoever it is about first.
-    pub fn of_members(mut members: Members) -> Result<Self, Error> {
+    pub(crate) fn of_members(mut members: ClaimMembers) -> Result<Self, Error> {
         let subject = members.remove(SUBJECT);
         let others = serde_json::to_string(&members)?;
         let Some(subject) = subject else {
@@ -56,18 +56,18 @@ impl Claims {
 
     /// The text.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
     /// What they say, each as it stands.
-    pub fn members(&self) -> Result<Members, Error> {
+    pub(crate) fn members(&self) -> Result<ClaimMembers, Error> {
         serde_json::from_str(&self.0)
     }
 
     /// Who they say it is; none if they do not, or not with a text.
     #[must_use]
-    pub fn subject(&self) -> Option<String> {
+    pub(crate) fn subject(&self) -> Option<String> {
         let members = self.members().ok()?;
         serde_json::from_str(members.get(SUBJECT)?.get()).ok()
     }

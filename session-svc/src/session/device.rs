@@ -1,9 +1,9 @@
-//! What is known about a browser at one moment.
+//! A browser as it was seen at one moment.
 
 use std::net::IpAddr;
 
 /// Bytes of a User-Agent that are kept: enough to recognise a browser, too few to fill the store.
-pub const MAX_USER_AGENT_BYTES: usize = 512;
+pub(crate) const MAX_USER_AGENT_BYTES: usize = 512;
 
 /// A browser as it was seen once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Device {
 
 impl Device {
     /// Keeps what is worth keeping of a User-Agent: nothing that cannot be seen, at most [`MAX_USER_AGENT_BYTES`].
-    pub fn shorten_user_agent(text: &str) -> String {
+    pub(crate) fn shorten_user_agent(text: &str) -> String {
         let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
         if text.len() <= MAX_USER_AGENT_BYTES && text.bytes().all(is_plain) {
             return text.to_owned();

@@ -11,7 +11,7 @@ use ring::digest;
 use ring::rand::SecureRandom;
 
 /// Bytes of an ID and of a handle: 128 bits, beyond guessing.
-pub const ID_BYTES: usize = 16;
+pub(crate) const ID_BYTES: usize = 16;
 
 /// Keeps handles apart from every other hash of the same bytes.
 const HANDLE_CONTEXT: &[u8] = b"vestibule session handle v1";
@@ -27,11 +27,11 @@ pub struct Handle([u8; ID_BYTES]);
 /// The text is not 32 lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not 32 lower-case hexadecimal digits")]
-pub struct Malformed;
+pub struct MalformedId;
 
 impl SessionId {
     /// Makes a new ID; fails if there is no randomness.
-    pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
+    pub(crate) fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
         let mut bytes = [0; ID_BYTES];
         random.fill(&mut bytes).map_err(|_| NoRandomness)?;
         Ok(Self(bytes))
@@ -43,17 +43,17 @@ impl SessionId {
     }
 
     /// Reads 32 lower-case hexadecimal digits, nothing else.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    pub fn parse(text: &str) -> Result<Self, MalformedId> {
         decode_hex(text).map(Self)
     }
 
     /// The bytes, for sealing.
-    pub fn as_bytes(&self) -> &[u8; ID_BYTES] {
+    pub(crate) fn as_bytes(&self) -> &[u8; ID_BYTES] {
         &self.0
     }
 
     /// The 32 digits: the secret itself, for its holder alone.
-    pub fn reveal(&self) -> String {
+    pub(crate) fn reveal(&self) -> String {
         encode_string(&self.0)
     }
 
@@ -74,17 +74,17 @@ impl fmt::Debug for SessionId {
 
 impl Handle {
     /// Reads 32 lower-case hexadecimal digits, nothing else.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    pub(crate) fn parse(text: &str) -> Result<Self, MalformedId> {
         decode_hex(text).map(Self)
     }
 
     /// The bytes.
-    pub fn as_bytes(&self) -> &[u8; ID_BYTES] {
+    pub(crate) fn as_bytes(&self) -> &[u8; ID_BYTES] {
         &self.0
     }
 
     /// The 32 digits.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         encode_string(&self.0)
     }
 
@@ -115,13 +115,13 @@ pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
     bytes
 }
 
-fn decode_hex(text: &str) -> Result<[u8; ID_BYTES], Malformed> {
+fn decode_hex(text: &str) -> Result<[u8; ID_BYTES], MalformedId> {
     let mut bytes = [0; ID_BYTES];
     let decoded = base16ct::lower::decode(text, &mut bytes).map(<[u8]>::len);
     if decoded == Ok(ID_BYTES) {
         Ok(bytes)
     } else {
-        Err(Malformed)
+        Err(MalformedId)
     }
 }
 

@@ -31,7 +31,7 @@ pub enum Whose<'a> {
 
 impl Whose<'_> {
     /// Name of the list.
-    pub fn index(&self) -> String {
+    pub(crate) fn index(&self) -> String {
         match self {
             Self::Person(issuer, subject) => by_subject(issuer, subject),
             Self::ProviderSession(issuer, sid) => by_provider_sid(issuer, sid),
@@ -39,7 +39,7 @@ impl Whose<'_> {
     }
 
     /// Whether a session belongs in the list. An entry alone proves nothing: whoever can write to the store can write one.
-    pub fn is(&self, session: &Session) -> bool {
+    pub(crate) fn is(&self, session: &Session) -> bool {
         match *self {
             Self::Person(issuer, subject) => session.issuer == issuer && session.subject == subject,
             Self::ProviderSession(issuer, sid) => {

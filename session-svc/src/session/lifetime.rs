@@ -18,21 +18,26 @@ const ROLL_INTERVAL_PARTS: u64 = 10;
 
 impl Lifetime {
     /// When a session ends if it is not used.
-    pub fn expires_at_ms(&self, created_at_ms: u64, rolled_at_ms: u64, not_after_ms: Option<u64>) -> u64 {
+    pub(crate) fn expires_at_ms(
+        &self,
+        created_at_ms: u64,
+        rolled_at_ms: u64,
+        not_after_ms: Option<u64>,
+    ) -> u64 {
         rolled_at_ms
             .saturating_add(self.rolling_ms)
             .min(self.absolute_expires_at_ms(created_at_ms, not_after_ms))
     }
 
     /// When a session ends however much it is used.
-    pub fn absolute_expires_at_ms(&self, created_at_ms: u64, not_after_ms: Option<u64>) -> u64 {
+    pub(crate) fn absolute_expires_at_ms(&self, created_at_ms: u64, not_after_ms: Option<u64>) -> u64 {
         created_at_ms
             .saturating_add(self.absolute_ms)
             .min(not_after_ms.unwrap_or(u64::MAX))
     }
 
     /// Whether enough time has passed since the last roll to write another.
-    pub fn roll_is_due(&self, rolled_at_ms: u64, now_ms: u64) -> bool {
+    pub(crate) fn roll_is_due(&self, rolled_at_ms: u64, now_ms: u64) -> bool {
         let interval_ms = self.roll_interval_ms.min(self.rolling_ms / ROLL_INTERVAL_PARTS);
         now_ms.saturating_sub(rolled_at_ms) >= interval_ms
     }

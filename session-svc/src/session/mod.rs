@@ -3,33 +3,33 @@
 //! Invariants
 //! - Nothing here reads a clock, does IO, or knows how a session is written down.
 //! - Times are milliseconds since the Unix epoch by the store's clock.
-//! - A secret session ID exists only on its way in and out; a session knows its public handle alone.
+//! - A secret session ID exists only in a request and its response; a session holds its public handle alone.
 //!
-//! Deliberately absent: a list of versions a session has had, and anything about browsers but what they told.
+//! Deliberately absent: a list of versions a session has had, and anything about browsers but what they sent.
 
-pub mod access;
-pub mod carried;
-pub mod cause;
+pub(crate) mod access;
+pub(crate) mod carried;
+pub(crate) mod cause;
 pub mod change;
-pub mod claims;
-pub mod device;
-pub mod id;
+pub(crate) mod claims;
+pub(crate) mod device;
+pub(crate) mod id;
 pub(crate) mod id_token;
 pub mod index;
-pub mod lifetime;
-pub mod tokens;
+pub(crate) mod lifetime;
+pub(crate) mod tokens;
 
-pub use carried::Carried;
+pub(crate) use carried::Carried;
 pub use cause::Cause;
 pub use claims::Claims;
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
-pub use tokens::{AccessToken, Scope, Token, TokenSet, Unjudged};
+pub use tokens::{AccessToken, Scope, SessionTokens, StoredToken, Unjudged};
 
 /// Whether the session still does everything a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SessionState {
     /// The person is signed in.
     Active,
     /// The provider refused to refresh the tokens: whatever needs one sends the person to sign in.
@@ -50,12 +50,12 @@ pub struct Session {
     /// Whatever callers remember with the session.
     pub attributes: Claims,
     /// What the provider's token endpoint gave.
-    pub tokens: TokenSet,
+    pub tokens: SessionTokens,
     /// The provider's own session.
     pub provider_sid: Option<String>,
     /// Sessions of the provider it belonged to before, the latest first; at most [`EARLIER_SIDS`].
     pub earlier_sids: Vec<String>,
-    /// When the person proved who they are; `None` if the provider did not tell. Never guessed from anything else.
+    /// When the person proved who they are; `None` if the provider did not say. Never guessed from anything else.
     pub authenticated_at_ms: Option<u64>,
     /// When the session began.
     pub created_at_ms: u64,
@@ -68,20 +68,20 @@ pub struct Session {
     /// Where the session was last used.
     pub last_seen_on: Device,
     /// Whether the session still does everything.
-    pub state: State,
+    pub state: SessionState,
     /// Grows by one with every write; the first is 1.
     pub version: u64,
     /// What a newer release wrote with it.
     pub carried: Carried,
 }
 
-/// How many of the provider's earlier sessions a session is still found by: a logout that is on its way while a refresh
+/// How many of the provider's earlier sessions a session is still found by: a logout that arrives while a refresh
 /// brings another `sid` names the one before; more are kept by no provider that means them.
-pub const EARLIER_SIDS: usize = 3;
+pub(crate) const EARLIER_SIDS: usize = 3;
 
 impl Session {
-    /// Moves to the provider's session of this `sid`, as a refreshed ID token tells it.
-    pub fn move_to_sid(&mut self, sid: &str) {
+    /// Moves to the provider's session of this `sid`, as a refreshed ID token says.
+    pub(crate) fn move_to_sid(&mut self, sid: &str) {
         if self.provider_sid.as_deref() == Some(sid) {
             return;
         }
@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Every session of the provider it is found by.
-    pub fn sids(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn sids(&self) -> impl Iterator<Item = &str> {
         self.provider_sid
             .iter()
             .chain(&self.earlier_sids)
@@ -101,17 +101,17 @@ impl Session {
     }
 
     /// When the session ends if it is not used, by the durations given.
-    pub fn expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
+    pub(crate) fn expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
         lifetime.expires_at_ms(self.created_at_ms, self.rolled_at_ms, self.not_after_ms)
     }
 
     /// When the session ends however much it is used, by the durations given.
-    pub fn absolute_expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
+    pub(crate) fn absolute_expires_at_ms(&self, lifetime: &Lifetime) -> u64 {
         lifetime.absolute_expires_at_ms(self.created_at_ms, self.not_after_ms)
     }
 
     /// Whether the session is valid: strictly before its end.
-    pub fn is_valid(&self, lifetime: &Lifetime, now_ms: u64) -> bool {
+    pub(crate) fn is_valid(&self, lifetime: &Lifetime, now_ms: u64) -> bool {
         now_ms < self.expires_at_ms(lifetime)
     }
 }

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use chassis::secret::Secret;
 
 /// A token. Most calls never look at one, so a JWT may be held as the decoded parts it is kept as, which share the bytes
-/// they were read from; it is put together when somebody asks for it.
+/// they were read from; it is put together when its text is needed.
 #[derive(Clone)]
-pub struct Token(TokenForm);
+pub struct StoredToken(TokenForm);
 
 #[derive(Clone)]
 enum TokenForm {
@@ -20,19 +20,19 @@ enum TokenForm {
     Parts(Vec<Bytes>),
 }
 
-impl Token {
+impl StoredToken {
     /// A token as it came.
     pub fn new(text: String) -> Self {
         Self(TokenForm::Text(Secret::new(text)))
     }
 
     /// The token whose parts between the dots decode to these.
-    pub fn of_parts(parts: Vec<Bytes>) -> Self {
+    pub(crate) fn of_parts(parts: Vec<Bytes>) -> Self {
         Self(TokenForm::Parts(parts))
     }
 
     /// The decoded parts, if it is held so.
-    pub fn parts(&self) -> Option<&[Bytes]> {
+    pub(crate) fn parts(&self) -> Option<&[Bytes]> {
         match &self.0 {
             TokenForm::Text(_) => None,
             TokenForm::Parts(parts) => Some(parts),
@@ -49,7 +49,7 @@ impl Token {
 }
 
 /// The compact serialisation of these parts (RFC 7515, section 7.1).
-pub fn compact(parts: &[Bytes]) -> String {
+pub(crate) fn compact(parts: &[Bytes]) -> String {
     let mut text = String::with_capacity(parts.iter().map(|part| part.len() * 4 / 3 + 4).sum());
     for (at, part) in parts.iter().enumerate() {
         if at > 0 {
@@ -60,29 +60,29 @@ pub fn compact(parts: &[Bytes]) -> String {
     text
 }
 
-impl From<Secret<String>> for Token {
+impl From<Secret<String>> for StoredToken {
     fn from(text: Secret<String>) -> Self {
         Self(TokenForm::Text(text))
     }
 }
 
-impl PartialEq for Token {
+impl PartialEq for StoredToken {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for StoredToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("…")
     }
 }
 
-/// An access token and what is known about it.
+/// An access token, its type and its expiry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessToken {
     /// The token.
-    pub value: Token,
+    pub value: StoredToken,
     /// "Bearer" or "DPoP".
     pub token_type: String,
     /// When it expires, in milliseconds since the Unix epoch.
@@ -98,25 +98,25 @@ pub struct Unjudged {
     /// Its scope, when the answer names it.
     pub scope: Option<Scope>,
     /// The ID token.
-    pub id_token: Token,
+    pub id_token: StoredToken,
     /// When the answer came, in milliseconds since the Unix epoch: the instant its ID token is judged by.
-    pub answered_at_ms: u64,
+    pub(crate) answered_at_ms: u64,
 }
 
 /// The tokens of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TokenSet {
+pub struct SessionTokens {
     /// The access token, if the provider gave one.
     pub access: Option<AccessToken>,
     /// Its scope.
     pub scope: Scope,
     /// The refresh token, if the provider gave one that still works.
-    pub refresh: Option<Token>,
+    pub refresh: Option<StoredToken>,
     /// The ID token as it came, if it is kept as a hint for sign-out.
-    pub id_token: Option<Token>,
-    /// Grows by one with every refresh: tells a token that was seen from the one that took its place.
+    pub id_token: Option<StoredToken>,
+    /// Grows by one with every refresh: distinguishes a token that was seen from the one that replaced it.
     pub generation: u64,
-    /// A refresh whose outcome is not known yet.
+    /// A refresh whose ID token is not judged yet.
     pub unjudged: Option<Box<Unjudged>>,
 }
 
@@ -140,7 +140,7 @@ impl Scope {
     }
 
     /// The scope whose text this is.
-    pub fn of_text(text: String) -> Self {
+    pub(crate) fn of_text(text: String) -> Self {
         Self(text)
     }
 
@@ -149,13 +149,13 @@ impl Scope {
     }
 
     /// Whether tokens of this scope are for when nobody is there (OpenID Connect Core 1.0, section 11).
-    pub fn is_offline(&self) -> bool {
+    pub(crate) fn is_offline(&self) -> bool {
         self.has("offline_access")
     }
 
-    /// Which of the names asked for are not here.
-    pub fn missing<'a>(&self, asked: &'a [String]) -> Vec<&'a str> {
-        asked
+    /// Which of the required names are not here.
+    pub(crate) fn missing<'a>(&self, required: &'a [String]) -> Vec<&'a str> {
+        required
             .iter()
             .map(String::as_str)
             .filter(|name| !self.has(name))
@@ -163,7 +163,7 @@ impl Scope {
     }
 
     /// The names, space-separated.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.0.clone()
     }
 }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn missing_names_are_told_case_sensitively() {
-        let asked = ["openid".to_owned(), "Email".to_owned()];
-        assert_eq!(Scope::parse("openid email").missing(&asked), ["Email"]);
+        let required = ["openid".to_owned(), "Email".to_owned()];
+        assert_eq!(Scope::parse("openid email").missing(&required), ["Email"]);
     }
 }

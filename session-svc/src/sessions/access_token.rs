@@ -2,14 +2,14 @@
 
 use tokio::time::Instant;
 
-use super::ports::{Asking, RenewError};
+use super::ports::{RenewError, WaitingCaller};
 use super::{Sessions, SessionsError};
-use crate::session::access::{Ask, Decision, Refusal, decide, is_due_ahead, still_good};
+use crate::session::access::{Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, still_good};
 use crate::session::{AccessToken, Handle, Scope, Session};
 
 /// A token that was handed out.
 #[derive(Clone, Debug)]
-pub struct Granted {
+pub struct GrantedToken {
     /// The token.
     pub access: AccessToken,
     /// Its scope.
@@ -17,34 +17,34 @@ pub struct Granted {
 }
 
 impl Sessions {
-    /// Hands out an access token that carries the scopes asked for, refreshing it first where that is needed. `caller` is
-    /// who asks, for the record of the refresh.
+    /// Hands out an access token that carries the scopes required, refreshing it first where that is needed. `caller` is
+    /// the caller's identity, for the record of the refresh.
     pub async fn access_token(
         &self,
         handle: Handle,
         scopes: &[String],
         force_refresh: bool,
         caller: &str,
-    ) -> Result<Granted, SessionsError> {
+    ) -> Result<GrantedToken, SessionsError> {
         let since = Instant::now();
         let session = self.keeper.load(handle).await?;
-        let ask = Ask {
+        let requirements = TokenRequirements {
             scopes,
             force_refresh,
             margin_ms: self.limits.token_expiry_margin_ms,
         };
-        match decide(&session, ask, self.keeper.now_ms()) {
+        match decide(&session, requirements, self.keeper.now_ms()) {
             Decision::Serve(access) => {
                 self.refresh_ahead(&session, caller);
-                Ok(Granted {
+                Ok(GrantedToken {
                     access,
                     scope: session.tokens.scope,
                 })
             }
             Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
             Decision::Refresh => {
-                let asking = Asking { caller, since };
-                self.renewed(session, scopes, force_refresh, asking).await
+                let waiting_caller = WaitingCaller { caller, since };
+                self.renewed(session, scopes, force_refresh, waiting_caller).await
             }
         }
     }
@@ -67,14 +67,14 @@ impl Sessions {
         seen: Session,
         scopes: &[String],
         forced: bool,
-        asking: Asking<'_>,
-    ) -> Result<Granted, SessionsError> {
-        match self.renew.refreshed(seen.clone(), asking).await {
-            // Served as it came, however short it lives: asking again would give another just as short.
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<GrantedToken, SessionsError> {
+        match self.renew.refreshed(seen.clone(), waiting_caller).await {
+            // Served as it came, however short it lives: another refresh would give one just as short.
             Ok(session) => granted(session, scopes),
             Err(error @ (RenewError::ProviderUnavailable | RenewError::StoreUnavailable)) if !forced => {
                 let access = still_good(&seen, self.keeper.now_ms()).ok_or(error)?;
-                Ok(Granted {
+                Ok(GrantedToken {
                     access,
                     scope: seen.tokens.scope,
                 })
@@ -85,7 +85,7 @@ impl Sessions {
 }
 
 /// The token of a refreshed session, if its scope, which the provider may have narrowed, still suffices.
-fn granted(session: Session, scopes: &[String]) -> Result<Granted, SessionsError> {
+fn granted(session: Session, scopes: &[String]) -> Result<GrantedToken, SessionsError> {
     let missing: Vec<String> = session
         .tokens
         .scope
@@ -94,13 +94,13 @@ fn granted(session: Session, scopes: &[String]) -> Result<Granted, SessionsError
         .map(str::to_owned)
         .collect();
     if !missing.is_empty() {
-        return Err(SessionsError::Refused(Refusal::InsufficientScope(missing)));
+        return Err(SessionsError::Refused(TokenRefusal::InsufficientScope(missing)));
     }
     let access = session
         .tokens
         .access
-        .ok_or(SessionsError::Refused(Refusal::MissingAccessToken))?;
-    Ok(Granted {
+        .ok_or(SessionsError::Refused(TokenRefusal::MissingAccessToken))?;
+    Ok(GrantedToken {
         access,
         scope: session.tokens.scope,
     })

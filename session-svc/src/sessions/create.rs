@@ -3,7 +3,7 @@
 //! Invariants
 //! - A session begins when its tokens were received; whoever ends sessions from then on ends it too.
 //! - A request id gives one session, however often and on however many replicas the request is repeated.
-//! - The session it takes the place of, and those beyond the limit of a person, end only once it is there.
+//! - The session it replaces, and those beyond the limit of a person, end only once it is there.
 
 use std::time::Duration;
 
@@ -15,11 +15,12 @@ use crate::keeper::REQUEST_KEPT_MS;
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::REQUEST;
 use crate::session::{
-    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, State, Token, TokenSet, index,
+    AccessToken, Cause, Claims, Device, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
+    index,
 };
 use crate::store::Inserted;
 
-/// How long ago tokens may have been received: while every mark that was left since is kept, with room for the writes of a
+/// How long ago tokens may have been received: while every mark that was left since is kept, with time to spare for the writes of a
 /// creation.
 const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 
@@ -27,7 +28,7 @@ const RECEIVED_AGO_MAX_MS: u64 = MARK_KEPT_MS - 20_000;
 const ID_ATTEMPTS: usize = 3;
 
 /// Bytes of the hash of a request.
-pub const FINGERPRINT_BYTES: usize = 32;
+pub(crate) const FINGERPRINT_BYTES: usize = 32;
 
 /// A session to begin.
 #[derive(Clone, Debug)]
@@ -54,7 +55,7 @@ pub struct NewSession {
     pub authenticated_at_ms: Option<u64>,
     /// The browser.
     pub device: Device,
-    /// A session this one takes the place of.
+    /// The session this one replaces.
     pub replaces: Option<SessionId>,
     /// Names the request, and a hash of all it says, or of the holder of a claim.
     pub request: Option<(String, [u8; FINGERPRINT_BYTES])>,
@@ -102,7 +103,7 @@ impl Sessions {
             Ok(self.keeper.marks(&new.issuer, &new.subject, sid).await?)
         };
         let (before, reserved) = tokio::try_join!(marks(), self.reserved(new.request.as_ref()))?;
-        let claimed_at_ms = reserved.as_ref().and_then(|reserved| reserved.claimed_at_ms);
+        let began_at_ms = reserved.as_ref().and_then(|reserved| reserved.began_at_ms);
         let (id, session) = match reserved {
             Some(reserved) => self.insert_reserved(reserved.id, &new).await?,
             None => self.insert_random(&new).await?,
@@ -112,7 +113,7 @@ impl Sessions {
             Some(received_at_ms) => after.end_since(&new.subject, received_at_ms),
             // Not before the sign-in was claimed, or else a moment ago: the provider's clock says nothing about ours.
             None => {
-                let since_ms = claimed_at_ms.unwrap_or(arrived_ms.saturating_add(1));
+                let since_ms = began_at_ms.unwrap_or(arrived_ms.saturating_add(1));
                 before.end(&after, &new.subject, since_ms)
             }
         };
@@ -129,7 +130,7 @@ impl Sessions {
         {
             self.end_replaced(replaced, &session).await?;
         }
-        // The session is there: were its caller told that it failed, it would make another one and another.
+        // The session is there: were its caller to get an error, it would make another one and another.
         if let Err(error) = self.keep_limit(&session).await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(session = %session.handle, error, "the limit of a person is kept by their next sign-in");
@@ -227,11 +228,11 @@ impl Sessions {
             subject: new.subject.clone(),
             user: new.user.clone(),
             attributes: Claims::default(),
-            tokens: TokenSet {
+            tokens: SessionTokens {
                 access,
                 scope: new.scope.clone(),
-                refresh: new.refresh_token.clone().map(Token::from),
-                id_token: new.id_token.clone().map(Token::from),
+                refresh: new.refresh_token.clone().map(StoredToken::from),
+                id_token: new.id_token.clone().map(StoredToken::from),
                 generation: 1,
                 unjudged: None,
             },
@@ -243,7 +244,7 @@ impl Sessions {
             not_after_ms: new.not_after_ms,
             created_on: device.clone(),
             last_seen_on: device,
-            state: State::Active,
+            state: SessionState::Active,
             version: 1,
             carried: Default::default(),
         }

@@ -1,19 +1,19 @@
 //! Ending sessions.
 //!
-//! Invariants: an ended session is gone before anybody is told; what its tokens are worth at the provider is noted before and
-//! taken back later; an ending also reaches a session that is just being created (see `endings`). Ending needs neither reading nor
-//! room: what cannot be read is removed, and what the store has no room for is made up for.
+//! Invariants: an ended session is gone before the call is answered; what its tokens are worth at the provider is noted before and
+//! revoked later; an ending also reaches a session that is just being created (see `endings`). Ending needs neither reading nor
+//! capacity: what cannot be read is removed, and what a full store does not take is written later.
 
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
-use super::once::First;
+use super::once::FirstUse;
 use super::ports::PendingRevocation;
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
-use crate::keeper::{Found, Removed, Shown};
+use crate::keeper::{FoundSession, Removed, Shown};
 use crate::session::index::Whose;
-use crate::session::{Cause, Handle, Session, Token};
+use crate::session::{Cause, Handle, Session, StoredToken};
 
 /// Sessions read at once when many are ended.
 const PAGE: usize = 100;
@@ -23,7 +23,7 @@ const CLOCKS_APART_MS: u64 = 20;
 
 /// What ended.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct EndOutcome {
     /// Whether there was a session to end.
     pub ended: bool,
     /// Its ID token, for the holder of the secret ID alone.
@@ -51,7 +51,7 @@ pub struct EndAll {
     pub existing_only: bool,
     /// What is good for one such ending.
     pub once: Option<Once>,
-    /// How long ago the caller was told to end them, in milliseconds: sessions that began since are left alone. `None` ends
+    /// How long ago the caller received the order to end them, in milliseconds: sessions that began since are left alone. `None` ends
     /// all there are.
     pub told_ago_ms: Option<u64>,
     /// Until when the caller waits, if it says so.
@@ -74,19 +74,19 @@ pub struct Once {
 pub enum OfflineTokens {
     /// It stays good at the provider: access while nobody is there is what it was granted for (Back-Channel Logout 1.0, section 2.7).
     Keep,
-    /// It is taken back like any other.
+    /// It is revoked like any other.
     TakeBack,
 }
 
 impl OfflineTokens {
-    /// As a caller asks for.
+    /// As the caller chooses.
     #[must_use]
-    pub fn kept_if(keep: bool) -> Self {
+    pub(crate) fn kept_if(keep: bool) -> Self {
         if keep { Self::Keep } else { Self::TakeBack }
     }
 }
 
-/// Since when sessions are told to end.
+/// Since when sessions are to end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EndingTime {
     /// When, in milliseconds since the Unix epoch by the store's clock.
@@ -103,7 +103,7 @@ impl EndingTime {
 
 /// What became of one session that was to end.
 #[derive(Debug)]
-enum Gone {
+enum EndingResult {
     /// It ended, as it was last.
     Session(Box<Session>),
     /// It ended unread.
@@ -119,68 +119,68 @@ impl Sessions {
         handle: Handle,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Ended, SessionsError> {
+    ) -> Result<EndOutcome, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
         Ok(match gone {
-            Gone::Session(session) => Ended {
+            EndingResult::Session(session) => EndOutcome {
                 ended: true,
                 id_token_hint: session.tokens.id_token.map(|token| token.text()),
                 issuer: Some(session.issuer),
             },
-            Gone::Unread => Ended {
+            EndingResult::Unread => EndOutcome {
                 ended: true,
-                ..Ended::default()
+                ..EndOutcome::default()
             },
-            Gone::Nothing => Ended::default(),
+            EndingResult::Nothing => EndOutcome::default(),
         })
     }
 
     /// Ends the session of a handle.
-    pub async fn end_by_handle(
+    pub(crate) async fn end_by_handle(
         &self,
         handle: Handle,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Ended, SessionsError> {
-        Ok(Ended {
+    ) -> Result<EndOutcome, SessionsError> {
+        Ok(EndOutcome {
             ended: self.end_handle(handle, cause, offline_tokens).await?,
-            ..Ended::default()
+            ..EndOutcome::default()
         })
     }
 
-    /// Ends all sessions asked for; tells how many. A provider session of somebody else than the person named is a
-    /// malformed wish that ends nothing (Back-Channel Logout, section 2.6: both have to identify the same session).
+    /// Ends all sessions that match; gives how many. A provider session of somebody else than the person named is a
+    /// malformed request that ends nothing (Back-Channel Logout, section 2.6: both have to identify the same session).
     ///
-    /// What is good once counts as used when the work is done: a call that failed on the way can be repeated, and one whose
+    /// What is good once counts as used when the work is done: a call that failed before can be repeated, and one whose
     /// use could not be noted has failed.
     pub async fn end_all(&self, all: &EndAll) -> Result<u32, SessionsError> {
         let told_ago_ms = all.told_ago_ms.unwrap_or_default();
-        let told = EndingTime {
+        let ending = EndingTime {
             at_ms: self.keeper.now_ms().saturating_sub(told_ago_ms),
             ends_since: all.told_ago_ms.is_none(),
         };
         let Some(once) = &all.once else {
-            return self.end_told(all, told).await;
+            return self.end_since(all, ending).await;
         };
-        let told = match self.first_told(&all.issuer, once, told).await? {
-            First::End(told) => told,
-            First::Done => return Ok(0),
-            First::Used => return Err(SessionsError::RequestIdReused),
+        let ending = match self.first_use(&all.issuer, once, ending).await? {
+            FirstUse::End(ending) => ending,
+            FirstUse::Done => return Ok(0),
+            FirstUse::Used => return Err(SessionsError::RequestIdReused),
         };
-        let count = self.end_told(all, told).await?;
+        let count = self.end_since(all, ending).await?;
         self.note_use(&all.issuer, once, all.answer_by).await?;
         Ok(count)
     }
 
-    /// Ends sessions that were told to end. A mark that cannot be written holds nothing up.
-    async fn end_told(&self, all: &EndAll, told: EndingTime) -> Result<u32, SessionsError> {
+    /// Ends sessions that began before the ending. A mark that cannot be written holds nothing up.
+    async fn end_since(&self, all: &EndAll, ending: EndingTime) -> Result<u32, SessionsError> {
         self.refuse_strangers(all).await?;
-        let marked = self.leave_mark(all, told).await;
-        let count = self.end_listed(all, told).await?;
+        let marked = self.leave_mark(all, ending).await;
+        let count = self.end_listed(all, ending).await?;
         match marked {
             Ok(()) => Ok(count),
             Err(SessionsError::Full) => {
-                self.mark_later(all, told);
+                self.mark_later(all, ending);
                 Ok(count)
             }
             Err(error) => Err(error),
@@ -207,33 +207,33 @@ impl Sessions {
         Ok(())
     }
 
-    async fn leave_mark(&self, all: &EndAll, told: EndingTime) -> Result<(), SessionsError> {
+    async fn leave_mark(&self, all: &EndAll, ending: EndingTime) -> Result<(), SessionsError> {
         if all.existing_only {
             return Ok(());
         }
         let (subject, sid) = (all.subject.as_deref(), all.provider_sid.as_deref());
-        let marked = self.keeper.mark_ended(&all.issuer, subject, sid, told.at_ms);
+        let marked = self.keeper.mark_ended(&all.issuer, subject, sid, ending.at_ms);
         Ok(marked.await?)
     }
 
-    /// Writes a mark for which the store had no room as soon as there is some, for as long as it would be kept, and ends what
+    /// Writes a mark that a full store refused as soon as the store has space, for as long as it would be kept, and ends what
     /// began meanwhile.
-    fn mark_later(&self, all: &EndAll, told: EndingTime) {
+    fn mark_later(&self, all: &EndAll, ending: EndingTime) {
         let (sessions, all) = (self.clone(), all.clone());
-        let told = EndingTime {
+        let ending = EndingTime {
             ends_since: false,
-            ..told
+            ..ending
         };
         self.keeper.make_up("the mark of an ending", move || {
             let (sessions, all) = (sessions.clone(), all.clone());
             async move {
-                sessions.leave_mark(&all, told).await?;
-                sessions.end_listed(&all, told).await.map(|_count| ())
+                sessions.leave_mark(&all, ending).await?;
+                sessions.end_listed(&all, ending).await.map(|_count| ())
             }
         });
     }
 
-    async fn end_listed(&self, all: &EndAll, told: EndingTime) -> Result<u32, SessionsError> {
+    async fn end_listed(&self, all: &EndAll, ending: EndingTime) -> Result<u32, SessionsError> {
         let whose = match (&all.provider_sid, &all.subject) {
             (Some(sid), _) => Whose::ProviderSession(&all.issuer, sid),
             (None, Some(subject)) => Whose::Person(&all.issuer, subject),
@@ -241,7 +241,7 @@ impl Sessions {
         };
         let concerned = |one: &Shown| {
             Some(one.handle()) != all.except
-                && told.concerns(one.created_at_ms())
+                && ending.concerns(one.created_at_ms())
                 && all
                     .subject
                     .as_ref()
@@ -258,7 +258,7 @@ impl Sessions {
                 .await?;
             for one in listed.into_iter().map(|one| one.shown).filter(concerned) {
                 let gone = self.end_found(one, all.cause, all.offline_tokens).await?;
-                count = count.saturating_add(u32::from(!matches!(gone, Gone::Nothing)));
+                count = count.saturating_add(u32::from(!matches!(gone, EndingResult::Nothing)));
             }
             after = next;
             if after.is_none() {
@@ -267,7 +267,7 @@ impl Sessions {
         }
     }
 
-    /// Ends one session and takes its refresh token back, unless it is to outlive the session; tells whether there was one.
+    /// Ends one session and takes its refresh token back, unless it is to outlive the session; true if there was one.
     pub(super) async fn end_handle(
         &self,
         handle: Handle,
@@ -275,7 +275,7 @@ impl Sessions {
         offline_tokens: OfflineTokens,
     ) -> Result<bool, SessionsError> {
         let gone = self.end_one(handle, cause, offline_tokens).await?;
-        Ok(!matches!(gone, Gone::Nothing))
+        Ok(!matches!(gone, EndingResult::Nothing))
     }
 
     async fn end_one(
@@ -283,14 +283,14 @@ impl Sessions {
         handle: Handle,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         match self.keeper.find(handle).await? {
-            Found::Session(session) => {
+            FoundSession::Session(session) => {
                 self.end_found(Shown::Session(session), cause, offline_tokens)
                     .await
             }
-            Found::Unreadable => self.remove(handle, None, cause).await,
-            Found::Nothing => Ok(Gone::Nothing),
+            FoundSession::Unreadable => self.remove(handle, None, cause).await,
+            FoundSession::Nothing => Ok(EndingResult::Nothing),
         }
     }
 
@@ -299,7 +299,7 @@ impl Sessions {
         one: Shown,
         cause: Cause,
         offline_tokens: OfflineTokens,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         let session = match one {
             Shown::Session(session) => session,
             Shown::Unreadable { handle, .. } => return self.remove(handle, None, cause).await,
@@ -308,18 +308,18 @@ impl Sessions {
         self.remove_and_revoke(&session, cause, is_taken_back).await
     }
 
-    /// Ends the session that this new one takes the place of. Its refresh token is taken back only if it was somebody else's:
+    /// Ends the session that this new one replaces. Its refresh token is revoked only if it was somebody else's:
     /// with it providers take back the whole grant (RFC 7009, section 2.1), which a person who signs in again in the same
     /// browser may share with the session before.
     pub(super) async fn end_replaced(&self, handle: Handle, by: &Session) -> Result<(), SessionsError> {
         match self.keeper.find(handle).await? {
-            Found::Session(old) => {
+            FoundSession::Session(old) => {
                 let is_taken_back = (&old.issuer, &old.subject) != (&by.issuer, &by.subject);
                 self.remove_and_revoke(&old, Cause::Replaced, is_taken_back)
                     .await?;
             }
-            Found::Unreadable => drop(self.remove(handle, None, Cause::Replaced).await?),
-            Found::Nothing => {}
+            FoundSession::Unreadable => drop(self.remove(handle, None, Cause::Replaced).await?),
+            FoundSession::Nothing => {}
         }
         Ok(())
     }
@@ -331,7 +331,7 @@ impl Sessions {
         seen: &Session,
         cause: Cause,
         is_taken_back: bool,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         let noting = async {
             let is_valid = seen.is_valid(self.keeper.lifetime(), self.keeper.now_ms());
             match seen.tokens.refresh.as_ref().filter(|_| is_taken_back && is_valid) {
@@ -344,8 +344,8 @@ impl Sessions {
         if let Some(owed) = owed {
             // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
             let last = match &gone {
-                Gone::Session(last) => last.tokens.refresh.as_ref().map(Token::text),
-                Gone::Unread | Gone::Nothing => None,
+                EndingResult::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
+                EndingResult::Unread | EndingResult::Nothing => None,
             };
             self.renew.settle_later(PendingRevocation {
                 refresh_token: last.unwrap_or(owed.refresh_token),
@@ -360,11 +360,11 @@ impl Sessions {
         handle: Handle,
         seen: Option<&Session>,
         cause: Cause,
-    ) -> Result<Gone, SessionsError> {
+    ) -> Result<EndingResult, SessionsError> {
         Ok(match self.keeper.remove_seen(handle, seen, cause).await? {
-            Removed::Session(session) => Gone::Session(session),
-            Removed::Unreadable => Gone::Unread,
-            Removed::Expired | Removed::Nothing => Gone::Nothing,
+            Removed::Session(session) => EndingResult::Session(session),
+            Removed::Unreadable => EndingResult::Unread,
+            Removed::Expired | Removed::Nothing => EndingResult::Nothing,
         })
     }
 }

@@ -4,7 +4,7 @@ use chassis::random::NoRandomness;
 
 use super::ports::RenewError;
 use crate::keeper::{KeeperError, SealError};
-use crate::session::access::Refusal;
+use crate::session::access::TokenRefusal;
 use crate::store::StoreError;
 
 /// Why a use case failed; what it means on the wire is said in `grpc::status` alone.
@@ -15,7 +15,7 @@ pub enum SessionsError {
     Missing,
     /// No access token can be handed out.
     #[error("no access token can be handed out")]
-    Refused(Refusal),
+    Refused(TokenRefusal),
     /// The provider refused the refresh grant.
     #[error("the provider refused to refresh the tokens")]
     RefreshRefused,

@@ -48,13 +48,13 @@ impl Sessions {
             Some(self.read_token(&index, page_token)?)
         };
         let permit = self.page_permit().await?;
-        let (mut sessions, mut room): (Vec<Listed>, usize) = (Vec::new(), PAGE_BYTES);
+        let (mut sessions, mut budget): (Vec<Listed>, usize) = (Vec::new(), PAGE_BYTES);
         for _ in 0..MAX_READS {
             let rest = size.saturating_sub(sessions.len());
-            let (found, next) = self.keeper.list(whose, after.as_ref(), rest, &mut room).await?;
+            let (found, next) = self.keeper.list(whose, after.as_ref(), rest, &mut budget).await?;
             sessions.extend(found);
             after = next;
-            if after.is_none() || sessions.len() >= size || room == 0 {
+            if after.is_none() || sessions.len() >= size || budget == 0 {
                 break;
             }
         }
@@ -70,7 +70,7 @@ impl Sessions {
     }
 
     /// The token of the page that begins behind an entry of a person's list.
-    pub fn page_token_behind(
+    pub(crate) fn page_token_behind(
         &self,
         issuer: &str,
         subject: &str,

@@ -27,26 +27,28 @@ use std::time::Duration;
 use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 
-pub use access_token::Granted;
-pub use create::{Created, FINGERPRINT_BYTES, NewSession};
-pub use end::{EndAll, Ended, OfflineTokens, Once};
+pub(crate) use create::FINGERPRINT_BYTES;
+pub use create::{Created, NewSession};
+pub use end::{EndAll, OfflineTokens};
+pub(crate) use end::{EndOutcome, Once};
 pub use error::SessionsError;
-pub use list::Page;
+pub(crate) use list::Page;
 pub(crate) use sign_in::holder_hash;
-pub use sign_in::{Claim, Claimed};
+pub(crate) use sign_in::{BeginSignInOutcome, SignInAttempt};
 pub use update::Update;
-pub use watch::{Scope as WatchScope, WATCH_HEARTBEAT_MAX, WatchUpdate, Watching};
+pub use watch::WATCH_HEARTBEAT_MAX;
+pub(crate) use watch::{WatchScope, WatchUpdate, Watching};
 
 use ports::Renew;
 
 use crate::keeper::Keeper;
 
-/// The target of the records that tell who changed what.
+/// The target of the audit records: who changed what.
 pub(crate) const AUDIT_TARGET: &str = "audit";
 
 /// The bounds and durations of the use cases.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct SessionLimits {
     /// A token counts as expired when less than this is left, in milliseconds.
     pub token_expiry_margin_ms: u64,
     /// A valid token is refreshed in the background when it will count as expired within this time, in milliseconds;
@@ -69,7 +71,7 @@ pub struct Limits {
 pub struct Sessions {
     keeper: Keeper,
     renew: Arc<dyn Renew>,
-    limits: Limits,
+    limits: SessionLimits,
     random: SystemRandom,
     /// One permit for each page of a list that may be in memory.
     pages: Arc<Semaphore>,
@@ -79,7 +81,7 @@ pub struct Sessions {
 
 impl Sessions {
     /// The use cases over what keeps sessions and what renews their tokens.
-    pub fn new(keeper: Keeper, renew: Arc<dyn Renew>, limits: Limits) -> Self {
+    pub fn new(keeper: Keeper, renew: Arc<dyn Renew>, limits: SessionLimits) -> Self {
         Self {
             keeper,
             renew,
@@ -90,8 +92,8 @@ impl Sessions {
         }
     }
 
-    /// The same use cases for one worker, with store connections of its own: requests of one core touch nothing that
-    /// another one waits for.
+    /// The same use cases for one worker, with store connections of its own: requests of different workers
+    /// contend for no lock and no reference count.
     pub(crate) fn for_worker(&self) -> Self {
         Self {
             keeper: self.keeper.for_worker(),
@@ -100,7 +102,7 @@ impl Sessions {
     }
 
     /// The durations in force.
-    pub fn lifetime(&self) -> &crate::session::Lifetime {
+    pub(crate) fn lifetime(&self) -> &crate::session::Lifetime {
         self.keeper.lifetime()
     }
 }

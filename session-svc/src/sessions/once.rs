@@ -32,8 +32,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a call may do.
 #[derive(Debug)]
-pub(super) enum First {
-    /// End what began before the first call with the same one was told.
+pub(super) enum FirstUse {
+    /// End what began before the first call with the same one arrived.
     End(EndingTime),
     /// Nothing: the very call has acted before.
     Done,
@@ -42,28 +42,29 @@ pub(super) enum First {
 }
 
 impl Sessions {
-    /// Looks whether it was used, and since when it is known.
-    pub(super) async fn first_told(
+    /// Looks whether it was used, and when it arrived first.
+    pub(super) async fn first_use(
         &self,
         issuer: &str,
         once: &Once,
-        told: EndingTime,
-    ) -> Result<First, SessionsError> {
+        ending: EndingTime,
+    ) -> Result<FirstUse, SessionsError> {
         let name = name(issuer, once);
         // Both to their end: that it arrived is remembered also where nothing else can be learnt.
-        let (used, first_ms) = tokio::join!(self.used_by(&name), self.first_arrival(&name, once, told.at_ms));
+        let (used, first_ms) =
+            tokio::join!(self.used_by(&name), self.first_arrival(&name, once, ending.at_ms));
         let (used, first_ms) = (used?, first_ms?);
         Ok(match used {
-            Some(by) if once.is_by(&by) => First::Done,
-            Some(_) => First::Used,
-            None => First::End(EndingTime {
-                at_ms: first_ms.unwrap_or(told.at_ms).min(told.at_ms),
-                ends_since: told.ends_since && first_ms.is_none(),
+            Some(by) if once.is_by(&by) => FirstUse::Done,
+            Some(_) => FirstUse::Used,
+            None => FirstUse::End(EndingTime {
+                at_ms: first_ms.unwrap_or(ending.at_ms).min(ending.at_ms),
+                ends_since: ending.ends_since && first_ms.is_none(),
             }),
         })
     }
 
-    /// When it arrived first; `None` if that is now, or if the store has no room to remember it. What the store does not answer to is
+    /// When it arrived first; `None` if that is now, or if the store is too full to remember it. What the store does not answer to is
     /// remembered as soon as it does, so that a token that is sent again ends nothing that began meanwhile.
     async fn first_arrival(&self, name: &str, once: &Once, at_ms: u64) -> Result<Option<u64>, SessionsError> {
         let sealed = self
@@ -107,8 +108,8 @@ impl Sessions {
         left_ms.clamp(MARK_KEPT_MS, KEPT_MAX_MS)
     }
 
-    /// Notes that it has been used: `RequestIdReused` if another call did so first. A store without room is told later. Whoever is
-    /// told that it could not be noted may use it again: a note that arrives after all is taken back.
+    /// Notes that it has been used: `RequestIdReused` if another call did so first. A full store gets the note later. A caller
+    /// that got an error may use it again: a note that arrives after all is removed.
     pub(super) async fn note_use(
         &self,
         issuer: &str,
@@ -174,8 +175,8 @@ impl Sessions {
         });
     }
 
-    /// Takes back a note that may have been written, or may still be, although its caller was told otherwise. Sealed texts are
-    /// never the same twice, so that nobody else's is taken.
+    /// Removes a note that may have been written, or may still be, although its caller got an error. Sealed texts are
+    /// never the same twice, so that nobody else's is removed.
     fn take_note_back(&self, ours: Record) {
         let keeper = self.keeper.clone();
         tokio::spawn(async move {

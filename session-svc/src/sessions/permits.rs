@@ -6,7 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Sessions, SessionsError};
 
-/// Pages of lists in memory at once, whoever asks for them: a large one takes 12 MiB with what is made of it. More wait, and are not
+/// Pages of lists in memory at once, of all callers together: a large one takes 12 MiB with what is made of it. More wait, and are not
 /// refused: a page is read in a millisecond or two.
 pub(super) const PAGES_AT_ONCE: usize = 2;
 

@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use crate::session::Session;
 
-/// Who asks for tokens, and since when.
+/// A caller that waits for tokens, and since when.
 #[derive(Clone, Copy, Debug)]
-pub struct Asking<'a> {
+pub struct WaitingCaller<'a> {
     /// The caller's identity as audit records show it; empty if it has none.
     pub caller: &'a str,
     /// When its call began.
@@ -18,11 +18,15 @@ pub struct Asking<'a> {
 /// Renews tokens at the provider.
 #[async_trait]
 pub trait Renew: Send + Sync + 'static {
-    /// Gives the session after a refresh that is newer than the one `seen`; however many ask, one grant is made. Who asks
+    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made. A call
     /// waits for as long as the provider has for an answer at most; what comes later is there for the next one.
-    async fn refreshed(&self, seen: Session, asking: Asking<'_>) -> Result<Session, RenewError>;
+    async fn refreshed(
+        &self,
+        seen: Session,
+        waiting_caller: WaitingCaller<'_>,
+    ) -> Result<Session, RenewError>;
 
-    /// Renews tokens that are still good, later and without telling anybody; however many ask, one grant is made. `caller`
+    /// Renews tokens that are still good, later and in the background; however many calls need it, one grant is made. `caller`
     /// is whose call showed that it is time.
     fn refresh_later(&self, seen: Session, caller: &str);
 
@@ -30,7 +34,7 @@ pub trait Renew: Send + Sync + 'static {
     /// some replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
     async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> PendingRevocation;
 
-    /// Revokes what was noted, later and without telling anybody.
+    /// Revokes what was noted, later and in the background.
     fn settle_later(&self, owed: PendingRevocation);
 }
 
@@ -54,10 +58,10 @@ pub enum RenewError {
     /// The provider refused, or gave nothing usable.
     #[error("the provider refused to refresh the tokens")]
     Refused,
-    /// The provider could not be asked this time, or has not answered yet; nothing is lost.
+    /// The provider could not be reached this time, or has not answered yet; nothing is lost.
     #[error("the provider could not be asked to refresh the tokens")]
     ProviderUnavailable,
-    /// The store could not be asked, or has no room; nothing is lost.
+    /// The store could not be reached, or is full; nothing is lost.
     #[error("the session store could not be asked")]
     StoreUnavailable,
     /// A fault of ours; the log has it.

@@ -2,7 +2,7 @@
 
 use super::{Sessions, SessionsError};
 use crate::keeper::{Edit, KeeperError};
-use crate::session::change::Kind;
+use crate::session::change::ChangeKind;
 use crate::session::{Device, Handle, Session};
 
 impl Sessions {
@@ -12,7 +12,7 @@ impl Sessions {
     }
 
     /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its turn comes.
-    pub async fn get_many(
+    pub(crate) async fn get_many(
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, SessionsError>> + use<'_>, SessionsError> {
@@ -22,14 +22,14 @@ impl Sessions {
 
     /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens renewed that will soon
     /// count as expired.
-    pub fn roll_is_due(&self, session: &Session) -> bool {
+    pub(crate) fn roll_is_due(&self, session: &Session) -> bool {
         let lifetime = self.keeper.lifetime();
         lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.refresh_is_due(session)
     }
 
     /// Reads a session on behalf of its browser and extends it where a write is due. Tells whether the idle deadline
     /// moved. Only a failed read fails the call: a failed write is logged and leaves the deadline where it was. `caller` is
-    /// who asks, for the record of a refresh that is due.
+    /// the caller's identity, for the record of a refresh that is due.
     pub async fn roll(
         &self,
         handle: Handle,
@@ -44,18 +44,20 @@ impl Sessions {
             return Ok((session, false));
         }
         let before_ms = session.expires_at_ms(&lifetime);
-        let written = self.keeper.edit(session.clone(), Kind::Rolled, None, |session| {
-            if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
-                return Edit::Leave;
-            }
-            session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
-            let seen_on = device.clone().unwrap_or_else(|| session.last_seen_on.clone());
-            session.last_seen_on = Device {
-                at_ms: now_ms,
-                ..seen_on
-            };
-            Edit::Write
-        });
+        let written = self
+            .keeper
+            .edit(session.clone(), ChangeKind::Rolled, None, |session| {
+                if !lifetime.roll_is_due(session.rolled_at_ms, now_ms) {
+                    return Edit::Leave;
+                }
+                session.rolled_at_ms = now_ms.max(session.rolled_at_ms);
+                let seen_on = device.clone().unwrap_or_else(|| session.last_seen_on.clone());
+                session.last_seen_on = Device {
+                    at_ms: now_ms,
+                    ..seen_on
+                };
+                Edit::Write
+            });
         // Boxed: writing is rare, and every read would carry its state.
         match Box::pin(written).await {
             Ok((rolled, _)) => {

@@ -2,7 +2,7 @@
 
 use super::{Sessions, SessionsError};
 use crate::keeper::Edit;
-use crate::session::change::Kind;
+use crate::session::change::ChangeKind;
 use crate::session::{Claims, Handle, Session};
 
 /// What to replace.
@@ -30,7 +30,7 @@ impl Sessions {
         };
         let (session, _) = self
             .keeper
-            .edit(session, Kind::Changed, Some(self.limits.max_bytes), edit)
+            .edit(session, ChangeKind::Changed, Some(self.limits.max_bytes), edit)
             .await?;
         refused.map_or(Ok(session), Err)
     }

@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - A consumer never silently misses an ending: a gap, a change that cannot be read, or one that may concern the
-//!   consumer but cannot be attributed is told as `Missed`.
-//! - A heartbeat comes only when everything before it was told; nothing is buffered for a consumer that does not read.
+//!   consumer but cannot be attributed is sent as `Missed`.
+//! - A heartbeat comes only when everything before it was sent; nothing is buffered for a consumer that does not read.
 //! - Watching never keeps a session alive.
 
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::{Sessions, SessionsError};
 use crate::keeper::Seal;
 use crate::session::Handle;
-use crate::session::change::Change;
-use crate::store::{Published, StoreError};
+use crate::session::change::SessionChange;
+use crate::store::{StoreError, StoreUpdate};
 
 /// Longest time between two heartbeats, as the session API promises: who watches notices within three of them that its stream is dead.
 pub const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 
 /// Which sessions are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum WatchScope {
     /// All.
     All,
     /// Those of a person.
@@ -38,24 +38,24 @@ pub enum Scope {
     Session(Handle),
 }
 
-/// What a watcher is told, each with the position to resume after it.
+/// What a watcher receives, each with the position to resume after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WatchUpdate {
+pub(crate) enum WatchUpdate {
     /// Something happened.
-    Change(Change),
-    /// Nothing happened; everything up to here was told. The next one comes after this time at the latest.
+    Change(SessionChange),
+    /// Nothing happened; everything up to here was sent. The next one comes after this time at the latest.
     Heartbeat(Duration),
     /// Something was lost: whatever is remembered has to be read again.
     Missed,
 }
 
-/// What a watch gives: what is told, when by the store's clock, and the position to resume after it.
-pub type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String), SessionsError>>;
+/// What a watch gives: the update, when by the store's clock, and the position to resume after it.
+pub(crate) type Watching = BoxStream<'static, Result<(WatchUpdate, u64, String), SessionsError>>;
 
-struct Watch {
-    published: BoxStream<'static, Result<Published, StoreError>>,
+struct SessionWatch {
+    published: BoxStream<'static, Result<StoreUpdate, StoreError>>,
     seal: Arc<dyn Seal>,
-    scope: Scope,
+    scope: WatchScope,
     position: String,
     beat: Interval,
     sessions: Sessions,
@@ -63,9 +63,13 @@ struct Watch {
 }
 
 impl Sessions {
-    /// Watches sessions; goes on after `resume` if that position is still known.
-    pub async fn watch(&self, scope: Scope, resume: Option<String>) -> Result<Watching, SessionsError> {
-        // A watch that has told nothing yet can be resumed as well: nothing is lost between two of them.
+    /// Watches sessions; goes on after `resume` if the store still has that position.
+    pub(crate) async fn watch(
+        &self,
+        scope: WatchScope,
+        resume: Option<String>,
+    ) -> Result<Watching, SessionsError> {
+        // A watch that has sent nothing yet can be resumed as well: nothing is lost between two of them.
         let position = match resume {
             Some(position) => position,
             None => self.keeper.store().position().await?,
@@ -74,7 +78,7 @@ impl Sessions {
         // The first beat comes at once: it tells the consumer that it is listening.
         let mut beat = interval_at(Instant::now(), self.limits.watch_heartbeat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let watch = Watch {
+        let watch = SessionWatch {
             published,
             seal: self.keeper.shared_seal(),
             scope,
@@ -87,43 +91,43 @@ impl Sessions {
             if watch.over {
                 return None;
             }
-            let told = watch.next().await?;
-            watch.over = told.is_err();
-            Some((told, watch))
+            let update = watch.next().await?;
+            watch.over = update.is_err();
+            Some((update, watch))
         })
         .boxed())
     }
 }
 
-impl Watch {
+impl SessionWatch {
     async fn next(&mut self) -> Option<Result<(WatchUpdate, u64, String), SessionsError>> {
         loop {
             tokio::select! {
                 biased;
                 published = self.published.next() => match published? {
-                    Ok(Published::Event { position, payload }) => {
+                    Ok(StoreUpdate::Event { position, payload }) => {
                         self.position = position;
-                        if let Some(told) = self.read(&payload) {
-                            return Some(Ok(self.told(told)));
+                        if let Some(update) = self.read(&payload) {
+                            return Some(Ok(self.update(update)));
                         }
                     }
-                    Ok(Published::Missed) => return Some(Ok(self.told(WatchUpdate::Missed))),
+                    Ok(StoreUpdate::Missed) => return Some(Ok(self.update(WatchUpdate::Missed))),
                     Err(error) => return Some(Err(error.into())),
                 },
                 _ = self.beat.tick() => {
                     let interval = self.beat.period();
-                    return Some(Ok(self.told(WatchUpdate::Heartbeat(interval))));
+                    return Some(Ok(self.update(WatchUpdate::Heartbeat(interval))));
                 }
             }
         }
     }
 
-    fn told(&self, told: WatchUpdate) -> (WatchUpdate, u64, String) {
-        let at_ms = match &told {
+    fn update(&self, update: WatchUpdate) -> (WatchUpdate, u64, String) {
+        let at_ms = match &update {
             WatchUpdate::Change(change) => change.at_ms,
             WatchUpdate::Heartbeat(_) | WatchUpdate::Missed => self.sessions.keeper.now_ms(),
         };
-        (told, at_ms, self.position.clone())
+        (update, at_ms, self.position.clone())
     }
 
     /// What a payload means to this consumer; `None` if nothing.
@@ -139,10 +143,11 @@ impl Watch {
             }
         };
         match &self.scope {
-            Scope::All => Some(WatchUpdate::Change(change)),
-            Scope::Session(handle) => (change.handle == *handle).then_some(WatchUpdate::Change(change)),
-            Scope::Person { .. } if change.subject.is_empty() => Some(WatchUpdate::Missed),
-            Scope::Person { issuer, subject } => (change.issuer == *issuer && change.subject == *subject)
+            WatchScope::All => Some(WatchUpdate::Change(change)),
+            WatchScope::Session(handle) => (change.handle == *handle).then_some(WatchUpdate::Change(change)),
+            WatchScope::Person { .. } if change.subject.is_empty() => Some(WatchUpdate::Missed),
+            WatchScope::Person { issuer, subject } => (change.issuer == *issuer
+                && change.subject == *subject)
                 .then_some(WatchUpdate::Change(change)),
         }
     }

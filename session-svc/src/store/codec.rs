@@ -1,6 +1,6 @@
 //! How the adapters that write bytes write a record.
 //!
-//! Layout, big-endian; scripts compare the version and the expiry as bytes at these places, and find a removed
+//! Layout, big-endian; scripts compare the version and the expiry as bytes at these offsets, and find a removed
 //! record's indexes by it:
 //! ```text
 //! offset 0   format (1)

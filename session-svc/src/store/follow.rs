@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - Positions are `<origin>-<number>`; numbers grow by one. A position of another origin (another store,
-//!   or a memory store of an earlier process) can not be resumed and is told as `Missed`.
-//! - A follower reads the log itself, so a slow one costs no memory: it is told `Missed` once the log
+//!   or a memory store of an earlier process) can not be resumed and is answered with `Missed`.
+//! - A follower reads the log itself, so a slow one costs no memory: it gets `Missed` once the log
 //!   has dropped what it had not read.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::{Published, StoreError};
+use super::{StoreError, StoreUpdate};
 
 /// Events a log keeps for resuming: several minutes of a busy replica, about 2 MB at 250 bytes an event.
 pub(super) const KEPT_EVENTS: u64 = 8_192;
@@ -26,12 +26,12 @@ pub(super) trait EventLog: Send + Sync + 'static {
     fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
 }
 
-struct Follower<L> {
+struct LogFollower<L> {
     log: Arc<L>,
     origin: Arc<str>,
     latest: watch::Receiver<u64>,
     after: u64,
-    pending: VecDeque<Published>,
+    pending: VecDeque<StoreUpdate>,
 }
 
 /// Streams `log` from the position `resume`, or from the newest event on.
@@ -40,7 +40,7 @@ pub(super) fn follow<L: EventLog>(
     origin: Arc<str>,
     latest: watch::Receiver<u64>,
     resume: Option<&str>,
-) -> BoxStream<'static, Result<Published, StoreError>> {
+) -> BoxStream<'static, Result<StoreUpdate, StoreError>> {
     let newest = *latest.borrow();
     let mut pending = VecDeque::new();
     let after = match resume {
@@ -48,12 +48,12 @@ pub(super) fn follow<L: EventLog>(
         Some(position) => match parse(position, &origin).filter(|number| *number <= newest) {
             Some(number) => number,
             None => {
-                pending.push_back(Published::Missed);
+                pending.push_back(StoreUpdate::Missed);
                 newest
             }
         },
     };
-    let follower = Follower {
+    let follower = LogFollower {
         log,
         origin,
         latest,
@@ -77,8 +77,8 @@ fn parse(position: &str, origin: &str) -> Option<u64> {
     if from == origin { number.parse().ok() } else { None }
 }
 
-impl<L: EventLog> Follower<L> {
-    async fn next(&mut self) -> Option<Result<Published, StoreError>> {
+impl<L: EventLog> LogFollower<L> {
+    async fn next(&mut self) -> Option<Result<StoreUpdate, StoreError>> {
         loop {
             if let Some(published) = self.pending.pop_front() {
                 return Some(Ok(published));
@@ -96,11 +96,11 @@ impl<L: EventLog> Follower<L> {
     fn take(&mut self, events: Vec<(u64, Vec<u8>)>) {
         for (number, payload) in events {
             if number > self.after + 1 {
-                self.pending.push_back(Published::Missed);
+                self.pending.push_back(StoreUpdate::Missed);
             }
             self.after = number;
             let position = position(&self.origin, number);
-            self.pending.push_back(Published::Event { position, payload });
+            self.pending.push_back(StoreUpdate::Event { position, payload });
         }
     }
 }

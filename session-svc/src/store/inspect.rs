@@ -47,7 +47,7 @@ impl Sealed {
     }
 
     /// The sealed bytes.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Record(record) => &record.payload,
             Self::Remembered { value, .. } => value,
@@ -57,7 +57,7 @@ impl Sealed {
 
 /// Something a walk found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundItem {
     /// Something sealed.
     Sealed(Sealed),
     /// A record whose frame is not what this release writes.
@@ -82,7 +82,7 @@ pub enum Found {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walked {
     /// What was found; may be empty before the end.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundItem>,
     /// Gives the next page; `None` at the end.
     pub next: Option<String>,
 }
@@ -111,7 +111,7 @@ pub struct Fact {
 
 impl Fact {
     /// A fact that is as it should be.
-    pub fn fine(name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn fine(name: &'static str, value: impl Into<String>) -> Self {
         Self {
             name,
             value: value.into(),
@@ -121,7 +121,7 @@ impl Fact {
 
     /// The same fact, standing otherwise.
     #[must_use]
-    pub fn standing(self, standing: Assessment) -> Self {
+    pub(crate) fn standing(self, standing: Assessment) -> Self {
         Self { standing, ..self }
     }
 }
@@ -137,7 +137,7 @@ pub trait InspectedStore: SessionStore {
         limit: usize,
     ) -> Result<Walked, StoreError>;
 
-    /// Puts `bytes` in the place of the sealed bytes of `was`, if it is still what it was. `Stale` if it was
+    /// Replaces the sealed bytes of `was` by `bytes`, if it is still what it was. `Stale` if it was
     /// written since, `Missing` if it is gone.
     async fn exchange(&self, was: &Sealed, bytes: Vec<u8>) -> Result<Replaced, StoreError>;
 

@@ -11,11 +11,11 @@ use super::{Lease, StoreError};
 
 /// Leases granted by one process.
 pub(super) struct Leases {
-    granted: Mutex<Granted>,
+    granted: Mutex<GrantedLeases>,
     capacity: usize,
 }
 
-struct Granted {
+struct GrantedLeases {
     fence: u64,
     held: HashMap<String, (Lease, u64)>,
 }
@@ -24,7 +24,7 @@ impl Leases {
     /// No leases yet; the first fence is `origin + 1`; at most `capacity` are held at a time.
     pub(super) fn new(origin: u64, capacity: usize) -> Self {
         Self {
-            granted: Mutex::new(Granted {
+            granted: Mutex::new(GrantedLeases {
                 fence: origin,
                 held: HashMap::new(),
             }),
@@ -32,7 +32,7 @@ impl Leases {
         }
     }
 
-    fn granted(&self) -> MutexGuard<'_, Granted> {
+    fn granted(&self) -> MutexGuard<'_, GrantedLeases> {
         self.granted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

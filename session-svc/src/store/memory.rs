@@ -26,8 +26,8 @@ use tokio::sync::watch;
 use super::follow::{self, EventLog, KEPT_EVENTS};
 use super::leases::Leases;
 use super::{
-    Cursor, Entry, Holdings, IndexName, Inserted, LOOKED_AT, Lease, Listing, Loaded, Published, Record,
-    RecordName, Replaced, SessionStore, StoreError,
+    Cursor, Entry, Holdings, IndexName, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Record,
+    RecordName, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
 /// Records a memory store keeps at most: about 200 MB of usual sessions.
@@ -41,20 +41,20 @@ static STORES: AtomicU64 = AtomicU64::new(0);
 /// A store in this process's memory; clones share it.
 #[derive(Clone)]
 pub struct MemoryStore {
-    kept: Arc<Kept>,
+    kept: Arc<MemoryContents>,
     clock: Arc<dyn Clock>,
     capacity: usize,
     origin: Arc<str>,
 }
 
-struct Kept {
-    state: Mutex<State>,
+struct MemoryContents {
+    state: Mutex<MemoryState>,
     leases: Leases,
     latest: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct State {
+struct MemoryState {
     records: HashMap<RecordName, Record>,
     indexes: HashMap<IndexName, BTreeSet<(u64, RecordName)>>,
     expiring: BTreeSet<(u64, RecordName)>,
@@ -68,8 +68,8 @@ impl MemoryStore {
     pub fn new(clock: Arc<dyn Clock>, capacity: usize) -> Self {
         let number = STORES.fetch_add(1, Ordering::Relaxed);
         let origin = format!("{:x}.{}.{number}", clock.now_ms(), std::process::id()).into();
-        let kept = Kept {
-            state: Mutex::new(State::default()),
+        let kept = MemoryContents {
+            state: Mutex::new(MemoryState::default()),
             leases: Leases::new(0, capacity),
             latest: watch::Sender::new(0),
         };
@@ -97,13 +97,13 @@ impl MemoryStore {
     }
 }
 
-impl Kept {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl MemoryContents {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // No verb leaves the state half changed where it could panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, state: &mut State, payload: Vec<u8>) {
+    fn publish(&self, state: &mut MemoryState, payload: Vec<u8>) {
         let number = *self.latest.borrow() + 1;
         state.events.push_back((number, payload));
         if state.events.len() as u64 > KEPT_EVENTS {
@@ -113,7 +113,7 @@ impl Kept {
     }
 }
 
-impl EventLog for Kept {
+impl EventLog for MemoryContents {
     fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         let state = self.state();
         let start = state.events.partition_point(|(number, _)| *number <= after);
@@ -121,7 +121,7 @@ impl EventLog for Kept {
     }
 }
 
-impl State {
+impl MemoryState {
     fn live(&self, name: &str, now_ms: u64) -> Option<&Record> {
         self.records
             .get(name)
@@ -239,7 +239,7 @@ impl SessionStore for MemoryStore {
             return Ok(Listing::default());
         };
         let older = after.map_or(Unbounded, |after| {
-            let (created_at_ms, name) = after.place();
+            let (created_at_ms, name) = after.position();
             Excluded((created_at_ms, name.to_owned()))
         });
         let mut listing = Listing::default();
@@ -259,12 +259,12 @@ impl SessionStore for MemoryStore {
         Ok(listing)
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
         let now_ms = self.now_ms();
         let state = self.kept.state();
         let loaded = names.iter().map(|name| match state.live(name, now_ms) {
-            Some(record) => Loaded::Record(record.clone()),
-            None => Loaded::Gone,
+            Some(record) => LoadedRecord::Record(record.clone()),
+            None => LoadedRecord::Gone,
         });
         Ok(loaded.collect())
     }
@@ -314,7 +314,7 @@ impl SessionStore for MemoryStore {
     async fn published(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         let latest = self.kept.latest.subscribe();
         Ok(follow::follow(
             Arc::clone(&self.kept),

@@ -16,7 +16,7 @@ pub mod inspect;
 mod leases;
 pub mod memory;
 mod open;
-pub mod redis;
+pub(crate) mod redis;
 pub mod url;
 
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use futures_util::stream::BoxStream;
 pub use self::open::{OpenError, open, open_from, open_inspected};
 
 /// Name of a record: the session's handle, a one-way hash of its secret ID (32 hexadecimal digits).
-pub type RecordName = String;
+pub(crate) type RecordName = String;
 
 /// Name of an index entry's list: a hash of issuer and subject, or of issuer and provider sid.
-pub type IndexName = String;
+pub(crate) type IndexName = String;
 
 /// What a store keeps of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Cursor {
     }
 
     /// The creation time and the name it stands behind; no name where it is a cursor of another kind.
-    fn place(&self) -> (u64, &str) {
+    fn position(&self) -> (u64, &str) {
         match self.0.split_first_chunk() {
             Some((time, name)) => (
                 u64::from_be_bytes(*time),
@@ -127,7 +127,7 @@ pub struct Listing {
 
 /// What became of reading one of several records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loaded {
+pub enum LoadedRecord {
     /// It is there.
     Record(Record),
     /// It is there and is not what this release writes.
@@ -143,13 +143,13 @@ pub struct Lease {
     pub name: String,
     /// Grows with every lease ever granted on this name: a writer with an older one is refused by the version check.
     pub fence: u64,
-    /// The name its holder asks by, which nobody else has.
+    /// The holder's name, which nobody else has.
     pub holder: String,
 }
 
 /// Something published by a write, in the order the store saw the writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Published {
+pub enum StoreUpdate {
     /// The sealed event, and the position to resume after it.
     Event {
         /// Opaque position.
@@ -157,7 +157,7 @@ pub enum Published {
         /// The sealed event.
         payload: Vec<u8>,
     },
-    /// Events between the position asked for (or the last one sent) and the next were lost.
+    /// Events between the position requested (or the last one sent) and the next were lost.
     Missed,
 }
 
@@ -178,7 +178,7 @@ pub enum StoreError {
 /// Keeps sealed sessions, leases and published events.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
-    /// The same store for one worker, with a connection of its own, made on the scheduler that first uses it; `None` where there
+    /// The same store for one worker, with a connection of its own, made on the worker that first uses it; `None` where there
     /// are no connections.
     fn for_worker(&self) -> Option<Arc<dyn SessionStore>> {
         None
@@ -204,7 +204,7 @@ pub trait SessionStore: Send + Sync + 'static {
     ) -> Result<Replaced, StoreError>;
 
     /// Removes a record and its index entries and publishes `event`; `None` if there was none. One that cannot be
-    /// read is removed as well, and told as `Corrupt`.
+    /// read is removed as well, and answered with `Corrupt`.
     async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
     /// Entries of an index whose records are there, at most `limit`, after `after`. Those of a record's first index come
@@ -214,7 +214,7 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
 
     /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError>;
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError>;
 
     /// Whether a list may have more than `count` entries. True where counting costs as much as listing does; entries that are in no
     /// order of creation do not count.
@@ -223,7 +223,7 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Takes a lease for `ttl` if nobody else holds it. Its holder takes it anew, for a request that was given up may have
-    /// been done, or be done yet: of its leases the last one taken can be given back.
+    /// been done, or be done yet: of its leases the last one acquired can be given back.
     async fn acquire_lease(
         &self,
         name: &str,
@@ -231,10 +231,10 @@ pub trait SessionStore: Send + Sync + 'static {
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError>;
 
-    /// Prolongs a lease by `ttl` from now, also one its holder has taken anew; false if the holder has none any more.
+    /// Prolongs a lease by `ttl` from now, also one its holder has acquired anew; false if the holder has none any more.
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError>;
 
-    /// Gives a lease back; nothing happens if it is not held any more, or was taken anew since.
+    /// Gives a lease back; nothing happens if it is not held any more, or was acquired anew since.
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError>;
 
     /// Remembers `value` under `name` for `ttl` if nothing is remembered there yet; gives what was there
@@ -242,13 +242,13 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Everything published after `after` (or from now on), across replicas. Ends with an error when the
-    /// store cannot be heard; never silently loses an event: a gap is told as `Missed`.
+    /// store's events cannot be read; never silently loses one: a gap is sent as `Missed`.
     async fn published(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError>;
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError>;
 
-    /// The newest position: `published` after it tells everything that is written from now on.
+    /// The newest position: `published` after it gives everything that is written from now on.
     async fn position(&self) -> Result<String, StoreError>;
 
     /// Answers if the store can do its work now.

@@ -19,7 +19,7 @@ pub enum OpenError {
     /// The file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Redis cannot be set up as asked.
+    /// Redis cannot be set up by these settings.
     #[error(transparent)]
     Redis(#[from] SetupError),
 }

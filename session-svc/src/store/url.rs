@@ -39,62 +39,62 @@ pub enum StoreSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
     /// Which servers, and how they stand together.
-    pub topology: Topology,
+    pub(crate) topology: Topology,
     /// Who we are to the servers that keep the sessions.
-    pub login: Login,
+    pub(crate) login: Login,
     /// Number of the logical database; always 0 in a cluster.
-    pub database: i64,
+    pub(crate) database: i64,
     /// TLS, if it is used.
-    pub tls: Option<TlsSettings>,
+    pub(crate) tls: Option<TlsSettings>,
     /// Prefix of every key.
-    pub prefix: String,
+    pub(crate) prefix: String,
 }
 
 /// How Redis servers stand together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Topology {
+pub(crate) enum Topology {
     /// One server, or one address that always leads to the current one.
-    Single(Address),
+    Single(ServerAddress),
     /// A master that Sentinels watch and replace.
     Sentinel {
         /// The Sentinels.
-        sentinels: Vec<Address>,
+        sentinels: Vec<ServerAddress>,
         /// What they call the master.
         master: String,
         /// Who we are to the Sentinels.
         login: Login,
     },
     /// A cluster; some of its nodes.
-    Cluster(Vec<Address>),
+    Cluster(Vec<ServerAddress>),
 }
 
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub(crate) struct ServerAddress {
     /// Name or address; IPv6 without brackets.
-    pub host: String,
+    pub(crate) host: String,
     /// TCP port.
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 /// User name and password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Login {
+pub(crate) struct Login {
     /// ACL user; none is the default user.
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
     /// Its password.
-    pub password: Option<Secret<String>>,
+    pub(crate) password: Option<Secret<String>>,
 }
 
 /// What TLS connections trust and show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsSettings {
+pub(crate) struct TlsSettings {
     /// Certificates to trust instead of the system's.
-    pub ca_file: Option<PathBuf>,
-    /// Our own certificate, for servers that ask for one.
-    pub cert_file: Option<PathBuf>,
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Our own certificate, for servers that require one.
+    pub(crate) cert_file: Option<PathBuf>,
     /// Its key.
-    pub key_file: Option<PathBuf>,
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 /// What is wrong with a store's address.
@@ -173,12 +173,12 @@ impl FromStr for StoreSettings {
         }
         let (scheme, rest) = text.split_once("://").ok_or(StoreUrlError::Scheme)?;
         let (kind, tls) = match scheme {
-            "redis" => (Kind::Single, false),
-            "rediss" => (Kind::Single, true),
-            "redis-sentinel" => (Kind::Sentinel, false),
-            "rediss-sentinel" => (Kind::Sentinel, true),
-            "redis-cluster" => (Kind::Cluster, false),
-            "rediss-cluster" => (Kind::Cluster, true),
+            "redis" => (TopologyKind::Single, false),
+            "rediss" => (TopologyKind::Single, true),
+            "redis-sentinel" => (TopologyKind::Sentinel, false),
+            "rediss-sentinel" => (TopologyKind::Sentinel, true),
+            "redis-cluster" => (TopologyKind::Cluster, false),
+            "rediss-cluster" => (TopologyKind::Cluster, true),
             _ => return Err(StoreUrlError::Scheme),
         };
         redis(kind, tls, rest).map(|settings| Self::Redis(Box::new(settings)))
@@ -186,13 +186,13 @@ impl FromStr for StoreSettings {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TopologyKind {
     Single,
     Sentinel,
     Cluster,
 }
 
-fn redis(kind: Kind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
+fn redis(kind: TopologyKind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlError> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, servers) = match authority.rsplit_once('@') {
@@ -200,7 +200,7 @@ fn redis(kind: Kind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlErr
         None => (Login::default(), authority),
     };
     let mut parameters = Parameters::parse(kind, query)?;
-    let default_port = if kind == Kind::Sentinel {
+    let default_port = if kind == TopologyKind::Sentinel {
         SENTINEL_PORT
     } else {
         REDIS_PORT
@@ -210,7 +210,7 @@ fn redis(kind: Kind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlErr
         .map(|server| parse_server(server, default_port));
     let mut database = parameters.database;
     let topology = match kind {
-        Kind::Single => {
+        TopologyKind::Single => {
             let server = servers.next().ok_or(StoreUrlError::Server)??;
             if servers.next().is_some() {
                 return Err(StoreUrlError::SeveralServers);
@@ -218,7 +218,7 @@ fn redis(kind: Kind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlErr
             database = if path.is_empty() { 0 } else { parse_database(path)? };
             Topology::Single(server)
         }
-        Kind::Sentinel => {
+        TopologyKind::Sentinel => {
             let master = decode(path)?;
             if master.is_empty() || master.contains('/') {
                 return Err(StoreUrlError::Master);
@@ -230,8 +230,8 @@ fn redis(kind: Kind, tls: bool, rest: &str) -> Result<RedisSettings, StoreUrlErr
                 login,
             }
         }
-        Kind::Cluster if !path.is_empty() => return Err(StoreUrlError::ClusterPath),
-        Kind::Cluster => Topology::Cluster(servers.collect::<Result<_, _>>()?),
+        TopologyKind::Cluster if !path.is_empty() => return Err(StoreUrlError::ClusterPath),
+        TopologyKind::Cluster => Topology::Cluster(servers.collect::<Result<_, _>>()?),
     };
     let tls = parameters.tls(tls)?;
     Ok(RedisSettings {
@@ -265,7 +265,7 @@ fn parse_login(text: &str) -> Result<Login, StoreUrlError> {
     })
 }
 
-fn parse_server(text: &str, default_port: u16) -> Result<Address, StoreUrlError> {
+fn parse_server(text: &str, default_port: u16) -> Result<ServerAddress, StoreUrlError> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or(StoreUrlError::Server)?;
@@ -286,7 +286,7 @@ fn parse_server(text: &str, default_port: u16) -> Result<Address, StoreUrlError>
     if host.is_empty() || port == 0 || host.contains(|character: char| character.is_whitespace()) {
         return Err(StoreUrlError::Server);
     }
-    Ok(Address {
+    Ok(ServerAddress {
         host: host.to_owned(),
         port,
     })
@@ -306,7 +306,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    fn parse(kind: Kind, query: &str) -> Result<Self, StoreUrlError> {
+    fn parse(kind: TopologyKind, query: &str) -> Result<Self, StoreUrlError> {
         let mut parsed = Self {
             files: TlsSettings::default(),
             prefix: DEFAULT_PREFIX.to_owned(),
@@ -321,9 +321,9 @@ impl Parameters {
                 ("cert_file", _) => parsed.files.cert_file = Some(value.into()),
                 ("key_file", _) => parsed.files.key_file = Some(value.into()),
                 ("prefix", _) => parsed.prefix = value,
-                ("db", Kind::Sentinel) => parsed.database = parse_database(&value)?,
-                ("sentinel_user", Kind::Sentinel) => parsed.sentinel_login.user = Some(value),
-                ("sentinel_password", Kind::Sentinel) => {
+                ("db", TopologyKind::Sentinel) => parsed.database = parse_database(&value)?,
+                ("sentinel_user", TopologyKind::Sentinel) => parsed.sentinel_login.user = Some(value),
+                ("sentinel_password", TopologyKind::Sentinel) => {
                     parsed.sentinel_login.password = Some(Secret::new(value))
                 }
                 _ => return Err(StoreUrlError::Parameter),
@@ -346,3 +346,7 @@ impl Parameters {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "url_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use super::tests::{NEW, session, vault};
 use super::*;
 use crate::keeper::{Edit, Keeper, KeeperError, Removed};
 use crate::session::carried::Carried;
-use crate::session::{Cause, Claims, Device, Lifetime, State, TokenSet};
+use crate::session::{Cause, Claims, Device, Lifetime, SessionState, SessionTokens};
 use crate::store::memory::MemoryStore;
 use crate::store::{Record, SessionStore as _};
 
@@ -29,7 +29,7 @@ fn bare_session() -> Session {
         user: Claims::parse(r#"{"sub":"ada"}"#.to_owned()).unwrap(),
         attributes: Claims::default(),
         subject: "ada".to_owned(),
-        tokens: TokenSet::default(),
+        tokens: SessionTokens::default(),
         provider_sid: None,
         authenticated_at_ms: Some(1_700_000_000_000),
         rolled_at_ms: 1_700_000_000_000,
@@ -43,7 +43,7 @@ fn bare_session() -> Session {
             address: Some("2001:db8::7".parse().unwrap()),
             at_ms: 1_700_000_000_500,
         },
-        state: State::Active,
+        state: SessionState::Active,
         version: 1,
         ..session()
     }
@@ -60,7 +60,7 @@ fn what_format_1_wrote_is_read() {
     let change = vault.open_change(&vector("change")).unwrap();
     assert_eq!(
         (change.kind, change.cause, change.at_ms),
-        (crate::session::change::Kind::Ended, Some(Cause::Logout), 5)
+        (crate::session::change::ChangeKind::Ended, Some(Cause::Logout), 5)
     );
     assert_eq!(
         vault.open_note("mark", "n", &vector("note")).unwrap(),
@@ -161,7 +161,7 @@ async fn what_a_later_release_added_survives_a_write_of_this_one() {
         Edit::Write
     };
     let rolled = keeper
-        .edit(read, crate::session::change::Kind::Rolled, None, edit)
+        .edit(read, crate::session::change::ChangeKind::Rolled, None, edit)
         .await;
     assert!(rolled.unwrap().1);
     let kept = keeper.store().load(&name).await.unwrap().unwrap();
@@ -192,7 +192,7 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
 }
 
 #[test]
-fn an_unknown_time_of_authentication_stays_unknown_and_is_long_past_to_a_release_before() {
+fn an_unknown_auth_time_stays_unknown_and_is_long_past_to_an_earlier_release() {
     let unknown = Session {
         authenticated_at_ms: None,
         ..session()

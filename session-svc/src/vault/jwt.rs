@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 
-use crate::session::Token;
+use crate::session::StoredToken;
 use crate::session::tokens::compact;
 
 /// A token as it is kept: either its text or the decoded parts between its dots.
@@ -24,17 +24,17 @@ pub(super) struct KeptToken {
 const JWT_PARTS: usize = 3;
 
 impl KeptToken {
-    pub(super) fn into_token(self) -> Token {
+    pub(super) fn into_token(self) -> StoredToken {
         if self.parts.is_empty() {
-            Token::new(self.text)
+            StoredToken::new(self.text)
         } else {
-            Token::of_parts(self.parts)
+            StoredToken::of_parts(self.parts)
         }
     }
 }
 
-impl From<&Token> for KeptToken {
-    fn from(token: &Token) -> Self {
+impl From<&StoredToken> for KeptToken {
+    fn from(token: &StoredToken) -> Self {
         if let Some(parts) = token.parts() {
             return Self {
                 text: String::new(),
@@ -73,7 +73,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_token_comes_back_byte_for_byte(text in "[A-Za-z0-9_=+/.-]{0,80}") {
-            let kept = KeptToken::from(&Token::new(text.clone())).encode_to_vec();
+            let kept = KeptToken::from(&StoredToken::new(text.clone())).encode_to_vec();
             let token = KeptToken::decode(kept.as_slice()).unwrap().into_token();
             let read = token.text();
             prop_assert_eq!(read.expose(), &text);
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_jwt_takes_a_quarter_less() {
         let jwt = format!("{0}.{0}.{0}", URL_SAFE_NO_PAD.encode([7; 300]));
-        let kept = KeptToken::from(&Token::new(jwt.clone()));
+        let kept = KeptToken::from(&StoredToken::new(jwt.clone()));
         assert!(kept.encoded_len() < jwt.len() * 4 / 5);
         assert_eq!(kept.into_token().text().expose(), &jwt);
     }

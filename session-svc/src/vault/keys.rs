@@ -1,6 +1,6 @@
 //! The key ring: the first key seals, all open.
 //!
-//! Invariants: a key is 32 bytes; no key shows in `Debug` or in an error; a key's id is a hash, so that it tells
+//! Invariants: a key is 32 bytes; no key shows in `Debug` or in an error; a key's id is a hash, so that it says
 //! which key a text needs and nothing about the key.
 
 use std::fmt;
@@ -15,10 +15,10 @@ use ring::rand::SecureRandom;
 use ring::{digest, hkdf};
 
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 32;
+pub(crate) const KEY_BYTES: usize = 32;
 
 /// Bytes of a key's id: enough to tell the few keys of a ring apart; two alike are both tried.
-pub const KEY_ID_BYTES: usize = 4;
+pub(crate) const KEY_ID_BYTES: usize = 4;
 
 /// Keeps key ids apart from every other hash.
 const KEY_ID_CONTEXT: &[u8] = b"vestibule session key id v1";
@@ -27,7 +27,7 @@ const KEY_ID_CONTEXT: &[u8] = b"vestibule session key id v1";
 const RECORD_KEY_CONTEXT: &[u8] = b"vestibule session record key v1";
 
 /// Most keys a ring may hold: one sealing, the rest on their way out.
-pub const MAX_KEYS: usize = 16;
+pub(crate) const MAX_KEYS: usize = 16;
 
 /// The text is not a usable list of keys; says which member, never what it holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,13 +43,13 @@ pub enum MalformedKey {
     Member(usize),
 }
 
-struct Key {
+struct RingKey {
     id: [u8; KEY_ID_BYTES],
     derive: Prk,
 }
 
 /// Keys by age, the one in use first.
-pub struct KeyRing(Vec<Key>);
+pub struct KeyRing(Vec<RingKey>);
 
 impl KeyRing {
     /// Reads keys in hex or base64.
@@ -63,7 +63,7 @@ impl KeyRing {
         let keys = texts.iter().enumerate();
         let keys = keys.map(|(at, text)| {
             decode(text.expose())
-                .map(|key| Key::new(&key))
+                .map(|key| RingKey::new(&key))
                 .ok_or(MalformedKey::Member(at + 1))
         });
         keys.collect::<Result<_, _>>().map(Self)
@@ -73,7 +73,7 @@ impl KeyRing {
     pub fn random(random: &dyn SecureRandom) -> Result<Self, NoRandomness> {
         let mut key = [0; KEY_BYTES];
         random.fill(&mut key).map_err(|_| NoRandomness)?;
-        Ok(Self(vec![Key::new(&key)]))
+        Ok(Self(vec![RingKey::new(&key)]))
     }
 
     /// Ids of the keys, the one in use first.
@@ -100,7 +100,7 @@ impl KeyRing {
     }
 }
 
-impl Key {
+impl RingKey {
     fn new(bytes: &[u8; KEY_BYTES]) -> Self {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(KEY_ID_CONTEXT);

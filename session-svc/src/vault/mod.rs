@@ -15,7 +15,7 @@
 //! Deliberately absent: compression, which would tell a listener on the store how alike two claims are.
 
 mod jwt;
-pub mod keys;
+pub(crate) mod keys;
 mod reseal;
 mod subject;
 mod unknown;
@@ -25,12 +25,13 @@ use chassis::random;
 use chassis::secret::Reloading;
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
-pub use keys::{KeyRing, MalformedKey};
-pub use reseal::{KeyId, Use};
+pub use keys::KeyRing;
+pub(crate) use keys::MalformedKey;
+pub(crate) use reseal::{KeyId, Use};
 
 use crate::keeper::{Seal, SealError};
 use crate::session::Session;
-use crate::session::change::Change;
+use crate::session::change::SessionChange;
 
 /// How texts are sealed now.
 const FORMAT: u8 = 1;
@@ -142,11 +143,11 @@ impl Seal for Vault {
         wire::session_from_bytes(name, version, plain.into())
     }
 
-    fn seal_change(&self, change: &Change) -> Result<Vec<u8>, SealError> {
+    fn seal_change(&self, change: &SessionChange) -> Result<Vec<u8>, SealError> {
         self.seal(CHANGE, "", 0, &wire::change_to_bytes(change))
     }
 
-    fn open_change(&self, sealed: &[u8]) -> Result<Change, SealError> {
+    fn open_change(&self, sealed: &[u8]) -> Result<SessionChange, SealError> {
         wire::change_from_bytes(&self.open(CHANGE, "", 0, sealed)?)
     }
 

@@ -13,7 +13,7 @@ use crate::keeper::SealError;
 
 /// Tells keys apart; says nothing about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KeyId(pub(super) [u8; KEY_ID_BYTES]);
+pub(crate) struct KeyId(pub(super) [u8; KEY_ID_BYTES]);
 
 impl fmt::Display for KeyId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,7 +23,7 @@ impl fmt::Display for KeyId {
 
 /// What a sealed text is for, and so what it is bound to besides its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Use<'a> {
+pub(crate) enum Use<'a> {
     /// The session of a record of this version.
     Session {
         /// The record's version.
@@ -35,12 +35,12 @@ pub enum Use<'a> {
 
 impl Vault {
     /// Ids of the keys of the ring, the sealing one first.
-    pub fn key_ids(&self) -> Vec<KeyId> {
+    pub(crate) fn key_ids(&self) -> Vec<KeyId> {
         self.keys.load().ids().map(KeyId).collect()
     }
 
     /// Id of the key a text says it was sealed with; `None` if it is too short to say anything.
-    pub fn key_id_of(sealed: &[u8]) -> Option<KeyId> {
+    pub(crate) fn key_id_of(sealed: &[u8]) -> Option<KeyId> {
         let id = sealed.get(1..=KEY_ID_BYTES)?.try_into().ok()?;
         (sealed.len() >= HEADER_BYTES).then_some(KeyId(id))
     }
@@ -49,7 +49,7 @@ impl Vault {
     ///
     /// # Errors
     /// As for opening: of another use, of an unknown key or format, or changed.
-    pub fn reseal(&self, name: &str, used: Use<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    pub(crate) fn reseal(&self, name: &str, used: Use<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let (purpose, version) = match used {
             Use::Session { version } => (SESSION, version),
             Use::Note(purpose) => (purpose, 0),

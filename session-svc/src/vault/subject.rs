@@ -22,7 +22,7 @@ pub(super) fn with(claims: String, subject: &str) -> String {
     if claims.is_empty() {
         return format!("{}}}", beginning(subject));
     }
-    let lacks_subject = serde_json::from_str::<Named>(&claims).is_ok_and(|named| named.sub.is_none());
+    let lacks_subject = serde_json::from_str::<SubjectMember>(&claims).is_ok_and(|named| named.sub.is_none());
     match claims.strip_prefix('{').filter(|_| lacks_subject) {
         Some(others) => format!("{},{others}", beginning(subject)),
         None => claims,
@@ -35,7 +35,7 @@ fn beginning(subject: &str) -> String {
 
 /// Whether claims name somebody.
 #[derive(Deserialize)]
-struct Named {
+struct SubjectMember {
     sub: Option<IgnoredAny>,
 }
 

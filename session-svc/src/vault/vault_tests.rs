@@ -4,9 +4,9 @@ use chassis::secret::Secret;
 use proptest::prelude::*;
 
 use super::*;
-use crate::session::change::Kind;
+use crate::session::change::ChangeKind;
 use crate::session::{
-    AccessToken, Cause, Claims, Device, Scope, SessionId, State, Token, TokenSet, Unjudged,
+    AccessToken, Cause, Claims, Device, Scope, SessionId, SessionState, SessionTokens, StoredToken, Unjudged,
 };
 
 pub(super) const OLD: &str = "00";
@@ -37,7 +37,7 @@ pub(super) fn session() -> Session {
         address: Some("203.0.113.7".parse().unwrap()),
         at_ms: 1_700_000_000_000,
     };
-    let token = |text: &str| Token::new(text.to_owned());
+    let token = |text: &str| StoredToken::new(text.to_owned());
     use base64::Engine as _;
     let part = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
     // In the order of the names.
@@ -56,7 +56,7 @@ pub(super) fn session() -> Session {
         subject: "auth0|5f7c8ec7c33c6c004bbafe82".to_owned(),
         user: Claims::parse(user.to_owned()).unwrap(),
         attributes: Claims::default(),
-        tokens: TokenSet {
+        tokens: SessionTokens {
             access: Some(AccessToken {
                 value: token("mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM"),
                 token_type: "Bearer".to_owned(),
@@ -79,7 +79,7 @@ pub(super) fn session() -> Session {
             at_ms: 1_700_000_060_000,
             ..device
         },
-        state: State::NeedsSignIn,
+        state: SessionState::NeedsSignIn,
         version: 7,
         carried: Default::default(),
     }
@@ -98,12 +98,12 @@ fn a_session_comes_back_as_it_was() {
 }
 
 #[test]
-fn an_answer_that_waits_to_be_judged_comes_back_and_is_dropped_once_other_tokens_were_kept() {
+fn an_unjudged_answer_comes_back_and_is_dropped_once_other_tokens_are_kept() {
     let (vault, mut session) = (vault(&[NEW]), session());
     for (token_type, scope) in [("Bearer", None), ("DPoP", Some(Scope::parse("openid")))] {
         session.tokens.unjudged = Some(Box::new(Unjudged {
             access: AccessToken {
-                value: Token::new("unjudged".to_owned()),
+                value: StoredToken::new("unjudged".to_owned()),
                 token_type: token_type.to_owned(),
                 expires_at_ms: 1_700_000_600_000,
             },
@@ -238,13 +238,13 @@ fn a_newer_format_is_told_from_a_broken_text() {
 fn a_change_comes_back_as_it_was() {
     let vault = vault(&[NEW]);
     for kind in [
-        Kind::Created,
-        Kind::Rolled,
-        Kind::Refreshed,
-        Kind::Changed,
-        Kind::Ended,
+        ChangeKind::Created,
+        ChangeKind::Rolled,
+        ChangeKind::Refreshed,
+        ChangeKind::Changed,
+        ChangeKind::Ended,
     ] {
-        let change = Change {
+        let change = SessionChange {
             kind,
             handle: session().handle,
             issuer: "i".to_owned(),

@@ -17,9 +17,10 @@ use super::jwt::KeptToken;
 use super::subject;
 use super::unknown::fields_above;
 use crate::keeper::SealError;
-use crate::session::change::{Change, Kind};
+use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{
-    AccessToken, Carried, Cause, Claims, Device, Handle, Scope, Session, State, Token, TokenSet, Unjudged,
+    AccessToken, Carried, Cause, Claims, Device, Handle, Scope, Session, SessionState, SessionTokens,
+    StoredToken, Unjudged,
 };
 
 /// The last field of [`KeptSession`] this release knows.
@@ -136,7 +137,7 @@ struct KeptChange {
 
 pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
     let since = |at_ms: u64| distance(session.created_at_ms, at_ms);
-    let token = |token: &Option<Token>| token.as_ref().map(KeptToken::from);
+    let token = |token: &Option<StoredToken>| token.as_ref().map(KeptToken::from);
     let access = session.tokens.access.as_ref();
     let as_created = session.last_seen_on.user_agent == session.created_on.user_agent
         && session.last_seen_on.address == session.created_on.address;
@@ -170,7 +171,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
         not_after_ms: session.not_after_ms.map(since),
         created_on: Some(device_to_kept(&session.created_on, session.created_at_ms)),
         last_seen_on: Some(last_seen_on),
-        needs_sign_in: session.state == State::NeedsSignIn,
+        needs_sign_in: session.state == SessionState::NeedsSignIn,
         earlier_sids: session.earlier_sids.clone(),
         unjudged: session.tokens.unjudged.as_ref().map(|answer| KeptAnswer {
             access_token: Some(KeptToken::from(&answer.access.value)),
@@ -210,7 +211,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
             answered_at_ms: at(answer.answered_after_ms),
         }))
     });
-    let tokens = TokenSet {
+    let tokens = SessionTokens {
         access,
         scope: Scope::of_text(kept.scope),
         refresh: kept.refresh_token.map(KeptToken::into_token),
@@ -243,22 +244,22 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         created_on,
         last_seen_on,
         state: if kept.needs_sign_in {
-            State::NeedsSignIn
+            SessionState::NeedsSignIn
         } else {
-            State::Active
+            SessionState::Active
         },
         version,
         carried: Carried::new(carried),
     })
 }
 
-pub(super) fn change_to_bytes(change: &Change) -> Vec<u8> {
+pub(super) fn change_to_bytes(change: &SessionChange) -> Vec<u8> {
     let kind = match change.kind {
-        Kind::Created => 1,
-        Kind::Rolled => 2,
-        Kind::Refreshed => 3,
-        Kind::Changed => 4,
-        Kind::Ended => 5,
+        ChangeKind::Created => 1,
+        ChangeKind::Rolled => 2,
+        ChangeKind::Refreshed => 3,
+        ChangeKind::Changed => 4,
+        ChangeKind::Ended => 5,
     };
     let kept = KeptChange {
         kind,
@@ -271,22 +272,22 @@ pub(super) fn change_to_bytes(change: &Change) -> Vec<u8> {
     kept.encode_to_vec()
 }
 
-pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<Change, SealError> {
+pub(super) fn change_from_bytes(bytes: &[u8]) -> Result<SessionChange, SealError> {
     let kept = KeptChange::decode(bytes).map_err(malformed)?;
     let kind = match kept.kind {
-        1 => Kind::Created,
-        2 => Kind::Rolled,
-        3 => Kind::Refreshed,
-        5 => Kind::Ended,
+        1 => ChangeKind::Created,
+        2 => ChangeKind::Rolled,
+        3 => ChangeKind::Refreshed,
+        5 => ChangeKind::Ended,
         // A kind of a newer release: whoever remembers the session has to read it again.
-        _ => Kind::Changed,
+        _ => ChangeKind::Changed,
     };
     let handle = kept
         .handle
         .as_slice()
         .try_into()
         .map_err(|_| SealError::NotReadable)?;
-    Ok(Change {
+    Ok(SessionChange {
         kind,
         handle: Handle::from_bytes(handle),
         issuer: kept.issuer,

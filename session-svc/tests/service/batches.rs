@@ -3,7 +3,7 @@
 use session_proto::error::{metadata_of, reason_of};
 use session_proto::v1::batch_get_sessions_response::result::Outcome;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::sessions::Limits;
+use session_svc::sessions::SessionLimits;
 
 use crate::failing_store::{Fails, failing};
 use crate::support::*;
@@ -46,17 +46,17 @@ async fn each_result_is_what_get_session_answers_in_the_order_of_the_requests() 
         by_id(&other),
         by_id(&id),
     ];
-    let told = outcomes(&mut world.two, &requests).await;
-    assert_eq!(told.len(), requests.len());
-    for (outcome, request) in told.into_iter().zip(requests) {
+    let reported = outcomes(&mut world.two, &requests).await;
+    assert_eq!(reported.len(), requests.len());
+    for (outcome, request) in reported.into_iter().zip(requests) {
         match (outcome, world.one.get_session(request).await) {
-            (Outcome::Response(told), Ok(answer)) => assert_eq!(told, answer.into_inner()),
-            (Outcome::Failure(told), Err(status)) => {
-                assert_eq!(Some(told.reason()), reason_of(&status));
-                assert_eq!(told.message, status.message());
-                assert_eq!(told.metadata, metadata_of(&status));
+            (Outcome::Response(reported), Ok(answer)) => assert_eq!(reported, answer.into_inner()),
+            (Outcome::Failure(reported), Err(status)) => {
+                assert_eq!(Some(reported.reason()), reason_of(&status));
+                assert_eq!(reported.message, status.message());
+                assert_eq!(reported.metadata, metadata_of(&status));
             }
-            (told, answer) => panic!("{told:?} and not {answer:?}"),
+            (reported, answer) => panic!("{reported:?} and not {answer:?}"),
         }
     }
 }
@@ -87,7 +87,7 @@ async fn a_batch_fails_as_a_whole_when_the_store_does() {
 #[tokio::test]
 async fn what_finds_no_room_in_the_answer_is_told_so() {
     let world = world().await;
-    let roomy = Limits {
+    let roomy = SessionLimits {
         max_bytes: 65_536,
         ..limits()
     };
@@ -103,13 +103,13 @@ async fn what_finds_no_room_in_the_answer_is_told_so() {
         .unwrap()
         .into_inner()
         .session_id;
-    let told = outcomes(&mut client, &vec![by_id(&id); 50]).await;
-    let read = told
+    let reported = outcomes(&mut client, &vec![by_id(&id); 50]).await;
+    let read = reported
         .iter()
-        .take_while(|told| matches!(told, Outcome::Response(_)))
+        .take_while(|reported| matches!(reported, Outcome::Response(_)))
         .count();
     assert!((15..50).contains(&read), "{read}");
-    for outcome in &told[read..] {
+    for outcome in &reported[read..] {
         match outcome {
             Outcome::Failure(failure) => assert_eq!(failure.reason(), ErrorReason::ErrOverloaded),
             Outcome::Response(_) => panic!("one behind it had room"),
@@ -132,7 +132,7 @@ async fn rolling_is_due_when_it_would_extend_the_session_and_not_after() {
 #[tokio::test]
 async fn rolling_is_due_when_it_would_renew_tokens_that_soon_expire() {
     let (world, id) = signed_in().await;
-    let ahead = Limits {
+    let ahead = SessionLimits {
         refresh_ahead_ms: 200_000,
         ..limits()
     };

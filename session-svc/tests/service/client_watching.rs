@@ -98,13 +98,13 @@ async fn end(client: &SessionClient, created: &CreateSessionResponse) {
 
 /// What is told until it is live (again), but how far it is told.
 async fn until_live(watch: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Vec<WatchItem> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         match within(watch.next()).await.unwrap() {
-            WatchItem::Connected => return told,
+            WatchItem::Connected => return reported,
             WatchItem::Event(event) if event.kind() == Kind::Heartbeat => {}
             WatchItem::Current(_) => {}
-            item => told.push(item),
+            item => reported.push(item),
         }
     }
 }
@@ -114,16 +114,16 @@ async fn until(
     watch: &mut (impl Stream<Item = WatchItem> + Unpin),
     enough: impl Fn(&[WatchItem]) -> bool,
 ) -> Vec<WatchItem> {
-    let mut told = Vec::new();
-    while !enough(&told) {
-        told.push(within(watch.next()).await.unwrap());
+    let mut reported = Vec::new();
+    while !enough(&reported) {
+        reported.push(within(watch.next()).await.unwrap());
     }
-    told
+    reported
 }
 
-fn tells_ending_of(told: &[WatchItem], created: &CreateSessionResponse) -> bool {
+fn tells_ending_of(reported: &[WatchItem], created: &CreateSessionResponse) -> bool {
     let handle = &created.session.as_ref().unwrap().handle;
-    told.iter().any(
+    reported.iter().any(
         |item| matches!(item, WatchItem::Event(event) if event.kind() == Kind::Ended && event.handle == *handle),
     )
 }
@@ -149,10 +149,13 @@ async fn an_ending_while_the_watcher_is_cut_off_is_told_when_it_is_back() {
     let cable = cable.cut().await;
     end(&direct, &created).await;
     let _cable = Cable::lay_at(cable, program.address).await;
-    let told = until_live(&mut watch).await;
-    assert!(matches!(told.first(), Some(WatchItem::Lost(_))), "{told:?}");
-    assert!(tells_ending_of(&told, &created), "{told:?}");
-    assert!(!told.contains(&WatchItem::Missed), "{told:?}");
+    let reported = until_live(&mut watch).await;
+    assert!(
+        matches!(reported.first(), Some(WatchItem::Lost(_))),
+        "{reported:?}"
+    );
+    assert!(tells_ending_of(&reported, &created), "{reported:?}");
+    assert!(!reported.contains(&WatchItem::Missed), "{reported:?}");
 }
 
 #[tokio::test]
@@ -166,11 +169,14 @@ async fn an_ending_is_told_after_the_service_was_killed_and_started_again() {
     until_live(&mut watch).await;
     let _program = Program::start_at(&store, program.kill());
     // The same watch goes on where it was, so nothing is missing.
-    let told = until_live(&mut watch).await;
-    assert!(matches!(told.as_slice(), [WatchItem::Lost(_)]), "{told:?}");
+    let reported = until_live(&mut watch).await;
+    assert!(
+        matches!(reported.as_slice(), [WatchItem::Lost(_)]),
+        "{reported:?}"
+    );
     end(&client, &created).await;
-    let told = until(&mut watch, |told| tells_ending_of(told, &created)).await;
-    assert!(!told.contains(&WatchItem::Missed), "{told:?}");
+    let reported = until(&mut watch, |reported| tells_ending_of(reported, &created)).await;
+    assert!(!reported.contains(&WatchItem::Missed), "{reported:?}");
 }
 
 #[tokio::test]
@@ -182,9 +188,12 @@ async fn a_store_that_forgot_everything_is_told_as_missed() {
     until_live(&mut watch).await;
     let address = program.kill();
     let _program = Program::start_at("memory:", address);
-    let told = until_live(&mut watch).await;
-    assert!(matches!(told.first(), Some(WatchItem::Lost(_))), "{told:?}");
-    assert!(told.contains(&WatchItem::Missed), "{told:?}");
+    let reported = until_live(&mut watch).await;
+    assert!(
+        matches!(reported.first(), Some(WatchItem::Lost(_))),
+        "{reported:?}"
+    );
+    assert!(reported.contains(&WatchItem::Missed), "{reported:?}");
 }
 
 #[tokio::test]
@@ -204,9 +213,9 @@ async fn when_one_of_two_replicas_is_killed_the_other_tells_what_happened_meanwh
     end(&survivor, &created).await;
     let other = begin(&survivor).await;
     end(&survivor, &other).await;
-    let told = until(&mut watch, |told| tells_ending_of(told, &other)).await;
-    assert!(tells_ending_of(&told, &created), "{told:?}");
-    assert!(!told.contains(&WatchItem::Missed), "{told:?}");
+    let reported = until(&mut watch, |reported| tells_ending_of(reported, &other)).await;
+    assert!(tells_ending_of(&reported, &created), "{reported:?}");
+    assert!(!reported.contains(&WatchItem::Missed), "{reported:?}");
     let mut each = client(&[two.address, killed]).watch_each(WatchSessionsRequest::default());
     let (mut live, mut lost) = (false, false);
     while !(live && lost) {

@@ -69,7 +69,7 @@ async fn claims_are_told_word_for_word_as_they_were_given() {
 
 #[tokio::test]
 async fn the_session_replaced_ends_and_the_oldest_beyond_the_limit_end() {
-    let mut world = world_with(session_svc::sessions::Limits {
+    let mut world = world_with(session_svc::sessions::SessionLimits {
         max_per_subject: 2,
         ..limits()
     })
@@ -151,7 +151,7 @@ async fn one_request_repeated_at_both_replicas_at_once_gives_one_session() {
         request_id: "3b241101-e2bb-4255-8caf-4136c566a962".to_owned(),
         ..alice()
     };
-    let asking: Vec<_> = (0..20)
+    let pending_call: Vec<_> = (0..20)
         .map(|at| {
             let mut client = if at % 2 == 0 {
                 world.one.clone()
@@ -163,7 +163,7 @@ async fn one_request_repeated_at_both_replicas_at_once_gives_one_session() {
         })
         .collect();
     let mut ids = Vec::new();
-    for one in asking {
+    for one in pending_call {
         ids.push(within(one).await.unwrap().session_id);
     }
     ids.dedup();

@@ -301,7 +301,7 @@ async fn an_ending_that_was_refused_uses_nothing_up() {
 
 // conformance: B-129
 #[tokio::test]
-async fn whoever_keeps_offline_tokens_leaves_what_was_granted_offline_good_at_the_provider() {
+async fn keeping_offline_tokens_leaves_the_offline_grant_good_at_the_provider() {
     for (scope, keep, revoked) in [
         ("openid offline_access", true, false),
         ("openid", true, true),

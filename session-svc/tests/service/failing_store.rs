@@ -9,7 +9,7 @@ use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
 use crate::support::*;
@@ -137,7 +137,7 @@ impl SessionStore for FailingStore {
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
         self.load_step()?;
         self.inner.load_many(names).await
     }
@@ -166,7 +166,7 @@ impl SessionStore for FailingStore {
     async fn published(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         self.inner.published(after).await
     }
 
@@ -266,7 +266,7 @@ async fn a_use_whose_note_s_answer_is_lost_once_is_a_success() {
 }
 
 #[tokio::test]
-async fn what_failed_ends_when_repeated_what_began_before_it_came_first_and_nothing_later() {
+async fn a_repeated_ending_ends_what_began_before_its_first_arrival_and_nothing_later() {
     let mut world = world().await;
     let before = world.create(alice()).await.session_id;
     let (store, mut client) = failing(&world).await;

@@ -10,8 +10,8 @@ use crate::support::*;
 
 const LIMIT: usize = 5;
 
-fn limited(max_per_subject: usize) -> session_svc::sessions::Limits {
-    session_svc::sessions::Limits {
+fn limited(max_per_subject: usize) -> session_svc::sessions::SessionLimits {
+    session_svc::sessions::SessionLimits {
         max_per_subject,
         ..limits()
     }
@@ -34,14 +34,14 @@ async fn handles(world: &mut World) -> Vec<String> {
 #[tokio::test]
 async fn parallel_sign_ins_leave_the_limit_and_never_end_the_session_just_made() {
     let mut world = world_with(limited(LIMIT)).await;
-    let asking: Vec<_> = (0..60)
+    let pending_call: Vec<_> = (0..60)
         .map(|at| {
             let mut client = [&world.one, &world.two][at % 2].clone();
             tokio::spawn(async move { client.create_session(alice()).await.unwrap().into_inner() })
         })
         .collect();
     let mut made = BTreeSet::new();
-    for one in asking {
+    for one in pending_call {
         made.insert(within(one).await.unwrap().session.unwrap().handle);
     }
     assert_eq!(made.len(), 60);
@@ -91,7 +91,7 @@ async fn parallel_sign_ins_with_room_for_one_leave_one() {
 }
 
 #[tokio::test]
-async fn a_person_who_had_thousands_before_there_was_a_limit_loses_the_oldest_a_few_at_a_time() {
+async fn a_person_with_thousands_before_the_limit_loses_the_oldest_a_few_at_a_time() {
     let mut world = world().await;
     for _ in 0..2_000 {
         world.create(alice()).await;

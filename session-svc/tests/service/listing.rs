@@ -101,20 +101,20 @@ async fn a_page_token_survives_what_begins_and_ends_in_between_at_every_replica(
         .await
         .unwrap()
         .into_inner();
-    let told: Vec<_> = next.sessions.iter().map(|session| &session.handle).collect();
-    assert_eq!(told, [&handles[3], &handles[1]]);
+    let reported: Vec<_> = next.sessions.iter().map(|session| &session.handle).collect();
+    assert_eq!(reported, [&handles[3], &handles[1]]);
     let last = rotated
         .list_sessions(list(2, &next.next_page_token))
         .await
         .unwrap()
         .into_inner();
-    let told: Vec<_> = last.sessions.iter().map(|session| &session.handle).collect();
-    assert_eq!((told, last.next_page_token.as_str()), (vec![&handles[0]], ""));
+    let reported: Vec<_> = last.sessions.iter().map(|session| &session.handle).collect();
+    assert_eq!((reported, last.next_page_token.as_str()), (vec![&handles[0]], ""));
 }
 
 #[tokio::test]
 async fn a_page_of_large_sessions_ends_early_and_the_next_goes_on() {
-    let mut world = world_with(session_svc::sessions::Limits {
+    let mut world = world_with(session_svc::sessions::SessionLimits {
         max_bytes: 65_536,
         ..limits()
     })
@@ -163,7 +163,7 @@ async fn entered(world: &World, handle: &str, index: String) {
 
 #[tokio::test]
 async fn an_index_entry_that_leads_to_somebody_else_shows_and_ends_nothing() {
-    let mut world = world_with(session_svc::sessions::Limits {
+    let mut world = world_with(session_svc::sessions::SessionLimits {
         max_per_subject: 1,
         ..limits()
     })
@@ -225,7 +225,7 @@ async fn what_cannot_be_read_is_listed_as_such_and_can_be_ended() {
 
 #[tokio::test]
 async fn a_page_reads_a_bounded_number_of_bytes() {
-    let mut world = world_with(session_svc::sessions::Limits {
+    let mut world = world_with(session_svc::sessions::SessionLimits {
         max_bytes: 65_536,
         ..limits()
     })

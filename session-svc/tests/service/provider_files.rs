@@ -22,7 +22,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A changed file is looked at within ten seconds; only a failing test waits longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A fresh P-256 key as PEM.
 fn key() -> String {
@@ -64,7 +64,7 @@ impl<'a> MakeWriter<'a> for Log {
 impl Log {
     /// Waits for a record that holds all of these.
     async fn wait_for(&self, texts: &[&str]) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_MAX;
         loop {
             let written = String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned();
             if written
@@ -114,7 +114,7 @@ async fn begin(client: &SessionClient, provider: &ScriptedProvider) -> String {
         }),
         ..CreateSessionRequest::default()
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_MAX;
     loop {
         match client.create_session(request.clone()).await {
             Ok(created) => return created.session_id,
@@ -183,7 +183,7 @@ async fn changed_keys_are_used_without_a_restart_and_a_wrong_file_changes_nothin
 
     put(&own, &key());
     put(&bound, &key());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_MAX;
     loop {
         let now = used_keys(&client, &id, &provider).await;
         if now.0 != before.0 && now.1 != before.1 {

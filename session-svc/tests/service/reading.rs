@@ -120,7 +120,7 @@ async fn a_shortened_duration_ends_old_sessions_and_a_cap_holds() {
 }
 
 #[tokio::test]
-async fn keys_are_rotated_without_signing_anyone_out_and_a_lost_key_is_a_fault_not_a_sign_out() {
+async fn rotating_keys_signs_nobody_out_and_a_lost_key_is_a_fault_not_a_sign_out() {
     let mut world = world().await;
     let id = world.create(alice()).await.session_id;
     let mut rotated = world.another(lifetime(), "cd,ab").await;
@@ -163,11 +163,11 @@ async fn the_device_is_kept_as_it_was_at_the_beginning_and_at_the_last_write_of_
         ..roll(&created.session_id)
     };
     let seen = |session: &v1::Session| {
-        let told = |device: &Option<v1::Device>| {
+        let reported = |device: &Option<v1::Device>| {
             let device = device.clone().unwrap();
             (device.user_agent, device.address, to_ms(&device.at.unwrap()))
         };
-        (told(&session.created_on), told(&session.last_seen_on))
+        (reported(&session.created_on), reported(&session.last_seen_on))
     };
     let first = ("Firefox".to_owned(), "192.0.2.1".to_owned(), START_MS);
     assert_eq!(

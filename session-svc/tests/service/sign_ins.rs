@@ -56,10 +56,10 @@ async fn one_goes_on_and_who_asked_meanwhile_gets_its_session() {
         .unwrap()
         .into_inner();
     assert_eq!(again.session_id, created.session_id);
-    let told = begin(&mut world.two, SECOND, true).await;
-    assert_eq!(told.outcome(), Outcome::Created);
-    assert_eq!(told.session_id, created.session_id);
-    assert_eq!(told.session.unwrap().handle, created.session.unwrap().handle);
+    let reported = begin(&mut world.two, SECOND, true).await;
+    assert_eq!(reported.outcome(), Outcome::Created);
+    assert_eq!(reported.session_id, created.session_id);
+    assert_eq!(reported.session.unwrap().handle, created.session.unwrap().handle);
     let late = begin(&mut world.two, "who-did-not-ask-before", false).await;
     assert_eq!((late.outcome(), late.session_id.as_str()), (Outcome::Failed, ""));
 }
@@ -123,9 +123,9 @@ fn id_token_behind(secs: i64) -> String {
 }
 
 #[tokio::test]
-async fn after_an_ending_of_all_a_sign_in_works_at_once_however_the_provider_s_clock_goes() {
+async fn after_an_ending_of_all_a_sign_in_works_whatever_the_provider_s_clock_says() {
     for behind_secs in [60, 30, 5, 0, -30, -60] {
-        for (claimed, told) in [(false, false), (true, false), (true, true)] {
+        for (claimed, reported) in [(false, false), (true, false), (true, true)] {
             let mut world = world().await;
             world.create(alice()).await;
             let ended = world.one.end_sessions(end_all("alice", "")).await.unwrap();
@@ -140,11 +140,11 @@ async fn after_an_ending_of_all_a_sign_in_works_at_once_however_the_provider_s_c
             if claimed {
                 (request.request_id, request.holder) = (NAME.to_owned(), FIRST.to_owned());
             }
-            request.tokens_received_at = told.then(|| timestamp::from_ms(START_MS + 2));
+            request.tokens_received_at = reported.then(|| timestamp::from_ms(START_MS + 2));
             let created = world.two.create_session(request).await;
             assert!(
                 created.is_ok(),
-                "{behind_secs} {claimed} {told}: {:?}",
+                "{behind_secs} {claimed} {reported}: {:?}",
                 created.unwrap_err()
             );
         }
@@ -152,7 +152,7 @@ async fn after_an_ending_of_all_a_sign_in_works_at_once_however_the_provider_s_c
 }
 
 #[tokio::test]
-async fn a_logout_since_a_sign_in_was_claimed_ends_it_also_when_nobody_tells_when_its_tokens_came() {
+async fn a_logout_after_begin_sign_in_ends_it_also_without_a_receipt_time() {
     let mut world = world().await;
     begin(&mut world.one, FIRST, false).await;
     world.clock.advance_ms(10);

@@ -19,10 +19,10 @@ use oidc::{
 use prometheus::Registry;
 use session_proto::v1;
 use session_proto::v1::session_service_client::SessionServiceClient;
-use session_svc::refresh::Provider;
+use session_svc::refresh::RefreshProvider;
 use session_svc::session::Lifetime;
-use session_svc::sessions::Limits;
-use session_svc::start::{Parts, serve};
+use session_svc::sessions::SessionLimits;
+use session_svc::start::{ServiceParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::vault::KeyRing;
@@ -113,9 +113,9 @@ impl TestProvider {
 }
 
 #[async_trait]
-impl Provider for TestProvider {
+impl RefreshProvider for TestProvider {
     /// The machine that tests may be busy.
-    fn patience(&self) -> Duration {
+    fn wait_limit(&self) -> Duration {
         Duration::from_secs(60)
     }
 
@@ -212,8 +212,8 @@ pub(crate) fn lifetime() -> Lifetime {
     }
 }
 
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> SessionLimits {
+    SessionLimits {
         token_expiry_margin_ms: 60_000,
         refresh_ahead_ms: 0,
         refresh_lease: session_svc::refresh::DEFAULT_LEASE,
@@ -228,7 +228,7 @@ pub(crate) async fn world() -> World {
     world_with(limits()).await
 }
 
-pub(crate) async fn world_with(limits: Limits) -> World {
+pub(crate) async fn world_with(limits: SessionLimits) -> World {
     let clock = ManualClock::new(START_MS);
     let store = MemoryStore::new(Arc::new(clock.clone()), 10_000);
     let (provider, shutdown) = (TestProvider::new(), CancellationToken::new());
@@ -268,12 +268,12 @@ impl World {
     }
 
     /// A further service on the same store, with limits of its own.
-    pub(crate) async fn limited(&self, limits: Limits) -> Client {
+    pub(crate) async fn limited(&self, limits: SessionLimits) -> Client {
         self.limited_on(Arc::new(self.store.clone()), limits).await
     }
 
     /// A further service with limits of its own.
-    pub(crate) async fn limited_on(&self, store: Arc<dyn SessionStore>, limits: Limits) -> Client {
+    pub(crate) async fn limited_on(&self, store: Arc<dyn SessionStore>, limits: SessionLimits) -> Client {
         let (provider, clock) = (&self.provider, &self.clock);
         service(store, provider, clock, &self.shutdown, limits, lifetime(), "ab").await
     }
@@ -288,14 +288,14 @@ async fn service(
     provider: &TestProvider,
     clock: &ManualClock,
     shutdown: &CancellationToken,
-    limits: Limits,
+    limits: SessionLimits,
     lifetime: Lifetime,
     key: &str,
 ) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let keys: Vec<_> = key.split(',').map(|key| Secret::new(key.repeat(32))).collect();
-    let parts = Parts {
+    let parts = ServiceParts {
         store,
         keys: Reloading::new(KeyRing::parse(&keys).unwrap()),
         provider: provider.clone(),

@@ -50,8 +50,8 @@ async fn a_caller_that_hangs_up_loses_nothing() {
     let (mut world, id) = signed_in().await;
     world.clock.advance_ms(EXPIRED_MS);
     world.provider.open(false);
-    let (mut client, asked) = (world.one.clone(), token(&id));
-    let caller = tokio::spawn(async move { client.get_access_token(asked).await });
+    let (mut client, request) = (world.one.clone(), token(&id));
+    let caller = tokio::spawn(async move { client.get_access_token(request).await });
     world.provider.wait_for_grants(1).await;
     caller.abort();
     world.provider.open(true);
@@ -67,11 +67,11 @@ async fn a_caller_that_hangs_up_loses_nothing() {
 
 // conformance: B-112
 #[tokio::test]
-async fn a_session_that_ends_during_a_refresh_stays_ended_and_the_new_token_is_taken_back() {
+async fn a_session_that_ends_during_a_refresh_stays_ended_and_its_token_is_revoked() {
     let (mut world, id) = signed_in().await;
     world.provider.open(false);
-    let (mut client, asked) = (world.one.clone(), forced(&id));
-    let caller = tokio::spawn(async move { client.get_access_token(asked).await });
+    let (mut client, request) = (world.one.clone(), forced(&id));
+    let caller = tokio::spawn(async move { client.get_access_token(request).await });
     world.provider.wait_for_grants(1).await;
     assert!(world.two.end_session(end(&id)).await.unwrap().into_inner().ended);
     world.provider.open(true);
@@ -91,8 +91,8 @@ async fn a_session_that_ends_during_a_refresh_stays_ended_and_the_new_token_is_t
 async fn an_update_during_a_refresh_and_the_refresh_are_both_kept() {
     let (mut world, id) = signed_in().await;
     world.provider.open(false);
-    let (mut client, asked) = (world.one.clone(), forced(&id));
-    let caller = tokio::spawn(async move { client.get_access_token(asked).await });
+    let (mut client, request) = (world.one.clone(), forced(&id));
+    let caller = tokio::spawn(async move { client.get_access_token(request).await });
     world.provider.wait_for_grants(1).await;
     let attributes = claims(serde_json::json!({"theme": "dark"}));
     let update = v1::UpdateSessionRequest {

@@ -97,13 +97,13 @@ async fn a_mask_says_what_is_replaced_and_without_one_what_is_present_is() {
         };
         let updated = world.one.update_session(request).await.unwrap().into_inner();
         let session = updated.session.unwrap();
-        let told = (&session.user, &session.attributes);
-        assert_eq!((told, session.version), (expected, 2));
+        let reported = (&session.user, &session.attributes);
+        assert_eq!((reported, session.version), (expected, 2));
     }
 }
 
 #[tokio::test]
-async fn attributes_named_but_absent_are_cleared_and_a_mask_that_cannot_be_followed_is_refused() {
+async fn attributes_named_but_absent_are_cleared_and_an_unusable_mask_is_refused() {
     let (mut world, id) = signed_in().await;
     world
         .one

@@ -8,9 +8,9 @@ use std::time::Duration;
 use chassis::clock::ManualClock;
 use redb::ReadableDatabase as _;
 use session_svc::store::file::{FileError, FileStore};
-use session_svc::store::{Holdings, Inserted, Published, Replaced, SessionStore};
+use session_svc::store::{Holdings, Inserted, Replaced, SessionStore, StoreUpdate};
 
-use crate::contract::{Bench, eventually, fresh_name, heard, next, record, said};
+use crate::contract::{Bench, eventually, fresh_name, next, received, record, said};
 use crate::lists::listed;
 
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
@@ -69,7 +69,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
         .await
         .unwrap()
         .unwrap();
-    let (_, position) = heard(&mut stream).await;
+    let (_, position) = received(&mut stream).await;
     drop((stream, first));
 
     let second = opened(&path, &clock);
@@ -86,8 +86,8 @@ async fn everything_acknowledged_is_there_after_a_restart() {
         Some(b"answer".to_vec())
     );
     let mut resumed = second.published(Some(position)).await.unwrap();
-    assert_eq!(heard(&mut resumed).await.0, b"created");
-    assert_eq!(heard(&mut resumed).await.0, b"ended");
+    assert_eq!(received(&mut resumed).await.0, b"created");
+    assert_eq!(received(&mut resumed).await.0, b"ended");
     let taken = second
         .acquire_lease("refresh", "two", Duration::from_secs(60))
         .await
@@ -105,13 +105,13 @@ async fn another_files_position_is_told_as_missed() {
     one.insert(record(&one, 60_000, &[]), b"x".to_vec())
         .await
         .unwrap();
-    let (_, position) = heard(&mut stream).await;
+    let (_, position) = received(&mut stream).await;
     two.insert(record(&two, 60_000, &[]), b"y".to_vec())
         .await
         .unwrap();
     assert_eq!(
         said(&mut two.published(Some(position)).await.unwrap()).await,
-        Published::Missed
+        StoreUpdate::Missed
     );
 }
 
@@ -122,7 +122,7 @@ const MANY: u64 = 3_000;
 const AT_ONCE: u64 = 1_000;
 
 #[tokio::test]
-async fn round_after_round_of_created_and_expired_leaves_nothing_behind_and_the_file_stops_growing() {
+async fn rounds_of_created_and_expired_sessions_leave_nothing_and_the_file_stops_growing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sessions");
     let clock = ManualClock::new(SOME_TIME_MS);

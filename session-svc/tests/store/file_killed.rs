@@ -20,7 +20,7 @@ use crate::lists;
 const FULL: &str = "file_killed::a_full_disk_is_told_and_writing_goes_on_when_there_is_room";
 const KILLED: &str = "file_killed::killed_processes_lose_no_acknowledged_write_and_the_file_opens_again";
 /// Longest the full disk may take to be told, or to be forgotten.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const ROUNDS: usize = 20;
 const WRITERS: usize = 8;
@@ -217,12 +217,12 @@ fn fill_the_disk() {
 async fn write_until_there_is_room(path: &Path) {
     let store = FileStore::open(path, Arc::new(SystemClock)).unwrap();
     let mut acknowledged = Vec::new();
-    let mut told = false;
+    let mut observed = false;
     let started = Instant::now();
     for number in 0.. {
         assert!(
-            started.elapsed() < PATIENCE,
-            "told full: {told}, {} written",
+            started.elapsed() < WAIT_MAX,
+            "told full: {observed}, {} written",
             acknowledged.len()
         );
         let now = SystemClock.now_ms();
@@ -235,20 +235,20 @@ async fn write_until_there_is_room(path: &Path) {
             payload: vec![b'x'; 5_000],
         };
         match store.insert(record, b"created".to_vec()).await {
-            Ok(_) if told => break,
+            Ok(_) if observed => break,
             Ok(_) => acknowledged.push(number),
-            Err(StoreError::Full) if !told => {
+            Err(StoreError::Full) if !observed => {
                 assert!(
                     matches!(store.check().await, Err(StoreError::Full)),
                     "not ready while full"
                 );
                 // Not while the file is being opened again, but right after.
                 while !store.load("0").await.is_ok_and(|found| found.is_some()) {
-                    assert!(started.elapsed() < PATIENCE, "reading does not go on");
+                    assert!(started.elapsed() < WAIT_MAX, "reading does not go on");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 eprintln!("full");
-                told = true;
+                observed = true;
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::clock::SystemClock;
-use session_svc::store::inspect::{Assessment, Fact, Found, InspectedStore, KeySpace, Sealed};
+use session_svc::store::inspect::{Assessment, Fact, FoundItem, InspectedStore, KeySpace, Sealed};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Record, Replaced, SessionStore, open_inspected};
@@ -37,15 +37,15 @@ fn record(store: &dyn SessionStore, number: usize) -> Record {
     }
 }
 
-async fn walked(store: &dyn InspectedStore, key_space: KeySpace) -> BTreeMap<String, Found> {
+async fn walked(store: &dyn InspectedStore, key_space: KeySpace) -> BTreeMap<String, FoundItem> {
     let (mut all, mut after) = (BTreeMap::new(), None);
     loop {
         let page = store.walk(key_space, after.as_deref(), PAGE).await.unwrap();
         for found in page.found {
             let name = match &found {
-                Found::Sealed(sealed) => sealed.name().to_owned(),
-                Found::Unreadable { name } | Found::Index { name, .. } => name.clone(),
-                Found::Foreign => panic!("nobody else writes here"),
+                FoundItem::Sealed(sealed) => sealed.name().to_owned(),
+                FoundItem::Unreadable { name } | FoundItem::Index { name, .. } => name.clone(),
+                FoundItem::Foreign => panic!("nobody else writes here"),
             };
             all.insert(name, found);
         }
@@ -71,18 +71,16 @@ async fn a_walk_finds_everything_of_its_shelf(store: &dyn InspectedStore) {
     let found = walked(store, KeySpace::Records).await;
     assert_eq!(found.len(), records.len());
     for one in records {
-        assert_eq!(found[&one.name], Found::Sealed(Sealed::Record(one)));
+        assert_eq!(found[&one.name], FoundItem::Sealed(Sealed::Record(one)));
     }
     let found = walked(store, KeySpace::Remembered).await;
     assert_eq!(found.len(), 20);
-    assert!(
-        found.values().all(
-            |found| matches!(found, Found::Sealed(Sealed::Remembered { value, .. }) if value == b"note")
-        )
-    );
+    assert!(found.values().all(
+        |found| matches!(found, FoundItem::Sealed(Sealed::Remembered { value, .. }) if value == b"note")
+    ));
     let found = walked(store, KeySpace::Indexes).await;
     assert_eq!(found.len(), 41);
-    let person = Found::Index {
+    let person = FoundItem::Index {
         name: SUBJECT.to_owned(),
         entries: 40,
         without_record: 0,
@@ -174,7 +172,7 @@ async fn nothing_is_published_by_an_exchange(store: &dyn InspectedStore) {
         .unwrap();
     store.remove(&one.name, b"ended".to_vec()).await.unwrap().unwrap();
     let first = tokio::time::timeout(Duration::from_secs(15), published.next()).await;
-    let session_svc::store::Published::Event { payload, .. } = first.unwrap().unwrap().unwrap() else {
+    let session_svc::store::StoreUpdate::Event { payload, .. } = first.unwrap().unwrap().unwrap() else {
         panic!("nothing was missed");
     };
     assert_eq!(payload, b"ended");
@@ -248,7 +246,7 @@ async fn records_that_went_astray_and_foreign_bytes_are_told() {
     let foreign = record_key("ffffffffffffffffffffffffffffffff");
     server.ask(&format!("SET {foreign} nonsense"));
     let found = walked(&*store, KeySpace::Indexes).await;
-    let person = Found::Index {
+    let person = FoundItem::Index {
         name: SUBJECT.to_owned(),
         entries: 2,
         without_record: 1,
@@ -258,7 +256,7 @@ async fn records_that_went_astray_and_foreign_bytes_are_told() {
     assert_eq!(found.len(), 2);
     assert!(matches!(
         found["ffffffffffffffffffffffffffffffff"],
-        Found::Unreadable { .. }
+        FoundItem::Unreadable { .. }
     ));
 }
 

@@ -34,5 +34,4 @@ mod redis_sentinel;
 mod redis_server;
 #[path = "../support/sentinels.rs"]
 mod sentinels;
-mod url;
 mod valkey;

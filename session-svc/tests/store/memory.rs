@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
-use session_svc::store::{Holdings, Inserted, Published, SessionStore, StoreError};
+use session_svc::store::{Holdings, Inserted, SessionStore, StoreError, StoreUpdate};
 
 use crate::contract::{Bench, fresh_name, record, said};
 
@@ -76,7 +76,7 @@ async fn a_position_yet_to_come_is_told_as_missed() {
         let one = record(&store, 1_000, &[]);
         store.insert(one, vec![number]).await.unwrap();
     }
-    assert_eq!(said(&mut stream).await, Published::Missed);
+    assert_eq!(said(&mut stream).await, StoreUpdate::Missed);
 }
 
 #[tokio::test]

@@ -8,10 +8,12 @@ use chassis::clock::{Clock as _, ManualClock, SystemClock};
 use futures_util::StreamExt as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{
-    Inserted, Published, Record, Replaced, SessionStore, StoreError, open as open_store,
+    Inserted, Record, Replaced, SessionStore, StoreError, StoreUpdate, open as open_store,
 };
 
-use crate::contract::{Bench, PATIENCE, Pass, SHORT_MS, eventually, fresh_name, heard, next, record, said};
+use crate::contract::{
+    Bench, Pass, SHORT_MS, WAIT_MAX, eventually, fresh_name, next, received, record, said,
+};
 use crate::lists::listed;
 use crate::redis_server::{RedisServer, index_key, record_key};
 
@@ -176,9 +178,9 @@ async fn each_operation_is_one_round_trip() {
     let monitor = server.monitor().await;
 
     store.insert(one.clone(), b"created".to_vec()).await.unwrap();
-    assert_eq!(monitor.heard().await, ["EVALSHA"], "insert");
+    assert_eq!(monitor.received().await, ["EVALSHA"], "insert");
     store.load(&one.name).await.unwrap().unwrap();
-    assert_eq!(monitor.heard().await, ["GET"], "load");
+    assert_eq!(monitor.received().await, ["GET"], "load");
     let prolonged = Record {
         expires_at_ms: one.expires_at_ms + 5_000,
         ..next(&one, b"rolled")
@@ -188,7 +190,7 @@ async fn each_operation_is_one_round_trip() {
         .await
         .unwrap();
     assert_eq!(
-        monitor.heard().await,
+        monitor.received().await,
         ["EVALSHA", "EVAL"],
         "a first replace: the server learns the script"
     );
@@ -197,28 +199,28 @@ async fn each_operation_is_one_round_trip() {
         .await
         .unwrap();
     assert_eq!(again, Replaced::Done);
-    assert_eq!(monitor.heard().await, ["EVALSHA"], "replace");
+    assert_eq!(monitor.received().await, ["EVALSHA"], "replace");
     assert_eq!(store.list(&subject, None, 20).await.unwrap().entries.len(), 2);
-    assert_eq!(monitor.heard().await, ["EVALSHA", "EVAL"], "a first list");
+    assert_eq!(monitor.received().await, ["EVALSHA", "EVAL"], "a first list");
     assert_eq!(store.list(&subject, None, 20).await.unwrap().entries.len(), 2);
-    assert_eq!(monitor.heard().await, ["EVALSHA"], "list");
+    assert_eq!(monitor.received().await, ["EVALSHA"], "list");
     let loaded = store.load_many(&[&one.name, &two.name]).await.unwrap();
     assert_eq!(loaded.len(), 2);
-    assert_eq!(monitor.heard().await, ["MGET"], "several loads");
+    assert_eq!(monitor.received().await, ["MGET"], "several loads");
     store.remove(&one.name, b"ended".to_vec()).await.unwrap().unwrap();
-    assert_eq!(monitor.heard().await, ["EVALSHA", "EVAL"], "a first removal");
+    assert_eq!(monitor.received().await, ["EVALSHA", "EVAL"], "a first removal");
     store.remove(&two.name, b"ended".to_vec()).await.unwrap().unwrap();
-    assert_eq!(monitor.heard().await, ["EVALSHA"], "removal");
+    assert_eq!(monitor.received().await, ["EVALSHA"], "removal");
     let lease = store
         .acquire_lease("lease", "one", Duration::from_secs(9))
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(monitor.heard().await, ["EVALSHA", "EVAL"], "a first lease");
+    assert_eq!(monitor.received().await, ["EVALSHA", "EVAL"], "a first lease");
     assert!(store.renew_lease(&lease, Duration::from_secs(9)).await.unwrap());
     store.release_lease(&lease).await.unwrap();
     assert_eq!(
-        monitor.heard().await,
+        monitor.received().await,
         ["EVALSHA", "EVAL", "EVALSHA", "EVAL"],
         "renewed, given back"
     );
@@ -253,7 +255,7 @@ async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart()
     let mut stream = store.published(None).await.unwrap();
     let one = record(&*store, 60_000, &[]);
     store.insert(one.clone(), b"created".to_vec()).await.unwrap();
-    let (_, position) = heard(&mut stream).await;
+    let (_, position) = received(&mut stream).await;
     server.kill();
     let started = Instant::now();
     unavailable(store.load(&one.name).await);
@@ -287,10 +289,10 @@ async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart()
     let mut resumed = loop {
         match store.published(Some(position.clone())).await {
             Ok(resumed) => break resumed,
-            Err(_) => assert!(started.elapsed() < PATIENCE, "events are never heard again"),
+            Err(_) => assert!(started.elapsed() < WAIT_MAX, "events are never heard again"),
         }
     };
-    assert_eq!(said(&mut resumed).await, Published::Missed);
+    assert_eq!(said(&mut resumed).await, StoreUpdate::Missed);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Published, Record, SessionStore, StoreError, open as open_store};
+use session_svc::store::{Inserted, Record, SessionStore, StoreError, StoreUpdate, open as open_store};
 
 use crate::cluster::Cluster;
 use crate::contract::{Bench, Pass, eventually, fresh_name, next, record, said};
@@ -141,7 +141,7 @@ async fn an_entry_whose_record_was_never_written_is_not_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_whose_answer_is_lost_tells_listeners_that_they_may_have_missed_something() {
+async fn a_write_whose_answer_is_lost_sends_listeners_a_gap() {
     let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
     let events = cluster.owner("vestibule:e");
@@ -158,5 +158,5 @@ async fn a_write_whose_answer_is_lost_tells_listeners_that_they_may_have_missed_
     let lost = store.replace(next(&one, b"x"), 1, Some(b"rolled".to_vec())).await;
     cluster.nodes[owner].signal("CONT");
     assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
-    assert_eq!(said(&mut stream).await, Published::Missed);
+    assert_eq!(said(&mut stream).await, StoreUpdate::Missed);
 }

@@ -83,9 +83,9 @@ async fn many(store: &dyn SessionStore, count: usize, person: &str, sid: &str) -
 
 /// Microseconds of its processor the server has used.
 fn used_micros(server: &RedisServer) -> f64 {
-    let told = server.ask("INFO cpu");
+    let observed = server.ask("INFO cpu");
     let secs = |name: &str| -> f64 {
-        let line = told.lines().find_map(|line| line.strip_prefix(name));
+        let line = observed.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap().trim_start_matches(':').parse().unwrap()
     };
     (secs("used_cpu_user") + secs("used_cpu_sys")) * 1e6
@@ -153,7 +153,7 @@ async fn a_page_of_ten_thousand_is_a_matter_of_microseconds_for_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_older_release_wrote_is_listed_behind_and_comes_into_order_with_its_next_write() {
+async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_write() {
     let (server, store) = opened().await;
     let (person, sid) = names();
     let old = many(&*store, 700, &person, &sid).await;
@@ -197,14 +197,14 @@ async fn an_older_release_finds_what_this_one_writes() {
     let names = many(&*store, 3, &person, &sid).await;
     for index in [&person, &sid] {
         let now_ms = store.now_ms();
-        let told = server.ask(&format!("ZRANGE {} ({now_ms} +inf BYSCORE", index_key(index)));
-        assert!(told.starts_with("*3\r\n"), "{told}");
+        let observed = server.ask(&format!("ZRANGE {} ({now_ms} +inf BYSCORE", index_key(index)));
+        assert!(observed.starts_with("*3\r\n"), "{observed}");
     }
     store.remove(&names[0], Vec::new()).await.unwrap().unwrap();
     let found = listed(&*store, &person, 10).await.unwrap();
     assert_eq!(found.len(), 2);
-    let told = server.ask(&format!("ZRANGE {} 0 -1", index_key(&person)));
-    assert!(told.starts_with("*2\r\n"), "{told}");
+    let observed = server.ask(&format!("ZRANGE {} 0 -1", index_key(&person)));
+    assert!(observed.starts_with("*2\r\n"), "{observed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

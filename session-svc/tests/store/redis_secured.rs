@@ -244,7 +244,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks() {
 }
 
 #[tokio::test]
-async fn an_unknown_authority_a_wrong_password_and_a_missing_file_are_refused_without_showing_the_password() {
+async fn a_bad_authority_password_or_file_is_refused_without_showing_the_password() {
     let (certificates, others) = (Certificates::make(), Certificates::make());
     let server = secured(&certificates, "no");
     let (port, ca, other_ca) = (server.port, certificates.text("ca.pem"), others.text("ca.pem"));

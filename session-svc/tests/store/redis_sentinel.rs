@@ -6,7 +6,7 @@ use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Replaced, SessionStore, open as open_store};
 
-use crate::contract::{Bench, Pass, eventually, heard, next, record};
+use crate::contract::{Bench, Pass, eventually, next, received, record};
 use crate::lists::listed;
 use crate::redis_server::Engine;
 use crate::sentinels::Sentinels;
@@ -80,7 +80,7 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
     .await;
     let mut stream = store.published(None).await.unwrap();
     store.remove(&before[1].name, b"ended".to_vec()).await.unwrap();
-    assert_eq!(heard(&mut stream).await.0, b"ended");
+    assert_eq!(received(&mut stream).await.0, b"ended");
 
     // The old master comes back as a replica; nobody writes to it.
     servers.servers[0].start_again();

@@ -118,10 +118,10 @@ impl Cluster {
 
     /// Which master has a key's slot.
     pub(crate) fn owner(&self, key: &str) -> usize {
-        let asked = |node: &RedisServer| !node.ask(&format!("EXISTS {key}")).starts_with("-MOVED");
+        let owns_key = |node: &RedisServer| !node.ask(&format!("EXISTS {key}")).starts_with("-MOVED");
         self.nodes
             .iter()
-            .position(asked)
+            .position(owns_key)
             .expect("a node that has the key's slot")
     }
 }

@@ -1,6 +1,6 @@
 //! A list's records, as those who list sessions read them.
 
-use session_svc::store::{Loaded, Record, SessionStore, StoreError};
+use session_svc::store::{LoadedRecord, Record, SessionStore, StoreError};
 
 /// The first `limit` records of an index, part by part.
 pub(crate) async fn listed(
@@ -15,7 +15,7 @@ pub(crate) async fn listed(
             .await?;
         let names: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
         for loaded in store.load_many(&names).await? {
-            if let Loaded::Record(record) = loaded
+            if let LoadedRecord::Record(record) = loaded
                 && record.indexes.iter().any(|its| its == index)
             {
                 found.push(record);

@@ -266,7 +266,7 @@ impl RedisServer {
 
 impl Monitor {
     /// Names of the commands sent since the last time, the store's looks at the clock and the role left out.
-    pub(crate) async fn heard(&self) -> Vec<String> {
+    pub(crate) async fn received(&self) -> Vec<String> {
         let lines = self.lines().await;
         let names = lines.iter().filter(|line| !line.contains(" lua] "));
         let names = names.map(|line| {
@@ -285,13 +285,13 @@ impl Monitor {
     pub(crate) async fn lines(&self) -> Vec<String> {
         // The server reports in order, so all that came before this mark has been heard when it is.
         ask(self.port, "ECHO mark");
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             let line = self.lines.lock().await.next_line().await.unwrap().unwrap();
             if line.contains("\"mark\"") {
-                return heard;
+                return received;
             }
-            heard.push(line);
+            received.push(line);
         }
     }
 }

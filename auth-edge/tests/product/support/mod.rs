@@ -23,7 +23,7 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
-use session_svc::refresh::Providers;
+use session_svc::refresh::RefreshProviders;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -59,13 +59,13 @@ fn dpop_key(path: &str) -> Option<DpopKey> {
 }
 
 /// The providers of a file, as the session service reads them.
-fn listed(file: &str) -> Providers {
+fn listed(file: &str) -> RefreshProviders {
     let source = Source::from_pairs(&SERVICE, &[("OIDC_PROVIDERS", file)]);
     let mut reader = Reader::new(&source);
     let read = provider_settings::read(&mut reader);
     let (read, _) = reader.finish(read).unwrap_or_else(|wrong| panic!("{wrong}"));
     let parties = read.settings().cloned().map(RelyingParty::new);
-    Providers::of_parties(read.listed, parties.collect::<Result<_, _>>().unwrap())
+    RefreshProviders::of_parties(read.listed, parties.collect::<Result<_, _>>().unwrap())
 }
 
 /// Provider, session service and edge.
@@ -127,7 +127,7 @@ impl Stack {
             let timeout_ms = given("OIDC_HTTP_TIMEOUT_MS", "5000").parse().unwrap();
             only.http_timeout = Duration::from_millis(timeout_ms);
             only.dpop_key = dpop_key(&given("OIDC_DPOP_KEY_FILE", ""));
-            Providers::from(RelyingParty::new(only).unwrap())
+            RefreshProviders::from(RelyingParty::new(only).unwrap())
         } else {
             listed(&file)
         };

@@ -12,11 +12,11 @@ use chassis::runtime::Workers;
 use chassis::secret::Reloading;
 use ring::rand::SystemRandom;
 use session_proto::v1::ErrorReason;
-use session_svc::grpc::{self, Calls, Health};
+use session_svc::grpc::{self, CallContext, Health};
 use session_svc::keeper::Keeper;
-use session_svc::refresh::{DEFAULT_LEASE, Measures, Providers, Refresher};
+use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProviders, Refresher};
 use session_svc::session::Lifetime;
-use session_svc::sessions::{Limits, Sessions};
+use session_svc::sessions::{SessionLimits, Sessions};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
 use session_svc::vault::{KeyRing, Vault};
 use tokio::net::TcpListener;
@@ -36,7 +36,7 @@ pub(crate) struct SessionService {
     keeps_no_updates: Arc<AtomicBool>,
     store: MemoryStore,
     keys: Reloading<KeyRing>,
-    providers: Providers,
+    providers: RefreshProviders,
     heartbeat: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Drop for SessionService {
 impl SessionService {
     /// One whose watches tell that often that they are alive.
     pub(crate) async fn start(
-        providers: impl Into<Providers>,
+        providers: impl Into<RefreshProviders>,
         clock: &ManualClock,
         heartbeat: Duration,
     ) -> Self {
@@ -75,7 +75,7 @@ impl SessionService {
     async fn on(
         store: MemoryStore,
         keys: Reloading<KeyRing>,
-        providers: Providers,
+        providers: RefreshProviders,
         heartbeat: Duration,
     ) -> Self {
         let vault = Vault::new(keys.clone());
@@ -87,7 +87,7 @@ impl SessionService {
         let keeper = Keeper::new(Arc::new(store.clone()), Arc::new(vault), lifetime);
         let measures = Measures::new(&prometheus::Registry::new()).unwrap();
         let refresher = Refresher::new(keeper.clone(), providers.clone(), DEFAULT_LEASE, measures);
-        let limits = Limits {
+        let limits = SessionLimits {
             token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 0,
             refresh_lease: DEFAULT_LEASE,
@@ -97,7 +97,7 @@ impl SessionService {
             watch_heartbeat: heartbeat,
         };
         let sessions = Sessions::new(keeper, Arc::new(refresher), limits);
-        let measured = Calls::new(
+        let measured = CallContext::new(
             session_svc::callers::Callers::anyone(),
             &prometheus::Registry::new(),
         )

@@ -1,6 +1,6 @@
 //! `sessions end`: one by its handle, or all of a person or of a session of the provider.
 //!
-//! Whoever would end more than one is asked first on a terminal, and has to say `--yes` elsewhere.
+//! Ending more than one has to be confirmed on a terminal, and by `--yes` elsewhere.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -11,15 +11,15 @@ use serde_json::json;
 use session_proto::client::SessionClient;
 use session_proto::v1::{Cause, EndSessionRequest, EndSessionsRequest, end_session_request::By};
 
-use super::super::answer::{Answer, Exit, Failure};
-use super::super::service::Address;
+use super::super::output::{CommandFailure, CommandOutput, Exit};
+use super::super::service::ServiceAddress;
 use super::super::table;
 use super::{argument, handle_argument, issuer, issuer_argument, list, needed, subject_argument, text};
 
-/// Sessions counted before asking: beyond it the question says "more than".
+/// Sessions counted before the confirmation: beyond it the question says "more than".
 const COUNTED: usize = 1_000;
 
-pub(super) struct End {
+pub(super) struct EndCommand {
     which: Which,
     cause: Cause,
     yes: bool,
@@ -76,7 +76,7 @@ pub(super) fn command() -> Command {
         )
 }
 
-impl End {
+impl EndCommand {
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
         let which = match text(given, "handle") {
             Some(handle) => Which::One { handle },
@@ -94,7 +94,11 @@ impl End {
         }
     }
 
-    pub(super) async fn ask(self, client: &SessionClient, address: &Address) -> Result<Answer, Failure> {
+    pub(super) async fn run(
+        self,
+        client: &SessionClient,
+        address: &ServiceAddress,
+    ) -> Result<CommandOutput, CommandFailure> {
         match self.which {
             Which::One { handle } => {
                 let request = EndSessionRequest {
@@ -151,13 +155,13 @@ fn cause(given: &str) -> Cause {
         .map_or(Cause::Other, |(_, cause)| cause)
 }
 
-fn ended(count: u32) -> Answer {
+fn ended(count: u32) -> CommandOutput {
     let (text, exit) = match count {
         0 => ("there was no such session to end\n".to_owned(), Exit::NotFound),
         1 => ("ended 1 session\n".to_owned(), Exit::Done),
         count => (format!("ended {count} sessions\n"), Exit::Done),
     };
-    Answer {
+    CommandOutput {
         text,
         json: json!({ "ended_count": count }),
         exit,
@@ -165,7 +169,7 @@ fn ended(count: u32) -> Answer {
 }
 
 /// Asks, where more than one session may end.
-async fn consented(client: &SessionClient, request: &EndSessionsRequest) -> Result<(), Failure> {
+async fn consented(client: &SessionClient, request: &EndSessionsRequest) -> Result<(), CommandFailure> {
     let count = match counted(client, request).await {
         Some(count) if count <= 1 => return Ok(()),
         Some(count) if count > COUNTED => format!("more than {COUNTED} sessions"),
@@ -179,7 +183,7 @@ async fn consented(client: &SessionClient, request: &EndSessionsRequest) -> Resu
     };
     let what = table::shown(&format!("{count} {whose}"));
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(format!(
+        return Err(CommandFailure::usage(format!(
             "this would end {what}: add --yes to do it without being asked"
         )));
     }
@@ -189,11 +193,15 @@ async fn consented(client: &SessionClient, request: &EndSessionsRequest) -> Resu
     let read = std::io::stdin().read_line(&mut reply);
     match (read, reply.trim().to_ascii_lowercase().as_str()) {
         (Ok(_), "y" | "yes") => Ok(()),
-        _ => Err(Failure::new("not_confirmed", Exit::Failed, "nothing was ended")),
+        _ => Err(CommandFailure::new(
+            "not_confirmed",
+            Exit::Failed,
+            "nothing was ended",
+        )),
     }
 }
 
-/// How many sessions would end; `None` if that cannot be told beforehand.
+/// How many sessions would end; `None` if that cannot be counted beforehand.
 async fn counted(client: &SessionClient, request: &EndSessionsRequest) -> Option<usize> {
     if request.subject.is_empty() {
         return None;

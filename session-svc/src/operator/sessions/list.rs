@@ -6,15 +6,15 @@ use serde_json::json;
 use session_proto::client::SessionClient;
 use session_proto::v1::{ListSessionsRequest, Session};
 
-use super::super::answer::{Answer, Exit, Failure};
-use super::super::service::Address;
+use super::super::output::{CommandFailure, CommandOutput, Exit};
+use super::super::service::ServiceAddress;
 use super::super::table;
 use super::{issuer, issuer_argument, needed, resource, subject_argument, text};
 
-/// Sessions asked for at once: the service's largest page.
+/// Sessions of one request: the service's largest page.
 const PAGE: i32 = 200;
 
-pub(super) struct List {
+pub(super) struct ListCommand {
     issuer: Option<String>,
     subject: String,
     limit: usize,
@@ -32,7 +32,7 @@ pub(super) fn command() -> Command {
         )
 }
 
-impl List {
+impl ListCommand {
     pub(super) fn read(given: &ArgMatches, reader: &mut Reader<'_>) -> Self {
         let limit = given.get_one::<u32>("limit").copied().unwrap_or_default();
         Self {
@@ -42,7 +42,11 @@ impl List {
         }
     }
 
-    pub(super) async fn ask(self, client: &SessionClient, address: &Address) -> Result<Answer, Failure> {
+    pub(super) async fn run(
+        self,
+        client: &SessionClient,
+        address: &ServiceAddress,
+    ) -> Result<CommandOutput, CommandFailure> {
         let issuer = needed(self.issuer)?;
         let (mut sessions, more) = listed(client, &issuer, &self.subject, self.limit)
             .await
@@ -59,7 +63,7 @@ impl List {
         if !complete {
             lines.push_str("there are more: raise --limit to see them\n");
         }
-        Ok(Answer {
+        Ok(CommandOutput {
             text: lines,
             json: json!({
                 "sessions": sessions.iter().map(resource::summary).collect::<Vec<_>>(),

@@ -11,16 +11,16 @@ use chassis::settings::{Reader, SettingsError, Warning};
 use chassis::tool::{Tool, Work};
 use clap::{Arg, ArgMatches, Command};
 
-use super::answer::{self, Answer, Failure};
-use super::service::{Address, with_address};
+use super::output::{self, CommandFailure, CommandOutput};
+use super::service::{ServiceAddress, with_address};
 
 /// The command and those below it.
 pub(super) struct SessionsTool;
 
-enum Wish {
-    List(list::List),
-    Show(show::Show),
-    End(end::End),
+enum SessionsCommand {
+    List(list::ListCommand),
+    Show(show::ShowCommand),
+    End(end::EndCommand),
 }
 
 impl Tool for SessionsTool {
@@ -31,7 +31,7 @@ impl Tool for SessionsTool {
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommands(below.map(|command| {
-                with_address(command).arg(answer::json_flag()).after_help(
+                with_address(command).arg(output::json_flag()).after_help(
                     "Exit codes: 0 done, 1 failed, 2 used wrongly, 3 no such session, 78 wrong settings.",
                 )
             }))
@@ -43,29 +43,29 @@ impl Tool for SessionsTool {
         mut reader: Reader<'_>,
     ) -> Result<(Work, Vec<Warning>), SettingsError> {
         let (name, given) = given.subcommand().unwrap_or(("show", given));
-        let json = answer::wants_json(given);
-        let address = Address::read(given, &mut reader);
-        let wish = match name {
-            "list" => Wish::List(list::List::read(given, &mut reader)),
-            "end" => Wish::End(end::End::read(given, &mut reader)),
-            _ => Wish::Show(show::Show::read(given)),
+        let json = output::wants_json(given);
+        let address = ServiceAddress::read(given, &mut reader);
+        let command = match name {
+            "list" => SessionsCommand::List(list::ListCommand::read(given, &mut reader)),
+            "end" => SessionsCommand::End(end::EndCommand::read(given, &mut reader)),
+            _ => SessionsCommand::Show(show::ShowCommand::read(given)),
         };
-        let ((address, wish), warnings) = reader.finish((address, wish))?;
-        let work = async move { concluded(json, answer::unless_stopped(granted(&address, wish)).await) };
+        let ((address, command), warnings) = reader.finish((address, command))?;
+        let work = async move { concluded(json, output::unless_stopped(run(&address, command)).await) };
         Ok((Box::pin(work), warnings))
     }
 }
 
-fn concluded(json: bool, outcome: Result<Answer, Failure>) -> ExitCode {
-    answer::conclude(json, outcome)
+fn concluded(json: bool, outcome: Result<CommandOutput, CommandFailure>) -> ExitCode {
+    output::conclude(json, outcome)
 }
 
-async fn granted(address: &Address, wish: Wish) -> Result<Answer, Failure> {
+async fn run(address: &ServiceAddress, command: SessionsCommand) -> Result<CommandOutput, CommandFailure> {
     let client = address.client()?;
-    match wish {
-        Wish::List(wish) => wish.ask(&client, address).await,
-        Wish::Show(wish) => wish.ask(&client, address).await,
-        Wish::End(wish) => wish.ask(&client, address).await,
+    match command {
+        SessionsCommand::List(command) => command.run(&client, address).await,
+        SessionsCommand::Show(command) => command.run(&client, address).await,
+        SessionsCommand::End(command) => command.run(&client, address).await,
     }
 }
 
@@ -97,11 +97,11 @@ fn text(given: &ArgMatches, id: &str) -> Option<String> {
     given.get_one::<String>(id).cloned()
 }
 
-/// The issuer asked for, or the configured one.
+/// The issuer given, or the configured one.
 fn issuer(given: &ArgMatches, reader: &mut Reader<'_>) -> Option<String> {
     text(given, "issuer").or_else(|| reader.optional_text("OIDC_ISSUER_URL"))
 }
 
-fn needed(issuer: Option<String>) -> Result<String, Failure> {
-    issuer.ok_or_else(|| Failure::usage("which provider? Give --issuer, or set OIDC_ISSUER_URL"))
+fn needed(issuer: Option<String>) -> Result<String, CommandFailure> {
+    issuer.ok_or_else(|| CommandFailure::usage("which provider? Give --issuer, or set OIDC_ISSUER_URL"))
 }

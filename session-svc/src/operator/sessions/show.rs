@@ -4,11 +4,11 @@ use clap::{ArgMatches, Command};
 use session_proto::client::SessionClient;
 use session_proto::v1::{GetSessionRequest, get_session_request::By};
 
-use super::super::answer::{Answer, Exit, Failure};
-use super::super::service::Address;
+use super::super::output::{CommandFailure, CommandOutput, Exit};
+use super::super::service::ServiceAddress;
 use super::{handle_argument, resource, text};
 
-pub(super) struct Show {
+pub(super) struct ShowCommand {
     handle: String,
 }
 
@@ -18,14 +18,18 @@ pub(super) fn command() -> Command {
         .arg(handle_argument("Public name of the session, as lists and logs show it").required(true))
 }
 
-impl Show {
+impl ShowCommand {
     pub(super) fn read(given: &ArgMatches) -> Self {
         Self {
             handle: text(given, "handle").unwrap_or_default(),
         }
     }
 
-    pub(super) async fn ask(self, client: &SessionClient, address: &Address) -> Result<Answer, Failure> {
+    pub(super) async fn run(
+        self,
+        client: &SessionClient,
+        address: &ServiceAddress,
+    ) -> Result<CommandOutput, CommandFailure> {
         let request = GetSessionRequest {
             by: Some(By::Handle(self.handle)),
         };
@@ -34,7 +38,7 @@ impl Show {
             .await
             .map_err(|error| address.failure(&error))?;
         let session = response.session.unwrap_or_default();
-        Ok(Answer {
+        Ok(CommandOutput {
             text: resource::lines(&session),
             json: resource::whole(&session),
             exit: Exit::Done,

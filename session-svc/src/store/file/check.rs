@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::{BackendError, Database, StorageBackend};
 
 use super::disk::{believe_nothing, is_whole};
-use super::opened::{CACHE_BYTES, file_error};
+use super::open_file::{CACHE_BYTES, file_error};
 use super::{FileError, FileStore};
 
 /// Bytes written at a time at least.
@@ -135,7 +135,7 @@ impl StorageBackend for Copy {
         Ok(())
     }
 
-    /// The service holds this lock too, so a file in use is told as such.
+    /// The service holds this lock too, so a file in use is recognized as such.
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         if !is_whole(start, end) {
             return Err(BackendError::Unsupported);

@@ -1,13 +1,13 @@
-//! The file below the engine: room on the disk is taken when the file grows, not when it is written.
+//! The file below the engine: blocks on the disk are allocated when the file grows, not when it is written.
 //!
 //! The engine grows its file as a sparse one and learns that the disk is full in the middle of a commit, after which it has
 //! to be opened anew; and it writes each change beside what it replaces, so that even a removal would need room.
 //!
 //! Invariants
-//! - Whatever the engine may write to has its blocks on the disk already: no write of a page fails for want of room.
-//! - A growth there is no room for is told by [`Disk::is_short`] and fails nothing: the transaction that asked for it is
+//! - Whatever the engine may write to has its blocks on the disk already: no write of a page fails because the disk is full.
+//! - A growth the disk has no space for is reported by [`Disk::is_short`] and fails nothing: the transaction that requested it is
 //!   aborted, which takes the growth back. Were it committed, its writes would be refused.
-//! - The file never gets shorter, so that nobody else takes the room it once had. The engine copes with a file that is longer
+//! - The file never gets shorter, so that no other program takes the space it once had. The engine copes with a file that is longer
 //!   than it needs.
 
 use std::fs::File;
@@ -44,19 +44,19 @@ const ENGINES_REGION_PAGES: u32 = 1 << 20;
 /// Pages of 4 KiB in a region of a new file: it grows by at most two, 8 MiB or two thousand sessions, instead of doubling.
 const REGION_PAGES: u32 = 1_024;
 
-/// Room taken beyond what the engine asks for: as much as it may ask for next.
+/// Space allocated beyond what the engine requests: as much as it may request next.
 const AHEAD: u64 = 2 * REGION_PAGES as u64 * 4_096;
 
-/// Zeros written at a time where the file system cannot take room otherwise.
+/// Zeros written at a time where the file system cannot allocate otherwise.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// A file whose room is taken ahead.
+/// A file whose space is allocated ahead.
 #[derive(Debug)]
 pub(super) struct Disk {
     file: File,
     engine: FileBackend,
     /// Bytes of the file, all of which have their blocks.
-    taken: AtomicU64,
+    allocated: AtomicU64,
     /// Bytes the engine believes there are.
     length: AtomicU64,
     /// Whether anything was written since the last flush.
@@ -77,12 +77,12 @@ impl Disk {
             && let Err(error) = fallocate(&file, FallocateFlags::empty(), 0, length)
             && is_full(&error.into())
         {
-            // As left by a release that did not take room ahead; its holes may or may not be filled in time.
+            // As left by a release that did not allocate ahead; its holes may or may not be filled in time.
             tracing::error!("there is no room on the disk for all of the session file: make room");
         }
         Ok(Self {
             engine: FileBackend::new(file.try_clone()?)?,
-            taken: AtomicU64::new(length),
+            allocated: AtomicU64::new(length),
             length: AtomicU64::new(length),
             unflushed: AtomicBool::new(true),
             has_small_regions: length == 0 || has_small_regions(&file),
@@ -111,32 +111,32 @@ impl Disk {
         self.checking.store(false, Ordering::Release);
     }
 
-    /// Whether the engine asked for more than there is room for and has not taken it back.
+    /// Whether the engine requested more than there is space for and has not shrunk since.
     pub(super) fn is_short(&self) -> bool {
-        self.length.load(Ordering::Acquire) > self.taken.load(Ordering::Acquire)
+        self.length.load(Ordering::Acquire) > self.allocated.load(Ordering::Acquire)
     }
 
-    /// Whether the next growth may find no room: what a commit may need has to be tried for.
+    /// Whether the next growth may find no space: what a commit may need has to be tried for.
     pub(super) fn is_tight(&self) -> bool {
-        let (length, taken) = (
+        let (length, allocated) = (
             self.length.load(Ordering::Acquire),
-            self.taken.load(Ordering::Acquire),
+            self.allocated.load(Ordering::Acquire),
         );
-        !self.has_small_regions || length + AHEAD > taken
+        !self.has_small_regions || length + AHEAD > allocated
     }
 
-    /// Takes room for a growth to `length`, and for the next one if there is as much.
+    /// Allocates for a growth to `length`, and for the next one if there is as much.
     fn grow(&self, length: u64) -> std::io::Result<()> {
-        let taken = self.taken.load(Ordering::Acquire);
+        let allocated = self.allocated.load(Ordering::Acquire);
         let ahead = if self.has_small_regions { AHEAD } else { 0 };
         for wanted in [length + ahead, length] {
-            if wanted <= taken {
+            if wanted <= allocated {
                 return Ok(());
             }
-            match self.take(taken, wanted) {
+            match self.take(allocated, wanted) {
                 Ok(()) => {
                     self.unflushed.store(true, Ordering::Release);
-                    self.taken.store(wanted, Ordering::Release);
+                    self.allocated.store(wanted, Ordering::Release);
                     return Ok(());
                 }
                 Err(error) if is_full(&error) => {}
@@ -146,17 +146,17 @@ impl Disk {
         Ok(())
     }
 
-    /// Takes room up to `length`, or none at all.
+    /// Allocates up to `length`, or none at all.
     fn take(&self, from: u64, length: u64) -> std::io::Result<()> {
-        let taken = match fallocate(&self.file, FallocateFlags::empty(), from, length - from) {
+        let allocated = match fallocate(&self.file, FallocateFlags::empty(), from, length - from) {
             Err(rustix::io::Errno::OPNOTSUPP) => self.fill(from, length),
             other => other.map_err(Into::into),
         };
-        if taken.is_err() {
-            // What was taken of it before there was no more.
+        if allocated.is_err() {
+            // What was allocated of it before there was no more.
             self.file.set_len(from)?;
         }
-        taken
+        allocated
     }
 
     fn fill(&self, from: u64, length: u64) -> std::io::Result<()> {
@@ -208,7 +208,7 @@ impl StorageBackend for Backend {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
-        if offset + bytes.len() as u64 > self.0.taken.load(Ordering::Acquire) {
+        if offset + bytes.len() as u64 > self.0.allocated.load(Ordering::Acquire) {
             return Err(ErrorKind::StorageFull.into());
         }
         // Before and after: a flush may run meanwhile.

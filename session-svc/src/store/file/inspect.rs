@@ -6,7 +6,7 @@ use redb::{ReadTransaction, ReadableTableMetadata as _};
 use super::tables::{INDEX, PAST_ANY_NAME, RECORDS, REMEMBERED};
 use super::writer::Needs;
 use super::{FileStore, store_error};
-use crate::store::inspect::{Fact, Found, InspectedStore, KeySpace, Sealed, Walked, resealed};
+use crate::store::inspect::{Fact, FoundItem, InspectedStore, KeySpace, Sealed, Walked, resealed};
 use crate::store::{Replaced, SessionStore as _, StoreError, codec};
 
 #[async_trait]
@@ -54,7 +54,7 @@ impl InspectedStore for FileStore {
 }
 
 /// The end of a page: where the next goes on, if this one is full.
-fn page(found: Vec<Found>, last: Option<String>, full: bool) -> Walked {
+fn page(found: Vec<FoundItem>, last: Option<String>, full: bool) -> Walked {
     Walked {
         found,
         next: last.filter(|_| full),
@@ -72,10 +72,10 @@ fn records(reading: &ReadTransaction, after: &str, limit: usize, now_ms: u64) ->
         let name = name.value();
         match codec::decode(name, bytes.value()) {
             Ok(record) if now_ms < record.expires_at_ms => {
-                found.push(Found::Sealed(Sealed::Record(record)));
+                found.push(FoundItem::Sealed(Sealed::Record(record)));
             }
             Ok(_) => {}
-            Err(_) => found.push(Found::Unreadable {
+            Err(_) => found.push(FoundItem::Unreadable {
                 name: name.to_owned(),
             }),
         }
@@ -100,7 +100,7 @@ fn remembered(
         let (name, value) = entry.map_err(store_error)?;
         let (until, value) = value.value();
         if now_ms < until {
-            found.push(Found::Sealed(Sealed::Remembered {
+            found.push(FoundItem::Sealed(Sealed::Remembered {
                 name: name.value().to_owned(),
                 value: value.to_vec(),
             }));
@@ -118,20 +118,20 @@ fn indexes(reading: &ReadTransaction, after: &str, limit: usize, now_ms: u64) ->
     let range = table
         .range((after, u64::MAX, PAST_ANY_NAME)..)
         .map_err(store_error)?;
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundItem> = Vec::new();
     for entry in range {
         let (key, _) = entry.map_err(store_error)?;
         let (index, _, record) = key.value();
-        let is_new = !matches!(found.last(), Some(Found::Index { name, .. }) if name == index);
+        let is_new = !matches!(found.last(), Some(FoundItem::Index { name, .. }) if name == index);
         if is_new {
             if found.len() == limit {
                 let last = match found.last() {
-                    Some(Found::Index { name, .. }) => Some(name.clone()),
+                    Some(FoundItem::Index { name, .. }) => Some(name.clone()),
                     _ => None,
                 };
                 return Ok(page(found, last, true));
             }
-            found.push(Found::Index {
+            found.push(FoundItem::Index {
                 name: index.to_owned(),
                 entries: 0,
                 without_record: 0,
@@ -141,7 +141,7 @@ fn indexes(reading: &ReadTransaction, after: &str, limit: usize, now_ms: u64) ->
         let expired = bytes.as_ref().is_some_and(|bytes| {
             codec::decode(record, bytes.value()).is_ok_and(|record| record.expires_at_ms <= now_ms)
         });
-        if let Some(Found::Index {
+        if let Some(FoundItem::Index {
             entries,
             without_record,
             ..

@@ -15,7 +15,7 @@
 mod check;
 mod disk;
 mod inspect;
-mod opened;
+mod open_file;
 mod reserve;
 mod tables;
 mod worker;
@@ -31,14 +31,14 @@ use futures_util::stream::BoxStream;
 use redb::ReadTransaction;
 use tokio::sync::watch;
 
-use self::opened::Opened;
-use self::tables::{EVENTS, INDEX, RECORDS, StartError};
+use self::open_file::OpenFile;
+use self::tables::{EVENTS, INDEX, RECORDS, TablesError};
 use self::writer::{Needs, Writer};
 use super::follow::{self, EventLog};
 use super::leases::Leases;
 use super::{
-    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, Loaded, Published, Record, Replaced,
-    SessionStore, StoreError, codec,
+    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Record, Replaced,
+    SessionStore, StoreError, StoreUpdate, codec,
 };
 
 /// Leases held at a time: one for each session that is refreshing.
@@ -84,7 +84,7 @@ pub enum FileError {
         /// What the engine says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Part of the file was lost or changed, on its disk or on its way there.
+    /// Part of the file was lost or changed, on its disk or before it got there.
     #[error("{} is damaged, and nothing in it was changed: put the newest backup that `session-svc check-store` finds healthy in its place, or move it away to begin with a new store, which signs everybody out", path.display())]
     Damaged {
         /// The file.
@@ -98,25 +98,25 @@ pub enum FileError {
 pub struct FileStore {
     // First, so that the last commit is done before the file is let go.
     writer: Writer,
-    kept: Arc<Kept>,
+    kept: Arc<FileContents>,
     leases: Leases,
     clock: Arc<dyn Clock>,
     origin: Arc<str>,
 }
 
-struct Kept {
-    file: Arc<Opened>,
+struct FileContents {
+    file: Arc<OpenFile>,
     latest: watch::Sender<u64>,
 }
 
 impl FileStore {
     /// Opens or makes the file at `path`; recovers it if the last process was killed.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
-        let file = Arc::new(Opened::open(path)?);
+        let file = Arc::new(OpenFile::open(path)?);
         let start = file
             .write(|transaction, _| tables::start(transaction))
-            .map_err(|error: StartError| error.about(path))?;
-        let kept = Arc::new(Kept {
+            .map_err(|error: TablesError| error.about(path))?;
+        let kept = Arc::new(FileContents {
             file: Arc::clone(&file),
             latest: watch::Sender::new(start.latest_event),
         });
@@ -149,7 +149,7 @@ impl FileStore {
     }
 }
 
-/// Any engine error as the port tells it: a full disk is `Full`, damage `Corrupt`, the rest may pass.
+/// Any engine error as the port names it: a full disk is `Full`, damage `Corrupt`, the rest may pass.
 fn store_error(error: impl Into<redb::Error>) -> StoreError {
     match error.into() {
         redb::Error::Io(source) if is_full(&source) => StoreError::Full,
@@ -182,7 +182,7 @@ fn list(
 ) -> Result<Listing, StoreError> {
     let records = reading.open_table(RECORDS).map_err(store_error)?;
     let entries = reading.open_table(INDEX).map_err(store_error)?;
-    let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), Cursor::place);
+    let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), Cursor::position);
     let range = entries
         .range((index, 0, "")..(index, created_at_ms, name))
         .map_err(store_error)?;
@@ -208,17 +208,21 @@ fn list(
     Ok(listing)
 }
 
-fn load_many(reading: &ReadTransaction, names: &[&str], now_ms: u64) -> Result<Vec<Loaded>, StoreError> {
+fn load_many(
+    reading: &ReadTransaction,
+    names: &[&str],
+    now_ms: u64,
+) -> Result<Vec<LoadedRecord>, StoreError> {
     let loaded = names.iter().map(|name| match load(reading, name, now_ms) {
-        Ok(Some(record)) => Ok(Loaded::Record(record)),
-        Ok(None) => Ok(Loaded::Gone),
-        Err(StoreError::Corrupt) => Ok(Loaded::Unreadable),
+        Ok(Some(record)) => Ok(LoadedRecord::Record(record)),
+        Ok(None) => Ok(LoadedRecord::Gone),
+        Err(StoreError::Corrupt) => Ok(LoadedRecord::Unreadable),
         Err(error) => Err(error),
     });
     loaded.collect()
 }
 
-impl EventLog for Kept {
+impl EventLog for FileContents {
     fn read_after(&self, after: u64, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         self.file.read(|reading| {
             let events = reading.open_table(EVENTS).map_err(store_error)?;
@@ -284,7 +288,7 @@ impl SessionStore for FileStore {
             .read(|reading| list(reading, index, after, limit, now_ms))
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
         let now_ms = self.now_ms();
         self.kept.file.read(|reading| load_many(reading, names, now_ms))
     }
@@ -319,7 +323,7 @@ impl SessionStore for FileStore {
     async fn published(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         let latest = self.kept.latest.subscribe();
         Ok(follow::follow(
             Arc::clone(&self.kept),

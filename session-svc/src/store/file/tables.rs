@@ -40,21 +40,21 @@ pub(super) struct Start {
 }
 
 /// Why a file cannot be used once it is open.
-pub(super) enum StartError {
+pub(super) enum TablesError {
     /// Its tables are those of another release.
     Layout,
     /// It could not be read or written.
     Store(StoreError),
 }
 
-impl From<StoreError> for StartError {
+impl From<StoreError> for TablesError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl StartError {
-    /// As told of the file at `path`.
+impl TablesError {
+    /// As an error of the file at `path`.
     pub(super) fn about(self, path: &Path) -> FileError {
         let path = path.to_owned();
         match self {
@@ -73,7 +73,7 @@ impl StartError {
 }
 
 /// Makes the tables if they are not there, and counts this opening.
-pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StartError> {
+pub(super) fn start(transaction: WriteTransaction) -> Result<Start, TablesError> {
     let start = {
         let tables = Tables::open(&transaction, 0)?;
         let mut facts = transaction.open_table(FACTS).map_err(store_error)?;
@@ -84,7 +84,7 @@ pub(super) fn start(transaction: WriteTransaction) -> Result<Start, StartError> 
                 .map(|value| value.value().to_vec()))
         };
         if known("layout")?.is_some_and(|layout| layout != LAYOUT) {
-            return Err(StartError::Layout);
+            return Err(TablesError::Layout);
         }
         let origin = match known("origin")? {
             Some(origin) => String::from_utf8(origin).map_err(|_| StoreError::Corrupt)?,
@@ -188,7 +188,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Clears away what cannot be read any more, so that it does not stand in the way of sweeping.
+    /// Clears away what cannot be read any more, so that it does not block sweeping.
     fn discard(&mut self, at: u64, name: &str) -> Result<(), StorageError> {
         self.changed = true;
         self.records.remove(name)?;
@@ -266,7 +266,7 @@ impl<'t> Tables<'t> {
         Ok(Some(known))
     }
 
-    /// Writes `now` in the place of `was`, which differs in its payload alone, if it is still there as it was.
+    /// Replaces `was` by `now`, which differs in its payload alone, if it is still there as it was.
     pub(super) fn exchange(&mut self, was: &Record, now: &Record) -> Result<Replaced, StoreError> {
         match self.live(&was.name)? {
             None => Ok(Replaced::Missing),
@@ -278,7 +278,7 @@ impl<'t> Tables<'t> {
         }
     }
 
-    /// Writes another value in the place of a remembered one, until the same time, if it is still there as it was.
+    /// Replaces a remembered value, until the same time, if it is still there as it was.
     pub(super) fn exchange_remembered(
         &mut self,
         name: &str,

@@ -1,6 +1,6 @@
 //! The one thread that writes: takes what has queued up, commits it at once, and only then acknowledges.
 //!
-//! Invariant: a commit that there is no room for is never begun. It leaves the file as it was, and what ends sessions is
+//! Invariant: a commit that does not fit on the disk is never begun. It leaves the file as it was, and what ends sessions is
 //! written from the reserve.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::store::StoreError;
 
 use super::disk::Disk;
-use super::opened::Opened;
+use super::open_file::OpenFile;
 use super::tables::Tables;
 use super::writer::{Acknowledge, EXHAUSTED, FAILING, FULL, Job, Needs, WRITING};
 use super::{reserve, store_error};
@@ -30,24 +30,24 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// reading it.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
-/// How often room is looked for while there is none: costs a few system calls.
+/// How often free space is looked for while there is none: costs a few system calls.
 const LOOK_FOR_ROOM_EVERY: Duration = Duration::from_millis(100);
 
 /// Expired records cleared away by a commit: bounds its duration. More are left to the next.
 const SWEPT_AT_ONCE: usize = 512;
 
-/// How often the lack of room is told at most: at its brink it comes and goes with every session.
-const TOLD_EVERY: Duration = Duration::from_secs(10);
+/// How often the lack of space is logged at most: at its brink it comes and goes with every session.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why nothing of a transaction was kept.
-enum Undone {
+enum RolledBack {
     /// There is no room for all of it; the engine goes on.
     Short,
     /// The engine failed and has to be opened anew.
     Failed(StoreError),
 }
 
-impl From<StoreError> for Undone {
+impl From<StoreError> for RolledBack {
     fn from(error: StoreError) -> Self {
         Self::Failed(error)
     }
@@ -57,8 +57,8 @@ impl From<StoreError> for Undone {
 pub(super) struct Worker {
     failed_at: Option<Instant>,
     looked_at: Option<Instant>,
-    told_at: Option<Instant>,
-    file: Arc<Opened>,
+    logged_at: Option<Instant>,
+    file: Arc<OpenFile>,
     latest: watch::Sender<u64>,
     clock: Arc<dyn Clock>,
     state: Arc<AtomicU8>,
@@ -67,7 +67,7 @@ pub(super) struct Worker {
 impl Worker {
     /// A worker that knows whether there is room, so that no lease is given before.
     pub(super) fn new(
-        file: Arc<Opened>,
+        file: Arc<OpenFile>,
         latest: watch::Sender<u64>,
         clock: Arc<dyn Clock>,
         state: Arc<AtomicU8>,
@@ -75,7 +75,7 @@ impl Worker {
         let mut worker = Self {
             failed_at: None,
             looked_at: None,
-            told_at: None,
+            logged_at: None,
             file,
             latest,
             clock,
@@ -88,19 +88,19 @@ impl Worker {
     /// Works until nobody can hand anything in.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         loop {
-            let patience = match self.state() {
+            let timeout = match self.state() {
                 WRITING => SWEEP_EVERY,
                 FAILING => RETRY_EVERY,
                 _ => LOOK_FOR_ROOM_EVERY,
             };
-            let first = match jobs.recv_timeout(patience) {
+            let first = match jobs.recv_timeout(timeout) {
                 Ok(job) => Some(job),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             let batch: Vec<Job> = first.into_iter().chain(jobs.try_iter().take(BATCH)).collect();
             if self.failed_at.is_some_and(|at| at.elapsed() < RETRY_EVERY) {
-                // Dropped: their callers are told the state.
+                // Dropped: their callers get the state.
                 continue;
             }
             match self.state() {
@@ -114,11 +114,13 @@ impl Worker {
         if self.commit(reserve::LEFT_BY_ANY, SWEPT_AT_ONCE, batch, FULL) {
             return;
         }
-        self.tell("there is no room on the disk for the session file: no session can begin until there is");
+        self.log_lack(
+            "there is no room on the disk for the session file: no session can begin until there is",
+        );
         match self.transact(reserve::release) {
             Ok(()) => {}
-            Err(Undone::Short) => self.tell("the reserve of the session file cannot be used"),
-            Err(Undone::Failed(error)) => return self.recover(&error),
+            Err(RolledBack::Short) => self.log_lack("the reserve of the session file cannot be used"),
+            Err(RolledBack::Failed(error)) => return self.recover(&error),
         }
         let state = self.without_room();
         self.settle(state);
@@ -135,7 +137,7 @@ impl Worker {
                 .drain(..endings.len().min(reserve::ENDINGS_AT_ONCE))
                 .collect();
             if !self.commit(0, reserve::ENDINGS_AT_ONCE, some, EXHAUSTED) {
-                self.tell("there is no room left in the session file, not even for endings");
+                self.log_lack("there is no room left in the session file, not even for endings");
             }
             if endings.is_empty() {
                 break;
@@ -171,8 +173,8 @@ impl Worker {
         });
         let state = match held {
             Ok(()) => Ok(WRITING),
-            Err(Undone::Short) => self.without_room(),
-            Err(Undone::Failed(error)) => Err(error),
+            Err(RolledBack::Short) => self.without_room(),
+            Err(RolledBack::Failed(error)) => Err(error),
         };
         self.settle(state);
     }
@@ -185,8 +187,8 @@ impl Worker {
         });
         match tried {
             Ok(()) => Ok(FULL),
-            Err(Undone::Short) => Ok(EXHAUSTED),
-            Err(Undone::Failed(error)) => Err(error),
+            Err(RolledBack::Short) => Ok(EXHAUSTED),
+            Err(RolledBack::Failed(error)) => Err(error),
         }
     }
 
@@ -206,9 +208,9 @@ impl Worker {
         self.state.load(Ordering::Relaxed)
     }
 
-    fn tell(&mut self, what: &'static str) {
-        if self.told_at.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
-            self.told_at = Some(Instant::now());
+    fn log_lack(&mut self, what: &'static str) {
+        if self.logged_at.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
+            self.logged_at = Some(Instant::now());
             tracing::error!("{what}");
         }
     }
@@ -233,7 +235,10 @@ impl Worker {
     }
 
     /// A transaction of our own.
-    fn transact(&self, change: impl Fn(&WriteTransaction) -> Result<(), StoreError>) -> Result<(), Undone> {
+    fn transact(
+        &self,
+        change: impl Fn(&WriteTransaction) -> Result<(), StoreError>,
+    ) -> Result<(), RolledBack> {
         self.file.write(|transaction, disk| {
             change(&transaction)?;
             end(transaction, disk, true)
@@ -269,20 +274,20 @@ impl Worker {
                 unanswered.into_iter().for_each(|acknowledge| acknowledge());
                 return true;
             }
-            Err(Undone::Short) => self.state.store(if_short, Ordering::Release),
-            Err(Undone::Failed(error)) => self.recover(&error),
+            Err(RolledBack::Short) => self.state.store(if_short, Ordering::Release),
+            Err(RolledBack::Failed(error)) => self.recover(&error),
         }
         false
     }
 }
 
 /// Ends a transaction: nothing of it is kept if there is no room for all of it.
-fn end(transaction: WriteTransaction, disk: &Disk, changed: bool) -> Result<(), Undone> {
+fn end(transaction: WriteTransaction, disk: &Disk, changed: bool) -> Result<(), RolledBack> {
     let is_short = disk.is_short();
     if changed && !is_short {
         transaction.commit().map_err(store_error)?;
     } else {
         transaction.abort().map_err(store_error)?;
     }
-    if is_short { Err(Undone::Short) } else { Ok(()) }
+    if is_short { Err(RolledBack::Short) } else { Ok(()) }
 }

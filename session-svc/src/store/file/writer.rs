@@ -1,8 +1,8 @@
-//! The way to the one thread that writes ([`Worker`]), and what it says of itself.
+//! The queue of the one thread that writes ([`Worker`]), and what it says of itself.
 //!
 //! Invariants
 //! - An acknowledgement follows a commit that is on the disk; what fails to commit is answered as an error.
-//! - Nothing waits for the queue: when it is full the caller is told so.
+//! - Nothing waits for the queue: when it is full the caller gets an error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,11 +14,11 @@ use tokio::sync::{oneshot, watch};
 
 use crate::store::StoreError;
 
-use super::opened::Opened;
+use super::open_file::OpenFile;
 use super::tables::Tables;
 use super::worker::Worker;
 
-/// Writes that may wait: a few commits' worth; beyond it the disk is too slow and callers are told.
+/// Writes that may wait: a few commits' worth; beyond it the disk is too slow and callers get an error.
 const QUEUE: usize = 4_096;
 
 /// How often a write that may use the reserve is handed in: the commit in which the lack of room is found takes back all
@@ -77,9 +77,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread; `latest` is told the number of the last committed event.
+    /// Starts the thread; `latest` gets the number of the last committed event.
     pub(super) fn start(
-        file: Arc<Opened>,
+        file: Arc<OpenFile>,
         latest: watch::Sender<u64>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, std::io::Error> {

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::{MemoryStore, Replaced, State, StoreError};
-use crate::store::inspect::{Fact, Found, InspectedStore, KeySpace, Sealed, Walked, resealed};
+use super::{MemoryState, MemoryStore, Replaced, StoreError};
+use crate::store::inspect::{Fact, FoundItem, InspectedStore, KeySpace, Sealed, Walked, resealed};
 
 #[async_trait]
 impl InspectedStore for MemoryStore {
@@ -59,16 +59,16 @@ impl InspectedStore for MemoryStore {
     }
 }
 
-impl State {
-    fn found(&self, key_space: KeySpace, name: &str, now_ms: u64) -> Option<Found> {
+impl MemoryState {
+    fn found(&self, key_space: KeySpace, name: &str, now_ms: u64) -> Option<FoundItem> {
         match key_space {
             KeySpace::Records => self
                 .live(name, now_ms)
-                .map(|record| Found::Sealed(Sealed::Record(record.clone()))),
+                .map(|record| FoundItem::Sealed(Sealed::Record(record.clone()))),
             KeySpace::Remembered => {
                 let (until, value) = self.remembered.get(name)?;
                 (now_ms < *until).then(|| {
-                    Found::Sealed(Sealed::Remembered {
+                    FoundItem::Sealed(Sealed::Remembered {
                         name: name.to_owned(),
                         value: value.clone(),
                     })
@@ -82,7 +82,7 @@ impl State {
                         .is_some_and(|record| record.expires_at_ms <= now_ms)
                 };
                 let live: Vec<_> = entries.iter().filter(|entry| !expired(entry)).collect();
-                Some(Found::Index {
+                Some(FoundItem::Index {
                     name: name.to_owned(),
                     entries: live.len(),
                     without_record: live

@@ -7,7 +7,7 @@ use redis::RedisError;
 pub(super) enum Consequence {
     /// It is fine: the command or the moment was not.
     Keep,
-    /// It is fine, and its server may be the master no more: ask who is.
+    /// It is fine, and its server may be the master no more: the Sentinels know.
     Look,
     /// It is of no use any more.
     LetGo,
@@ -25,7 +25,7 @@ pub(super) fn consequence(error: &RedisError) -> Consequence {
         Some("LOADING" | "NOAUTH" | "WRONGPASS") => Consequence::LetGo,
         // A master without replicas may be a deposed one. If it is the right one, it reads on.
         Some("NOREPLICAS") => Consequence::Look,
-        // OOM and MISCONF (no room in memory or on disk), CLUSTERDOWN and TRYAGAIN (slots without a master, or on their way),
+        // OOM and MISCONF (memory or disk full), CLUSTERDOWN and TRYAGAIN (slots without a master, or being moved),
         // BUSY (a script runs), NOPERM (a right is missing), NOSCRIPT and whatever a command did wrong.
         _ => Consequence::Keep,
     }

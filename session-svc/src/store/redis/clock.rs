@@ -1,4 +1,4 @@
-//! The server's time without asking it each time: a local monotonic clock plus an offset that is measured
+//! The server's time without a request each time: a local monotonic clock plus an offset that is measured
 //! on connecting and several times a second. Replicas whose own clocks differ agree to within a round trip.
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chassis::clock::Clock;
 use redis::RedisError;
 
-use super::connection::Connection;
+use super::connection::WorkerConnection;
 
 /// How often the offset is measured.
 const MEASURE_EVERY: Duration = Duration::from_millis(250);
@@ -32,7 +32,7 @@ pub(super) struct ServerClock {
 
 impl ServerClock {
     /// Starts from `fallback`'s time and measures in the background until dropped.
-    pub(super) fn start(connection: Connection, fallback: &dyn Clock) -> Arc<Self> {
+    pub(super) fn start(connection: WorkerConnection, fallback: &dyn Clock) -> Arc<Self> {
         let origin_us = i64::try_from(fallback.now_ms().saturating_mul(1_000)).unwrap_or(i64::MAX);
         let clock = Arc::new(Self {
             started: Instant::now(),
@@ -53,27 +53,27 @@ impl ServerClock {
     }
 
     /// Asks the server for the time. Believed is the answer that says it best: one with a longer round trip than that of an earlier
-    /// one tells less than was known, and would make the time jump.
-    pub(super) async fn synchronise(&self, connection: &Connection) -> Result<(), RedisError> {
-        let asked = self.started.elapsed();
+    /// one is less exact than the last, and would make the time jump.
+    pub(super) async fn synchronise(&self, connection: &WorkerConnection) -> Result<(), RedisError> {
+        let sent = self.started.elapsed();
         let (seconds, microseconds): (i64, i64) = connection.read(&redis::cmd("TIME")).await?;
-        let took = self.started.elapsed() - asked;
-        let (asked_us, error_us) = (micros(asked), micros(took / 2));
+        let took = self.started.elapsed() - sent;
+        let (sent_us, error_us) = (micros(sent), micros(took / 2));
         let measured_us = self.measured_us.load(Ordering::Relaxed);
-        let age_us = asked_us.saturating_sub(measured_us);
+        let age_us = sent_us.saturating_sub(measured_us);
         let known_to_us = self.error_us.load(Ordering::Relaxed) + age_us / APART_ONE_IN;
         if error_us <= known_to_us || measured_us < 0 || age_us > micros(OUTDATED) {
             let server_us = seconds.saturating_mul(1_000_000).saturating_add(microseconds);
             self.origin_us
-                .store(server_us - asked_us - error_us, Ordering::Relaxed);
+                .store(server_us - sent_us - error_us, Ordering::Relaxed);
             self.error_us.store(error_us, Ordering::Relaxed);
-            self.measured_us.store(asked_us, Ordering::Relaxed);
+            self.measured_us.store(sent_us, Ordering::Relaxed);
         }
         Ok(())
     }
 }
 
-async fn keep_measuring(clock: Weak<ServerClock>, connection: Connection) {
+async fn keep_measuring(clock: Weak<ServerClock>, connection: WorkerConnection) {
     loop {
         tokio::time::sleep(MEASURE_EVERY).await;
         let Some(clock) = clock.upgrade() else { return };

@@ -3,14 +3,14 @@
 //! Invariants
 //! - A call uses a clone of a multiplexed handle: no checkout, no extra command, no lock across an await
 //!   (docs/decisions/redis-connections.md).
-//! - It is made on the scheduler of the worker that uses it, so that neither request nor answer wakes another thread.
+//! - It is made on the worker that uses it, so that neither request nor answer wakes another thread.
 //! - Every wait is bounded. A connection that failed is replaced by a new one; while the server is away, one call at a
-//!   time tries and the others are told at once.
-//! - A cluster's connection, which leads to all its nodes, stays in use until another took its place: one node that is silent
+//!   time tries and the others fail at once.
+//! - A cluster's connection, which leads to all its nodes, stays in use until another replaced it: one node that is silent
 //!   does not take the sessions of the others with it.
 //! - No connection to a server that says it is a replica is used, and those of all workers are let go when one of them says so.
 //! - Only reads are repeated, once, and only when their connection broke.
-//! - Changed settings are used by new connections. One in use stays until one of the new kind takes its place, so
+//! - Changed settings are used by new connections. One in use stays until one of the new kind replaces it, so
 //!   that settings that do not work yet break nothing that does.
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -24,7 +24,7 @@ use tokio::sync::{Mutex, watch};
 use super::answers::{Consequence, consequence};
 use super::connections::Connections;
 use super::nodes::Node;
-use super::source::{ANSWER_TIMEOUT, Source, Unsaid, Wire, is_master, not_the_master};
+use super::source::{ANSWER_TIMEOUT, ConnectionSource, Unsaid, Wire, is_master, not_the_master};
 
 /// Longest wait for everything one call does, connecting again included.
 const CALL_TIMEOUT: Duration = Duration::from_millis(3_000);
@@ -38,16 +38,16 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(50);
 /// After a failed attempt with changed settings the connection in use stays for this long.
 const RENEW_PAUSE: Duration = Duration::from_secs(2);
 
-/// How often a connection's server is asked for its role: where one address leads to several servers in turn, not all connections
+/// How often a connection's server is queried for its role: where one address leads to several servers in turn, not all connections
 /// may lead to the same. With the longest wait for an answer to a read, a server that was a master is read for less
 /// than the second in which endings are seen. It is also how soon a connection that died while idle is noticed.
 const VERIFY_EVERY: Duration = Duration::from_millis(250);
 
 /// The connection of one worker; clones share it.
 #[derive(Clone)]
-pub(super) struct Connection(Arc<Slot>);
+pub(super) struct WorkerConnection(Arc<ConnectionState>);
 
-struct Slot {
+struct ConnectionState {
     connections: Arc<Connections>,
     in_use: RwLock<Option<Arc<Established>>>,
     /// Held while connecting: when and why that failed last.
@@ -58,11 +58,11 @@ struct Slot {
 struct Established {
     wire: Wire,
     /// Changes when other settings are to be used.
-    settings: watch::Receiver<Arc<Source>>,
+    settings: watch::Receiver<Arc<ConnectionSource>>,
     /// Changes when all are let go.
     let_go: watch::Receiver<()>,
     /// What made it: who follows its master does so as long as it is in use.
-    _source: Arc<Source>,
+    _source: Arc<ConnectionSource>,
 }
 
 impl Established {
@@ -75,10 +75,10 @@ impl Established {
     }
 }
 
-impl Connection {
+impl WorkerConnection {
     /// Prepares one; connects when first used.
     pub(super) fn new(connections: &Arc<Connections>) -> Self {
-        Self(Arc::new(Slot {
+        Self(Arc::new(ConnectionState {
             connections: Arc::clone(connections),
             in_use: RwLock::default(),
             connecting: Mutex::default(),
@@ -132,7 +132,7 @@ impl Connection {
         .await
     }
 
-    /// A connection apart for a listener that waits for up to `answer_timeout`, and what tells that it is to be let go.
+    /// A connection apart for a listener that waits for up to `answer_timeout`, and the signal that it is to be let go.
     pub(super) async fn listener(
         &self,
         answer_timeout: Duration,
@@ -193,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Makes another connection in place of `broken`, which is used until then.
+    /// Makes another connection to replace `broken`, which is used until then.
     fn replace_later(&self, broken: Arc<Established>) {
         let this = self.clone();
         tokio::spawn(async move {
@@ -239,7 +239,7 @@ impl Connection {
     }
 }
 
-impl Slot {
+impl ConnectionState {
     fn in_use(&self) -> Option<Arc<Established>> {
         let in_use = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
         in_use.as_ref().filter(|used| !used.is_let_go()).map(Arc::clone)
@@ -277,7 +277,7 @@ impl Slot {
 }
 
 /// Verifies a connection until it is used no more; closes it at once when all are let go.
-async fn keep_verifying(of: Weak<Slot>, used: Weak<Established>, mut let_go: watch::Receiver<()>) {
+async fn keep_verifying(of: Weak<ConnectionState>, used: Weak<Established>, mut let_go: watch::Receiver<()>) {
     loop {
         let waited = tokio::time::timeout(VERIFY_EVERY, let_go.changed()).await;
         let (Some(of), Some(used)) = (of.upgrade(), used.upgrade()) else {

@@ -6,12 +6,12 @@ use tokio::sync::watch;
 
 use crate::store::url::RedisSettings;
 
-use super::source::{SetupError, Source};
+use super::source::{ConnectionSource, SetupError};
 
 /// The connections of one store.
 pub(super) struct Connections {
     /// How new ones are made; a change makes those in use outdated.
-    pub(super) source: watch::Sender<Arc<Source>>,
+    pub(super) source: watch::Sender<Arc<ConnectionSource>>,
     /// Told when all are let go, those of listeners and those that are being made included.
     pub(super) let_go: watch::Sender<()>,
 }
@@ -20,7 +20,7 @@ impl Connections {
     /// Prepares them; each connects when first used.
     pub(super) fn new(settings: &RedisSettings) -> Result<Arc<Self>, SetupError> {
         let let_go = watch::Sender::new(());
-        let source = Source::new(settings, &let_go)?;
+        let source = ConnectionSource::new(settings, &let_go)?;
         Ok(Arc::new(Self {
             source: watch::Sender::new(Arc::new(source)),
             let_go,
@@ -29,12 +29,12 @@ impl Connections {
 
     /// Connects as `settings` say from now on.
     pub(super) fn change(&self, settings: &RedisSettings) -> Result<(), SetupError> {
-        let source = Source::new(settings, &self.let_go)?;
+        let source = ConnectionSource::new(settings, &self.let_go)?;
         self.source.send_replace(Arc::new(source));
         Ok(())
     }
 
-    /// Asks who is the master, where somebody can be asked.
+    /// Looks for the master, where there are Sentinels.
     pub(super) fn look(&self) {
         self.source.borrow().look();
     }

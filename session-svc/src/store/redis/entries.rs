@@ -26,14 +26,14 @@ impl std::fmt::Display for Id {
 
 /// An entry of the stream.
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(super) struct StreamEntry {
     pub(super) id: Id,
-    pub(super) says: Says,
+    pub(super) content: EntryContent,
 }
 
-/// What an entry says.
+/// What an entry holds.
 #[derive(Clone)]
-pub(super) enum Says {
+pub(super) enum EntryContent {
     /// An event was published.
     Event(Arc<[u8]>),
     /// Nothing: somebody began to listen to an empty stream.
@@ -51,7 +51,7 @@ pub(super) fn unexpected() -> RedisError {
 }
 
 /// Entries of an XREAD of one stream, none if it waited in vain.
-pub(super) fn parse_read(value: Value) -> RedisResult<Vec<Entry>> {
+pub(super) fn parse_read(value: Value) -> RedisResult<Vec<StreamEntry>> {
     match value {
         Value::Nil => Ok(Vec::new()),
         Value::Map(streams) => streams
@@ -68,18 +68,18 @@ pub(super) fn parse_read(value: Value) -> RedisResult<Vec<Entry>> {
 }
 
 /// Entries as XRANGE gives them: arrays of an ID and field-value pairs.
-pub(super) fn parse_entries(value: Value) -> RedisResult<Vec<Entry>> {
+pub(super) fn parse_entries(value: Value) -> RedisResult<Vec<StreamEntry>> {
     let entries: Vec<(String, Vec<Vec<u8>>)> = FromRedisValue::from_redis_value(value)?;
     entries.into_iter().map(parse_entry).collect()
 }
 
-fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<Entry> {
+fn parse_entry((id, fields): (String, Vec<Vec<u8>>)) -> RedisResult<StreamEntry> {
     let id = Id::parse(&id).ok_or_else(unexpected)?;
-    let says = match fields.as_slice() {
-        [field, payload] if field == b"e" => Says::Event(Arc::from(payload.as_slice())),
-        [field, _] if field == b"mark" => Says::Mark,
-        [field, _] if field == b"gap" => Says::Gap,
+    let content = match fields.as_slice() {
+        [field, payload] if field == b"e" => EntryContent::Event(Arc::from(payload.as_slice())),
+        [field, _] if field == b"mark" => EntryContent::Mark,
+        [field, _] if field == b"gap" => EntryContent::Gap,
         _ => return Err(unexpected()),
     };
-    Ok(Entry { id, says })
+    Ok(StreamEntry { id, content })
 }

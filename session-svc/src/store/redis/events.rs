@@ -4,8 +4,8 @@
 //! - Positions are the stream's own entry IDs; a listener resumes by reading the stream itself.
 //! - A gap is never silent: after every read the entry it began behind must still be there. Entries are
 //!   dropped oldest first, so if that one is there, nothing behind it was dropped.
-//! - When the server cannot be heard for `HEAR_TIMEOUT`, when its answers come late, or when it is not the master any more, every
-//!   listener's stream ends with an error. Old news is no hearing: what counts is when the server was asked.
+//! - When the server does not answer for `READ_TIMEOUT`, when its answers come late, or when it is not the master any more, every
+//!   listener's stream ends with an error. An old answer does not count: what counts is when its request was sent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
@@ -15,10 +15,10 @@ use futures_util::stream::{self, BoxStream, StreamExt as _};
 use redis::{ErrorKind, Pipeline, RedisResult, Value};
 use tokio::sync::{broadcast, watch};
 
-use crate::store::{Published, StoreError};
+use crate::store::{StoreError, StoreUpdate};
 
-use super::connection::Connection;
-use super::entries::{Entry, Id, Says, parse_entries, parse_read, unexpected};
+use super::connection::WorkerConnection;
+use super::entries::{EntryContent, Id, StreamEntry, parse_entries, parse_read, unexpected};
 use super::source::{Wire, not_the_master};
 use super::unavailable;
 
@@ -26,19 +26,19 @@ use super::unavailable;
 pub(super) const KEPT_EVENTS: u64 = 8_192;
 
 /// Longest silent wait on the server; it answers "nothing" then, which proves that it is there.
-const HEAR_WAIT: Duration = Duration::from_millis(200);
+const READ_WAIT: Duration = Duration::from_millis(200);
 
-/// Longest way of a question and its answer, the server's wait apart: what is heard is no older.
+/// Longest round trip of a read, the server's wait apart: what is read is no older.
 const LATE: Duration = Duration::from_millis(250);
 
-/// Without any answer for this long the server counts as not heard: endings must be seen within a second.
-const HEAR_TIMEOUT: Duration = HEAR_WAIT.saturating_add(LATE);
+/// Without any answer for this long the subscription counts as lost: endings must be seen within a second.
+const READ_TIMEOUT: Duration = READ_WAIT.saturating_add(LATE);
 
 /// Pause before connecting again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a new listener waits for the reader to be connected.
-const FIRST_HEARD: Duration = Duration::from_secs(2);
+const FIRST_CONNECTED: Duration = Duration::from_secs(2);
 
 /// Events a slow listener may be behind in memory; beyond it reads the stream itself.
 const BEHIND: usize = 1_024;
@@ -51,50 +51,50 @@ const PUBLISH_FOR: Duration = Duration::from_secs(30);
 const PUBLISH_PAUSE: Duration = Duration::from_millis(200);
 
 /// Adds an event. Trimming comes first: a server that is out of memory refuses a script at its first command that needs any, and none
-/// behind a write, so that an ending is told although there is no room.
+/// behind a write, so that an ending is published although the server is full.
 const ADD: &str = r"
 redis.call('XTRIM', KEYS[1], 'MAXLEN', '~', ARGV[1])
 return redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
 ";
 
-/// What the reader tells its listeners.
+/// What the reader sends its listeners.
 #[derive(Clone)]
-enum Heard {
-    Entry(Entry),
+enum TailItem {
+    Entry(StreamEntry),
     /// Read the stream yourself, some of it was dropped.
     Gap,
-    /// The server cannot be heard.
+    /// The server does not answer.
     Cut,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("published events cannot be heard at the moment")]
-struct NotHeard;
+struct EventsUnavailable;
 
-fn not_heard() -> StoreError {
-    StoreError::Unavailable(Box::new(NotHeard))
+fn events_unavailable() -> StoreError {
+    StoreError::Unavailable(Box::new(EventsUnavailable))
 }
 
 /// The events of one store.
-pub(super) struct Events {
-    shared: Arc<Shared>,
+pub(super) struct EventFeed {
+    shared: Arc<FeedState>,
     reader: OnceLock<()>,
 }
 
-struct Shared {
-    connection: Connection,
+struct FeedState {
+    connection: WorkerConnection,
     key: Vec<u8>,
-    tail: broadcast::Sender<Heard>,
-    hearing: watch::Sender<bool>,
+    tail: broadcast::Sender<TailItem>,
+    connected: watch::Sender<bool>,
 }
 
-impl Events {
-    pub(super) fn new(connection: Connection, key: Vec<u8>) -> Self {
-        let shared = Shared {
+impl EventFeed {
+    pub(super) fn new(connection: WorkerConnection, key: Vec<u8>) -> Self {
+        let shared = FeedState {
             connection,
             key,
             tail: broadcast::Sender::new(BEHIND),
-            hearing: watch::Sender::new(false),
+            connected: watch::Sender::new(false),
         };
         Self {
             shared: Arc::new(shared),
@@ -106,16 +106,16 @@ impl Events {
     pub(super) async fn follow(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         self.reader
             .get_or_init(|| drop(tokio::spawn(read_on(Arc::downgrade(&self.shared)))));
-        let mut hearing = self.shared.hearing.subscribe();
-        let heard = tokio::time::timeout(FIRST_HEARD, hearing.wait_for(|hearing| *hearing)).await;
-        if !heard.is_ok_and(|heard| heard.is_ok()) {
-            return Err(not_heard());
+        let mut connected = self.shared.connected.subscribe();
+        let first = tokio::time::timeout(FIRST_CONNECTED, connected.wait_for(|connected| *connected)).await;
+        if !first.is_ok_and(|first| first.is_ok()) {
+            return Err(events_unavailable());
         }
         let tail = self.shared.tail.subscribe();
-        let mut follower = Follower {
+        let mut follower = FeedFollower {
             shared: Arc::clone(&self.shared),
             tail,
             last: Id(0, 0),
@@ -123,9 +123,9 @@ impl Events {
             pending: VecDeque::new(),
             ended: false,
         };
-        // A cut before `subscribe` would not be told.
-        if !*self.shared.hearing.borrow() {
-            return Err(not_heard());
+        // A cut before `subscribe` would not be noticed.
+        if !*self.shared.connected.borrow() {
+            return Err(events_unavailable());
         }
         match after.as_deref().map(Id::parse) {
             None => follower.last = self.shared.newest().await.map_err(unavailable)?,
@@ -145,22 +145,22 @@ impl Events {
     }
 
     /// Publishes by itself what a write could not publish in its script. If the server is away it is retried in the background,
-    /// and nobody waits longer than until listeners know that they hear nothing.
-    pub(super) async fn publish(&self, says: Says) {
+    /// and nobody waits longer than until listeners know that they receive nothing.
+    pub(super) async fn publish(&self, content: EntryContent) {
         if !matches!(
-            tokio::time::timeout(HEAR_TIMEOUT, self.shared.add(&says)).await,
+            tokio::time::timeout(READ_TIMEOUT, self.shared.add(&content)).await,
             Ok(Ok(_))
         ) {
-            self.publish_later(says);
+            self.publish_later(content);
         }
     }
 
     /// Publishes in the background.
-    pub(super) fn publish_later(&self, says: Says) {
+    pub(super) fn publish_later(&self, content: EntryContent) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             let since = Instant::now();
-            while let Err(error) = shared.add(&says).await {
+            while let Err(error) = shared.add(&content).await {
                 if since.elapsed() > PUBLISH_FOR {
                     tracing::error!(%error, "an event could not be published in time and is lost");
                     return;
@@ -172,14 +172,14 @@ impl Events {
     }
 }
 
-impl Shared {
-    async fn add(&self, says: &Says) -> RedisResult<String> {
+impl FeedState {
+    async fn add(&self, content: &EntryContent) -> RedisResult<String> {
         let mut command = redis::cmd("EVAL");
         command.arg(ADD).arg(1).arg(&self.key).arg(KEPT_EVENTS);
-        match says {
-            Says::Event(payload) => command.arg("e").arg(&payload[..]),
-            Says::Mark => command.arg("mark").arg(""),
-            Says::Gap => command.arg("gap").arg(""),
+        match content {
+            EntryContent::Event(payload) => command.arg("e").arg(&payload[..]),
+            EntryContent::Mark => command.arg("mark").arg(""),
+            EntryContent::Gap => command.arg("gap").arg(""),
         };
         self.connection.once(&command).await
     }
@@ -195,12 +195,12 @@ impl Shared {
         let entries = parse_entries(self.connection.read(&self.ask_for_newest()).await?)?;
         match entries.first() {
             Some(entry) => Ok(entry.id),
-            None => Id::parse(&self.add(&Says::Mark).await?).ok_or_else(unexpected),
+            None => Id::parse(&self.add(&EntryContent::Mark).await?).ok_or_else(unexpected),
         }
     }
 
     /// Entries after `last`, and whether none in between were dropped.
-    async fn after(&self, last: Id) -> RedisResult<(Vec<Entry>, bool)> {
+    async fn after(&self, last: Id) -> RedisResult<(Vec<StreamEntry>, bool)> {
         let mut pipeline = Pipeline::new();
         pipeline
             .cmd("XRANGE")
@@ -224,7 +224,7 @@ fn still_there(pipeline: &mut Pipeline, key: &[u8], last: Id) {
 }
 
 /// Reads the stream for all listeners until the store is dropped.
-async fn read_on(shared: Weak<Shared>) {
+async fn read_on(shared: Weak<FeedState>) {
     while let Some(alive) = shared.upgrade() {
         let began = begin(&alive).await;
         drop(alive);
@@ -239,23 +239,23 @@ async fn read_on(shared: Weak<Shared>) {
         };
         let Some(alive) = shared.upgrade() else { return };
         if let Err(error) = outcome {
-            if alive.hearing.send_replace(false) {
+            if alive.connected.send_replace(false) {
                 tracing::warn!(%error, "published events cannot be heard");
             }
-            let _ = alive.tail.send(Heard::Cut);
+            let _ = alive.tail.send(TailItem::Cut);
         }
         drop(alive);
         tokio::time::sleep(RECONNECT_PAUSE).await;
     }
 }
 
-async fn begin(shared: &Shared) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
-    let (mut wire, let_go) = shared.connection.listener(HEAR_TIMEOUT).await?;
+async fn begin(shared: &FeedState) -> RedisResult<(Wire, watch::Receiver<()>, Id)> {
+    let (mut wire, let_go) = shared.connection.listener(READ_TIMEOUT).await?;
     let last = shared.newest().await?;
-    // Nobody is told that the stream is heard before an answer came on this connection, and in time.
+    // The stream does not count as read before an answer came on this connection, and in time.
     let question = shared.ask_for_newest();
     in_time(LATE, question.query_async::<Value>(&mut wire)).await?;
-    if !shared.hearing.send_replace(true) {
+    if !shared.connected.send_replace(true) {
         tracing::info!("published events are heard");
     }
     Ok((wire, let_go, last))
@@ -263,20 +263,20 @@ async fn begin(shared: &Shared) -> RedisResult<(Wire, watch::Receiver<()>, Id)> 
 
 /// An answer that came within `bound` of its question; one that was only read too late, because this process stood still, did not.
 async fn in_time<T>(bound: Duration, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    let asked = Instant::now();
+    let sent_at = Instant::now();
     match tokio::time::timeout(bound, answer).await {
-        Ok(answer) if asked.elapsed() <= bound => answer,
+        Ok(answer) if sent_at.elapsed() <= bound => answer,
         _ => Err((ErrorKind::Io, "the answer came late").into()),
     }
 }
 
-async fn listen(shared: &Weak<Shared>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
+async fn listen(shared: &Weak<FeedState>, wire: &mut Wire, mut last: Id) -> RedisResult<()> {
     loop {
         let Some(alive) = shared.upgrade() else {
             return Ok(());
         };
         let mut pipeline = Pipeline::new();
-        let wait_ms = u64::try_from(HEAR_WAIT.as_millis()).unwrap_or(0);
+        let wait_ms = u64::try_from(READ_WAIT.as_millis()).unwrap_or(0);
         pipeline
             .cmd("XREAD")
             .arg("COUNT")
@@ -286,35 +286,35 @@ async fn listen(shared: &Weak<Shared>, wire: &mut Wire, mut last: Id) -> RedisRe
         pipeline.arg("STREAMS").arg(&alive.key).arg(last.to_string());
         still_there(&mut pipeline, &alive.key, last);
         drop(alive);
-        let (read, began): (Value, Value) = in_time(HEAR_TIMEOUT, pipeline.query_async(wire)).await?;
+        let (read, began): (Value, Value) = in_time(READ_TIMEOUT, pipeline.query_async(wire)).await?;
         let entries = parse_read(read)?;
         let Some(alive) = shared.upgrade() else {
             return Ok(());
         };
         if parse_entries(began)?.is_empty() {
-            let _ = alive.tail.send(Heard::Gap);
+            let _ = alive.tail.send(TailItem::Gap);
             last = alive.newest().await?;
             continue;
         }
         for entry in entries {
             last = entry.id;
-            let _ = alive.tail.send(Heard::Entry(entry));
+            let _ = alive.tail.send(TailItem::Entry(entry));
         }
     }
 }
 
-struct Follower {
-    shared: Arc<Shared>,
-    tail: broadcast::Receiver<Heard>,
+struct FeedFollower {
+    shared: Arc<FeedState>,
+    tail: broadcast::Receiver<TailItem>,
     last: Id,
     /// Whether the stream has to be read before the tail says anything new.
     behind: bool,
-    pending: VecDeque<Published>,
+    pending: VecDeque<StoreUpdate>,
     ended: bool,
 }
 
-impl Follower {
-    fn stream(self) -> BoxStream<'static, Result<Published, StoreError>> {
+impl FeedFollower {
+    fn stream(self) -> BoxStream<'static, Result<StoreUpdate, StoreError>> {
         stream::unfold(self, |mut follower| async move {
             if follower.ended {
                 return None;
@@ -326,7 +326,7 @@ impl Follower {
         .boxed()
     }
 
-    async fn next(&mut self) -> Result<Published, StoreError> {
+    async fn next(&mut self) -> Result<StoreUpdate, StoreError> {
         loop {
             if let Some(published) = self.pending.pop_front() {
                 return Ok(published);
@@ -336,9 +336,11 @@ impl Follower {
                 continue;
             }
             match self.tail.recv().await {
-                Ok(Heard::Entry(entry)) => self.take(entry),
-                Ok(Heard::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
-                Ok(Heard::Cut) | Err(broadcast::error::RecvError::Closed) => return Err(not_heard()),
+                Ok(TailItem::Entry(entry)) => self.take(entry),
+                Ok(TailItem::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
+                Ok(TailItem::Cut) | Err(broadcast::error::RecvError::Closed) => {
+                    return Err(events_unavailable());
+                }
             }
         }
     }
@@ -357,20 +359,20 @@ impl Follower {
     async fn skip(&mut self) -> Result<(), StoreError> {
         self.last = self.shared.newest().await.map_err(unavailable)?;
         self.behind = false;
-        self.pending.push_back(Published::Missed);
+        self.pending.push_back(StoreUpdate::Missed);
         Ok(())
     }
 
-    fn take(&mut self, entry: Entry) {
+    fn take(&mut self, entry: StreamEntry) {
         if entry.id > self.last {
             self.last = entry.id;
-            match entry.says {
-                Says::Event(payload) => self.pending.push_back(Published::Event {
+            match entry.content {
+                EntryContent::Event(payload) => self.pending.push_back(StoreUpdate::Event {
                     position: entry.id.to_string(),
                     payload: payload.to_vec(),
                 }),
-                Says::Gap => self.pending.push_back(Published::Missed),
-                Says::Mark => {}
+                EntryContent::Gap => self.pending.push_back(StoreUpdate::Missed),
+                EntryContent::Mark => {}
             }
         }
     }

@@ -127,7 +127,7 @@ mod tests {
             .clone()
     }
 
-    fn told(policy: &str, limit: &str, appending: &str, saves: Option<&str>) -> Vec<Fact> {
+    fn reported(policy: &str, limit: &str, appending: &str, saves: Option<&str>) -> Vec<Fact> {
         let about = format!(
             "# Server\r\nredis_version:7.0.15\r\nrole:master\r\nmaxmemory:{limit}\r\nmaxmemory_policy:{policy}\r\naof_enabled:{appending}\r\n"
         );
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn eviction_is_a_problem_once_memory_is_limited() {
-        let judged = |policy, limit| standing(&told(policy, limit, "1", None), "maxmemory_policy");
+        let judged = |policy, limit| standing(&reported(policy, limit, "1", None), "maxmemory_policy");
         assert_eq!(judged("noeviction", "1000"), Assessment::Fine);
         assert!(matches!(judged("allkeys-lru", "0"), Assessment::Warning(_)));
         assert!(matches!(judged("allkeys-lru", "1000"), Assessment::Problem(_)));
@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn what_a_restart_would_lose_is_warned_of() {
-        let judged = |appending, saves| standing(&told("noeviction", "0", appending, saves), "persistence");
+        let judged =
+            |appending, saves| standing(&reported("noeviction", "0", appending, saves), "persistence");
         assert_eq!(judged("1", Some("")), Assessment::Fine);
         for saves in [None, Some(""), Some("3600 1")] {
             assert!(matches!(judged("0", saves), Assessment::Warning(_)), "{saves:?}");

@@ -12,7 +12,7 @@ use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value};
 use super::facts;
 use super::nodes::Node;
 use super::{RedisStore, scripts, unavailable};
-use crate::store::inspect::{Fact, Found, InspectedStore, KeySpace, Sealed, Walked, resealed};
+use crate::store::inspect::{Fact, FoundItem, InspectedStore, KeySpace, Sealed, Walked, resealed};
 use crate::store::{IndexName, Replaced, SessionStore as _, StoreError, codec};
 
 /// Commands in flight at a time for one page of a walk: enough to hide the round trips, few enough not to delay
@@ -71,24 +71,24 @@ impl InspectedStore for RedisStore {
     }
 
     async fn facts(&self) -> Result<Vec<Fact>, StoreError> {
-        let mut told = vec![Fact::fine("engine", "redis")];
+        let mut found = vec![Fact::fine("engine", "redis")];
         if self.shared.scattered {
             let about: String = self
                 .connection
                 .read(redis::cmd("CLUSTER").arg("INFO"))
                 .await
                 .map_err(unavailable)?;
-            told.extend(facts::of_cluster(&about));
+            found.extend(facts::of_cluster(&about));
         }
         for node in self.writes.nodes().await? {
             let about: String = self.on(&node, &redis::cmd("INFO")).await?;
             let mut command = redis::cmd("CONFIG");
-            // What it may not be asked is judged by what INFO says.
+            // What it does not permit is judged by what INFO says.
             let saves: Option<Vec<String>> = self.on(&node, command.arg("GET").arg("save")).await.ok();
             let saves = saves.and_then(|mut pair| pair.pop());
-            told.extend(facts::of_server(&node.name(), &about, saves.as_deref()));
+            found.extend(facts::of_server(&node.name(), &about, saves.as_deref()));
         }
-        Ok(told)
+        Ok(found)
     }
 }
 
@@ -102,49 +102,49 @@ impl RedisStore {
         T::from_redis_value(value).map_err(|error| unavailable(error.into()))
     }
 
-    async fn found(&self, key_space: KeySpace, keys: Vec<Vec<u8>>) -> Result<Vec<Found>, StoreError> {
+    async fn found(&self, key_space: KeySpace, keys: Vec<Vec<u8>>) -> Result<Vec<FoundItem>, StoreError> {
         let found = stream::iter(keys.into_iter().map(|key| self.look(key_space, key)));
-        let found: Vec<Vec<Found>> = found.buffered(AT_ONCE).try_collect().await?;
+        let found: Vec<Vec<FoundItem>> = found.buffered(AT_ONCE).try_collect().await?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn look(&self, key_space: KeySpace, key: Vec<u8>) -> Result<Vec<Found>, StoreError> {
+    async fn look(&self, key_space: KeySpace, key: Vec<u8>) -> Result<Vec<FoundItem>, StoreError> {
         if key_space == KeySpace::Indexes {
             return self.look_into(key).await;
         }
         let Some(name) = self.shared.keys.name_in(key_space, &key) else {
-            return Ok(vec![Found::Foreign]);
+            return Ok(vec![FoundItem::Foreign]);
         };
         let mut command = redis::cmd("GET");
         command.arg(key);
         let value: RedisResult<Option<Vec<u8>>> = self.connection.read(&command).await;
         if matches!(&value, Err(error) if is_foreign(error)) {
-            return Ok(vec![Found::Foreign]);
+            return Ok(vec![FoundItem::Foreign]);
         }
         let Some(value) = value.map_err(unavailable)? else {
             return Ok(Vec::new());
         };
         Ok(vec![match key_space {
-            KeySpace::Remembered => Found::Sealed(Sealed::Remembered { name, value }),
+            KeySpace::Remembered => FoundItem::Sealed(Sealed::Remembered { name, value }),
             KeySpace::Records | KeySpace::Indexes => match codec::decode(&name, &value) {
-                Ok(record) => Found::Sealed(Sealed::Record(record)),
-                Err(_) => Found::Unreadable { name },
+                Ok(record) => FoundItem::Sealed(Sealed::Record(record)),
+                Err(_) => FoundItem::Unreadable { name },
             },
         }])
     }
 
     /// The indexes that share a sorted set.
-    async fn look_into(&self, set: Vec<u8>) -> Result<Vec<Found>, StoreError> {
+    async fn look_into(&self, set: Vec<u8>) -> Result<Vec<FoundItem>, StoreError> {
         let mut command = redis::cmd("ZRANGE");
         command.arg(&set).arg(format!("({}", self.now_ms()));
         command.arg("+inf").arg("BYSCORE");
         let members: RedisResult<Vec<Vec<u8>>> = self.connection.read(&command).await;
         if matches!(&members, Err(error) if is_foreign(error)) {
-            return Ok(vec![Found::Foreign]);
+            return Ok(vec![FoundItem::Foreign]);
         }
         let members = members.map_err(unavailable)?;
-        let asked = members.into_iter().map(|member| self.judged(&set, member));
-        let judged: Vec<(IndexName, bool)> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
+        let judgements = members.into_iter().map(|member| self.judged(&set, member));
+        let judged: Vec<(IndexName, bool)> = stream::iter(judgements).buffered(AT_ONCE).try_collect().await?;
         let mut indexes: BTreeMap<IndexName, (usize, usize)> = BTreeMap::new();
         for (index, leads_nowhere) in judged {
             let (entries, without_record) = indexes.entry(index).or_default();
@@ -152,7 +152,7 @@ impl RedisStore {
             *without_record += usize::from(leads_nowhere);
         }
         let found = indexes.into_iter();
-        let found = found.map(|(name, (entries, without_record))| Found::Index {
+        let found = found.map(|(name, (entries, without_record))| FoundItem::Index {
             name,
             entries,
             without_record,
@@ -189,7 +189,7 @@ fn is_foreign(error: &RedisError) -> bool {
 
 fn is_foreign_to(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     error.downcast_ref::<RedisError>().is_some_and(|error| {
-        // A script tells it within its own message.
+        // A script carries it within its own message.
         is_foreign(error) || error.to_string().contains("WRONGTYPE")
     })
 }

@@ -16,7 +16,7 @@ use crate::store::{Lease, Record, codec};
 
 /// Makes key names below one prefix.
 #[derive(Clone)]
-pub(super) struct Keys {
+pub(super) struct KeyNames {
     prefix: String,
     events: Vec<u8>,
 }
@@ -33,7 +33,7 @@ const EVENTS: u8 = b'e';
 const SET_BYTES: usize = 2;
 
 /// The part of the second of them that says which set orders it: half as many sets, for they have half as many members. What
-/// is left of a name, 112 bits of a hash, tells lists in a set apart.
+/// is left of a name, 112 bits of a hash, distinguishes lists in a set.
 const ORDER_MASK: u8 = 0xfe;
 
 /// How `codec` introduces a name of 16 packed bytes, as this service's all are.
@@ -49,7 +49,7 @@ pub(super) struct IndexLocation {
     pub(super) begins: Vec<u8>,
 }
 
-impl Keys {
+impl KeyNames {
     pub(super) fn new(prefix: &str) -> Self {
         let prefix = format!("{prefix}:");
         let mut events = prefix.clone().into_bytes();
@@ -74,7 +74,7 @@ impl Keys {
     }
 
     /// Key of the record an index entry's end names.
-    pub(super) fn record_of(&self, end: &Entry) -> Vec<u8> {
+    pub(super) fn record_of(&self, end: &IndexMember) -> Vec<u8> {
         [self.prefix(), &end.0[CREATED_BYTES.min(end.0.len())..]].concat()
     }
 
@@ -120,14 +120,14 @@ impl Keys {
     }
 
     /// The name of the index and the end of an entry that was found in the sorted set of this key.
-    pub(super) fn found_in(&self, key: &[u8], member: &[u8]) -> Option<(String, Entry)> {
+    pub(super) fn found_in(&self, key: &[u8], member: &[u8]) -> Option<(String, IndexMember)> {
         let (&letter, set) = key.strip_prefix(self.prefix())?.split_first()?;
         if letter == INDEX[0] {
             let (rest, end) = member.split_at_checked(usize::from(PACKED_HASH[1]) - SET_BYTES)?;
-            return Some((codec::unpack(&[set, rest].concat()), Entry(end.to_vec())));
+            return Some((codec::unpack(&[set, rest].concat()), IndexMember(end.to_vec())));
         }
         let (name, end) = codec::read_index_name(member)?;
-        Some((name, Entry(end.to_vec())))
+        Some((name, IndexMember(end.to_vec())))
     }
 
     pub(super) fn events(&self) -> &[u8] {
@@ -170,9 +170,9 @@ const CREATED_BYTES: usize = 8;
 
 /// The end of an index entry: creation time, and the record's key without the prefix. Entries are ordered by it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry(pub(super) Vec<u8>);
+pub(super) struct IndexMember(pub(super) Vec<u8>);
 
-impl Entry {
+impl IndexMember {
     pub(super) fn new(created_at_ms: u64, name: &str) -> Self {
         let mut entry = created_at_ms.to_be_bytes().to_vec();
         put_lettered(&mut entry, RECORD, name);
@@ -180,9 +180,9 @@ impl Entry {
     }
 
     /// The entry of a record in one index, behind the index's own beginning.
-    pub(super) fn member(record: &Record, place: &IndexLocation) -> Vec<u8> {
+    pub(super) fn member(record: &Record, location: &IndexLocation) -> Vec<u8> {
         [
-            &place.begins[..],
+            &location.begins[..],
             &Self::new(record.created_at_ms, &record.name).0,
         ]
         .concat()
@@ -217,8 +217,8 @@ mod tests {
     proptest! {
         #[test]
         fn an_entry_names_its_record(created: u64, name in any_name()) {
-            let keys = Keys::new("p");
-            let entry = Entry::new(created, &name);
+            let keys = KeyNames::new("p");
+            let entry = IndexMember::new(created, &name);
             prop_assert_eq!(entry.name(), Some(name.clone()));
             prop_assert_eq!(entry.created_at_ms(), Some(created));
             prop_assert_eq!(keys.record_of(&entry), keys.record(&name));
@@ -226,7 +226,7 @@ mod tests {
 
         #[test]
         fn no_two_indexes_share_a_beginning_in_a_set(one in any_name(), other in any_name()) {
-            let keys = Keys::new("p");
+            let keys = KeyNames::new("p");
             let (one_at, other_at) = (keys.index(&one), keys.index(&other));
             if one != other && one_at.key == other_at.key {
                 prop_assert!(!one_at.begins.starts_with(&other_at.begins));
@@ -235,20 +235,20 @@ mod tests {
 
         #[test]
         fn a_walk_reads_names_and_entries_back(created: u64, name in any_name(), index in any_name()) {
-            let keys = Keys::new("p");
+            let keys = KeyNames::new("p");
             let key = keys.record(&name);
             prop_assert_eq!(keys.name_in(KeySpace::Records, &key), Some(name.clone()));
             prop_assert_eq!(keys.name_in(KeySpace::Remembered, &key), None);
-            let (place, entry) = (keys.index(&index), Entry::new(created, &name));
-            let member = [&place.begins[..], &entry.0].concat();
-            let (found, end) = keys.found_in(&place.key, &member).unwrap();
+            let (location, entry) = (keys.index(&index), IndexMember::new(created, &name));
+            let member = [&location.begins[..], &entry.0].concat();
+            let (found, end) = keys.found_in(&location.key, &member).unwrap();
             prop_assert_eq!(found, index);
             prop_assert!(end == entry);
         }
 
         #[test]
         fn no_two_names_share_a_key(one in any_name(), other in any_name()) {
-            let keys = Keys::new("p");
+            let keys = KeyNames::new("p");
             if one != other {
                 prop_assert_ne!(keys.record(&one), keys.record(&other));
             }
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn keys_of_hashes_stay_in_the_smallest_class_of_strings() {
         let name = "0123456789abcdef0123456789abcdef";
-        let keys = Keys::new("vestibule");
+        let keys = KeyNames::new("vestibule");
         assert!(keys.record(name).len() < 31);
         assert_eq!(keys.index(name).key.len(), 13);
         assert_eq!(keys.index(name).begins.len(), 14);

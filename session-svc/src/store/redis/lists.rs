@@ -5,10 +5,10 @@
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use crate::store::{Cursor, Entry as Listed, LOOKED_AT, Listing, StoreError};
+use crate::store::{Cursor, Entry, LOOKED_AT, Listing, StoreError};
 
-use super::keys::{Entry, IndexLocation};
-use super::reads::Reads;
+use super::keys::{IndexLocation, IndexMember};
+use super::reads::RecordReads;
 use super::{scripts, unavailable};
 
 /// Members looked at in the order of expiry by one call, those of other indexes in the same set included: a third of a
@@ -42,8 +42,8 @@ impl From {
         match walked.and_then(|position| position.split_first_chunk()) {
             Some((score, member)) => Self::Expires(u64::from_be_bytes(*score), member.to_vec()),
             None => {
-                let (created_at_ms, name) = after.place();
-                Self::Created(Entry::new(created_at_ms, name).0)
+                let (created_at_ms, name) = after.position();
+                Self::Created(IndexMember::new(created_at_ms, name).0)
             }
         }
     }
@@ -53,7 +53,7 @@ fn in_expiry(score: u64, member: &[u8]) -> Cursor {
     Cursor([&NEVER_CREATED[..], &score.to_be_bytes(), member].concat())
 }
 
-fn in_creation(end: &Entry) -> Cursor {
+fn in_creation(end: &IndexMember) -> Cursor {
     Cursor::behind(
         end.created_at_ms().unwrap_or_default(),
         &end.name().unwrap_or_default(),
@@ -61,21 +61,21 @@ fn in_creation(end: &Entry) -> Cursor {
 }
 
 /// An entry found, if it is one of ours; `score` if it was found in the order of expiry.
-fn listed(place: &IndexLocation, end: Entry, score: Option<u64>) -> Option<Listed> {
+fn listed(location: &IndexLocation, end: IndexMember, score: Option<u64>) -> Option<Entry> {
     let cursor = match score {
-        Some(score) => in_expiry(score, &[&place.begins[..], &end.0].concat()),
+        Some(score) => in_expiry(score, &[&location.begins[..], &end.0].concat()),
         None => in_creation(&end),
     };
-    Some(Listed {
+    Some(Entry {
         name: end.name()?,
         created_at_ms: end.created_at_ms()?,
         cursor,
     })
 }
 
-fn member(place: &IndexLocation, entry: &Listed) -> Vec<u8> {
-    let end = Entry::new(entry.created_at_ms, &entry.name);
-    [&place.begins[..], &end.0].concat()
+fn member(location: &IndexLocation, entry: &Entry) -> Vec<u8> {
+    let end = IndexMember::new(entry.created_at_ms, &entry.name);
+    [&location.begins[..], &end.0].concat()
 }
 
 /// A score as the server writes it. Those of ours are whole milliseconds below 2^53, which it counts exactly.
@@ -84,30 +84,30 @@ fn score(text: &[u8]) -> u64 {
     text.parse().unwrap_or(u64::MAX)
 }
 
-impl Reads {
+impl RecordReads {
     pub(super) async fn list(
         &self,
         index: &str,
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Listing, StoreError> {
-        let (place, from) = (self.keys.index(index), From::read(after));
+        let (location, from) = (self.keys.index(index), From::read(after));
         let limit = limit.clamp(1, LOOKED_AT);
         if self.scattered {
-            self.list_scattered(&place, from, limit).await
+            self.list_scattered(&location, from, limit).await
         } else {
-            self.list_at_once(&place, from, limit).await
+            self.list_at_once(&location, from, limit).await
         }
     }
 
     /// Whether more than `count` entries are in the order of creation.
     pub(super) async fn has_more_than(&self, index: &str, count: usize) -> Result<bool, StoreError> {
-        let place = self.keys.index(index);
+        let location = self.keys.index(index);
         let past_any = [u8::MAX; NEVER_CREATED.len() + 1];
         let mut command = redis::cmd("ZRANGE");
-        command.arg(&place.order);
-        command.arg([b"(", &place.begins[..], &past_any[..]].concat());
-        command.arg([b"[", &place.begins[..]].concat());
+        command.arg(&location.order);
+        command.arg([b"(", &location.begins[..], &past_any[..]].concat());
+        command.arg([b"[", &location.begins[..]].concat());
         command.arg("BYLEX").arg("REV").arg("LIMIT").arg(count).arg(1);
         let beyond: Vec<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
         Ok(!beyond.is_empty())
@@ -115,29 +115,29 @@ impl Reads {
 
     async fn list_at_once(
         &self,
-        place: &IndexLocation,
+        location: &IndexLocation,
         from: From,
         limit: usize,
     ) -> Result<Listing, StoreError> {
         let call = scripts::LIST
             .call()
-            .key(place.key.clone())
-            .key(place.order.clone());
-        let call = call.arg(place.begins.as_slice());
+            .key(location.key.clone())
+            .key(location.order.clone());
+        let call = call.arg(location.begins.as_slice());
         let (after, expires, member) = match &from {
             From::Created(end) => (&end[..], String::new(), &[][..]),
             From::Expires(score, member) => (&[][..], score.to_string(), &member[..]),
         };
         let call = call.arg(after).arg(limit).arg(self.keys.prefix());
         let call = call.arg(expires).arg(member).arg(SLICE);
-        let told: Vec<Vec<u8>> = call.read(&self.connection).await?;
-        let [order, at, member, found @ ..] = told.as_slice() else {
+        let reply: Vec<Vec<u8>> = call.read(&self.connection).await?;
+        let [order, at, member, found @ ..] = reply.as_slice() else {
             return Ok(Listing::default());
         };
         let (found, _) = found.as_chunks::<2>();
         Ok(Listing {
             next: match order.as_slice() {
-                b"o" => Some(in_creation(&Entry(at.clone()))),
+                b"o" => Some(in_creation(&IndexMember(at.clone()))),
                 b"x" => Some(in_expiry(score(at), member)),
                 _ => None,
             },
@@ -145,7 +145,7 @@ impl Reads {
                 .iter()
                 .filter_map(|[end, at]| {
                     let score = (!at.is_empty()).then(|| score(at));
-                    listed(place, Entry(end.clone()), score)
+                    listed(location, IndexMember(end.clone()), score)
                 })
                 .collect(),
         })
@@ -154,47 +154,47 @@ impl Reads {
     /// In a cluster: the entries from their nodes, then whether their records are on theirs.
     async fn list_scattered(
         &self,
-        place: &IndexLocation,
+        location: &IndexLocation,
         from: From,
         limit: usize,
     ) -> Result<Listing, StoreError> {
         let (mut entries, from) = match from {
             From::Created(after) => {
-                let (page, next) = self.ordered(place, &after, limit).await?;
+                let (page, next) = self.ordered(location, &after, limit).await?;
                 if next.is_some() {
-                    let entries = self.leading_on(place, page).await?;
+                    let entries = self.leading_on(location, page).await?;
                     return Ok(Listing { entries, next });
                 }
                 (page, (self.clock.now_ms(), Vec::new()))
             }
             From::Expires(score, member) => (Vec::new(), (score, member)),
         };
-        let (rest, next) = self.by_expiry(place, from, limit - entries.len()).await?;
+        let (rest, next) = self.by_expiry(location, from, limit - entries.len()).await?;
         entries.extend(rest);
-        let entries = self.leading_on(place, entries).await?;
+        let entries = self.leading_on(location, entries).await?;
         Ok(Listing { entries, next })
     }
 
     /// A page in the order of creation, and where it goes on if that order does.
     async fn ordered(
         &self,
-        place: &IndexLocation,
+        location: &IndexLocation,
         after: &[u8],
         limit: usize,
-    ) -> Result<(Vec<Listed>, Option<Cursor>), StoreError> {
+    ) -> Result<(Vec<Entry>, Option<Cursor>), StoreError> {
         let past_any = [u8::MAX; NEVER_CREATED.len() + 1];
         let from = if after.is_empty() { &past_any[..] } else { after };
         let mut command = redis::cmd("ZRANGE");
-        command.arg(&place.order);
-        command.arg([b"(", &place.begins[..], from].concat());
-        command.arg([b"[", &place.begins[..]].concat());
+        command.arg(&location.order);
+        command.arg([b"(", &location.begins[..], from].concat());
+        command.arg([b"[", &location.begins[..]].concat());
         command.arg("BYLEX").arg("REV").arg("LIMIT").arg(0).arg(limit);
         let members: Vec<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
         let ends = members
             .iter()
-            .filter_map(|member| member.strip_prefix(&place.begins[..]));
-        let page: Vec<Listed> = ends
-            .filter_map(|end| listed(place, Entry(end.to_vec()), None))
+            .filter_map(|member| member.strip_prefix(&location.begins[..]));
+        let page: Vec<Entry> = ends
+            .filter_map(|end| listed(location, IndexMember(end.to_vec()), None))
             .collect();
         let next = page.last().map(|last| last.cursor.clone());
         Ok((page, next.filter(|_| members.len() >= limit)))
@@ -203,14 +203,14 @@ impl Reads {
     /// At most `limit` entries that are found in the order of expiry alone, and where it goes on.
     async fn by_expiry(
         &self,
-        place: &IndexLocation,
+        location: &IndexLocation,
         (from, after): (u64, Vec<u8>),
         limit: usize,
-    ) -> Result<(Vec<Listed>, Option<Cursor>), StoreError> {
+    ) -> Result<(Vec<Entry>, Option<Cursor>), StoreError> {
         let mut count = SLICE;
         let (members, is_all) = loop {
             let mut command = redis::cmd("ZRANGE");
-            command.arg(&place.key).arg(from).arg("+inf").arg("BYSCORE");
+            command.arg(&location.key).arg(from).arg("+inf").arg("BYSCORE");
             command.arg("LIMIT").arg(0).arg(count).arg("WITHSCORES");
             let members: Vec<(Vec<u8>, String)> =
                 self.connection.read(&command).await.map_err(unavailable)?;
@@ -230,25 +230,25 @@ impl Reads {
         let (mut found, mut looked_at, of_all) = (Vec::new(), None, members.len());
         for (number, (at, member)) in members.into_iter().enumerate() {
             looked_at = Some((in_expiry(at, &member), number + 1 == of_all && is_all));
-            let end = member.strip_prefix(&place.begins[..]);
-            found.extend(end.and_then(|end| listed(place, Entry(end.to_vec()), Some(at))));
+            let end = member.strip_prefix(&location.begins[..]);
+            found.extend(end.and_then(|end| listed(location, IndexMember(end.to_vec()), Some(at))));
             if found.len() >= limit {
                 break;
             }
         }
         let next = looked_at.and_then(|(next, is_last)| (!is_last).then_some(next));
-        let judged = stream::iter(found.into_iter().map(async |entry: Listed| {
-            let is_ordered = self.is_ordered(place, &entry).await?;
+        let judged = stream::iter(found.into_iter().map(async |entry: Entry| {
+            let is_ordered = self.is_ordered(location, &entry).await?;
             Ok::<_, StoreError>(Some(entry).filter(|_| !is_ordered))
         }));
-        let judged: Vec<Option<Listed>> = judged.buffered(AT_ONCE).try_collect().await?;
+        let judged: Vec<Option<Entry>> = judged.buffered(AT_ONCE).try_collect().await?;
         Ok((judged.into_iter().flatten().collect(), next))
     }
 
-    async fn is_ordered(&self, place: &IndexLocation, entry: &Listed) -> Result<bool, StoreError> {
-        let bound = [b"[", &member(place, entry)[..]].concat();
+    async fn is_ordered(&self, location: &IndexLocation, entry: &Entry) -> Result<bool, StoreError> {
+        let bound = [b"[", &member(location, entry)[..]].concat();
         let mut command = redis::cmd("ZRANGE");
-        command.arg(&place.order).arg(&bound).arg(&bound).arg("BYLEX");
+        command.arg(&location.order).arg(&bound).arg(&bound).arg("BYLEX");
         let found: Vec<Vec<u8>> = self.connection.read(&command).await.map_err(unavailable)?;
         Ok(!found.is_empty())
     }
@@ -256,10 +256,10 @@ impl Reads {
     /// Those of the entries whose records are there. The others are taken out once they are nobody's for sure.
     async fn leading_on(
         &self,
-        place: &IndexLocation,
-        entries: Vec<Listed>,
-    ) -> Result<Vec<Listed>, StoreError> {
-        let judged = stream::iter(entries.into_iter().map(async |entry: Listed| {
+        location: &IndexLocation,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let judged = stream::iter(entries.into_iter().map(async |entry: Entry| {
             let mut command = redis::cmd("EXISTS");
             command.arg(self.keys.record(&entry.name));
             let is_there: bool = self.connection.read(&command).await.map_err(unavailable)?;
@@ -267,17 +267,17 @@ impl Reads {
                 return Ok::<_, StoreError>(Some(entry));
             }
             if entry.created_at_ms.saturating_add(ABANDONED_MS) < self.clock.now_ms() {
-                self.take_out(place, &entry).await;
+                self.take_out(location, &entry).await;
             }
             Ok(None)
         }));
-        let judged: Vec<Option<Listed>> = judged.buffered(AT_ONCE).try_collect().await?;
+        let judged: Vec<Option<Entry>> = judged.buffered(AT_ONCE).try_collect().await?;
         Ok(judged.into_iter().flatten().collect())
     }
 
-    async fn take_out(&self, place: &IndexLocation, entry: &Listed) {
-        let member = member(place, entry);
-        for key in [&place.key, &place.order] {
+    async fn take_out(&self, location: &IndexLocation, entry: &Entry) {
+        let member = member(location, entry);
+        for key in [&location.key, &location.order] {
             let mut command = redis::cmd("ZREM");
             command.arg(key).arg(&member);
             if let Err(error) = self.connection.once::<i64>(&command).await {

@@ -3,7 +3,7 @@
 //! Invariants
 //! - A server is used only while it was vouched for within `FRESH`: by a majority of the Sentinels, or, where too few of them
 //!   answer, by all the replicas they knew of. A replica that was promoted acknowledges nothing to its old master, so one
-//!   that does cannot have taken its place.
+//!   that does cannot have replaced it.
 //! - When another server is the master, or the one in use is not vouched for any more, every connection is let go at once.
 //! - A master that is about to be replaced is not used: what it acknowledged then would be undone.
 
@@ -15,18 +15,18 @@ use redis::{Client, ErrorKind, RedisResult};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use super::quorum::{Answer, FRESH, Verdict, judge};
+use super::quorum::{FRESH, QuorumVerdict, SentinelAnswer, judge};
 use super::sentinels;
 use super::source::connection_config;
-use crate::store::url::Address;
+use crate::store::url::ServerAddress;
 
 /// How often the verdict is looked at although nothing new was said: answers grow old.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Without a majority for this long the replicas are asked; what is left of `FRESH` is enough for their answers.
+/// Without a majority for this long the replicas are queried; what is left of `FRESH` is enough for their answers.
 const PROVE_AFTER: Duration = Duration::from_millis(400);
 
-/// How often they are asked then.
+/// How often they are queried then.
 const PROVE_EVERY: Duration = Duration::from_millis(200);
 
 /// Longest a proof may take, connecting included.
@@ -63,7 +63,7 @@ impl MasterState {
 }
 
 /// Makes the client of an address.
-pub(super) type MakeClient = Box<dyn Fn(&Address) -> RedisResult<Client> + Send + Sync>;
+pub(super) type MakeClient = Box<dyn Fn(&ServerAddress) -> RedisResult<Client> + Send + Sync>;
 
 /// Follows the master until dropped.
 pub(super) struct Master {
@@ -73,7 +73,7 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// Follows what `sentinels` call `name`. `probe` is the key that proofs write; `let_go` is told when every
+    /// Follows what `sentinels` call `name`. `probe` is the key that proofs write; `let_go` is signalled when every
     /// connection is to be let go.
     pub(super) fn follow(
         sentinels: Vec<Client>,
@@ -85,14 +85,14 @@ impl Master {
         let answers = watch::Sender::new(vec![None; sentinels.len()]);
         let look = Arc::new(Notify::new());
         let mut tasks = JoinSet::new();
-        let heard = answers.subscribe();
+        let latest = answers.subscribe();
         for (at, client) in sentinels.into_iter().enumerate() {
-            let asking = sentinels::ask_on(client, name.to_owned(), at, answers.clone(), Arc::clone(&look));
-            tasks.spawn(asking);
+            let polling = sentinels::ask_on(client, name.to_owned(), at, answers.clone(), Arc::clone(&look));
+            tasks.spawn(polling);
         }
         let (sender, standing) = watch::channel(MasterState::Unknown);
-        let follower = Follower {
-            heard,
+        let follower = MasterFollower {
+            latest,
             standing: sender,
             let_go,
             make,
@@ -122,16 +122,16 @@ impl Master {
         }
     }
 
-    /// Asks all Sentinels at once.
+    /// Queries all Sentinels at once.
     pub(super) fn look(&self) {
         self.look.notify_waiters();
     }
 }
 
-/// The master as it is known.
+/// The state of the master.
 struct Followed {
     epoch: u64,
-    address: Address,
+    address: ServerAddress,
     client: Arc<Client>,
     /// When it was vouched for last.
     vouched: Option<Instant>,
@@ -141,26 +141,26 @@ struct Followed {
     replicas: usize,
 }
 
-struct Follower {
-    heard: watch::Receiver<Vec<Option<Answer>>>,
+struct MasterFollower {
+    latest: watch::Receiver<Vec<Option<SentinelAnswer>>>,
     standing: watch::Sender<MasterState>,
     let_go: watch::Sender<()>,
     make: MakeClient,
     probe: String,
     followed: Option<Followed>,
-    /// Whether it is another than the one told last.
+    /// Whether it is another than the one announced last.
     moved: bool,
     prover: Option<MultiplexedConnection>,
     began: Instant,
 }
 
-impl Follower {
+impl MasterFollower {
     async fn follow(mut self) {
         loop {
             let standing = self.stands().await;
-            self.tell(standing);
+            self.announce(standing);
             tokio::select! {
-                changed = self.heard.changed() => if changed.is_err() { return },
+                changed = self.latest.changed() => if changed.is_err() { return },
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
         }
@@ -172,11 +172,11 @@ impl Follower {
             .followed
             .as_ref()
             .map(|followed| (followed.epoch, &followed.address));
-        let verdict = judge(&self.heard.borrow_and_update(), now, followed);
+        let verdict = judge(&self.latest.borrow_and_update(), now, followed);
         match verdict {
-            Verdict::Replacing => return MasterState::None("the Sentinels are replacing the master"),
-            Verdict::Silent => {}
-            Verdict::Master {
+            QuorumVerdict::Replacing => return MasterState::None("the Sentinels are replacing the master"),
+            QuorumVerdict::Silent => {}
+            QuorumVerdict::Master {
                 epoch,
                 address,
                 replicas,
@@ -211,7 +211,7 @@ impl Follower {
     }
 
     /// Takes over what the Sentinels say.
-    fn found(&mut self, epoch: u64, address: Address) -> RedisResult<()> {
+    fn found(&mut self, epoch: u64, address: ServerAddress) -> RedisResult<()> {
         match &mut self.followed {
             Some(followed) if followed.address == address => followed.epoch = epoch,
             _ => {
@@ -236,7 +236,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Without a majority of the Sentinels: asks the replicas by way of their master. Something is written, and all of them
+    /// Without a majority of the Sentinels: queries the replicas through their master. Something is written, and all of them
     /// acknowledge it.
     async fn prove(&mut self) {
         let Some(followed) = &mut self.followed else {
@@ -268,7 +268,7 @@ impl Follower {
         }
     }
 
-    fn tell(&mut self, standing: MasterState) {
+    fn announce(&mut self, standing: MasterState) {
         let is_used = matches!(standing, MasterState::Used(_));
         let why = standing.why();
         let was = self.standing.send_replace(standing);
@@ -280,7 +280,7 @@ impl Follower {
         } else if is_used && !was_used {
             tracing::info!("the master of the store is used");
         }
-        // After the change is known: who connects from now on gets no connection of before.
+        // After the change is announced: who connects from now on gets no connection of before.
         if was_used && (!is_used || self.moved) {
             self.let_go.send_replace(());
         }

@@ -26,8 +26,8 @@
 //! Entries are written (or prolonged) before their record and removed after it: what a crash leaves is
 //! an entry without a record, which listings skip and expiry clears, never a record without its entry.
 //! The event follows the write; should its node be away it is retried for a while, during which listeners
-//! are cut off from the same node and know that they hear nothing. If the answer to a write was lost, listeners
-//! are told that they may have missed something. Only a replica that dies between a write and its event loses it.
+//! are cut off from the same node and know that they receive nothing. If the answer to a write was lost, listeners
+//! learn that they may have missed something. Only a replica that dies between a write and its event loses it.
 //!
 //! Deliberately absent: reads from replicas, which could show a session that was ended.
 
@@ -61,63 +61,64 @@ use futures_util::stream::BoxStream;
 use redis::RedisError;
 
 use self::clock::ServerClock;
-use self::connection::Connection;
+use self::connection::WorkerConnection;
 use self::connections::Connections;
-use self::events::Events;
-use self::keys::Keys;
-use self::reads::Reads;
+use self::events::EventFeed;
+use self::keys::KeyNames;
+use self::reads::RecordReads;
 use self::reload::Following;
-pub use self::source::SetupError;
+pub(crate) use self::source::SetupError;
 use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
 use super::{
-    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError, millis,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    millis,
 };
 
-/// How long `open` waits for a first connection, so that the server's time is known; the store opens anyway.
+/// How long `open` waits for a first connection, so that the server's time has been read; the store opens anyway.
 const FIRST_CONTACT: Duration = Duration::from_secs(2);
 
 /// A store in Redis or Valkey, shared by all replicas.
-pub struct RedisStore {
-    shared: Shared,
-    connection: Connection,
-    reads: Reads,
+pub(crate) struct RedisStore {
+    shared: RedisShared,
+    connection: WorkerConnection,
+    reads: RecordReads,
     writes: Arc<Writes>,
 }
 
 /// What the stores of all workers share.
 #[derive(Clone)]
-struct Shared {
+struct RedisShared {
     clock: Arc<ServerClock>,
-    events: Arc<Events>,
-    keys: Keys,
+    events: Arc<EventFeed>,
+    keys: KeyNames,
     /// Whether keys live on several nodes, so that one script cannot change or read them together.
     scattered: bool,
     _following: Option<Arc<Following>>,
 }
 
 impl RedisStore {
-    /// Connects in the background; `fallback` is the time until the server's is known. Follows the certificates, and
+    /// Connects in the background; `fallback` is the time until the server's has been read. Follows the certificates, and
     /// the file the settings `came_from`, as they change.
-    pub async fn open(
+    pub(crate) async fn open(
         settings: &RedisSettings,
         came_from: Option<&Path>,
         fallback: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
         let connections = Connections::new(settings)?;
         let following = reload::follow(&connections, settings, came_from);
-        let connection = Connection::new(&connections);
+        let connection = WorkerConnection::new(&connections);
         let clock = ServerClock::start(connection.clone(), &*fallback);
         let first_contact = async {
-            // The first answer comes after connecting, the second tells the time.
+            // The first answer comes after connecting, the second is the time.
             clock.synchronise(&connection).await?;
             clock.synchronise(&connection).await
         };
         let _ = tokio::time::timeout(FIRST_CONTACT, first_contact).await;
-        let keys = Keys::new(&settings.prefix);
-        let shared = Shared {
+        let keys = KeyNames::new(&settings.prefix);
+        let shared = RedisShared {
             clock,
-            events: Arc::new(Events::new(connection.clone(), keys.events().to_owned())),
+            events: Arc::new(EventFeed::new(connection.clone(), keys.events().to_owned())),
             keys,
             scattered: matches!(settings.topology, Topology::Cluster(_)),
             _following: following.map(Arc::new),
@@ -125,14 +126,14 @@ impl RedisStore {
         Ok(Self::over(connection, shared))
     }
 
-    fn over(connection: Connection, shared: Shared) -> Self {
+    fn over(connection: WorkerConnection, shared: RedisShared) -> Self {
         let writes = Writes {
             connection: connection.clone(),
             events: Arc::clone(&shared.events),
             keys: shared.keys.clone(),
             scattered: shared.scattered,
         };
-        let reads = Reads {
+        let reads = RecordReads {
             connection: connection.clone(),
             clock: Arc::clone(&shared.clock),
             keys: shared.keys.clone(),
@@ -220,7 +221,7 @@ impl SessionStore for RedisStore {
         self.reads.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
         self.reads.load_many(names).await
     }
 
@@ -275,7 +276,7 @@ impl SessionStore for RedisStore {
     async fn published(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         self.shared.events.follow(after).await
     }
 
@@ -299,7 +300,7 @@ impl SessionStore for RedisStore {
             .map_err(unavailable)
         {
             Err(StoreError::Full) => Err(StoreError::Full),
-            // What else keeps it from writing is told by the writes.
+            // What else keeps it from writing shows in the writes.
             Ok(_) | Err(_) => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use super::unavailable;
 use super::writes::Writes;
 use crate::store::StoreError;
 
-/// A server that is asked by itself.
+/// One server, addressed by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Node {
     /// The one there is.

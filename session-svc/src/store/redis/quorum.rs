@@ -7,22 +7,22 @@
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-use crate::store::url::Address;
+use crate::store::url::ServerAddress;
 
-/// An answer that was asked for longer ago says nothing about now. With the longest question, proof and wait for it, an
+/// An answer to an older request says nothing about now. With the longest request, proof and wait for it, an
 /// ending is still seen within the second that is promised.
 pub(super) const FRESH: Duration = Duration::from_millis(700);
 
 /// What a Sentinel said last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    /// When it was asked: what it says is no newer.
-    pub(super) asked: Instant,
+pub(super) struct SentinelAnswer {
+    /// When the request was sent: the answer is no newer.
+    pub(super) sent_at: Instant,
     /// Epoch of its configuration.
     pub(super) epoch: u64,
     /// The master.
-    pub(super) master: Address,
-    /// Whether it is about to put another server in the master's place.
+    pub(super) master: ServerAddress,
+    /// Whether it is about to promote another server.
     pub(super) replacing: bool,
     /// Replicas it knows of.
     pub(super) replicas: usize,
@@ -30,50 +30,54 @@ pub(super) struct Answer {
 
 /// What follows from the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum QuorumVerdict {
     /// Nobody who may be believed says anything.
     Silent,
-    /// The master is being replaced; its successor is not known yet.
+    /// The master is being replaced; its successor is not elected yet.
     Replacing,
     /// This is the master.
     Master {
         /// Epoch of the configuration it is the master in.
         epoch: u64,
         /// Where it is.
-        address: Address,
+        address: ServerAddress,
         /// Replicas one of them knows of.
         replicas: usize,
-        /// Until when at least that is certain, if a majority was heard.
+        /// Until when at least that is certain, if a majority answered.
         majority_at: Option<Instant>,
     },
 }
 
-/// Judges the last answers, one place for each Sentinel, knowing which master was followed until now.
-pub(super) fn judge(answers: &[Option<Answer>], now: Instant, followed: Option<(u64, &Address)>) -> Verdict {
+/// Judges the last answers, one slot for each Sentinel, knowing which master was followed until now.
+pub(super) fn judge(
+    answers: &[Option<SentinelAnswer>],
+    now: Instant,
+    followed: Option<(u64, &ServerAddress)>,
+) -> QuorumVerdict {
     let fresh = answers.iter().flatten();
-    let fresh = fresh.filter(|answer| now.saturating_duration_since(answer.asked) < FRESH);
-    let mut fresh: Vec<&Answer> = fresh.collect();
-    fresh.sort_unstable_by_key(|answer| Reverse(answer.asked));
-    // The majority was heard when the slowest of its quickest members was asked.
-    let majority_at = fresh.get(answers.len() / 2).map(|answer| answer.asked);
+    let fresh = fresh.filter(|answer| now.saturating_duration_since(answer.sent_at) < FRESH);
+    let mut fresh: Vec<&SentinelAnswer> = fresh.collect();
+    fresh.sort_unstable_by_key(|answer| Reverse(answer.sent_at));
+    // The majority is as old as the oldest request among its most recent answers.
+    let majority_at = fresh.get(answers.len() / 2).map(|answer| answer.sent_at);
     let Some(epoch) = fresh.iter().map(|answer| answer.epoch).max() else {
-        return Verdict::Silent;
+        return QuorumVerdict::Silent;
     };
     if majority_at.is_none() && followed.is_some_and(|(known, _)| epoch < known) {
-        return Verdict::Silent;
+        return QuorumVerdict::Silent;
     }
     fresh.retain(|answer| answer.epoch == epoch);
     if fresh.iter().any(|answer| answer.replacing) {
-        return Verdict::Replacing;
+        return QuorumVerdict::Replacing;
     }
-    let named = |address: &Address| fresh.iter().filter(|answer| answer.master == *address).count();
-    let is_followed = |address: &Address| followed.is_some_and(|(_, known)| known == address);
+    let named = |address: &ServerAddress| fresh.iter().filter(|answer| answer.master == *address).count();
+    let is_followed = |address: &ServerAddress| followed.is_some_and(|(_, known)| known == address);
     let best = fresh
         .iter()
         .max_by_key(|answer| (named(&answer.master), is_followed(&answer.master)));
-    best.map_or(Verdict::Silent, |best| {
+    best.map_or(QuorumVerdict::Silent, |best| {
         let same = fresh.iter().filter(|answer| answer.master == best.master);
-        Verdict::Master {
+        QuorumVerdict::Master {
             epoch,
             address: best.master.clone(),
             replicas: same.map(|answer| answer.replicas).max().unwrap_or(0),
@@ -86,21 +90,21 @@ pub(super) fn judge(answers: &[Option<Answer>], now: Instant, followed: Option<(
 mod tests {
     use super::*;
 
-    fn address(port: u16) -> Address {
-        Address {
+    fn address(port: u16) -> ServerAddress {
+        ServerAddress {
             host: "10.0.0.1".to_owned(),
             port,
         }
     }
 
     /// Answers as (milliseconds ago, epoch, port, replacing).
-    fn judged(answers: &[Option<(u64, u64, u16, bool)>], followed: Option<(u64, u16)>) -> Verdict {
+    fn judged(answers: &[Option<(u64, u64, u16, bool)>], followed: Option<(u64, u16)>) -> QuorumVerdict {
         let now = Instant::now() + Duration::from_secs(60);
-        let answers: Vec<Option<Answer>> = answers
+        let answers: Vec<Option<SentinelAnswer>> = answers
             .iter()
             .map(|answer| {
-                answer.map(|(ago, epoch, port, replacing)| Answer {
-                    asked: now - Duration::from_millis(ago),
+                answer.map(|(ago, epoch, port, replacing)| SentinelAnswer {
+                    sent_at: now - Duration::from_millis(ago),
                     epoch,
                     master: address(port),
                     replacing,
@@ -116,9 +120,9 @@ mod tests {
         )
     }
 
-    fn master(verdict: &Verdict) -> Option<(u64, u16, bool)> {
+    fn master(verdict: &QuorumVerdict) -> Option<(u64, u16, bool)> {
         match verdict {
-            Verdict::Master {
+            QuorumVerdict::Master {
                 epoch,
                 address,
                 majority_at,
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn an_older_epoch_is_believed_of_a_majority_only() {
         let cut_off = [None, Some((1, 5, 1, false)), None];
-        assert_eq!(judged(&cut_off, Some((6, 2))), Verdict::Silent);
+        assert_eq!(judged(&cut_off, Some((6, 2))), QuorumVerdict::Silent);
         let set_up_anew = [Some((1, 0, 3, false)), Some((1, 0, 3, false)), None];
         assert_eq!(master(&judged(&set_up_anew, Some((6, 2)))), Some((0, 3, true)));
     }
@@ -156,8 +160,8 @@ mod tests {
             Some((900, 5, 1, false)),
         ];
         assert_eq!(master(&judged(&old, None)), Some((5, 1, false)));
-        assert_eq!(judged(&[Some((700, 5, 1, false))], None), Verdict::Silent);
-        assert_eq!(judged(&[None], None), Verdict::Silent);
+        assert_eq!(judged(&[Some((700, 5, 1, false))], None), QuorumVerdict::Silent);
+        assert_eq!(judged(&[None], None), QuorumVerdict::Silent);
     }
 
     #[test]
@@ -167,7 +171,7 @@ mod tests {
             Some((1, 5, 1, false)),
             Some((1, 5, 1, false)),
         ];
-        assert_eq!(judged(&begun, Some((5, 1))), Verdict::Replacing);
+        assert_eq!(judged(&begun, Some((5, 1))), QuorumVerdict::Replacing);
         let done = [
             Some((1, 5, 1, true)),
             Some((1, 6, 2, false)),
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_majority_was_heard_when_its_slowest_was_asked() {
-        let Verdict::Master { majority_at, .. } =
+        let QuorumVerdict::Master { majority_at, .. } =
             judged(&[Some((10, 5, 1, false)), Some((200, 5, 1, false)), None], None)
         else {
             panic!("a master");

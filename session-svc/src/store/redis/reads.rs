@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use crate::store::{Loaded, Record, StoreError, codec};
+use crate::store::{LoadedRecord, Record, StoreError, codec};
 
 use super::clock::ServerClock;
-use super::connection::Connection;
-use super::keys::Keys;
+use super::connection::WorkerConnection;
+use super::keys::KeyNames;
 use super::unavailable;
 
 /// What reads need.
-pub(super) struct Reads {
-    pub(super) connection: Connection,
+pub(super) struct RecordReads {
+    pub(super) connection: WorkerConnection,
     pub(super) clock: Arc<ServerClock>,
-    pub(super) keys: Keys,
+    pub(super) keys: KeyNames,
     /// Whether keys live on several nodes, so that one script cannot read them together.
     pub(super) scattered: bool,
 }
 
-impl Reads {
+impl RecordReads {
     pub(super) async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
         let mut command = redis::cmd("GET");
         command.arg(self.keys.record(name));
@@ -26,7 +26,7 @@ impl Reads {
         bytes.map(|bytes| codec::decode(name, &bytes)).transpose()
     }
 
-    pub(super) async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+    pub(super) async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
@@ -36,8 +36,8 @@ impl Reads {
         }
         let records: Vec<Option<Vec<u8>>> = self.connection.read(&command).await.map_err(unavailable)?;
         let loaded = names.iter().zip(records).map(|(name, bytes)| match bytes {
-            None => Loaded::Gone,
-            Some(bytes) => codec::decode(name, &bytes).map_or(Loaded::Unreadable, Loaded::Record),
+            None => LoadedRecord::Gone,
+            Some(bytes) => codec::decode(name, &bytes).map_or(LoadedRecord::Unreadable, LoadedRecord::Record),
         });
         Ok(loaded.collect())
     }

@@ -42,7 +42,7 @@ pub(super) fn follow(
     }
     let has_file = came_from.is_some();
     let (connections, mut settings) = (Arc::clone(connections), settings.clone());
-    // Starts from nothing known, so that a change since the settings were read is not missed.
+    // Starts from nothing read, so that a change since the settings were read is not missed.
     let watching = files::watch_from(None, files::POLL_INTERVAL, paths, move |contents| {
         if let Some(text) = contents.first().filter(|_| has_file) {
             match changed(&settings, text) {

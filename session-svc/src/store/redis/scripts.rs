@@ -2,7 +2,7 @@
 //!
 //! `KEYS` of a write are the record's, the events' and two sets of each index, by expiry and by creation; in a cluster the record's
 //! alone. Commands are those the documented access list grants.
-//! Values are compared as bytes: a record's version stands at the place `codec` says.
+//! Values are compared as bytes: a record's version stands at the offset `codec` says.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use redis::{self, Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErr
 
 use crate::store::StoreError;
 
-use super::connection::Connection;
+use super::connection::WorkerConnection;
 use super::unavailable;
 
 /// Enters a member into an index, trims what is past, a bounded number at a time, and lets the index expire with its last entry.
@@ -91,7 +91,7 @@ return 2
 /// KEYS: the record's, and outside a cluster the events'. ARGV: events kept, event, prefix of keys, the record's
 /// key without it. Gives the record that was there. Outside a cluster it reads from the record which indexes
 /// it leaves; of a record it cannot read the entries are left to expiry. Removing comes first: a server that is out of memory refuses a
-/// script at its first command that needs any, and none behind a write, so that sessions end and are told to have ended when it is full.
+/// script at its first command that needs any, and none behind a write, so that sessions end and their endings are published when it is full.
 pub(super) static REMOVE: Stored = Stored::new(&[
     PUBLISH,
     r"
@@ -298,8 +298,8 @@ impl Stored {
     }
 
     /// A call of it without keys and arguments yet.
-    pub(super) fn call(&'static self) -> Call {
-        Call {
+    pub(super) fn call(&'static self) -> ScriptCall {
+        ScriptCall {
             script: self,
             keys: Vec::new(),
             arguments: Vec::new(),
@@ -308,13 +308,13 @@ impl Stored {
 }
 
 /// A script with its keys and arguments.
-pub(super) struct Call {
+pub(super) struct ScriptCall {
     script: &'static Stored,
     keys: Vec<Vec<u8>>,
     arguments: Vec<Vec<u8>>,
 }
 
-impl Call {
+impl ScriptCall {
     pub(super) fn key(mut self, key: Vec<u8>) -> Self {
         self.keys.push(key);
         self
@@ -336,7 +336,10 @@ impl Call {
     }
 
     /// Runs it once: whether a write whose answer was lost has been done cannot be known here.
-    pub(super) async fn run<T: FromRedisValue>(&self, connection: &Connection) -> Result<T, StoreError> {
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        connection: &WorkerConnection,
+    ) -> Result<T, StoreError> {
         let (text, script) = self.script.made();
         let mut answer = connection.once(&self.command("EVALSHA", script.get_hash())).await;
         if is_unknown(&answer) {
@@ -346,7 +349,10 @@ impl Call {
     }
 
     /// Runs one that only reads, and so may be repeated.
-    pub(super) async fn read<T: FromRedisValue>(&self, connection: &Connection) -> Result<T, StoreError> {
+    pub(super) async fn read<T: FromRedisValue>(
+        &self,
+        connection: &WorkerConnection,
+    ) -> Result<T, StoreError> {
         let (text, script) = self.script.made();
         let mut answer = connection.read(&self.command("EVALSHA", script.get_hash())).await;
         if is_unknown(&answer) {

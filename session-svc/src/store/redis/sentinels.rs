@@ -10,11 +10,11 @@ use redis::aio::{MultiplexedConnection, PubSubStream};
 use redis::{Client, ErrorKind, RedisError, RedisResult};
 use tokio::sync::{Notify, watch};
 
-use super::quorum::Answer;
+use super::quorum::SentinelAnswer;
 use super::source::connection_config;
-use crate::store::url::Address;
+use crate::store::url::ServerAddress;
 
-/// How often each Sentinel is asked.
+/// How often each Sentinel is queried.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
 /// Longest wait for an answer; one that takes longer leaves too little of `FRESH`.
@@ -33,9 +33,9 @@ const ANNOUNCED: [&str; 4] = [
 ];
 
 /// What the Sentinels said last, in the order they are configured.
-pub(super) type Answers = watch::Sender<Vec<Option<Answer>>>;
+pub(super) type Answers = watch::Sender<Vec<Option<SentinelAnswer>>>;
 
-/// Asks the Sentinel at place `at` until the task is aborted.
+/// Queries the Sentinel at index `at` until the task is aborted.
 pub(super) async fn ask_on(
     client: Client,
     master: String,
@@ -82,8 +82,8 @@ async fn answer(
 ) -> RedisResult<()> {
     let answer = ask(connection, master).await?;
     answers.send_modify(|answers| {
-        if let Some(place) = answers.get_mut(at) {
-            *place = Some(answer);
+        if let Some(slot) = answers.get_mut(at) {
+            *slot = Some(answer);
         }
     });
     Ok(())
@@ -91,8 +91,8 @@ async fn answer(
 
 /// The epoch is read before the address: between the two a Sentinel may learn of a newer master, and then an older epoch with the
 /// new address does no harm, as a newer one with the old address would.
-async fn ask(connection: &mut MultiplexedConnection, master: &str) -> RedisResult<Answer> {
-    let asked = Instant::now();
+async fn ask(connection: &mut MultiplexedConnection, master: &str) -> RedisResult<SentinelAnswer> {
+    let sent_at = Instant::now();
     let mut question = redis::pipe();
     question.cmd("SENTINEL").arg("MASTER").arg(master);
     question
@@ -106,10 +106,10 @@ async fn ask(connection: &mut MultiplexedConnection, master: &str) -> RedisResul
     let is_old = known_as.is_some_and(|(ip, its)| (ip, its) == (&host, u64::from(port)));
     let flags = facts.get("flags").map_or("", String::as_str);
     let is_begun = flags.split(',').any(|flag| flag == "failover_in_progress");
-    Ok(Answer {
-        asked,
+    Ok(SentinelAnswer {
+        sent_at,
         epoch: number("config-epoch").ok_or_else(unexpected)?,
-        master: Address { host, port },
+        master: ServerAddress { host, port },
         // Once a replica is promoted, the Sentinel that did it names its address, before it counts the failover as done.
         replacing: is_begun && is_old,
         replicas: number("num-slaves")
@@ -122,7 +122,7 @@ fn unexpected() -> RedisError {
     (ErrorKind::UnexpectedReturnType, "a Sentinel says something else").into()
 }
 
-/// What a Sentinel announces, if it lets us hear: asking alone is enough, and slower.
+/// What a Sentinel announces, if it lets us subscribe: queries alone are enough, and slower.
 async fn subscribed(client: &Client) -> Option<PubSubStream> {
     let subscribing = async {
         let mut listener = client.get_async_pubsub().await?;
@@ -145,7 +145,7 @@ async fn next(announced: &mut Option<PubSubStream>) {
         if stream.next().await.is_some() {
             return;
         }
-        // Its connection broke; the one that asks will notice if there is more to it.
+        // Its connection broke; the one that queries will notice if there is more to it.
         *announced = None;
     }
     std::future::pending().await

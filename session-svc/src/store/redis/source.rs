@@ -20,7 +20,7 @@ use redis::{
 };
 use tokio::sync::watch;
 
-use crate::store::url::{Address, Login, RedisSettings, TlsSettings, Topology};
+use crate::store::url::{Login, RedisSettings, ServerAddress, TlsSettings, Topology};
 
 use super::master::Master;
 
@@ -88,21 +88,21 @@ impl ConnectionLike for Wire {
 }
 
 /// How connections are made.
-pub(super) enum Source {
+pub(super) enum ConnectionSource {
     Single(Client),
     Sentinel(Master),
     Cluster(Box<ClusterClient>),
 }
 
-impl Source {
-    /// Prepares them. Behind Sentinels the master is followed from now on, and `let_go` is told when
+impl ConnectionSource {
+    /// Prepares them. Behind Sentinels the master is followed from now on, and `let_go` is signalled when
     /// connections to the one before are of no use any more.
     pub(super) fn new(settings: &RedisSettings, let_go: &watch::Sender<()>) -> Result<Self, SetupError> {
         let certificates = settings.tls.as_ref().map(certificates).transpose()?;
         Ok(match &settings.topology {
             Topology::Single(server) => {
                 let info = connection_info(server, settings, &settings.login, settings.database)?;
-                Source::Single(client(info, certificates)?)
+                ConnectionSource::Single(client(info, certificates)?)
             }
             Topology::Sentinel {
                 sentinels,
@@ -116,12 +116,12 @@ impl Source {
                 let sentinels = sentinels.collect::<RedisResult<Vec<_>>>()?;
                 let probe = format!("{}:w", settings.prefix);
                 let settings = settings.clone();
-                let make = move |server: &Address| {
+                let make = move |server: &ServerAddress| {
                     let info = connection_info(server, &settings, &settings.login, settings.database)?;
                     client(info, certificates.clone())
                 };
                 let let_go = let_go.clone();
-                Source::Sentinel(Master::follow(sentinels, master, Box::new(make), probe, let_go))
+                ConnectionSource::Sentinel(Master::follow(sentinels, master, Box::new(make), probe, let_go))
             }
             Topology::Cluster(nodes) => {
                 let nodes = nodes
@@ -133,7 +133,7 @@ impl Source {
                 if let Some(certificates) = certificates {
                     builder = builder.tls(TlsMode::Secure).certs(certificates);
                 }
-                Source::Cluster(Box::new(builder.build()?))
+                ConnectionSource::Cluster(Box::new(builder.build()?))
             }
         })
     }
@@ -162,7 +162,7 @@ impl Source {
         Ok(Wire::Server(connection))
     }
 
-    /// Asks who is the master, where somebody can be asked.
+    /// Looks for the master, where there are Sentinels.
     pub(super) fn look(&self) {
         if let Self::Sentinel(master) = self {
             master.look();
@@ -170,7 +170,7 @@ impl Source {
     }
 }
 
-/// What to think of a server that may not be asked for its role.
+/// The verdict on a server that does not permit ROLE.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsaid {
     Believed,
@@ -194,7 +194,7 @@ fn is_refused(error: &RedisError) -> bool {
     )
 }
 
-/// What calls are told of a server that turned out to be a replica.
+/// The error of calls to a server that turned out to be a replica.
 pub(super) fn not_the_master() -> RedisError {
     (ErrorKind::Io, "the server is not the master").into()
 }
@@ -213,7 +213,7 @@ fn client(info: ConnectionInfo, certificates: Option<TlsCertificates>) -> RedisR
     }
 }
 
-fn address(server: &Address, settings: &RedisSettings) -> ConnectionAddr {
+fn address(server: &ServerAddress, settings: &RedisSettings) -> ConnectionAddr {
     let (host, port) = (server.host.clone(), server.port);
     match settings.tls {
         None => ConnectionAddr::Tcp(host, port),
@@ -227,7 +227,7 @@ fn address(server: &Address, settings: &RedisSettings) -> ConnectionAddr {
 }
 
 fn connection_info(
-    server: &Address,
+    server: &ServerAddress,
     settings: &RedisSettings,
     login: &Login,
     database: i64,

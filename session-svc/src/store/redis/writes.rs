@@ -6,17 +6,17 @@ use futures_util::future::try_join_all;
 
 use crate::store::{Inserted, Record, Replaced, StoreError, codec};
 
-use super::connection::Connection;
-use super::entries::Says;
-use super::events::{Events, KEPT_EVENTS};
-use super::keys::{Entry, IndexLocation, Keys};
-use super::scripts::{self, Call};
+use super::connection::WorkerConnection;
+use super::entries::EntryContent;
+use super::events::{EventFeed, KEPT_EVENTS};
+use super::keys::{IndexLocation, IndexMember, KeyNames};
+use super::scripts::{self, ScriptCall};
 
 /// What writes need.
 pub(super) struct Writes {
-    pub(super) connection: Connection,
-    pub(super) events: Arc<Events>,
-    pub(super) keys: Keys,
+    pub(super) connection: WorkerConnection,
+    pub(super) events: Arc<EventFeed>,
+    pub(super) keys: KeyNames,
     /// Whether keys live on several nodes, so that one script cannot change them together.
     pub(super) scattered: bool,
 }
@@ -63,7 +63,7 @@ impl Writes {
         }
     }
 
-    /// Removes a record; one that cannot be read is removed and told as `Corrupt`.
+    /// Removes a record; one that cannot be read is removed and answered with `Corrupt`.
     pub(super) async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         let key = self.keys.record(name);
         let own = key[self.keys.prefix().len()..].to_vec();
@@ -83,27 +83,31 @@ impl Writes {
 
     /// Calls `call` with the record's key and, where one script can change them together, the events' and
     /// the indexes' keys and entries.
-    async fn write<T: redis::FromRedisValue>(&self, call: Call, record: &Record) -> Result<T, StoreError> {
+    async fn write<T: redis::FromRedisValue>(
+        &self,
+        call: ScriptCall,
+        record: &Record,
+    ) -> Result<T, StoreError> {
         let mut call = call.key(self.keys.record(&record.name));
         if !self.scattered {
             call = call.key(self.keys.events().to_vec());
-            for place in self.places(record) {
-                let member = Entry::member(record, &place);
-                call = call.key(place.key).key(place.order).arg(member);
+            for location in self.locations(record) {
+                let member = IndexMember::member(record, &location);
+                call = call.key(location.key).key(location.order).arg(member);
             }
         }
         self.done(call.run(&self.connection).await).await
     }
 
-    fn places<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
+    fn locations<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
         record.indexes.iter().map(|index| self.keys.index(index))
     }
 
-    /// In a cluster: tells listeners of a write that may have been done although its answer was lost.
+    /// In a cluster: publishes a gap for a write that may have been done although its answer was lost.
     async fn done<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let (Err(StoreError::Unavailable(_)), true) = (&answer, self.scattered) {
             // It may have been done all the same.
-            self.events.publish_later(Says::Gap);
+            self.events.publish_later(EntryContent::Gap);
         }
         answer
     }
@@ -111,8 +115,8 @@ impl Writes {
     /// In a cluster: enters a record into its indexes, or moves its entries' expiry on.
     async fn enter(&self, record: &Record) -> Result<(), StoreError> {
         if self.scattered {
-            let places = self.places(record).enumerate();
-            try_join_all(places.map(|(at, place)| self.enter_at(record, place, at == 0))).await?;
+            let locations = self.locations(record).enumerate();
+            try_join_all(locations.map(|(at, location)| self.enter_at(record, location, at == 0))).await?;
         }
         Ok(())
     }
@@ -120,13 +124,13 @@ impl Writes {
     async fn enter_at(
         &self,
         record: &Record,
-        place: IndexLocation,
+        location: IndexLocation,
         is_ordered: bool,
     ) -> Result<(), StoreError> {
-        let member = Entry::member(record, &place);
+        let member = IndexMember::member(record, &location);
         let call = scripts::ENTER.call().arg(expiry(record)).arg(member.as_slice());
-        let told: Vec<Vec<u8>> = call.key(place.key).run(&self.connection).await?;
-        let Some((last, past)) = told.split_first() else {
+        let trimmed: Vec<Vec<u8>> = call.key(location.key).run(&self.connection).await?;
+        let Some((last, past)) = trimmed.split_first() else {
             return Ok(());
         };
         if !is_ordered && past.is_empty() {
@@ -137,7 +141,7 @@ impl Writes {
         for past in past {
             call = call.arg(past.as_slice());
         }
-        if let Err(error) = call.key(place.order).run::<()>(&self.connection).await {
+        if let Err(error) = call.key(location.order).run::<()>(&self.connection).await {
             // It is found all the same, behind those that are in order.
             tracing::debug!(%error, "an index entry has no place in the order of creation");
         }
@@ -147,9 +151,9 @@ impl Writes {
     /// In a cluster: takes a removed record out of its indexes. What fails is left to listings and to expiry.
     async fn leave(&self, record: &Record) {
         if self.scattered {
-            for place in self.places(record) {
-                let member = Entry::member(record, &place);
-                for key in [&place.key, &place.order] {
+            for location in self.locations(record) {
+                let member = IndexMember::member(record, &location);
+                for key in [&location.key, &location.order] {
                     let mut command = redis::cmd("ZREM");
                     command.arg(key).arg(&member);
                     if let Err(error) = self.connection.once::<i64>(&command).await {
@@ -163,7 +167,7 @@ impl Writes {
     /// In a cluster: publishes what a write could not publish in its own script.
     async fn publish(&self, event: Option<Vec<u8>>) {
         if let Some(event) = event.filter(|_| self.scattered) {
-            self.events.publish(Says::Event(event.into())).await;
+            self.events.publish(EntryContent::Event(event.into())).await;
         }
     }
 }

@@ -91,7 +91,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         .unwrap_err();
 
     let records = log().wait_for(7, by("recorded")).await;
-    let told: Vec<_> = records
+    let reported: Vec<_> = records
         .iter()
         .map(|record| {
             let text = |name: &str| record[name].as_str().unwrap_or_default();
@@ -105,7 +105,7 @@ async fn every_call_is_recorded_once_with_caller_session_and_outcome() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("audit", "CreateSession", "OK", ""),
             ("audit::read", "GetSession", "OK", ""),
@@ -239,7 +239,7 @@ async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_
         log().wait_for(sessions.len(), refreshes).await;
     }
     let records = log().records(refreshes);
-    let told: Vec<_> = records
+    let reported: Vec<_> = records
         .iter()
         .map(|record| {
             (
@@ -253,7 +253,7 @@ async fn a_refresh_is_recorded_once_with_caller_session_and_outcome_and_without_
     let [one, two, three] = [0, 1, 2].map(|at| Value::from(sessions[at].as_str()));
     let (refreshed, refused, audit) = ("refreshed".into(), "refused".into(), "audit".into());
     assert_eq!(
-        told,
+        reported,
         [
             (&one, &refreshed, &false.into(), &audit),
             (&two, &refused, &false.into(), &audit),

@@ -12,7 +12,7 @@ use session_svc::store::url::StoreSettings;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
-use super::raw::{Raw, call, told};
+use super::raw::{Raw, call, reported};
 use super::support::*;
 use crate::redis_server::RedisServer;
 
@@ -81,7 +81,7 @@ async fn a_read_is_given_up_when_the_caller_s_time_is_over() {
         .session_id;
     world.redis.signal("STOP");
     let status = world.raw.status(call("GetSession", &get(&id), 150)).await;
-    assert_eq!(told(&status), LATE);
+    assert_eq!(reported(&status), LATE);
     world.redis.signal("CONT");
     let read = within(world.client.get_session(get(&id))).await.unwrap();
     assert_eq!(read.into_inner().session.unwrap().subject, "alice");
@@ -103,7 +103,7 @@ async fn a_write_whose_caller_runs_out_of_time_is_done_to_its_end() {
     };
     world.redis.signal("STOP");
     let status = world.raw.status(call("CreateSession", &replacing, 150)).await;
-    assert_eq!(told(&status), LATE);
+    assert_eq!(reported(&status), LATE);
     world.redis.signal("CONT");
     // The last step of that call ends the session replaced.
     within(async {
@@ -134,7 +134,7 @@ async fn a_watch_ends_when_its_caller_s_time_is_over() {
         .raw
         .status(call("WatchSessions", &v1::WatchSessionsRequest::default(), 500))
         .await;
-    assert_eq!(told(&status), LATE);
+    assert_eq!(reported(&status), LATE);
 }
 
 #[tokio::test]
@@ -144,11 +144,11 @@ async fn a_caller_that_hangs_up_ends_its_read_and_is_recorded() {
     let (id, handle) = (created.session_id, created.session.unwrap().handle);
     world.redis.signal("STOP");
     let mut client = world.client.clone();
-    let asking = tokio::spawn(async move { client.get_session(get(&id)).await });
+    let pending_call = tokio::spawn(async move { client.get_session(get(&id)).await });
     // A call that needs no store comes behind it on the same connection.
     tokio::task::yield_now().await;
     assert_eq!(within(may_call(&mut world.client, Rpc::GetSession)).await, Ok(()));
-    asking.abort();
+    pending_call.abort();
     let cancelled = |record: &serde_json::Value| {
         record["session"] == handle.as_str() && record["rpc.response.status_code"] == "CANCELLED"
     };

@@ -48,7 +48,7 @@ async fn without_a_list_every_verified_client_may_call_everything() {
 }
 
 #[tokio::test]
-async fn a_caller_is_known_by_its_spiffe_id_or_its_dns_names_and_never_by_its_common_name() {
+async fn a_caller_is_its_spiffe_id_or_its_dns_names_and_never_its_common_name() {
     let list = [
         entry(EDGE, &["GetSession"]),
         entry(ORDERS, &["GetSession"]),

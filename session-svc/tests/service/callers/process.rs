@@ -46,13 +46,14 @@ impl Program {
     fn start(certificates: &Certificates, settings: &[(&str, &str)]) -> Self {
         let mut child = command(certificates, settings).spawn().unwrap();
         let said = Arc::<Mutex<Vec<Value>>>::default();
-        let (lines, told) = (
+        let (lines, reported) = (
             BufReader::new(child.stdout.take().unwrap()).lines(),
             Arc::clone(&said),
         );
         std::thread::spawn(move || {
             for line in lines {
-                told.lock()
+                reported
+                    .lock()
                     .unwrap()
                     .push(serde_json::from_str(&line.unwrap()).unwrap());
             }

@@ -74,6 +74,6 @@ pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
 }
 
 /// The code and the reason of a status.
-pub(crate) fn told(status: &Status) -> (Code, Option<ErrorReason>) {
+pub(crate) fn reported(status: &Status) -> (Code, Option<ErrorReason>) {
     (status.code(), reason_of(status))
 }

@@ -165,8 +165,8 @@ fn expiring(world: &World, name: &str, secs: u64) {
         "ec_paramgen_curve:P-256",
         "-nodes",
     ];
-    let asked = ["-keyout", &key, "-out", &request, "-subj", &subject];
-    run(world, "openssl", &[&new[..], &asked[..]].concat());
+    let options = ["-keyout", &key, "-out", &request, "-subj", &subject];
+    run(world, "openssl", &[&new[..], &options[..]].concat());
     let end = format!("@{}", SystemClock.now_secs() + secs);
     let end = run(world, "date", &["-u", "-d", &end, "+%Y%m%d%H%M%SZ"]);
     let signed = [
@@ -247,9 +247,9 @@ async fn a_wrong_list_is_told_and_the_old_one_stays_in_use() {
     let refused = |record: &serde_json::Value| record["level"] == "WARN" && record["path"] == path.as_str();
     let wrong = [entry(EDGE, &["GetSesion"]), entry("everybody", &["*"])].concat();
     world.replace("callers.toml", wrong.as_bytes());
-    let told = log().wait_for(1, refused).await;
-    assert_eq!(told[0]["setting"], "SESSION_CALLERS");
-    let error = told[0]["error"].as_str().unwrap();
+    let reported = log().wait_for(1, refused).await;
+    assert_eq!(reported[0]["setting"], "SESSION_CALLERS");
+    let error = reported[0]["error"].as_str().unwrap();
     for part in [
         "line 3: unknown rpc \"GetSesion\": did you mean \"GetSession\"?",
         "line 5: identity \"everybody\"",

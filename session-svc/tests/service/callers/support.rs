@@ -18,10 +18,10 @@ use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::callers::{Callers, Rpc, parse};
-use session_svc::refresh::Provider;
+use session_svc::refresh::RefreshProvider;
 use session_svc::session::Lifetime;
-use session_svc::sessions::Limits;
-use session_svc::start::{AccessPolicy, Parts, serve_behind};
+use session_svc::sessions::SessionLimits;
+use session_svc::start::{AccessPolicy, ServiceParts, serve_behind};
 use session_svc::store::SessionStore;
 use session_svc::store::memory::MemoryStore;
 use session_svc::vault::KeyRing;
@@ -49,7 +49,7 @@ struct AnyProvider;
 pub(crate) const SPENT: &str = "spent-refresh-token";
 
 #[async_trait]
-impl Provider for AnyProvider {
+impl RefreshProvider for AnyProvider {
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
         if refresh_token == SPENT {
             return Err(RefreshError::Refused(OAuthError::new("invalid_grant")));
@@ -163,7 +163,7 @@ async fn start_measured(
 ) -> (u16, CancellationToken) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let parts = Parts {
+    let parts = ServiceParts {
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
         provider: AnyProvider,
@@ -172,7 +172,7 @@ async fn start_measured(
             absolute_ms: 604_800_000,
             roll_interval_ms: 60_000,
         },
-        limits: Limits {
+        limits: SessionLimits {
             token_expiry_margin_ms: 60_000,
             refresh_ahead_ms: 60_000,
             refresh_lease: session_svc::refresh::DEFAULT_LEASE,

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
-use super::raw::{Raw, call, framed, request, told};
+use super::raw::{Raw, call, framed, reported, request};
 use super::support::*;
 
 async fn plain() -> (u16, CancellationToken) {
@@ -72,7 +72,7 @@ async fn every_failure_of_the_framework_has_a_reason() {
         ),
     ] {
         let status = raw.status(sent).await;
-        assert_eq!(told(&status), expected, "{name}: {status:?}");
+        assert_eq!(reported(&status), expected, "{name}: {status:?}");
     }
     for path in [
         "/session.v2.SessionService/GetSession",
@@ -81,7 +81,7 @@ async fn every_failure_of_the_framework_has_a_reason() {
     ] {
         let mut other = request("GetSession", framed(b""));
         *other.uri_mut() = format!("http://127.0.0.1{path}").parse().unwrap();
-        assert_eq!(told(&raw.status(other).await), unimplemented, "{path}");
+        assert_eq!(reported(&raw.status(other).await), unimplemented, "{path}");
     }
     let mut compressed = request("GetSession", framed(b""));
     compressed
@@ -89,7 +89,7 @@ async fn every_failure_of_the_framework_has_a_reason() {
         .insert("grpc-encoding", "gzip".parse().unwrap());
     let (_, headers) = raw.send(compressed).await;
     let status = tonic::Status::from_header_map(&headers).unwrap();
-    assert_eq!(told(&status), unimplemented);
+    assert_eq!(reported(&status), unimplemented);
     assert!(headers.contains_key("grpc-accept-encoding"), "{headers:?}");
     // The connection has survived all of it.
     let mut client = SessionServiceClient::connect(format!("http://127.0.0.1:{port}"))
@@ -148,7 +148,7 @@ async fn a_message_that_never_ends_is_given_up_at_the_deadline() {
     let sent =
         call("GetSession", &v1::GetSessionRequest::default(), 200).map(|_| StreamBody::new(never).boxed());
     let late = (Code::DeadlineExceeded, Some(ErrorReason::ErrDeadlineExceeded));
-    assert_eq!(told(&raw.status(sent).await), late);
+    assert_eq!(reported(&raw.status(sent).await), late);
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_caller_that_may_not_call_is_turned_away_before_its_message_is_there()
     let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::convert::Infallible>>();
     let sent = request("GetSession", Vec::new()).map(|_| StreamBody::new(never).boxed());
     let unknown = (Code::Unauthenticated, Some(ErrorReason::ErrUnknownCaller));
-    assert_eq!(told(&raw.status(sent).await), unknown);
+    assert_eq!(reported(&raw.status(sent).await), unknown);
 }
 
 /// HTTP/2's frames as they travel (RFC 9113, section 4.1).

@@ -62,7 +62,7 @@ impl Scene {
     /// Everything that ends sessions ends them, is told, and revokes.
     async fn everybody_can_be_signed_out(&self, fill: impl Fn(bool)) {
         let (one, two, three) = (self.sign_in().await, self.sign_in().await, self.sign_in().await);
-        let mut told = self.watch().await;
+        let mut reported = self.watch().await;
         fill(true);
         let refused = self.one.client.clone();
         let late = request(&self.provider.sign_in(SCOPE), self.provider.issuer(), START_MS);
@@ -90,7 +90,7 @@ impl Scene {
         for _ in 0..3 {
             let event = within(async {
                 loop {
-                    let event = told.message().await.unwrap().unwrap();
+                    let event = reported.message().await.unwrap().unwrap();
                     if event.kind() != Kind::Heartbeat {
                         return event;
                     }

@@ -10,13 +10,13 @@ use crate::redis_server::RedisServer;
 use crate::refresh::support::*;
 
 /// How long the caller waits: longer than one command of the store may take.
-const PATIENCE: Duration = Duration::from_millis(3_500);
+const WAIT_MAX: Duration = Duration::from_millis(3_500);
 
 /// Longer than a process of the provider waits before it sends its token again, and much shorter than a lease.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_logout_token_sent_again_after_redis_stood_still_is_good_at_once_and_spares_later_sessions() {
+async fn a_logout_token_repeated_after_redis_stalled_works_and_spares_later_sessions() {
     let server = RedisServer::start(&[]);
     let url = format!("redis://127.0.0.1:{}", server.port);
     let provider = ScriptedProvider::start();
@@ -35,7 +35,7 @@ async fn a_logout_token_sent_again_after_redis_stood_still_is_good_at_once_and_s
             ..Default::default()
         };
         let mut first = tonic::Request::new(call(1));
-        first.set_timeout(PATIENCE);
+        first.set_timeout(WAIT_MAX);
         let mut client = replica.client.clone();
         let first = tokio::spawn(async move { client.end_sessions(first).await });
         tokio::time::sleep(Duration::from_millis(after)).await;

@@ -21,9 +21,9 @@ async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them
     for _ in 0..3 {
         service.create("ada", "sid", "").await;
     }
-    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    let report = told.json();
+    let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(reported.code, 0, "{reported:?}");
+    let report = reported.json();
     assert_eq!(
         (&report["healthy"], &report["store"]),
         (&true.into(), &"redis".into())
@@ -61,9 +61,9 @@ async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them
 
     server.ask("CONFIG SET maxmemory 1gb");
     server.ask("CONFIG SET maxmemory-policy allkeys-lru");
-    let told = on_store(&store, NEW_KEY, &["check-store"]);
-    assert_eq!(told.code, 1);
-    let line = told
+    let reported = on_store(&store, NEW_KEY, &["check-store"]);
+    assert_eq!(reported.code, 1);
+    let line = reported
         .out
         .lines()
         .find(|line| line.contains("maxmemory policy"))
@@ -72,7 +72,7 @@ async fn a_redis_that_keeps_sessions_well_is_healthy_and_one_that_may_evict_them
         line.starts_with("problem") && line.contains("noeviction"),
         "{line}"
     );
-    assert!(told.out.contains("there are problems"));
+    assert!(reported.out.contains("there are problems"));
 }
 
 #[tokio::test]
@@ -90,9 +90,9 @@ async fn what_cannot_be_read_is_counted_by_why() {
     server.ask(&format!("SETRANGE {} 60 corrupted", record_key(&cut)));
     server.ask(&format!("DEL {}", record_key(&lost)));
 
-    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
-    let report = told.json();
-    assert_eq!((told.code, &report["healthy"]), (1, &false.into()));
+    let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    let report = reported.json();
+    assert_eq!((reported.code, &report["healthy"]), (1, &false.into()));
     let records = &report["records"];
     assert_eq!(records["sessions"], 1, "{report:#}");
     assert_eq!(records["unreadable"]["unknown_key"], 1);
@@ -124,9 +124,9 @@ async fn what_cannot_be_read_is_counted_by_why() {
 async fn a_file_is_checked_while_no_service_has_it() {
     let directory = tempfile::tempdir().unwrap();
     let store = file_in(directory.path());
-    let told = on_store(&store, NEW_KEY, &["check-store"]);
-    assert_eq!(told.code, 1);
-    assert!(told.err.contains("does not exist"), "{}", told.err);
+    let reported = on_store(&store, NEW_KEY, &["check-store"]);
+    assert_eq!(reported.code, 1);
+    assert!(reported.err.contains("does not exist"), "{}", reported.err);
     assert!(
         !directory.path().join("sessions").exists(),
         "a check makes nothing"
@@ -134,17 +134,21 @@ async fn a_file_is_checked_while_no_service_has_it() {
 
     let service = Service::start(&store, NEW_KEY).await;
     service.create("ada", "sid", "a-request-of-somebody").await;
-    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
     assert_eq!(
-        (told.code, &told.json()["error"]["reason"]),
+        (reported.code, &reported.json()["error"]["reason"]),
         (1, &"store_in_use".into())
     );
-    assert!(told.err.contains("stop the service first"), "{}", told.err);
+    assert!(
+        reported.err.contains("stop the service first"),
+        "{}",
+        reported.err
+    );
     service.stop().await;
 
-    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    let records = &told.json()["records"];
+    let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(reported.code, 0, "{reported:?}");
+    let records = &reported.json()["records"];
     assert_eq!((&records["sessions"], &records["notes"]), (&1.into(), &1.into()));
     let service = Service::start(&store, NEW_KEY).await;
     for _ in 0..4 {
@@ -167,35 +171,39 @@ async fn the_rights_of_a_replica_are_enough() {
     let store = format!("redis://session-svc:hunter2@127.0.0.1:{}", server.port);
     let service = Service::start(&store, NEW_KEY).await;
     service.create("ada", "", "").await;
-    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    let persistence = check(&told.json(), "persistence").clone();
+    let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(reported.code, 0, "{reported:?}");
+    let persistence = check(&reported.json(), "persistence").clone();
     assert_eq!(persistence["value"], "unknown");
     assert!(persistence["advice"].as_str().unwrap().contains("+config|get"));
-    let told = on_store(&store, NEW_KEY, &["rekey", "--json"]);
+    let reported = on_store(&store, NEW_KEY, &["rekey", "--json"]);
     assert_eq!(
-        (told.code, &told.json()["already_current"]),
+        (reported.code, &reported.json()["already_current"]),
         (0, &1.into()),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 
 #[test]
 fn a_store_that_cannot_be_looked_into_is_said_to_be() {
-    let told = on_store("memory:", NEW_KEY, &["check-store"]);
-    assert_eq!(told.code, 78);
-    assert!(told.err.contains("SESSION_STORE"), "{}", told.err);
-    let told = on_store("redis://127.0.0.1:1", "", &["check-store"]);
-    assert_eq!(told.code, 78);
-    assert!(told.err.contains("SESSION_ENCRYPTION_KEY"), "{}", told.err);
-    let told = on_store(
+    let reported = on_store("memory:", NEW_KEY, &["check-store"]);
+    assert_eq!(reported.code, 78);
+    assert!(reported.err.contains("SESSION_STORE"), "{}", reported.err);
+    let reported = on_store("redis://127.0.0.1:1", "", &["check-store"]);
+    assert_eq!(reported.code, 78);
+    assert!(
+        reported.err.contains("SESSION_ENCRYPTION_KEY"),
+        "{}",
+        reported.err
+    );
+    let reported = on_store(
         "redis://:hunter2@127.0.0.1:1",
         NEW_KEY,
         &["check-store", "--json"],
     );
     assert_eq!(
-        (told.code, &told.json()["error"]["reason"]),
+        (reported.code, &reported.json()["error"]["reason"]),
         (1, &"store_unavailable".into())
     );
-    assert!(!told.out.contains("hunter2") && !told.err.contains("hunter2"));
+    assert!(!reported.out.contains("hunter2") && !reported.err.contains("hunter2"));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::support::{ISSUER, NEW_KEY, OLD_KEY, Told, file_in, program};
+use super::support::{ISSUER, NEW_KEY, OLD_KEY, ToolOutput, file_in, program};
 
 const COMMANDS: [&[&str]; 5] = [
     &["check-store"],
@@ -17,17 +17,17 @@ const COMMANDS: [&[&str]; 5] = [
     &["sessions", "end", "--subject", "ada", "--yes"],
 ];
 
-fn told(arguments: &[&str], settings: &[(&str, &str)]) -> Told {
+fn reported(arguments: &[&str], settings: &[(&str, &str)]) -> ToolOutput {
     let mut command = program();
     command
         .args(arguments)
         .arg("--json")
         .envs(settings.iter().copied());
-    Told::of(command.output().unwrap())
+    ToolOutput::of(command.output().unwrap())
 }
 
-fn reason(told: &Told) -> String {
-    told.json()["error"]["reason"].as_str().unwrap().to_owned()
+fn reason(reported: &ToolOutput) -> String {
+    reported.json()["error"]["reason"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -41,17 +41,17 @@ fn a_command_that_fails_says_so_in_a_document() {
         ("OIDC_ISSUER_URL", ISSUER),
     ];
     for command in COMMANDS {
-        let failed = told(command, &settings);
+        let failed = reported(command, &settings);
         assert_eq!(failed.code, 1, "{command:?}: {failed:?}");
         assert!(!reason(&failed).is_empty());
-        let misused = told(&[command, &["--unheard-of"]].concat(), &settings);
+        let misused = reported(&[command, &["--unheard-of"]].concat(), &settings);
         assert_eq!(
             (misused.code, reason(&misused).as_str()),
             (2, "usage"),
             "{command:?}"
         );
     }
-    let no_command = told(&["sessions", "unheard-of"], &settings);
+    let no_command = reported(&["sessions", "unheard-of"], &settings);
     assert_eq!((no_command.code, reason(&no_command).as_str()), (2, "usage"));
     for command in COMMANDS {
         let setting = if command[0] == "sessions" {
@@ -59,7 +59,7 @@ fn a_command_that_fails_says_so_in_a_document() {
         } else {
             "SESSION_STORE"
         };
-        let wrong = told(command, &[(setting, "nonsense")]);
+        let wrong = reported(command, &[(setting, "nonsense")]);
         assert_eq!(
             (wrong.code, reason(&wrong).as_str()),
             (78, "settings"),
@@ -71,7 +71,7 @@ fn a_command_that_fails_says_so_in_a_document() {
         ("SESSION_ENCRYPTION_KEY", OLD_KEY),
     ];
     for command in &COMMANDS[..2] {
-        let failed = told(command, &unreachable);
+        let failed = reported(command, &unreachable);
         assert_eq!((failed.code, reason(&failed).as_str()), (1, "store_unavailable"));
     }
 }

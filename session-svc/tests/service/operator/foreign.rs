@@ -22,20 +22,20 @@ async fn keys_of_another_program_are_passed_over_and_counted() {
         let pushed = server.ask(&format!("RPUSH {key} x"));
         assert_eq!(pushed.trim(), ":1", "{key}");
     }
-    let told = on_store(&store, OLD_KEY, &["check-store", "--json"]);
-    assert_eq!(told.code, 1, "{told:?}");
-    let report = told.json();
+    let reported = on_store(&store, OLD_KEY, &["check-store", "--json"]);
+    assert_eq!(reported.code, 1, "{reported:?}");
+    let report = reported.json();
     assert_eq!(report["records"]["sessions"], 5, "{report:#}");
     assert_eq!(report["records"]["foreign"], 4, "{report:#}");
     let ring = format!("{NEW_KEY},{OLD_KEY}");
-    let told = on_store(&store, &ring, &["rekey", "--json"]);
-    assert_eq!(told.code, 1, "{told:?}");
-    let report = told.json();
+    let reported = on_store(&store, &ring, &["rekey", "--json"]);
+    assert_eq!(reported.code, 1, "{reported:?}");
+    let report = reported.json();
     assert_eq!(
         (&report["rewritten"], &report["foreign"]),
         (&5.into(), &3.into()),
         "{report:#}"
     );
-    let told = on_store(&store, NEW_KEY, &["check-store", "--json"]);
-    assert_eq!(told.json()["records"]["sessions"], 5, "{told:?}");
+    let reported = on_store(&store, NEW_KEY, &["check-store", "--json"]);
+    assert_eq!(reported.json()["records"]["sessions"], 5, "{reported:?}");
 }

@@ -25,8 +25,8 @@ async fn furnished(service: &Service) -> Vec<String> {
         secrets.push(service.create("ada", &format!("sid-{number}"), request).await.0);
     }
     service.create("bob", "", "").await;
-    let told = service.tool(&["sessions", "end", "--subject", "bob"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let reported = service.tool(&["sessions", "end", "--subject", "bob"]);
+    assert_eq!(reported.code, 0, "{reported:?}");
     secrets
 }
 
@@ -34,9 +34,13 @@ const REQUEST: &str = "the-request-that-is-repeated";
 
 /// With the new key alone everything is there that was there before.
 async fn nothing_needs_the_old_key(store: &str, secrets: &[String]) {
-    let told = on_store(store, NEW_KEY, &["check-store", "--json"]);
-    assert_ne!(told.json()["checks"][1]["result"], "problem", "{told:?}");
-    assert_eq!(told.json()["records"]["unreadable"]["unknown_key"], 0, "{told:?}");
+    let reported = on_store(store, NEW_KEY, &["check-store", "--json"]);
+    assert_ne!(reported.json()["checks"][1]["result"], "problem", "{reported:?}");
+    assert_eq!(
+        reported.json()["records"]["unreadable"]["unknown_key"],
+        0,
+        "{reported:?}"
+    );
     let service = Service::start(store, NEW_KEY).await;
     for secret in secrets {
         let by = Some(By::SessionId(secret.clone()));
@@ -87,14 +91,14 @@ async fn a_running_services_sessions_are_sealed_anew_without_anybody_noticing() 
         count
     });
     let (address, keys) = (store.clone(), ring());
-    let told =
+    let reported =
         tokio::task::spawn_blocking(move || on_store(&address, &keys, &["rekey", "--json", "--rate", "100"]));
-    let told = told.await.unwrap();
+    let reported = reported.await.unwrap();
     over.store(true, Ordering::Relaxed);
     let count = writer.await.unwrap();
 
-    assert_eq!(told.code, 0, "{told:?}");
-    let summary = told.json();
+    assert_eq!(reported.code, 0, "{reported:?}");
+    let summary = reported.json();
     assert_eq!(
         (&summary["complete"], &summary["unreadable"]),
         (&true.into(), &0.into())
@@ -141,8 +145,8 @@ async fn a_cluster_is_sealed_anew_node_by_node() {
     });
     let owners: BTreeSet<usize> = owners.collect();
     assert_eq!(owners.len(), 3, "every node has sessions");
-    let told = on_store(&store, &ring(), &["rekey", "--json"]);
-    assert_eq!(told.code, 0, "{told:?}");
+    let reported = on_store(&store, &ring(), &["rekey", "--json"]);
+    assert_eq!(reported.code, 0, "{reported:?}");
     nothing_needs_the_old_key(&store, &secrets).await;
     let report = on_store(&store, NEW_KEY, &["check-store", "--json"]).json();
     assert_eq!(report["store"], "redis-cluster");
@@ -160,17 +164,28 @@ async fn a_file_is_sealed_anew_while_its_service_is_stopped() {
     let store = file_in(directory.path());
     let service = Service::start(&store, OLD_KEY).await;
     let secrets = furnished(&service).await;
-    let told = on_store(&store, &ring(), &["rekey"]);
-    assert_eq!(told.code, 1);
-    assert!(told.err.contains("stop the service first"), "{}", told.err);
+    let reported = on_store(&store, &ring(), &["rekey"]);
+    assert_eq!(reported.code, 1);
+    assert!(
+        reported.err.contains("stop the service first"),
+        "{}",
+        reported.err
+    );
     service.stop().await;
 
-    let told = on_store(&store, NEW_KEY, &["rekey", "--json"]);
-    assert_eq!(told.code, 1, "without the old key nothing can be done: {told:?}");
-    assert!(told.json()["unreadable"].as_u64().unwrap() > SESSIONS as u64);
-    let told = on_store(&store, &ring(), &["rekey"]);
-    assert_eq!(told.code, 0, "{told:?}");
-    assert!(told.out.contains("the others can be removed"), "{}", told.out);
+    let reported = on_store(&store, NEW_KEY, &["rekey", "--json"]);
+    assert_eq!(
+        reported.code, 1,
+        "without the old key nothing can be done: {reported:?}"
+    );
+    assert!(reported.json()["unreadable"].as_u64().unwrap() > SESSIONS as u64);
+    let reported = on_store(&store, &ring(), &["rekey"]);
+    assert_eq!(reported.code, 0, "{reported:?}");
+    assert!(
+        reported.out.contains("the others can be removed"),
+        "{}",
+        reported.out
+    );
     nothing_needs_the_old_key(&store, &secrets).await;
 }
 
@@ -178,9 +193,9 @@ async fn a_file_is_sealed_anew_while_its_service_is_stopped() {
 async fn the_same_key_twice_is_told() {
     let server = RedisServer::start(&[]);
     let store = format!("redis://127.0.0.1:{}", server.port);
-    let told = on_store(&store, &format!("{NEW_KEY},{NEW_KEY}"), &["rekey", "--json"]);
+    let reported = on_store(&store, &format!("{NEW_KEY},{NEW_KEY}"), &["rekey", "--json"]);
     assert_eq!(
-        (told.code, &told.json()["error"]["reason"]),
+        (reported.code, &reported.json()["error"]["reason"]),
         (1, &"ambiguous_keys".into())
     );
 }

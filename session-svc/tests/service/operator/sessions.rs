@@ -2,7 +2,7 @@
 
 use session_proto::client::{ClientSettings, ClientTls};
 
-use super::support::{ISSUER, NEW_KEY, Service, Told, file_in, on_terminal, program};
+use super::support::{ISSUER, NEW_KEY, Service, ToolOutput, file_in, on_terminal, program};
 use crate::certificates::Certificates;
 
 const UNKNOWN: &str = "00000000000000000000000000000000";
@@ -15,10 +15,10 @@ async fn sessions_are_listed_and_shown_to_people_and_programs() {
     let (_, second) = service.create("ada", "sid-2", "").await;
     service.create("bob", "sid-3", "").await;
 
-    let told = service.tool(&["sessions", "list", "--subject", "ada"]);
-    assert_eq!((told.code, told.err.as_str()), (0, ""));
-    let lines: Vec<&str> = told.out.lines().collect();
-    assert_eq!(lines.len(), 3, "{}", told.out);
+    let reported = service.tool(&["sessions", "list", "--subject", "ada"]);
+    assert_eq!((reported.code, reported.err.as_str()), (0, ""));
+    let lines: Vec<&str> = reported.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", reported.out);
     let titles: Vec<&str> = lines[0].split("  ").filter(|title| !title.is_empty()).collect();
     assert_eq!(
         titles.iter().map(|title| title.trim()).collect::<Vec<_>>(),
@@ -68,8 +68,8 @@ async fn a_session_is_ended_by_its_handle_once() {
     let directory = tempfile::tempdir().unwrap();
     let service = Service::start(&file_in(directory.path()), NEW_KEY).await;
     let (_, handle) = service.create("ada", "", "").await;
-    let told = service.tool(&["sessions", "end", "--handle", &handle, "--cause", "other_device"]);
-    assert_eq!((told.code, told.out.as_str()), (0, "ended 1 session\n"));
+    let reported = service.tool(&["sessions", "end", "--handle", &handle, "--cause", "other_device"]);
+    assert_eq!((reported.code, reported.out.as_str()), (0, "ended 1 session\n"));
     assert!(service.listed("ada").await.is_empty());
     let again = service.tool(&["sessions", "end", "--handle", &handle, "--json"]);
     assert_eq!((again.code, &again.json()["ended_count"]), (3, &0.into()));
@@ -88,12 +88,12 @@ async fn ending_several_sessions_has_to_be_meant() {
         service.create("ada", sid, "").await;
     }
     let of_ada = ["sessions", "end", "--subject", "ada"];
-    let told = service.tool(&of_ada);
-    assert_eq!((told.code, told.out.as_str()), (2, ""));
+    let reported = service.tool(&of_ada);
+    assert_eq!((reported.code, reported.out.as_str()), (2, ""));
     assert!(
-        told.err.contains("4 sessions of ada") && told.err.contains("--yes"),
+        reported.err.contains("4 sessions of ada") && reported.err.contains("--yes"),
         "{}",
-        told.err
+        reported.err
     );
     assert_eq!(service.listed("ada").await.len(), 4);
 
@@ -107,16 +107,16 @@ async fn ending_several_sessions_has_to_be_meant() {
     );
     assert_eq!(service.listed("ada").await.len(), 4);
 
-    let told = service.tool(&["sessions", "end", "--subject", "ada", "--provider-sid", "sid-3"]);
+    let reported = service.tool(&["sessions", "end", "--subject", "ada", "--provider-sid", "sid-3"]);
     assert_eq!(
-        (told.code, told.out.as_str()),
+        (reported.code, reported.out.as_str()),
         (0, "ended 1 session\n"),
         "one needs no question"
     );
-    let told = service.tool(&["sessions", "end", "--provider-sid", "sid-2"]);
-    assert_eq!(told.code, 2, "how many that are is not known");
-    let told = service.tool(&["sessions", "end", "--provider-sid", "sid-2", "--yes", "--json"]);
-    assert_eq!((told.code, &told.json()["ended_count"]), (0, &2.into()));
+    let reported = service.tool(&["sessions", "end", "--provider-sid", "sid-2"]);
+    assert_eq!(reported.code, 2, "how many that are is not known");
+    let reported = service.tool(&["sessions", "end", "--provider-sid", "sid-2", "--yes", "--json"]);
+    assert_eq!((reported.code, &reported.json()["ended_count"]), (0, &2.into()));
 
     service.create("ada", "sid-4", "").await;
     service.create("ada", "sid-5", "").await;
@@ -156,23 +156,23 @@ async fn what_was_typed_wrongly_is_said_and_does_nothing() {
         ),
     ] {
         let output = program().args(arguments).output().unwrap();
-        let told = Told::of(output);
-        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
-        assert!(told.err.contains(said), "{arguments:?}: {}", told.err);
+        let reported = ToolOutput::of(output);
+        assert_eq!((reported.code, reported.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(reported.err.contains(said), "{arguments:?}: {}", reported.err);
     }
-    let told = service.tool(&["sessions", "show", "--handle", "not-a-handle", "--json"]);
-    assert_eq!(told.code, 2);
-    assert_eq!(told.json()["error"]["reason"], "ERR_INVALID_ARGUMENT");
-    let told = service.tool(&["sessions", "end", "--handle", UNKNOWN, "--cause", "With Space"]);
-    assert_eq!(told.code, 2, "{told:?}");
-    let told = Told::of(
+    let reported = service.tool(&["sessions", "show", "--handle", "not-a-handle", "--json"]);
+    assert_eq!(reported.code, 2);
+    assert_eq!(reported.json()["error"]["reason"], "ERR_INVALID_ARGUMENT");
+    let reported = service.tool(&["sessions", "end", "--handle", UNKNOWN, "--cause", "With Space"]);
+    assert_eq!(reported.code, 2, "{reported:?}");
+    let reported = ToolOutput::of(
         program()
             .args(["sessions", "list", "--subject", "ada", "--service", &service.url])
             .output()
             .unwrap(),
     );
-    assert_eq!(told.code, 2);
-    assert!(told.err.contains("OIDC_ISSUER_URL"), "{}", told.err);
+    assert_eq!(reported.code, 2);
+    assert!(reported.err.contains("OIDC_ISSUER_URL"), "{}", reported.err);
 }
 
 #[test]
@@ -182,10 +182,17 @@ fn a_service_that_is_not_there_is_a_failure_and_says_where_it_was_looked_for() {
         .env("SESSION_LISTEN", &address)
         .args(["sessions", "show", "--handle", UNKNOWN, "--json"])
         .output();
-    let told = Told::of(output.unwrap());
-    assert_eq!(told.code, 1);
-    assert!(told.err.contains(&format!("http://{address}")), "{}", told.err);
-    assert_eq!(told.json()["error"]["reason"], "ERR_SESSION_SERVICE_UNAVAILABLE");
+    let reported = ToolOutput::of(output.unwrap());
+    assert_eq!(reported.code, 1);
+    assert!(
+        reported.err.contains(&format!("http://{address}")),
+        "{}",
+        reported.err
+    );
+    assert_eq!(
+        reported.json()["error"]["reason"],
+        "ERR_SESSION_SERVICE_UNAVAILABLE"
+    );
 }
 
 #[test]
@@ -211,10 +218,14 @@ fn every_command_has_a_manual() {
             &["--dry-run", "--rate", "--json", "a file has to be free"],
         ),
     ] {
-        let told = Told::of(program().args(command).output().unwrap());
-        assert_eq!((told.code, told.err.as_str()), (0, ""), "{command:?}");
+        let reported = ToolOutput::of(program().args(command).output().unwrap());
+        assert_eq!((reported.code, reported.err.as_str()), (0, ""), "{command:?}");
         for part in parts {
-            assert!(told.out.contains(part), "{part} is missing in {}", told.out);
+            assert!(
+                reported.out.contains(part),
+                "{part} is missing in {}",
+                reported.out
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use session_proto::v1::{CreateSessionRequest, Device, ListSessionsRequest, Sessi
 use crate::redis_server::free_port;
 
 /// Longest a service may take to answer or to stop.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) const ISSUER: &str = "http://127.0.0.1:9";
 pub(crate) const OLD_KEY: &str = "0000000000000000000000000000000000000000000000000000000000000001";
@@ -31,27 +31,27 @@ pub(crate) fn program() -> Command {
 
 /// How a command ended.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ToolOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Told {
+impl ToolOutput {
     pub(crate) fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let told = Self {
+        let reported = Self {
             code: output.status.code().unwrap(),
             out: text(output.stdout),
             err: text(output.stderr),
         };
         for token in TOKENS.iter().chain([&OLD_KEY, &NEW_KEY]) {
             assert!(
-                !told.out.contains(token) && !told.err.contains(token),
+                !reported.out.contains(token) && !reported.err.contains(token),
                 "{token} is shown"
             );
         }
-        told
+        reported
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -104,7 +104,7 @@ impl Service {
         let service = Self { child, url, client };
         let began = Instant::now();
         while let Err(error) = service.client.list_sessions(of_nobody()).await {
-            assert!(began.elapsed() < PATIENCE, "{error}");
+            assert!(began.elapsed() < WAIT_MAX, "{error}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         service
@@ -117,16 +117,16 @@ impl Service {
         assert!(sent.success());
         let began = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(began.elapsed() < PATIENCE, "the service does not stop");
+            assert!(began.elapsed() < WAIT_MAX, "the service does not stop");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     /// Calls the tool on this service.
-    pub(crate) fn tool(&self, arguments: &[&str]) -> Told {
+    pub(crate) fn tool(&self, arguments: &[&str]) -> ToolOutput {
         let mut command = program();
         command.env("OIDC_ISSUER_URL", ISSUER).args(arguments);
-        Told::of(command.args(["--service", &self.url]).output().unwrap())
+        ToolOutput::of(command.args(["--service", &self.url]).output().unwrap())
     }
 
     /// Begins a session; gives its secret and its handle.
@@ -195,10 +195,10 @@ pub(crate) fn new_session(subject: &str, sid: &str, request_id: &str) -> CreateS
 }
 
 /// Calls a command that works on the store itself.
-pub(crate) fn on_store(store: &str, keys: &str, arguments: &[&str]) -> Told {
+pub(crate) fn on_store(store: &str, keys: &str, arguments: &[&str]) -> ToolOutput {
     let mut command = program();
     command.args(["--store", store]).args(arguments);
-    Told::of(command.env("SESSION_ENCRYPTION_KEY", keys).output().unwrap())
+    ToolOutput::of(command.env("SESSION_ENCRYPTION_KEY", keys).output().unwrap())
 }
 
 /// Calls a command on a terminal and types `typed`.

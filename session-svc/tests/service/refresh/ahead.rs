@@ -2,7 +2,7 @@
 
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
-use session_svc::sessions::Limits;
+use session_svc::sessions::SessionLimits;
 
 use super::support::*;
 
@@ -10,7 +10,7 @@ use super::support::*;
 const DUE_MS: u64 = 120_001;
 
 async fn eager() -> (World, SignedIn) {
-    let limits = Limits {
+    let limits = SessionLimits {
         refresh_ahead_ms: 120_000,
         ..limits()
     };
@@ -20,7 +20,7 @@ async fn eager() -> (World, SignedIn) {
 }
 
 #[tokio::test]
-async fn a_token_that_is_used_shortly_before_its_end_is_served_at_once_and_refreshed_behind_it() {
+async fn a_token_used_shortly_before_its_end_is_served_and_refreshed_in_the_background() {
     let (world, signed_in) = eager().await;
     world.advance_ms(DUE_MS - 1);
     let served = world.one.token(&signed_in.id).await.unwrap();

@@ -13,9 +13,9 @@ async fn a_refresh_whose_caller_has_gone_is_finished_before_the_service_stops() 
     let signed_in = world.sign_in().await;
     world.advance_ms(240_001);
     let gate = world.provider.hold_answers(Endpoint::Token);
-    let asking = world.one.asking(&signed_in.id);
+    let pending_call = world.one.pending_call(&signed_in.id);
     world.provider.wait_for_held(Endpoint::Token, 1).await;
-    asking.abort();
+    pending_call.abort();
     world.one.shutdown.cancel();
     // Nobody is served any more, and nobody waits for an answer: it is the refresh alone that keeps the service.
     while world.one.session(&signed_in.id).await.is_ok() {

@@ -11,8 +11,8 @@ use oidc::{
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State;
-use session_svc::refresh::{DEFAULT_LEASE, Provider};
-use session_svc::sessions::Limits;
+use session_svc::refresh::{DEFAULT_LEASE, RefreshProvider};
+use session_svc::sessions::SessionLimits;
 use tokio::sync::watch;
 
 use super::slow_store::SlowStore;
@@ -68,9 +68,9 @@ impl Way {
 }
 
 #[async_trait]
-impl Provider for Way {
-    fn patience(&self) -> Duration {
-        self.party.patience()
+impl RefreshProvider for Way {
+    fn wait_limit(&self) -> Duration {
+        self.party.wait_limit()
     }
 
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
@@ -86,11 +86,11 @@ impl Provider for Way {
         expected: &ExpectedOfRefresh<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
-        Provider::check(&self.party, raw, expected, now).await
+        RefreshProvider::check(&self.party, raw, expected, now).await
     }
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {
-        Provider::revoke(&self.party, refresh_token, now).await
+        RefreshProvider::revoke(&self.party, refresh_token, now).await
     }
 }
 
@@ -102,24 +102,24 @@ async fn standing(at: At, rotate: bool) -> (World, Way, SignedIn, tokio::task::J
     let world = world_of(provider, limits(), late.clone(), prompt).await;
     let signed_in = world.sign_in().await;
     world.advance_ms(EXPIRED_MS);
-    let asking = world.one.asking(&signed_in.id);
+    let pending_call = world.one.pending_call(&signed_in.id);
     late.wait_until_it_stands().await;
     world.advance_ms(u64::try_from(DEFAULT_LEASE.as_millis()).unwrap() + 1);
-    (world, late, signed_in, asking)
+    (world, late, signed_in, pending_call)
 }
 
 type Answer = Result<session_proto::v1::GetAccessTokenResponse, tonic::Status>;
 
 #[tokio::test]
-async fn an_answer_that_comes_after_somebody_else_was_refused_does_not_revive_the_session() {
-    let (world, late, signed_in, asking) = standing(At::Answered, true).await;
+async fn an_answer_after_another_replica_was_refused_does_not_revive_the_session() {
+    let (world, late, signed_in, pending_call) = standing(At::Answered, true).await;
     // The provider has rotated for the first: to it the second looks like a thief.
     let refused = world.two.token(&signed_in.id).await;
     assert_eq!(reason(refused), ErrorReason::ErrFailedRefreshGrant);
     assert_eq!((world.provider.rotations(), world.provider.reuses()), (1, 1));
     late.go_on();
     assert_eq!(
-        reason(within(asking).await.unwrap()),
+        reason(within(pending_call).await.unwrap()),
         ErrorReason::ErrFailedRefreshGrant
     );
     let session = world.two.session(&signed_in.id).await.unwrap();
@@ -132,10 +132,10 @@ async fn an_answer_that_comes_after_somebody_else_was_refused_does_not_revive_th
 
 #[tokio::test]
 async fn a_refusal_that_comes_after_somebody_else_refreshed_leaves_the_new_tokens_alone() {
-    let (world, late, signed_in, asking) = standing(At::Asking, true).await;
+    let (world, late, signed_in, pending_call) = standing(At::Asking, true).await;
     let winner = world.two.token(&signed_in.id).await.unwrap();
     late.go_on();
-    let answer = within(asking).await.unwrap().unwrap();
+    let answer = within(pending_call).await.unwrap().unwrap();
     assert_eq!(
         answer.access_token, winner.access_token,
         "the winner's token for all"
@@ -157,10 +157,10 @@ async fn a_refusal_that_comes_after_somebody_else_refreshed_leaves_the_new_token
 #[tokio::test]
 async fn tokens_that_come_after_somebody_else_refreshed_are_let_go_and_not_revoked() {
     // A provider with a grace period answers both.
-    let (world, late, signed_in, asking) = standing(At::Answered, false).await;
+    let (world, late, signed_in, pending_call) = standing(At::Answered, false).await;
     let winner = world.two.token(&signed_in.id).await.unwrap();
     late.go_on();
-    let answer = within(asking).await.unwrap().unwrap();
+    let answer = within(pending_call).await.unwrap().unwrap();
     assert_eq!(answer.access_token, winner.access_token);
     assert_eq!(world.provider.grants("refresh_token"), 2);
     assert_eq!(world.one.refreshes("superseded"), 1);
@@ -171,12 +171,12 @@ async fn tokens_that_come_after_somebody_else_refreshed_are_let_go_and_not_revok
 
 #[tokio::test]
 async fn an_end_that_comes_while_a_holder_stands_still_stays_and_its_token_is_taken_back() {
-    let (world, late, signed_in, asking) = standing(At::Answered, true).await;
+    let (world, late, signed_in, pending_call) = standing(At::Answered, true).await;
     assert!(world.two.end(&signed_in.id).await.ended);
     world.wait_for_revocations(1).await;
     late.go_on();
     assert_eq!(
-        reason(within(asking).await.unwrap()),
+        reason(within(pending_call).await.unwrap()),
         ErrorReason::ErrMissingSession
     );
     assert_eq!(
@@ -191,7 +191,7 @@ async fn an_end_that_comes_while_a_holder_stands_still_stays_and_its_token_is_ta
 #[tokio::test]
 async fn a_holder_that_stood_still_before_it_asked_does_not_ask_any_more() {
     let lease = Duration::from_millis(300);
-    let limits = Limits {
+    let limits = SessionLimits {
         refresh_lease: lease,
         ..limits()
     };
@@ -210,7 +210,7 @@ async fn a_holder_that_stood_still_before_it_asked_does_not_ask_any_more() {
     )
     .await;
     slow.stand_still_after_a_lease();
-    let asking = third.asking(&signed_in.id);
+    let pending_call = third.pending_call(&signed_in.id);
     slow.wait_until_it_stands().await;
     let stood_at = Instant::now();
     world.advance_ms(u64::try_from(lease.as_millis()).unwrap() + 1);
@@ -220,7 +220,7 @@ async fn a_holder_that_stood_still_before_it_asked_does_not_ask_any_more() {
     })
     .await;
     slow.go_on();
-    let answer = within(asking).await.unwrap().unwrap();
+    let answer = within(pending_call).await.unwrap().unwrap();
     assert_eq!(answer.access_token, winner.access_token);
     assert_eq!(
         (world.provider.grants("refresh_token"), world.provider.reuses()),
@@ -244,11 +244,11 @@ async fn a_replica_that_saw_the_old_tokens_looks_again_before_it_asks() {
     )
     .await;
     slow.stand_still_at_the_next_load();
-    let asking = third.asking(&signed_in.id);
+    let pending_call = third.pending_call(&signed_in.id);
     slow.wait_until_it_stands().await;
     let winner = world.two.token(&signed_in.id).await.unwrap();
     slow.go_on();
-    let answer = within(asking).await.unwrap().unwrap();
+    let answer = within(pending_call).await.unwrap().unwrap();
     assert_eq!(answer.access_token, winner.access_token);
     assert_eq!(world.provider.grants("refresh_token"), 1);
 }

@@ -59,12 +59,12 @@ async fn a_cluster_whose_node_of_the_session_is_full_asks_for_no_token() {
         }
     }
     fill(&cluster.nodes[0]);
-    let asking: Vec<_> = on_the_full_one
+    let pending_call: Vec<_> = on_the_full_one
         .iter()
-        .map(|one| replica.asking(&one.id))
+        .map(|one| replica.pending_call(&one.id))
         .collect();
-    for asking in asking {
-        let status = within(asking).await.unwrap().unwrap_err();
+    for pending_call in pending_call {
+        let status = within(pending_call).await.unwrap().unwrap_err();
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
     }
     assert_eq!(
@@ -96,11 +96,11 @@ async fn what_was_given_while_the_store_filled_up_is_kept_until_there_is_room() 
     let two = replica_at(&url, &provider, limits()).await;
     let signed_in = expired(&one, &provider).await;
     let gate = provider.hold(Endpoint::Token);
-    let asking = one.asking(&signed_in.id);
+    let pending_call = one.pending_call(&signed_in.id);
     provider.wait_for_held(Endpoint::Token, 1).await;
     fill(&redis);
     gate.release();
-    let status = within(asking).await.unwrap().unwrap_err();
+    let status = within(pending_call).await.unwrap().unwrap_err();
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
     assert_eq!(provider.rotations(), 1);
     empty(&redis);

@@ -8,11 +8,11 @@ use chassis::secret::{Reloading, Secret};
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, ProviderError, RefreshError, RefreshedTokens, Revoked};
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
-use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
+use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{
-    AccessToken, Device, Lifetime, Scope, Session, SessionId, State, Token, TokenSet,
+    AccessToken, Device, Lifetime, Scope, Session, SessionId, SessionState, SessionTokens, StoredToken,
 };
-use session_svc::sessions::ports::Asking;
+use session_svc::sessions::ports::WaitingCaller;
 use session_svc::store::SessionStore;
 use session_svc::vault::{KeyRing, Vault};
 use tokio::sync::watch;
@@ -27,8 +27,8 @@ const LOOKS: usize = 100;
 #[derive(Clone)]
 pub(crate) struct Gate {
     pub(crate) open: Arc<watch::Sender<Option<bool>>>,
-    pub(crate) asked: Arc<watch::Sender<usize>>,
-    patience: Duration,
+    pub(crate) grants: Arc<watch::Sender<usize>>,
+    wait_limit: Duration,
 }
 
 impl Gate {
@@ -38,28 +38,28 @@ impl Gate {
     }
 
     /// Shut, with callers who wait for so long.
-    pub(crate) fn closed_to(patience: Duration) -> Self {
+    pub(crate) fn closed_to(wait_limit: Duration) -> Self {
         Self {
             open: Arc::new(watch::Sender::new(None)),
-            asked: Arc::new(watch::Sender::new(0)),
-            patience,
+            grants: Arc::new(watch::Sender::new(0)),
+            wait_limit,
         }
     }
 
     pub(crate) async fn wait_until_asked(&self) {
-        let mut asked = self.asked.subscribe();
-        asked.wait_for(|asked| *asked == 1).await.unwrap();
+        let mut grants = self.grants.subscribe();
+        grants.wait_for(|grants| *grants == 1).await.unwrap();
     }
 }
 
 #[async_trait]
-impl Provider for Gate {
-    fn patience(&self) -> Duration {
-        self.patience
+impl RefreshProvider for Gate {
+    fn wait_limit(&self) -> Duration {
+        self.wait_limit
     }
 
     async fn refresh(&self, _: &str, now: u64) -> Result<RefreshedTokens, RefreshError> {
-        self.asked.send_modify(|asked| *asked += 1);
+        self.grants.send_modify(|grants| *grants += 1);
         let mut open = self.open.subscribe();
         let works = open.wait_for(Option::is_some).await.unwrap().unwrap();
         if !works {
@@ -100,8 +100,8 @@ pub(crate) fn refresher(store: Arc<dyn SessionStore>, gate: &Gate) -> (Keeper, R
 }
 
 /// Somebody whose call begins now.
-pub(crate) fn asking() -> Asking<'static> {
-    Asking {
+pub(crate) fn waiting_caller() -> WaitingCaller<'static> {
+    WaitingCaller {
         caller: "",
         since: Instant::now(),
     }
@@ -123,14 +123,14 @@ pub(crate) fn expired() -> Session {
         subject: "alice".to_owned(),
         user: Default::default(),
         attributes: Default::default(),
-        tokens: TokenSet {
+        tokens: SessionTokens {
             access: Some(AccessToken {
-                value: Token::new("old".to_owned()),
+                value: StoredToken::new("old".to_owned()),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: START_MS,
             }),
             scope: Scope::parse("openid"),
-            refresh: Some(Token::new("refresh".to_owned())),
+            refresh: Some(StoredToken::new("refresh".to_owned())),
             id_token: None,
             generation: 1,
             unjudged: None,
@@ -143,7 +143,7 @@ pub(crate) fn expired() -> Session {
         not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
-        state: State::Active,
+        state: SessionState::Active,
         version: 1,
         carried: Default::default(),
     }

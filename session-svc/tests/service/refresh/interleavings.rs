@@ -19,8 +19,7 @@ use oidc::{
 };
 use prometheus::Registry;
 use session_svc::keeper::Keeper;
-use session_svc::refresh::{DEFAULT_LEASE, Measures, Provider, Refresher};
-use session_svc::session::claims::Object;
+use session_svc::refresh::{DEFAULT_LEASE, Measures, RefreshProvider, Refresher};
 use session_svc::session::{Cause, Claims, Device, Handle, Lifetime, Scope, SessionId};
 use session_svc::sessions::{EndAll, NewSession, OfflineTokens, Sessions, SessionsError, Update};
 use session_svc::store::memory::MemoryStore;
@@ -64,9 +63,9 @@ impl StepProvider {
 }
 
 #[async_trait]
-impl Provider for StepProvider {
+impl RefreshProvider for StepProvider {
     /// The machine that tests may be busy.
-    fn patience(&self) -> Duration {
+    fn wait_limit(&self) -> Duration {
         Duration::from_secs(60)
     }
 
@@ -101,7 +100,7 @@ impl Provider for StepProvider {
             return Err(IdTokenError::UnknownKey);
         }
         Ok(IdToken {
-            claims: Object::new(),
+            claims: serde_json::Map::new(),
             iss: ISSUER.to_owned(),
             sub: SUBJECT.to_owned(),
             sid: None,

@@ -10,12 +10,12 @@ use session_svc::sessions::ports::{Renew as _, RenewError};
 use session_svc::store::memory::MemoryStore;
 use tokio::time::{Instant, sleep};
 
-use super::gate::{Gate, asking, expired, refresher, settle};
+use super::gate::{Gate, expired, refresher, settle, waiting_caller};
 use super::slow_store::SlowStore;
 use super::support::START_MS;
 use super::turns::{Turn, TurnStore};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Long after a lease has run out that nobody prolongs.
 const HOURS: Duration = Duration::from_secs(6 * 3_600);
@@ -30,7 +30,7 @@ fn access_token(session: Session) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a_grant() {
-    let (store, gate) = (store(), Gate::closed_to(PATIENCE));
+    let (store, gate) = (store(), Gate::closed_to(WAIT_MAX));
     let (keeper, one) = refresher(Arc::new(store.clone()), &gate);
     let (_, two) = refresher(Arc::new(store), &gate);
     let session = expired();
@@ -38,24 +38,27 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
     let began = Instant::now();
     let callers = [&one, &two, &one].map(|refresher| {
         let (refresher, session) = (refresher.clone(), session.clone());
-        tokio::spawn(async move { refresher.refreshed(session, asking()).await })
+        tokio::spawn(async move { refresher.refreshed(session, waiting_caller()).await })
     });
     for caller in callers {
         assert_eq!(
             caller.await.unwrap().unwrap_err(),
             RenewError::ProviderUnavailable
         );
-        assert_eq!(began.elapsed(), PATIENCE);
+        assert_eq!(began.elapsed(), WAIT_MAX);
     }
     sleep(Duration::from_secs(3)).await;
     gate.open.send_replace(Some(true));
     settle().await;
     for refresher in [&one, &two] {
-        let session = refresher.refreshed(session.clone(), asking()).await.unwrap();
+        let session = refresher
+            .refreshed(session.clone(), waiting_caller())
+            .await
+            .unwrap();
         assert_eq!(access_token(session), "fresh");
     }
     assert_eq!(
-        (began.elapsed(), *gate.asked.borrow()),
+        (began.elapsed(), *gate.grants.borrow()),
         (Duration::from_secs(8), 1)
     );
 }
@@ -63,21 +66,21 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
 /// What the call did before counts as well.
 #[tokio::test(start_paused = true)]
 async fn a_caller_waits_from_when_its_call_began() {
-    let gate = Gate::closed_to(PATIENCE);
+    let gate = Gate::closed_to(WAIT_MAX);
     let (keeper, refresher) = refresher(Arc::new(store()), &gate);
     let session = expired();
     keeper.insert(&session, 65_536).await.unwrap();
-    let asking = asking();
+    let waiting_caller = waiting_caller();
     sleep(Duration::from_secs(2)).await;
-    let waited = refresher.refreshed(session, asking).await;
+    let waited = refresher.refreshed(session, waiting_caller).await;
     assert_eq!(waited.unwrap_err(), RenewError::ProviderUnavailable);
-    assert_eq!(asking.since.elapsed(), PATIENCE);
+    assert_eq!(waiting_caller.since.elapsed(), WAIT_MAX);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
-    for (patience, hangs_up) in [(Duration::MAX, true), (PATIENCE, false)] {
-        let (store, gate) = (store(), Gate::closed_to(patience));
+    for (wait_limit, hangs_up) in [(Duration::MAX, true), (WAIT_MAX, false)] {
+        let (store, gate) = (store(), Gate::closed_to(wait_limit));
         let steps = Turn::free();
         let waiters = TurnStore {
             inner: store.clone(),
@@ -94,7 +97,7 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         let waiting = {
             let session = session.clone();
             let waiter = waiter.clone();
-            tokio::spawn(async move { waiter.refreshed(session, asking()).await })
+            tokio::spawn(async move { waiter.refreshed(session, waiting_caller()).await })
         };
         settle().await;
         if hangs_up {
@@ -110,17 +113,17 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         sleep(Duration::from_secs(30)).await;
         assert_eq!(steps.taken(), taken, "hangs up: {hangs_up}");
         // Who asks again waits again, and gets it.
-        let again = tokio::spawn(async move { waiter.refreshed(session, asking()).await });
+        let again = tokio::spawn(async move { waiter.refreshed(session, waiting_caller()).await });
         settle().await;
         gate.open.send_replace(Some(true));
         assert_eq!(access_token(again.await.unwrap().unwrap()), "fresh");
-        assert_eq!(*gate.asked.borrow(), 1);
+        assert_eq!(*gate.grants.borrow(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
-    let (store, gate) = (store(), Gate::closed_to(PATIENCE));
+    let (store, gate) = (store(), Gate::closed_to(WAIT_MAX));
     let full = SlowStore::over(Arc::new(store.clone()));
     let (keeper, one) = refresher(Arc::new(full.clone()), &gate);
     let (_, two) = refresher(Arc::new(store), &gate);
@@ -131,14 +134,14 @@ async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
     full.is_full(true);
     gate.open.send_replace(Some(true));
     settle().await;
-    let waited = one.refreshed(session.clone(), asking()).await;
+    let waited = one.refreshed(session.clone(), waiting_caller()).await;
     assert_eq!(
         waited.unwrap_err(),
         RenewError::StoreUnavailable,
         "nobody sees what is not saved"
     );
     sleep(HOURS).await;
-    let other = two.refreshed(session.clone(), asking()).await;
+    let other = two.refreshed(session.clone(), waiting_caller()).await;
     assert_eq!(
         other.unwrap_err(),
         RenewError::ProviderUnavailable,
@@ -147,9 +150,12 @@ async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
     full.is_full(false);
     sleep(Duration::from_secs(1)).await;
     for refresher in [one, two] {
-        let session = refresher.refreshed(session.clone(), asking()).await.unwrap();
+        let session = refresher
+            .refreshed(session.clone(), waiting_caller())
+            .await
+            .unwrap();
         assert_eq!(access_token(session.clone()), "fresh");
         assert_eq!(session.tokens.refresh.unwrap().text().expose(), "rotated");
     }
-    assert_eq!(*gate.asked.borrow(), 1);
+    assert_eq!(*gate.grants.borrow(), 1);
 }

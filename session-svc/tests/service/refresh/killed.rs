@@ -8,7 +8,7 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Endpoint, ScriptedProvider};
 use session_proto::v1::session::State;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason, GetAccessTokenRequest};
-use session_svc::sessions::Limits;
+use session_svc::sessions::SessionLimits;
 
 use super::support::*;
 use crate::redis_server::{RedisServer, free_port};
@@ -75,7 +75,7 @@ async fn scene() -> Scene {
     let redis = RedisServer::start(&[]);
     let url = format!("redis://127.0.0.1:{}", redis.port);
     let provider = ScriptedProvider::start();
-    let limits = Limits {
+    let limits = SessionLimits {
         refresh_lease: LEASE,
         ..limits()
     };
@@ -125,7 +125,7 @@ async fn the_next_caller_takes_over_when_the_lease_of_a_killed_process_has_run_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_killed_after_the_provider_rotated_leaves_a_session_that_needs_a_sign_in() {
+async fn a_process_killed_after_the_rotation_leaves_a_session_that_needs_a_sign_in() {
     let mut scene = scene().await;
     let gate = scene.provider.hold_answers(Endpoint::Token);
     scene.victim_asks();

@@ -5,7 +5,7 @@ use serde_json::json;
 use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::sessions::Limits;
+use session_svc::sessions::SessionLimits;
 use tonic::Code;
 
 use super::support::*;
@@ -315,7 +315,7 @@ async fn other_refusals_are_not_final() {
 
 #[tokio::test]
 async fn a_token_that_is_short_lived_is_served_as_it_came() {
-    let limits = Limits {
+    let limits = SessionLimits {
         token_expiry_margin_ms: 0,
         ..limits()
     };

@@ -68,8 +68,8 @@ async fn an_outage_loses_nothing_and_inside_the_margin_the_old_token_serves_to_i
         );
     }
     assert_eq!(world.state(&signed_in.id).await, (State::Active, true));
-    let asked = u64::try_from(3 * outages.len()).unwrap();
-    assert_eq!(world.one.refreshes("transient"), asked);
+    let attempts = u64::try_from(3 * outages.len()).unwrap();
+    assert_eq!(world.one.refreshes("transient"), attempts);
     world.provider.reset();
     world.refreshes_with(&signed_in, &signed_in.refresh_token).await;
 }

@@ -8,7 +8,7 @@ use scripted_provider::{Endpoint, ScriptedProvider};
 use serde_json::json;
 use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1;
-use session_svc::sessions::Limits;
+use session_svc::sessions::SessionLimits;
 use tokio::task::JoinHandle;
 
 use super::support::*;
@@ -30,7 +30,7 @@ struct Bench {
 impl Bench {
     /// A session whose token has expired. Refreshed ones live half a minute: less than the margin, so that they count
     /// as expired at once, and a caller that comes late would cost a grant.
-    async fn start(url: &str, limits: Limits) -> Self {
+    async fn start(url: &str, limits: SessionLimits) -> Self {
         let provider = ScriptedProvider::start();
         provider.script(|script| _ = script.refresh.insert("expires_in".into(), json!(30)));
         let replicas = [
@@ -122,9 +122,9 @@ async fn a_thousand_callers_at_two_replicas_cost_one_grant_at_each_expiry() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_provider_that_answers_after_eight_seconds_is_asked_once_though_the_lease_is_shorter() {
+async fn a_provider_slower_than_the_lease_gets_one_request() {
     let redis = RedisServer::start(&[]);
-    let limits = Limits {
+    let limits = SessionLimits {
         refresh_lease: Duration::from_secs(3),
         ..limits()
     };
@@ -139,9 +139,9 @@ async fn a_provider_that_answers_after_eight_seconds_is_asked_once_though_the_le
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_failing_over_in_the_middle_of_a_refresh_costs_no_second_grant_and_no_token() {
+async fn a_redis_failover_during_a_refresh_costs_no_second_grant_and_no_token() {
     let mut servers = Sentinels::start(Engine::Redis);
-    let limits = Limits {
+    let limits = SessionLimits {
         // Longer than any failover: if the lease is lost, two replicas may ask, which is another test's matter.
         refresh_lease: Duration::from_secs(60),
         ..limits()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis::clock::ManualClock;
 use scripted_provider::{Endpoint, ScriptedProvider};
 use session_proto::v1::ErrorReason;
-use session_svc::refresh::Providers;
+use session_svc::refresh::RefreshProviders;
 use session_svc::store::memory::MemoryStore;
 
 use super::support::*;
@@ -26,7 +26,13 @@ async fn two() -> Two {
     let clock = Arc::new(ManualClock::new(START_MS));
     let store = Arc::new(MemoryStore::new(clock.clone(), 1_000));
     let parties = vec![relying_party(a.issuer()), relying_party(b.issuer())];
-    let replica = replica(store, clock, Providers::of_parties(true, parties), limits()).await;
+    let replica = replica(
+        store,
+        clock,
+        RefreshProviders::of_parties(true, parties),
+        limits(),
+    )
+    .await;
     Two { a, b, replica }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 use tokio::sync::watch;
 
@@ -122,7 +122,7 @@ impl SessionStore for SlowStore {
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
         self.inner.load_many(names).await
     }
 
@@ -153,7 +153,7 @@ impl SessionStore for SlowStore {
     async fn published(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         self.inner.published(after).await
     }
 

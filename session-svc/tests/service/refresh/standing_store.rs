@@ -34,7 +34,7 @@ async fn a_lease_granted_after_it_was_given_up_keeps_nobody_waiting() {
     two.forced(&id).await.unwrap();
 
     slow.stand_still_before_a_lease();
-    let asking = one.forcing(&id);
+    let pending_call = one.forcing(&id);
     slow.wait_until_it_stands().await;
     redis.signal("STOP");
     let stopped = Instant::now();
@@ -42,7 +42,7 @@ async fn a_lease_granted_after_it_was_given_up_keeps_nobody_waiting() {
     eventually("the request to be given up", || stopped.elapsed() > STANDS).await;
     redis.signal("CONT");
     let went_on = Instant::now();
-    let answer = within(asking).await.unwrap().unwrap();
+    let answer = within(pending_call).await.unwrap().unwrap();
     let took = went_on.elapsed();
     assert!(provider.knows_access_token(&answer.access_token));
     assert!(took < SOON, "{took:?}");

@@ -13,10 +13,10 @@ use scripted_provider::{CLIENT_ID, CLIENT_SECRET, Claims, ScriptedProvider};
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::refresh::{DEFAULT_LEASE, Provider, Providers};
+use session_svc::refresh::{DEFAULT_LEASE, RefreshProvider, RefreshProviders};
 use session_svc::session::Lifetime;
-use session_svc::sessions::Limits;
-use session_svc::start::{Parts, serve};
+use session_svc::sessions::SessionLimits;
+use session_svc::start::{ServiceParts, serve};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{SessionStore, open};
@@ -34,7 +34,7 @@ pub(crate) const SCOPE: &str = "openid email";
 pub(crate) const KEY: &str = "abababababababababababababababababababababababababababababababab";
 
 /// Nothing in these tests takes this long.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 pub(crate) type Client = SessionServiceClient<Channel>;
 
@@ -53,8 +53,8 @@ impl Drop for Replica {
     }
 }
 
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> SessionLimits {
+    SessionLimits {
         token_expiry_margin_ms: 60_000,
         refresh_ahead_ms: 0,
         refresh_lease: DEFAULT_LEASE,
@@ -81,13 +81,13 @@ pub(crate) fn provider_settings(issuer: &str) -> ProviderSettings {
 pub(crate) async fn replica(
     store: Arc<dyn SessionStore>,
     clock: Arc<dyn Clock>,
-    providers: impl Into<Providers>,
-    limits: Limits,
+    providers: impl Into<RefreshProviders>,
+    limits: SessionLimits,
 ) -> Replica {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (shutdown, metrics) = (CancellationToken::new(), Registry::new());
-    let parts = Parts {
+    let parts = ServiceParts {
         store,
         keys: Reloading::new(KeyRing::parse(&[Secret::new(KEY.to_owned())]).unwrap()),
         provider: providers.into(),
@@ -129,7 +129,7 @@ pub(crate) async fn world() -> World {
     world_with(limits()).await
 }
 
-pub(crate) async fn world_with(limits: Limits) -> World {
+pub(crate) async fn world_with(limits: SessionLimits) -> World {
     let provider = ScriptedProvider::start();
     let party = relying_party(provider.issuer());
     let (one, two) = (party.clone(), party);
@@ -139,9 +139,9 @@ pub(crate) async fn world_with(limits: Limits) -> World {
 /// The same with a way of one's own to the provider for each replica.
 pub(crate) async fn world_of(
     provider: ScriptedProvider,
-    limits: Limits,
-    one: impl Provider,
-    two: impl Provider,
+    limits: SessionLimits,
+    one: impl RefreshProvider,
+    two: impl RefreshProvider,
 ) -> World {
     let clock = ManualClock::new(START_MS);
     provider.script(|script| script.now = Some(START_MS / 1_000));
@@ -245,7 +245,7 @@ impl Replica {
     }
 
     /// Asks in a task of its own.
-    pub(crate) fn asking(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
+    pub(crate) fn pending_call(&self, id: &str) -> JoinHandle<Result<v1::GetAccessTokenResponse, Status>> {
         self.asking_for(id, false)
     }
 
@@ -342,7 +342,7 @@ pub(crate) async fn store_at(url: &str, clock: Arc<dyn Clock>) -> Arc<dyn Sessio
 }
 
 /// A replica on its own connections to Redis.
-pub(crate) async fn replica_at(url: &str, provider: &ScriptedProvider, limits: Limits) -> Replica {
+pub(crate) async fn replica_at(url: &str, provider: &ScriptedProvider, limits: SessionLimits) -> Replica {
     let store = store_at(url, Arc::new(SystemClock)).await;
     let party = relying_party(provider.issuer());
     replica(store, Arc::new(SystemClock), party, limits).await
@@ -357,13 +357,13 @@ pub(crate) fn reason<T: std::fmt::Debug>(answer: Result<T, Status>) -> ErrorReas
 pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
     let began = Instant::now();
     while !so() {
-        assert!(began.elapsed() < PATIENCE, "still waiting for {what}");
+        assert!(began.elapsed() < WAIT_MAX, "still waiting for {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work)
+    tokio::time::timeout(WAIT_MAX, work)
         .await
         .expect("an answer in time")
 }

@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, Loaded, Published, Record, Replaced, SessionStore, StoreError,
+    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -259,7 +259,7 @@ impl SessionStore for TurnStore {
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<Loaded>, StoreError> {
+    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
         // No turn of its own: what ends between a list and its reading is as what ended before, and there are several times as many orders.
         self.inner.load_many(names).await
     }
@@ -291,7 +291,7 @@ impl SessionStore for TurnStore {
     async fn published(
         &self,
         after: Option<String>,
-    ) -> Result<BoxStream<'static, Result<Published, StoreError>>, StoreError> {
+    ) -> Result<BoxStream<'static, Result<StoreUpdate, StoreError>>, StoreError> {
         if !self.tells_events {
             return Err(StoreError::Unavailable("nothing can be heard".into()));
         }

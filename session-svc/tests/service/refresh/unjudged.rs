@@ -116,11 +116,11 @@ async fn a_key_that_is_a_second_late_costs_the_caller_a_second() {
     world.provider.rotate_keys_unpublished();
     world.advance_ms(EXPIRED_MS);
     let gate = world.provider.hold_answers(Endpoint::Jwks);
-    let asking = world.one.asking(&signed_in.id);
+    let pending_call = world.one.pending_call(&signed_in.id);
     world.provider.wait_for_held(Endpoint::Jwks, 1).await;
     world.keys_are_published();
     gate.release();
-    let answer = within(asking).await.unwrap().unwrap();
+    let answer = within(pending_call).await.unwrap().unwrap();
     assert!(world.provider.knows_access_token(&answer.access_token));
     assert_eq!((world.provider.rotations(), world.provider.reuses()), (2, 0));
 }
@@ -149,11 +149,16 @@ async fn however_many_ask_for_a_token_that_waits_one_grant_was_made() {
     let (world, signed_in) = scene(|_| ()).await;
     world.provider.rotate_keys_unpublished();
     world.advance_ms(EXPIRED_MS);
-    let asking: Vec<_> = (0..100)
-        .flat_map(|_| [world.one.asking(&signed_in.id), world.two.asking(&signed_in.id)])
+    let pending_call: Vec<_> = (0..100)
+        .flat_map(|_| {
+            [
+                world.one.pending_call(&signed_in.id),
+                world.two.pending_call(&signed_in.id),
+            ]
+        })
         .collect();
-    for asking in asking {
-        let answer = within(asking).await.unwrap();
+    for pending_call in pending_call {
+        let answer = within(pending_call).await.unwrap();
         assert_eq!(reason(answer), ErrorReason::ErrProviderUnavailable);
     }
     assert_eq!(

@@ -12,7 +12,7 @@ use session_svc::store::memory::MemoryStore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::gate::{Gate, asking, expired, refresher, settle};
+use super::gate::{Gate, expired, refresher, settle, waiting_caller};
 use super::support::START_MS;
 use super::turns::{Turn, TurnStore};
 
@@ -44,7 +44,7 @@ async fn scene(tells_events: bool) -> Scene {
     keeper.insert(&session, 65_536).await.unwrap();
     let refreshing = |refresher: Refresher| {
         let session = session.clone();
-        tokio::spawn(async move { refresher.refreshed(session, asking()).await })
+        tokio::spawn(async move { refresher.refreshed(session, waiting_caller()).await })
     };
     let winner = refreshing(first);
     gate.wait_until_asked().await;
@@ -68,7 +68,7 @@ impl Scene {
         let won = self.winner.await.unwrap().unwrap();
         assert_eq!((waited.handle, &waited.tokens), (self.handle, &won.tokens));
         assert_eq!(waited.tokens.access.unwrap().value.text().expose(), "fresh");
-        assert_eq!(*self.gate.asked.borrow(), 1, "one grant");
+        assert_eq!(*self.gate.grants.borrow(), 1, "one grant");
         took
     }
 }
@@ -113,5 +113,5 @@ async fn a_waiter_asks_itself_when_the_other_met_an_outage() {
     scene.gate.open.send_replace(Some(true));
     let session = scene.waiter.await.unwrap().unwrap();
     assert_eq!(session.tokens.access.unwrap().value.text().expose(), "fresh");
-    assert_eq!(*scene.gate.asked.borrow(), 2);
+    assert_eq!(*scene.gate.grants.borrow(), 2);
 }

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use session_svc::store::{Inserted, Published, Replaced, SessionStore};
+use session_svc::store::{Inserted, Replaced, SessionStore, StoreUpdate};
 
-use super::{Bench, fresh_name, heard, next, record, said};
+use super::{Bench, fresh_name, next, received, record, said};
 
 const LONG_MS: u64 = 60_000;
 
@@ -40,7 +40,7 @@ pub(crate) async fn writes_are_published_in_order_to_every_replica(bench: &Bench
     bench.store.remove(&one.name, b"ended".to_vec()).await.unwrap();
     for stream in [&mut here, &mut there] {
         for expected in [&b"created"[..], b"rolled\0", b"ended"] {
-            assert_eq!(heard(stream).await.0, expected);
+            assert_eq!(received(stream).await.0, expected);
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) async fn refused_writes_publish_nothing(bench: &Bench) {
         .unwrap();
     assert_eq!(missing, Replaced::Missing);
     publish(&bench.store, b"the next one").await;
-    assert_eq!(heard(&mut stream).await.0, b"the next one");
+    assert_eq!(received(&mut stream).await.0, b"the next one");
 }
 
 pub(crate) async fn a_stream_resumes_after_a_position_without_loss(bench: &Bench) {
@@ -81,7 +81,7 @@ pub(crate) async fn a_stream_resumes_after_a_position_without_loss(bench: &Bench
     }
     let mut positions = Vec::new();
     for number in 0..5_u8 {
-        let (payload, position) = heard(&mut stream).await;
+        let (payload, position) = received(&mut stream).await;
         assert_eq!(payload, [number]);
         positions.push(position);
     }
@@ -89,10 +89,10 @@ pub(crate) async fn a_stream_resumes_after_a_position_without_loss(bench: &Bench
     publish(&bench.other, &[5]).await;
     let mut resumed = bench.other.published(Some(positions[1].clone())).await.unwrap();
     for number in 2..6_u8 {
-        assert_eq!(heard(&mut resumed).await.0, [number]);
+        assert_eq!(received(&mut resumed).await.0, [number]);
     }
     publish(&bench.store, &[6]).await;
-    assert_eq!(heard(&mut resumed).await.0, [6]);
+    assert_eq!(received(&mut resumed).await.0, [6]);
 }
 
 pub(crate) async fn a_foreign_position_is_told_as_missed(bench: &Bench) {
@@ -106,16 +106,16 @@ pub(crate) async fn a_foreign_position_is_told_as_missed(bench: &Bench) {
         &fresh_name(),
     ] {
         let mut stream = bench.store.published(Some(position.to_owned())).await.unwrap();
-        assert_eq!(said(&mut stream).await, Published::Missed, "{position:?}");
+        assert_eq!(said(&mut stream).await, StoreUpdate::Missed, "{position:?}");
         publish(&bench.store, b"after").await;
-        assert_eq!(heard(&mut stream).await.0, b"after", "{position:?}");
+        assert_eq!(received(&mut stream).await.0, b"after", "{position:?}");
     }
 }
 
 pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench) {
     let mut stream = bench.store.published(None).await.unwrap();
     publish(&bench.store, b"old").await;
-    let (_, position) = heard(&mut stream).await;
+    let (_, position) = received(&mut stream).await;
     let writers = (0..64).map(|_| {
         let store = Arc::clone(&bench.store);
         tokio::spawn(async move {
@@ -128,12 +128,12 @@ pub(crate) async fn a_position_that_was_dropped_is_told_as_missed(bench: &Bench)
         writer.await.unwrap();
     }
     let mut resumed = bench.store.published(Some(position)).await.unwrap();
-    assert_eq!(said(&mut resumed).await, Published::Missed);
+    assert_eq!(said(&mut resumed).await, StoreUpdate::Missed);
     // The listener that slept through all of it is told as well, sooner or later.
-    while said(&mut stream).await != Published::Missed {}
+    while said(&mut stream).await != StoreUpdate::Missed {}
     publish(&bench.store, b"last").await;
     for stream in [&mut resumed, &mut stream] {
-        while heard(stream).await.0 != b"last" {}
+        while received(stream).await.0 != b"last" {}
     }
 }
 
@@ -141,7 +141,7 @@ pub(crate) async fn a_stream_tells_only_what_comes_after_it_began(bench: &Bench)
     publish(&bench.store, b"before").await;
     let mut stream = bench.store.published(None).await.unwrap();
     publish(&bench.store, b"after").await;
-    assert_eq!(heard(&mut stream).await.0, b"after");
+    assert_eq!(received(&mut stream).await.0, b"after");
 }
 
 pub(crate) async fn the_newest_position_is_one_to_go_on_from(bench: &Bench) {
@@ -151,8 +151,8 @@ pub(crate) async fn the_newest_position_is_one_to_go_on_from(bench: &Bench) {
     let second = bench.other.position().await.unwrap();
     publish(&bench.other, b"two").await;
     let mut stream = bench.store.published(Some(first)).await.unwrap();
-    assert_eq!(heard(&mut stream).await.0, b"one");
-    assert_eq!(heard(&mut stream).await.0, b"two");
+    assert_eq!(received(&mut stream).await.0, b"one");
+    assert_eq!(received(&mut stream).await.0, b"two");
     let mut stream = bench.other.published(Some(second)).await.unwrap();
-    assert_eq!(heard(&mut stream).await.0, b"two");
+    assert_eq!(received(&mut stream).await.0, b"two");
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use session_svc::store::{Cursor, Loaded, Record, Replaced, SessionStore};
+use session_svc::store::{Cursor, LoadedRecord, Record, Replaced, SessionStore};
 
 use super::records::{LONG_MS, kept};
 use super::{Bench, SHORT_MS, fresh_name, next, record};
@@ -217,10 +217,10 @@ pub(crate) async fn several_records_are_read_in_the_order_of_their_names(bench: 
     let names = [&two.name[..], &fresh_name(), &one.name, &two.name];
     let loaded = bench.other.load_many(&names).await.unwrap();
     let expected = [
-        Loaded::Record(two.clone()),
-        Loaded::Gone,
-        Loaded::Record(one),
-        Loaded::Record(two),
+        LoadedRecord::Record(two.clone()),
+        LoadedRecord::Gone,
+        LoadedRecord::Record(one),
+        LoadedRecord::Record(two),
     ];
     assert_eq!(loaded, expected);
 }

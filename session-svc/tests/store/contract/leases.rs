@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Bench, PATIENCE, SHORT_MS, fresh_name};
+use super::{Bench, SHORT_MS, WAIT_MAX, fresh_name};
 
 const SHORT: Duration = Duration::from_millis(SHORT_MS);
 const LONG: Duration = Duration::from_secs(60);
@@ -109,7 +109,7 @@ pub(crate) async fn a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_ref
         if let Some(lease) = bench.other.acquire_lease(&name, "two", LONG).await.unwrap() {
             break lease;
         }
-        assert!(started.elapsed() < PATIENCE, "the lease never runs out");
+        assert!(started.elapsed() < WAIT_MAX, "the lease never runs out");
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     assert!(new.fence > old.fence);

@@ -1,4 +1,4 @@
-//! What every session store has to do, whatever _keeps the sessions.
+//! What every session store has to do, whatever keeps the sessions.
 //!
 //! Each case is a function over a `Bench`: a store, and how its time passes. `suite!` makes one test of
 //! each case for an adapter. Cases use names of their own, so that they may share an engine.
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use session_svc::store::{Published, Record, SessionStore, StoreError};
+use session_svc::store::{Record, SessionStore, StoreError, StoreUpdate};
 
 pub(crate) mod events;
 pub(crate) mod indexes;
@@ -19,7 +19,7 @@ pub(crate) mod leases;
 pub(crate) mod records;
 
 /// Longest any awaited change may take before a case fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// How long things live that a case waits to see expire, in milliseconds: short where time is real.
 pub(crate) const SHORT_MS: u64 = 300;
@@ -88,26 +88,26 @@ where
 {
     let started = Instant::now();
     while !done().await {
-        assert!(started.elapsed() < PATIENCE, "still waiting for: {what}");
+        assert!(started.elapsed() < WAIT_MAX, "still waiting for: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 /// The next thing a stream of published events says.
-pub(crate) async fn said(stream: &mut BoxStream<'static, Result<Published, StoreError>>) -> Published {
-    let next = tokio::time::timeout(PATIENCE, stream.next())
+pub(crate) async fn said(stream: &mut BoxStream<'static, Result<StoreUpdate, StoreError>>) -> StoreUpdate {
+    let next = tokio::time::timeout(WAIT_MAX, stream.next())
         .await
         .expect("an event in time");
     next.expect("the stream goes on").expect("the store can be heard")
 }
 
 /// The next event's payload and position.
-pub(crate) async fn heard(
-    stream: &mut BoxStream<'static, Result<Published, StoreError>>,
+pub(crate) async fn received(
+    stream: &mut BoxStream<'static, Result<StoreUpdate, StoreError>>,
 ) -> (Vec<u8>, String) {
     match said(stream).await {
-        Published::Event { position, payload } => (payload, position),
-        Published::Missed => panic!("events were missed"),
+        StoreUpdate::Event { position, payload } => (payload, position),
+        StoreUpdate::Missed => panic!("events were missed"),
     }
 }
 

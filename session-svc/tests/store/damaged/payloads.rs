@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chassis::clock::ManualClock;
 use proptest::prelude::*;
 use session_svc::keeper::{Edit, KeeperError, Removed, SealError};
-use session_svc::session::change::Kind;
+use session_svc::session::change::ChangeKind;
 use session_svc::session::{Cause, Claims};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{Inserted, Record, SessionStore};
@@ -46,8 +46,8 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
                 return Err(TestCaseError::fail("one session is listed"));
             };
             prop_assert_eq!(unreadable.shown.handle(), one.handle);
-            let told = matches!(unreadable.shown, Shown::Unreadable { .. });
-            prop_assert!(told);
+            let observed = matches!(unreadable.shown, Shown::Unreadable { .. });
+            prop_assert!(observed);
             prop_assert!(matches!(
                 keeper.remove(one.handle, Cause::Logout).await.unwrap(),
                 Removed::Unreadable
@@ -73,7 +73,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
         assert_eq!(keeper_one.insert(session, 65_536).await.unwrap(), Inserted::Done);
     }
     let first = store.load(&before.handle.to_string()).await.unwrap().unwrap();
-    let edited = keeper_one.edit(before, Kind::Changed, None, |session| {
+    let edited = keeper_one.edit(before, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
         Edit::Write
     });

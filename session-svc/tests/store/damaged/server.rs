@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use redis::aio::MultiplexedConnection;
 use session_svc::keeper::{Edit, KeeperError};
 use session_svc::session::Cause;
-use session_svc::session::change::Kind;
+use session_svc::session::change::ChangeKind;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{SessionStore, open};
 use tokio::runtime::Runtime;
@@ -92,13 +92,13 @@ fn damaged_bytes_on_the_server_give_the_session_or_an_error_and_can_be_ended() {
                 .list(Whose::Person(ISSUER, &one.subject), None, 10, &mut ROOM.clone())
                 .await
                 .unwrap();
-            let told = |listed: &Listed| match &listed.shown {
+            let observed = |listed: &Listed| match &listed.shown {
                 Shown::Session(session) => **session == one,
                 Shown::Unreadable { handle, .. } => *handle == one.handle,
             };
-            prop_assert!(listed.0.iter().all(told));
+            prop_assert!(listed.0.iter().all(observed));
             let edited = keeper
-                .edit(one.clone(), Kind::Changed, None, |_| Edit::Write)
+                .edit(one.clone(), ChangeKind::Changed, None, |_| Edit::Write)
                 .await;
             prop_assert!(!matches!(&edited, Ok((session, _)) if session.subject != one.subject));
             keeper.remove(one.handle, Cause::Logout).await.unwrap();

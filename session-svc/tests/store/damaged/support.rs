@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use session_svc::keeper::{Edit, Keeper, KeeperError};
 pub(crate) use session_svc::keeper::{Listed, Shown};
-use session_svc::session::change::Kind;
+use session_svc::session::change::ChangeKind;
 pub(crate) use session_svc::session::index::Whose;
 use session_svc::session::{
-    AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, State, Token, TokenSet,
+    AccessToken, Claims, Device, Handle, Lifetime, Scope, Session, SessionState, SessionTokens, StoredToken,
 };
 use session_svc::store::{Inserted, SessionStore, StoreError};
 use session_svc::vault::{KeyRing, Vault};
@@ -50,14 +50,14 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         subject,
         user,
         attributes: Claims::default(),
-        tokens: TokenSet {
+        tokens: SessionTokens {
             access: Some(AccessToken {
-                value: Token::new(format!("access token of {number}")),
+                value: StoredToken::new(format!("access token of {number}")),
                 token_type: "Bearer".to_owned(),
                 expires_at_ms: now_ms + 300_000,
             }),
             scope: Scope::parse("openid"),
-            refresh: Some(Token::new(format!("refresh token of {number}"))),
+            refresh: Some(StoredToken::new(format!("refresh token of {number}"))),
             id_token: None,
             generation: 0,
             unjudged: None,
@@ -70,7 +70,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
         not_after_ms: None,
         created_on: device.clone(),
         last_seen_on: device,
-        state: State::Active,
+        state: SessionState::Active,
         version: 1,
         carried: Default::default(),
     }
@@ -83,7 +83,7 @@ pub(crate) async fn two_sessions(keeper: &Keeper) -> [Session; 2] {
     for session in [&one, &other] {
         assert_eq!(keeper.insert(session, 65_536).await.unwrap(), Inserted::Done);
     }
-    let edited = keeper.edit(one, Kind::Changed, None, |session| {
+    let edited = keeper.edit(one, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
         Edit::Write
     });

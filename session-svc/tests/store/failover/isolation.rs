@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use session_svc::store::{Record, SessionStore, StoreError};
 
-use super::{PATIENCE, connect, eventually};
+use super::{WAIT_MAX, connect, eventually};
 use crate::proxy::Proxy;
 use crate::redis_server::RedisServer;
 use crate::sentinels::{MASTER, Sentinels};
@@ -63,8 +63,11 @@ async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl F
     let ended = Instant::now();
     let honoured = honoured_for(&store, &one.name, ended).await;
     // Whoever caches was told that nothing is heard any more, or was told of the ending.
-    let told = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
-    assert!(told.unwrap().is_err(), "a stream that hears an isolated master");
+    let observed = tokio::time::timeout(WAIT_MAX, events.next()).await.unwrap();
+    assert!(
+        observed.unwrap().is_err(),
+        "a stream that hears an isolated master"
+    );
     honoured
 }
 
@@ -158,7 +161,7 @@ async fn a_server_that_becomes_a_replica_is_not_read_any_more() {
     let honoured = by_one.max(by_worker);
     assert!(honoured < SEEN_WITHIN, "a replica was read for {honoured:?}");
     assert!(
-        tokio::time::timeout(PATIENCE, events.next())
+        tokio::time::timeout(WAIT_MAX, events.next())
             .await
             .unwrap()
             .unwrap()
@@ -174,15 +177,15 @@ async fn news_that_comes_late_is_not_heard() {
     let mut events = store.published(None).await.unwrap();
     // Slower and slower, and never a gap that would itself be noticed.
     let mut delay = Duration::ZERO;
-    let told = loop {
+    let observed = loop {
         way.delay(delay);
         match tokio::time::timeout(Duration::from_millis(100), events.next()).await {
-            Ok(told) => break told,
+            Ok(observed) => break observed,
             Err(_) => delay += Duration::from_millis(50),
         }
         assert!(delay < SEEN_WITHIN, "news {delay:?} old is heard");
     };
-    assert!(told.unwrap().is_err());
+    assert!(observed.unwrap().is_err());
     // Steadily late: reads are answered, news is no hearing.
     way.delay(Duration::from_millis(300));
     eventually("reads to be answered", async || store.load("00").await.is_ok()).await;

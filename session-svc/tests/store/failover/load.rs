@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex, RwLock};
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, eventually};
+use super::{WAIT_MAX, eventually};
 
 /// Tasks that work at the same time.
 const WORKERS: u64 = 12;
@@ -173,7 +173,7 @@ async fn patiently<T, F: Future<Output = Result<T, Retryable>>>(operation: impl 
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, again).await.unwrap()
+    tokio::time::timeout(WAIT_MAX, again).await.unwrap()
 }
 
 async fn work(worker: u64, target: Arc<dyn Target>, shared: Arc<Shared>) {

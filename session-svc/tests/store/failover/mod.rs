@@ -18,14 +18,14 @@ use futures_util::stream::BoxStream;
 use load::{Load, Target};
 use service::Service;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Published, SessionStore, StoreError, open};
+use session_svc::store::{SessionStore, StoreError, StoreUpdate, open};
 
 use crate::cluster::Cluster;
 use crate::redis_server::{Engine, RedisServer};
 use crate::sentinels::Sentinels;
 
 /// Longest any awaited change may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 async fn connect(url: &str) -> Arc<dyn SessionStore> {
     let settings: StoreSettings = url.parse().unwrap();
@@ -35,7 +35,7 @@ async fn connect(url: &str) -> Arc<dyn SessionStore> {
 async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !done().await {
-        assert!(started.elapsed() < PATIENCE, "still waiting for: {what}");
+        assert!(started.elapsed() < WAIT_MAX, "still waiting for: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -68,12 +68,12 @@ async fn through_a_failover(target: Arc<dyn Target>, copied: impl Fn(), down: im
 }
 
 /// The last position heard before the stream was cut off.
-async fn heard_until_cut(mut events: BoxStream<'static, Result<Published, StoreError>>) -> Option<String> {
+async fn heard_until_cut(mut events: BoxStream<'static, Result<StoreUpdate, StoreError>>) -> Option<String> {
     let mut position = None;
-    while let Some(said) = tokio::time::timeout(PATIENCE, events.next()).await.unwrap() {
+    while let Some(said) = tokio::time::timeout(WAIT_MAX, events.next()).await.unwrap() {
         match said {
-            Ok(Published::Event { position: at, .. }) => position = Some(at),
-            Ok(Published::Missed) => {}
+            Ok(StoreUpdate::Event { position: at, .. }) => position = Some(at),
+            Ok(StoreUpdate::Missed) => {}
             Err(_) => return position,
         }
     }
@@ -88,7 +88,7 @@ async fn hears_again(store: &Arc<dyn SessionStore>, position: Option<String>) {
         stream.is_some()
     })
     .await;
-    let said = tokio::time::timeout(PATIENCE, stream.unwrap().next())
+    let said = tokio::time::timeout(WAIT_MAX, stream.unwrap().next())
         .await
         .unwrap();
     assert!(said.unwrap().is_ok());

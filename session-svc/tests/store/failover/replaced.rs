@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// What one worker was told.
 #[derive(Default)]
-struct Told {
+struct Observed {
     /// Sessions that were acknowledged, and whether their ending was.
     sessions: HashMap<String, bool>,
     /// The longest time without a write that went well.
@@ -26,8 +26,8 @@ struct Told {
 }
 
 /// Creates sessions and ends every other one until told to stop.
-async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) -> Told {
-    let mut told = Told::default();
+async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) -> Observed {
+    let mut observed = Observed::default();
     let mut last = Instant::now();
     for number in 0_u64.. {
         if over.load(Ordering::SeqCst) {
@@ -44,18 +44,18 @@ async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) 
             payload: vec![7; 700],
         };
         if store.insert(one, b"created".to_vec()).await.is_ok() {
-            told.refused = told.refused.max(last.elapsed());
+            observed.refused = observed.refused.max(last.elapsed());
             last = Instant::now();
             if number.is_multiple_of(2) {
-                told.sessions.insert(name, false);
+                observed.sessions.insert(name, false);
             } else if store.remove(&name, b"ended".to_vec()).await.is_ok() {
-                told.sessions.insert(name, true);
+                observed.sessions.insert(name, true);
             }
         }
         tokio::time::sleep(PAUSE).await;
     }
-    told.refused = told.refused.max(last.elapsed());
-    told
+    observed.refused = observed.refused.max(last.elapsed());
+    observed
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,9 +83,9 @@ async fn a_planned_failover_undoes_nothing_and_refuses_for_two_seconds_at_most()
     let mut refused = Duration::ZERO;
     let (mut lost, mut undone, mut all) = (0, 0, 0);
     for worker in workers {
-        let told = worker.await.unwrap();
-        refused = refused.max(told.refused);
-        for (name, ended) in told.sessions {
+        let observed = worker.await.unwrap();
+        refused = refused.max(observed.refused);
+        for (name, ended) in observed.sessions {
             all += 1;
             let found = stores[0].load(&name).await.unwrap().is_some();
             lost += u32::from(!found && !ended);

@@ -14,10 +14,10 @@ use prometheus::Registry;
 use session_proto::error::reason_of;
 use session_proto::v1::session_service_client::SessionServiceClient;
 use session_proto::v1::{self, ErrorReason};
-use session_svc::refresh::Provider;
+use session_svc::refresh::RefreshProvider;
 use session_svc::session::Lifetime;
-use session_svc::sessions::Limits;
-use session_svc::start::{Parts, serve};
+use session_svc::sessions::SessionLimits;
+use session_svc::start::{ServiceParts, serve};
 use session_svc::store::SessionStore;
 use session_svc::vault::KeyRing;
 use tokio::net::TcpListener;
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::PATIENCE;
+use super::WAIT_MAX;
 use super::load::{Retryable, Target};
 
 const ISSUER: &str = "https://issuer.example";
@@ -38,7 +38,7 @@ const AWAY: ProviderError = ProviderError::Timeout {
 };
 
 #[async_trait]
-impl Provider for NoProvider {
+impl RefreshProvider for NoProvider {
     async fn refresh(&self, _: &str, _: u64) -> Result<RefreshedTokens, RefreshError> {
         Err(RefreshError::Transient(AWAY))
     }
@@ -65,7 +65,7 @@ impl Service {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
-        let parts = Parts {
+        let parts = ServiceParts {
             store,
             keys: Reloading::new(KeyRing::parse(&[Secret::new("ab".repeat(32))]).unwrap()),
             provider: NoProvider,
@@ -74,7 +74,7 @@ impl Service {
                 absolute_ms: 36_000_000,
                 roll_interval_ms: 0,
             },
-            limits: Limits {
+            limits: SessionLimits {
                 token_expiry_margin_ms: 60_000,
                 refresh_ahead_ms: 0,
                 refresh_lease: session_svc::refresh::DEFAULT_LEASE,
@@ -110,7 +110,7 @@ impl Service {
                 .into_inner();
             let mut resume_token = String::new();
             loop {
-                match tokio::time::timeout(PATIENCE, stream.message()).await.unwrap() {
+                match tokio::time::timeout(WAIT_MAX, stream.message()).await.unwrap() {
                     Ok(Some(event)) => resume_token = event.resume_token,
                     Ok(None) => panic!("a watch that cannot be heard ends with an error"),
                     Err(status) => {
@@ -133,7 +133,7 @@ impl Service {
             return false;
         };
         let mut stream = stream.into_inner();
-        while let Ok(Some(event)) = tokio::time::timeout(PATIENCE, stream.message()).await.unwrap() {
+        while let Ok(Some(event)) = tokio::time::timeout(WAIT_MAX, stream.message()).await.unwrap() {
             if matches!(
                 event.kind(),
                 v1::session_event::Kind::Ended | v1::session_event::Kind::Missed

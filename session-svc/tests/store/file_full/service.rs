@@ -17,7 +17,7 @@ use super::disk::Disk;
 
 const KEY: &str = "abababababababababababababababababababababababababababababababab";
 const SCOPE: &str = "openid email";
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 /// People signed in before the disk fills.
 const PEOPLE: usize = 40;
 
@@ -212,7 +212,7 @@ fn load(
 async fn until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
     let began = Instant::now();
     while !so().await {
-        assert!(began.elapsed() < PATIENCE, "still waiting: {what}");
+        assert!(began.elapsed() < WAIT_MAX, "still waiting: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -235,7 +235,7 @@ async fn everything_is_there(client: &Client, people: &[String], acknowledged: &
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_lost_on_a_disk_that_fills_and_empties_with_every_kind_of_call_in_flight() {
+async fn nothing_is_lost_on_a_disk_that_fills_and_empties_during_every_kind_of_call() {
     let disk = Disk::of_mib(40);
     let provider = Arc::new(ScriptedProvider::start());
     let mut service = Service::start(&disk, provider.issuer()).await;
@@ -263,10 +263,10 @@ async fn nothing_is_lost_on_a_disk_that_fills_and_empties_with_every_kind_of_cal
         let readiness = service.get("/readyz");
         assert!(readiness.starts_with("HTTP/1.1 200"), "{readiness}");
         let metrics = service.get("/metrics");
-        let told = metrics
+        let observed = metrics
             .lines()
             .find(|line| line.starts_with("session_store_full"));
-        assert!(told.is_some_and(|line| line.ends_with(" 1")), "{told:?}");
+        assert!(observed.is_some_and(|line| line.ends_with(" 1")), "{observed:?}");
         assert_eq!(provider.reuses(), 0);
         if round == 1 {
             // Killed on the full disk, with everything in flight.

@@ -1,11 +1,11 @@
-//! The road every request takes: whose is it, may they, for how long, and what came of it.
+//! The dispatch of every request: authorization, deadline, the method itself, and the record of the outcome.
 //!
 //! Invariants
-//! - Who may not call learns nothing: the caller is judged before the message is read, and before it is told whether the
+//! - Who may not call learns nothing: the caller is authorized before the message is read, and before the answer shows whether the
 //!   method exists.
 //! - A deadline covers all of a call, the reading of its message included.
-//! - What is kept for a caller is counted, and who has too much waiting is refused before its message is read.
-//! - Every failure carries one `ErrorInfo`, also one the framework tells.
+//! - The memory a caller takes is counted, and a caller with too much waiting is refused before its message is read.
+//! - Every failure carries one `ErrorInfo`, also one the framework made.
 
 use std::sync::Arc;
 
@@ -15,18 +15,17 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::serve::BytesPermit;
-use prometheus::HistogramVec;
 use session_proto::v1::session_service_server::SessionServiceServer;
 use tonic::codegen::Service as _;
 use tonic::{Code, Status};
 use tracing::Instrument as _;
 
 use super::call::Call;
-use super::calls::Calls;
+use super::call_context::CallContext;
+use super::counted_body;
 use super::deadline::MAX_DEADLINE;
-use super::kept;
 use super::method::Method;
-use super::record::{self, Record};
+use super::record::{self, CallRecord};
 use super::service::Api;
 use super::status;
 
@@ -35,15 +34,14 @@ const GRPC_TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 
 /// What answers calls.
 pub(super) struct Services {
-    pub(super) calls: Calls,
-    pub(super) durations: Arc<HistogramVec>,
+    pub(super) calls: CallContext,
     pub(super) sessions: SessionServiceServer<Api>,
     /// The framework's, and the answer for what there is not.
     pub(super) others: Router,
 }
 
 impl Services {
-    /// A method of ours is known by its path alone, which no router has to take apart.
+    /// A method of ours is recognized by its path alone, without a router's look-up.
     async fn called(&self, method: Method, request: Request) -> Response {
         let answered = match method.rpc {
             Some(_) => self
@@ -67,24 +65,19 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     let method = Method::of(request.uri().path());
     let call = Call::of(&request);
     let span = record::span(method, request.headers());
-    let record = Record::begin(
-        method,
-        call.clone(),
-        Arc::clone(&services.durations),
-        span.clone(),
-    );
+    let record = CallRecord::begin(method, call.clone(), calls.durations(), span.clone());
     let response = match admitted(calls, method, &call) {
         Err(status) => status.into_http(),
         Ok(held) => {
-            let time = call.asked.unwrap_or(method.deadline).min(MAX_DEADLINE);
+            let time = call.timeout.unwrap_or(method.deadline).min(MAX_DEADLINE);
             let waiting = call.waiting.clone();
             request.extensions_mut().insert(call);
             if method.has_one_message {
-                request = request.map(|body| kept::message(body, waiting.clone()));
+                request = request.map(|body| counted_body::request(body, waiting.clone()));
             }
             let answer = tokio::time::timeout(time, services.called(method, request)).instrument(span);
             match answer.await {
-                Ok(response) => kept::answer(response, &waiting, held).await,
+                Ok(response) => counted_body::response(response, &waiting, held).await,
                 Err(_elapsed) => status::too_late().into_http::<Body>(),
             }
         }
@@ -98,7 +91,7 @@ pub(super) async fn answer(State(services): State<Arc<Services>>, mut request: R
     response
 }
 
-/// What is no gRPC call at all is told so in HTTP's own words.
+/// What is no gRPC call at all gets an HTTP status.
 fn no_call(request: &Request) -> Option<Response> {
     if request.method() != HttpMethod::POST {
         let allow = (header::ALLOW, HeaderValue::from_static("POST"));
@@ -114,24 +107,24 @@ fn no_call(request: &Request) -> Option<Response> {
     (!is_grpc).then(|| StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response())
 }
 
-/// Whether a call may be made, and if so its place among what is kept for the caller.
-fn admitted(calls: &Calls, method: Method, call: &Call) -> Result<BytesPermit, Status> {
-    match turned_away(calls, method, call) {
+/// Whether a call may be made, and if so the permit for the memory it takes.
+fn admitted(calls: &CallContext, method: Method, call: &Call) -> Result<BytesPermit, Status> {
+    match access_denied(calls, method, call) {
         Some(status) => Err(status),
         None => call.waiting.hold(method.bytes).ok_or_else(status::overloaded),
     }
 }
 
-fn turned_away(calls: &Calls, method: Method, call: &Call) -> Option<Status> {
+fn access_denied(calls: &CallContext, method: Method, call: &Call) -> Option<Status> {
     let callers = calls.callers();
     match method.rpc {
-        Some(rpc) => callers.allow(&call.caller, rpc).err().map(status::turned_away),
+        Some(rpc) => callers.allow(&call.caller, rpc).err().map(status::access_denied),
         None if method.is_open() || callers.know(&call.caller) => None,
-        None => Some(status::turned_away(crate::callers::TurnedAway::Unknown)),
+        None => Some(status::access_denied(crate::callers::AccessDenied::Unknown)),
     }
 }
 
-/// The failure a response tells in its head; what fails later, in a stream, is told by us and not by the framework.
+/// The failure in a response's head; what fails later, in a stream, has a status made here and not by the framework.
 fn failure(response: &Response) -> Option<Status> {
     Status::from_header_map(response.headers()).filter(|status| status.code() != Code::Ok)
 }
@@ -139,11 +132,11 @@ fn failure(response: &Response) -> Option<Status> {
 /// A failure of the framework with the reason it lacks.
 fn explained(mut response: Response) -> Response {
     let bare = failure(&response).filter(|status| status.details().is_empty());
-    let Some(told) = bare.as_ref().and_then(status::explained) else {
+    let Some(status) = bare.as_ref().and_then(status::explained) else {
         return response;
     };
-    if told.add_header(response.headers_mut()).is_err() {
-        return Status::new(told.code(), "").into_http();
+    if status.add_header(response.headers_mut()).is_err() {
+        return Status::new(status.code(), "").into_http();
     }
     response
 }

@@ -1,8 +1,8 @@
-//! What the service keeps for a caller, counted while it does: the call, what has come of its message, and its answer.
+//! The memory a caller takes, counted against its connection's limit: the call, the request body, and the response.
 //!
 //! Invariants
-//! - An answer is counted from when it is made until the connection takes it; what finds no room is dropped at once, and the caller
-//!   told that it has too much waiting.
+//! - An answer is counted from when it is made until the connection takes it; one beyond the limit is dropped at once, and the
+//!   caller gets the error that it has too much waiting.
 //! - A message is counted as it comes, so that many that never end take no more than answers do.
 
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use super::status;
 
 type Framed = Option<Result<Frame<Bytes>, axum::Error>>;
 
-/// The body of a message of one piece, on its way in.
-struct Message {
+/// The request body of a method with one message.
+struct CountedRequestBody {
     body: Body,
     bytes: usize,
     waiting: ByteBudget,
@@ -26,16 +26,16 @@ struct Message {
 }
 
 /// The body of an answer.
-struct Answer {
-    /// What was there at once, and its place.
+struct CountedResponseBody {
+    /// The frame that was there at once, and its permit.
     first: Option<(Result<Frame<Bytes>, axum::Error>, BytesPermit)>,
     body: Body,
     _call: BytesPermit,
 }
 
-/// A message that is counted.
-pub(super) fn message(body: Body, waiting: ByteBudget) -> Body {
-    Body::new(Message {
+/// A request body that is counted.
+pub(super) fn request(body: Body, waiting: ByteBudget) -> Body {
+    Body::new(CountedRequestBody {
         body,
         bytes: 0,
         waiting,
@@ -43,8 +43,8 @@ pub(super) fn message(body: Body, waiting: ByteBudget) -> Body {
     })
 }
 
-/// An answer that is counted, as is its call until it is over; a refusal where there is no room.
-pub(super) async fn answer(response: Response, waiting: &ByteBudget, call: BytesPermit) -> Response {
+/// A response that is counted, as is its call until it is over; a refusal beyond the limit.
+pub(super) async fn response(response: Response, waiting: &ByteBudget, call: BytesPermit) -> Response {
     let (head, mut body) = response.into_parts();
     if body.is_end_stream() {
         return Response::from_parts(head, body);
@@ -66,7 +66,7 @@ pub(super) async fn answer(response: Response, waiting: &ByteBudget, call: Bytes
             Some((frame, held))
         }
     };
-    let answer = Answer {
+    let answer = CountedResponseBody {
         first,
         body,
         _call: call,
@@ -74,7 +74,7 @@ pub(super) async fn answer(response: Response, waiting: &ByteBudget, call: Bytes
     Response::from_parts(head, Body::new(answer))
 }
 
-impl HttpBody for Message {
+impl HttpBody for CountedRequestBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -102,7 +102,7 @@ impl HttpBody for Message {
     }
 }
 
-impl HttpBody for Answer {
+impl HttpBody for CountedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,8 +1,6 @@
-//! Store addresses: every form that is read, every mistake that is told, no secret that is shown.
+//! Store addresses: every form that is read, every mistake by its own error, no secret that is shown.
 
-use session_svc::store::url::{
-    Address, Login, RedisSettings, StoreSettings, StoreUrlError, TlsSettings, Topology,
-};
+use super::*;
 
 fn read(text: &str) -> Result<StoreSettings, StoreUrlError> {
     text.parse()
@@ -15,8 +13,8 @@ fn redis(text: &str) -> RedisSettings {
     }
 }
 
-fn address(host: &str, port: u16) -> Address {
-    Address {
+fn address(host: &str, port: u16) -> ServerAddress {
+    ServerAddress {
         host: host.to_owned(),
         port,
     }

@@ -5,7 +5,7 @@
 //!
 //! Invariants
 //! - A new file appears under its name when it can be opened again, not before: an empty one is no new store.
-//! - A file that was not closed has every page checked before it is used, so that a damaged one is told at the start and
+//! - A file that was not closed has every page checked before it is used, so that a damaged one is reported at the start and
 //!   not met again and again.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -27,7 +27,7 @@ use super::{FileError, store_error};
 pub(super) const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A file, and the engine that has it open.
-pub(super) struct Opened {
+pub(super) struct OpenFile {
     path: PathBuf,
     engine: RwLock<Option<Engine>>,
 }
@@ -38,7 +38,7 @@ struct Engine {
     disk: Arc<Disk>,
 }
 
-impl Opened {
+impl OpenFile {
     /// Opens or makes the file.
     pub(super) fn open(path: &Path) -> Result<Self, FileError> {
         let engine = match open_existing(path)? {
@@ -61,7 +61,7 @@ impl Opened {
         read(&engine.database.begin_read().map_err(store_error)?)
     }
 
-    /// Runs `write` in a transaction and ends it as `write` asks.
+    /// Runs `write` in a transaction and commits it or not, as `write` says.
     pub(super) fn write<T, E: From<StoreError>>(
         &self,
         write: impl FnOnce(WriteTransaction, &Disk) -> Result<T, E>,
@@ -119,7 +119,7 @@ fn open_existing(path: &Path) -> Result<Option<Engine>, FileError> {
     engine(path, file, check).map(Some)
 }
 
-/// Makes a file beside its place and moves it there.
+/// Makes a file under another name and renames it.
 fn create(path: &Path) -> Result<Engine, FileError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");

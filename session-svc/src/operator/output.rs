@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// As wished.
+    /// The command did its work.
     Done,
     /// Something failed, or is not as it should be.
     Failed,
@@ -34,7 +34,7 @@ impl Exit {
 
 /// An answer, for people and for programs.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct CommandOutput {
     /// Lines for people.
     pub(super) text: String,
     /// The same for programs.
@@ -45,8 +45,8 @@ pub(super) struct Answer {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) struct Failure {
-    /// For programs: a reason of the session API, or a word of ours.
+pub(super) struct CommandFailure {
+    /// For programs: a reason of the session API, or one of the command's own.
     pub(super) reason: String,
     /// For people: what is wrong and what to do.
     pub(super) text: String,
@@ -54,7 +54,7 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
 }
 
-impl Failure {
+impl CommandFailure {
     /// A failure for a reason of ours.
     pub(super) fn new(reason: &str, exit: Exit, text: impl Into<String>) -> Self {
         Self {
@@ -84,8 +84,10 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// What comes of `work`, or a failure if the command is told to stop before.
-pub(super) async fn unless_stopped<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// What comes of `work`, or a failure if a signal stops the command before.
+pub(super) async fn unless_stopped<T>(
+    work: impl Future<Output = Result<T, CommandFailure>>,
+) -> Result<T, CommandFailure> {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
         return work.await;
@@ -97,11 +99,11 @@ pub(super) async fn unless_stopped<T>(work: impl Future<Output = Result<T, Failu
     }
 }
 
-fn stopped() -> Failure {
-    Failure::new("stopped", Exit::Failed, "stopped before it was done")
+fn stopped() -> CommandFailure {
+    CommandFailure::new("stopped", Exit::Failed, "stopped before it was done")
 }
 
-/// The flag that asks for JSON.
+/// The flag for JSON.
 pub(super) fn json_flag() -> Arg {
     Arg::new(tool::JSON)
         .long(tool::JSON)
@@ -109,24 +111,24 @@ pub(super) fn json_flag() -> Arg {
         .help("Answer with one JSON document")
 }
 
-/// Whether JSON is asked for.
+/// Whether the flag for JSON is given.
 pub(super) fn wants_json(given: &ArgMatches) -> bool {
     given.get_flag(tool::JSON)
 }
 
 /// Says how it went. A reader that hung up is no failure of ours.
-pub(super) fn conclude(json: bool, outcome: Result<Answer, Failure>) -> ExitCode {
+pub(super) fn conclude(json: bool, outcome: Result<CommandOutput, CommandFailure>) -> ExitCode {
     let (text, exit) = match outcome {
         Ok(answer) if json => (format!("{:#}\n", answer.json), answer.exit),
         Ok(answer) => (answer.text, answer.exit),
         Err(failure) => {
             let _ = writeln!(std::io::stderr(), "session-svc: {}", failure.text);
-            let told = if json {
+            let document = if json {
                 tool::failure_document(&failure.reason, &failure.text)
             } else {
                 String::new()
             };
-            (told, failure.exit)
+            (document, failure.exit)
         }
     };
     let mut out = std::io::stdout();

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - Who listens first and looks at the session then misses nothing: a wake between the two is kept.
-//! - An event that cannot be read, a gap, and the end of hearing wake everybody: they look for themselves.
+//! - An event that cannot be read, a gap, and the end of the subscription wake everybody: they look for themselves.
 //! - Events are opened only while somebody waits.
 
 use std::collections::HashMap;
@@ -17,36 +17,36 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::keeper::Keeper;
 use crate::session::Handle;
-use crate::store::Published;
+use crate::store::StoreUpdate;
 
-/// Pauses between two looks at a session while events are not heard: the first, and the longest.
+/// Pauses between two looks at a session while there is no subscription: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Pause between two looks while events are heard: for a holder that died or met a failure, which writes nothing.
-const PAUSE_WHEN_HEARD: Duration = Duration::from_secs(1);
+/// Pause between two looks during a subscription: for a holder that died or met a failure, which writes nothing.
+const PAUSE_WHEN_SUBSCRIBED: Duration = Duration::from_secs(1);
 
-/// Pause before events are asked for again.
+/// Pause before the next attempt to subscribe.
 const LISTEN_AGAIN: Duration = Duration::from_millis(500);
 
 /// Wakes those who wait for another replica.
 pub(super) struct Wakes {
-    shared: Arc<Shared>,
+    shared: Arc<WakeTable>,
     keeper: Keeper,
     over: CancellationToken,
     _ends: DropGuard,
 }
 
 #[derive(Default)]
-struct Shared {
+struct WakeTable {
     waiting: Mutex<HashMap<Handle, watch::Sender<()>>>,
     listening: AtomicBool,
-    heard: AtomicBool,
+    is_subscribed: AtomicBool,
 }
 
 /// One who waits for a session to be written.
-pub(super) struct Awaiting {
-    shared: Arc<Shared>,
+pub(super) struct WriteListener {
+    shared: Arc<WakeTable>,
     handle: Handle,
     written: watch::Receiver<()>,
     pause: Duration,
@@ -65,7 +65,7 @@ impl Wakes {
     }
 
     /// Waits for writes of a session from now on.
-    pub(super) fn listen(&self, handle: Handle) -> Awaiting {
+    pub(super) fn listen(&self, handle: Handle) -> WriteListener {
         let awaiting = self.shared.add(handle);
         if !self.shared.listening.swap(true, Ordering::SeqCst) {
             let (shared, keeper) = (Arc::downgrade(&self.shared), self.keeper.clone());
@@ -76,15 +76,15 @@ impl Wakes {
     }
 }
 
-impl Shared {
+impl WakeTable {
     fn waiting(&self) -> MutexGuard<'_, HashMap<Handle, watch::Sender<()>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(self: &Arc<Self>, handle: Handle) -> Awaiting {
+    fn add(self: &Arc<Self>, handle: Handle) -> WriteListener {
         let mut waiting = self.waiting();
         let sender = waiting.entry(handle).or_insert_with(|| watch::Sender::new(()));
-        Awaiting {
+        WriteListener {
             shared: Arc::clone(self),
             handle,
             written: sender.subscribe(),
@@ -104,28 +104,28 @@ impl Shared {
         }
     }
 
-    fn set_heard(&self, heard: bool) {
-        self.heard.store(heard, Ordering::SeqCst);
+    fn set_subscribed(&self, is_subscribed: bool) {
+        self.is_subscribed.store(is_subscribed, Ordering::SeqCst);
         self.wake_all();
     }
 }
 
-impl Awaiting {
+impl WriteListener {
     /// Returns when the session was written, when it is time to look all the same, or for no reason at all.
     pub(super) async fn wait(&mut self) {
-        let pause = if self.shared.heard.load(Ordering::SeqCst) {
-            PAUSE_WHEN_HEARD
+        let pause = if self.shared.is_subscribed.load(Ordering::SeqCst) {
+            PAUSE_WHEN_SUBSCRIBED
         } else {
             let pause = self.pause;
             self.pause = (pause * 2).min(LONGEST_PAUSE);
             pause
         };
-        // Late or told: looked at either way.
+        // Woken or timed out: the session is read either way.
         let _ = tokio::time::timeout(pause, self.written.changed()).await;
     }
 }
 
-impl Drop for Awaiting {
+impl Drop for WriteListener {
     fn drop(&mut self) {
         if let Entry::Occupied(entry) = self.shared.waiting().entry(self.handle)
             && entry.get().receiver_count() <= 1
@@ -135,33 +135,33 @@ impl Drop for Awaiting {
     }
 }
 
-async fn listen(shared: Weak<Shared>, keeper: Keeper) {
+async fn listen(shared: Weak<WakeTable>, keeper: Keeper) {
     loop {
-        hear(&shared, &keeper).await;
+        read_events(&shared, &keeper).await;
         match shared.upgrade() {
-            Some(shared) => shared.set_heard(false),
+            Some(shared) => shared.set_subscribed(false),
             None => return,
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
     }
 }
 
-/// Reads events until they cannot be heard any more.
-async fn hear(shared: &Weak<Shared>, keeper: &Keeper) {
+/// Reads events until the subscription ends.
+async fn read_events(shared: &Weak<WakeTable>, keeper: &Keeper) {
     let Ok(mut published) = keeper.store().published(None).await else {
         return;
     };
     match shared.upgrade() {
-        Some(shared) => shared.set_heard(true),
+        Some(shared) => shared.set_subscribed(true),
         None => return,
     }
     while let Some(Ok(published)) = published.next().await {
         let Some(shared) = shared.upgrade() else { return };
         match published {
-            Published::Missed => shared.wake_all(),
+            StoreUpdate::Missed => shared.wake_all(),
             // Marks have empty events.
-            Published::Event { payload, .. } if payload.is_empty() || shared.waiting().is_empty() => {}
-            Published::Event { payload, .. } => match keeper.seal().open_change(&payload) {
+            StoreUpdate::Event { payload, .. } if payload.is_empty() || shared.waiting().is_empty() => {}
+            StoreUpdate::Event { payload, .. } => match keeper.seal().open_change(&payload) {
                 Ok(change) => shared.wake(change.handle),
                 Err(_) => shared.wake_all(),
             },

@@ -7,7 +7,7 @@ use chassis::clock::SystemClock;
 use chassis::secret::{Reloading, Secret};
 use chassis::settings::Reader;
 
-use super::answer::{Exit, Failure, chain};
+use super::output::{CommandFailure, Exit, chain};
 use crate::settings;
 use crate::store::file::{FileError, FileStore};
 use crate::store::inspect::InspectedStore;
@@ -22,7 +22,7 @@ pub(super) struct StoreAccess {
 }
 
 /// A store and what opens its texts.
-pub(super) struct Opened {
+pub(super) struct OpenedStore {
     pub(super) store: Arc<dyn InspectedStore>,
     pub(super) vault: Arc<Vault>,
 }
@@ -54,7 +54,7 @@ impl StoreAccess {
     }
 
     /// Opens it; a file has to be there.
-    pub(super) async fn open(&self) -> Result<Opened, Failure> {
+    pub(super) async fn open(&self) -> Result<OpenedStore, CommandFailure> {
         if let StoreSettings::File(path) = &self.store
             && !path.exists()
         {
@@ -64,24 +64,30 @@ impl StoreAccess {
             FileStore::check_file(path).map_err(|error| refused(&OpenError::File(error)))?;
         }
         let keys = KeyRing::parse(&self.keys)
-            .map_err(|error| Failure::new("keys", Exit::Failed, error.to_string()))?;
+            .map_err(|error| CommandFailure::new("keys", Exit::Failed, error.to_string()))?;
         let store = Box::pin(open_inspected(&self.store, Arc::new(SystemClock)))
             .await
             .map_err(|error| refused(&error))?;
         match store.check().await {
             // What is in it can be read.
             Ok(()) | Err(StoreError::Full) => {}
-            Err(error) => return Err(Failure::new("store_unavailable", Exit::Failed, chain(&error))),
+            Err(error) => {
+                return Err(CommandFailure::new(
+                    "store_unavailable",
+                    Exit::Failed,
+                    chain(&error),
+                ));
+            }
         }
-        Ok(Opened {
+        Ok(OpenedStore {
             store,
             vault: Arc::new(Vault::new(Reloading::new(keys))),
         })
     }
 }
 
-fn missing(path: PathBuf) -> Failure {
-    Failure::new(
+fn missing(path: PathBuf) -> CommandFailure {
+    CommandFailure::new(
         "store_missing",
         Exit::Failed,
         format!(
@@ -91,9 +97,9 @@ fn missing(path: PathBuf) -> Failure {
     )
 }
 
-fn refused(error: &OpenError) -> Failure {
+fn refused(error: &OpenError) -> CommandFailure {
     match error {
-        OpenError::File(FileError::InUse { path }) => Failure::new(
+        OpenError::File(FileError::InUse { path }) => CommandFailure::new(
             "store_in_use",
             Exit::Failed,
             format!(
@@ -103,8 +109,8 @@ fn refused(error: &OpenError) -> Failure {
             ),
         ),
         OpenError::File(FileError::Damaged { .. } | FileError::Empty { .. }) => {
-            Failure::new("store_damaged", Exit::Failed, chain(error))
+            CommandFailure::new("store_damaged", Exit::Failed, chain(error))
         }
-        other => Failure::new("store_refused", Exit::Failed, chain(other)),
+        other => CommandFailure::new("store_refused", Exit::Failed, chain(other)),
     }
 }

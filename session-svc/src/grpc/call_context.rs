@@ -23,14 +23,14 @@ const BUCKETS: [f64; 14] = [
 
 /// What all calls of a worker share; clones share it too.
 #[derive(Clone)]
-pub struct Calls {
+pub struct CallContext {
     callers: Callers,
     durations: PerCoreMetric<HistogramVec>,
     own_durations: Arc<HistogramVec>,
     writes: TaskTracker,
 }
 
-impl Calls {
+impl CallContext {
     /// Calls of those who may, measured into the registry given; fails if it measures calls already.
     pub fn new(callers: Callers, metrics: &Registry) -> Result<Self, prometheus::Error> {
         let durations = PerCoreMetric::new(|| {
@@ -58,7 +58,7 @@ impl Calls {
     }
 
     /// Waits for writes that go on without their callers, for at most this long.
-    pub async fn drained(&self, limit: Duration) {
+    pub(crate) async fn drained(&self, limit: Duration) {
         self.writes.close();
         if tokio::time::timeout(limit, self.writes.wait()).await.is_err() {
             tracing::warn!("writes in flight did not finish in time and are cut off");
@@ -74,7 +74,7 @@ impl Calls {
         Arc::clone(&self.own_durations)
     }
 
-    /// Does the work of a call to its end, whether or not the caller is there to hear of it: for writes of several steps,
+    /// Does the work of a call to its end, whether or not the caller still waits for it: for writes of several steps,
     /// none of which may be the last.
     pub(super) async fn complete<T: Send + 'static>(
         &self,
@@ -86,7 +86,7 @@ impl Calls {
         let to_the_end = async move {
             // Work that hangs for longer than any caller may wait hangs for ever.
             let outcome = tokio::time::timeout(MAX_DEADLINE, work).await;
-            told(rpc, &call, outcome.unwrap_or(Err(SessionsError::Internal)))
+            conclude(rpc, &call, outcome.unwrap_or(Err(SessionsError::Internal)))
         };
         let task = self.writes.spawn(to_the_end.in_current_span());
         let answer = task.await;
@@ -96,16 +96,17 @@ impl Calls {
     }
 }
 
-/// The answer of a call whose work is over. What is not given to [`Calls::complete`] ends with a caller that hangs up or runs out
-/// of time: reads, and what the store does in one step. The outcome and not the work: a future handed over is kept twice.
-pub(super) fn told<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsError>) -> Result<T, Status> {
+/// The response of a call whose work is over; faults are logged. What is not given to [`CallContext::complete`] ends with a caller
+/// that hangs up or runs out of time: reads, and what the store does in one step. Takes the outcome and not the work: a future
+/// passed as an argument would be stored twice in the caller's.
+pub(super) fn conclude<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsError>) -> Result<T, Status> {
     outcome.map_err(|error| {
         log_cause(rpc, call, &error);
         status::of(&error)
     })
 }
 
-/// Faults of ours and of what we stand on, with their causes; a caller's mistakes are no news.
+/// Faults of the service and of its store, with their causes; a caller's mistakes are not logged.
 fn log_cause(rpc: Rpc, call: &Call, error: &SessionsError) {
     let session = call.session().map(tracing::field::display);
     let cause = error as &dyn std::error::Error;

@@ -31,7 +31,7 @@ async fn patient_world() -> (World, SignedIn) {
 }
 
 #[tokio::test]
-async fn callers_wait_no_longer_than_the_http_timeout_and_the_next_request_has_the_outcome() {
+async fn callers_wait_at_most_the_http_timeout_and_the_next_request_has_the_outcome() {
     let (world, signed_in) = patient_world().await;
     world.advance_ms(EXPIRED_MS);
     let gate = world.provider.hold_answers(Endpoint::Token);
