@@ -46,33 +46,33 @@ struct Parts {
 }
 
 /// What the edge needs besides its settings.
-pub struct Dependencies {
+pub(crate) struct Dependencies {
     /// The session service.
-    pub session_client: SessionClient,
+    pub(crate) session_client: SessionClient,
     /// Sessions remembered, if any are to be.
-    pub session_cache: Option<SessionCache>,
+    pub(crate) session_cache: Option<SessionCache>,
     /// How often they are found there.
-    pub lookups: CacheMetrics,
+    pub(crate) lookups: CacheMetrics,
     /// The identity providers.
-    pub providers: Providers,
+    pub(crate) providers: Providers,
     /// Keys derived from the secrets.
-    pub keys: Keys,
+    pub(crate) keys: Keys,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Metrics.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
     /// Which path is guarded how, and where it leads.
-    pub routes: Routes,
+    pub(crate) routes: Routes,
     /// The way to upstreams.
-    pub proxy: Proxy,
+    pub(crate) proxy: Proxy,
     /// What tells upstreams who somebody is, if anything is signed for them.
-    pub assertions: Option<Assertions>,
+    pub(crate) assertions: Option<Assertions>,
 }
 
 impl App {
     /// Puts the edge together.
     #[must_use]
-    pub fn new(settings: EdgeSettings, dependencies: Dependencies) -> Self {
+    pub(crate) fn new(settings: EdgeSettings, dependencies: Dependencies) -> Self {
         let Dependencies {
             session_client,
             session_cache,
@@ -180,7 +180,7 @@ impl App {
 
     /// The same edge for a worker: connections, counts and references of its own, which no other core touches.
     #[must_use]
-    pub fn for_worker(&self) -> Self {
+    pub(crate) fn for_worker(&self) -> Self {
         let parts = &*self.0;
         let sessions = parts.gateway.sessions.for_worker();
         Self(Arc::new(Parts {
@@ -208,21 +208,27 @@ impl App {
         &self.0.settings
     }
 
+    /// How many sessions have streams that are open.
+    #[must_use]
+    pub fn streaming_sessions(&self) -> usize {
+        self.0.gateway.sessions.streams().sessions()
+    }
+
     /// What the layer around all routes is made of.
     #[must_use]
-    pub fn layer(&self) -> &LayerParts {
+    pub(crate) fn layer(&self) -> &LayerParts {
         &self.0.layer
     }
 
     /// Signing in and out.
     #[must_use]
-    pub fn sign_in(&self) -> &Arc<SignIn> {
+    pub(crate) fn sign_in(&self) -> &Arc<SignIn> {
         &self.0.sign_in
     }
 
     /// The routes for scripts.
     #[must_use]
-    pub fn browser(&self) -> &Arc<Browser> {
+    pub(crate) fn browser(&self) -> &Arc<Browser> {
         &self.0.browser
     }
 }

@@ -7,15 +7,15 @@
 //! Deliberately absent: storage.
 
 pub mod app;
-pub mod browser;
+pub(crate) mod browser;
 pub mod explain;
 pub mod gateway;
-pub mod http;
-pub mod providers;
-pub mod route_table;
+pub(crate) mod http;
+pub(crate) mod providers;
+pub(crate) mod route_table;
 pub mod routes;
 pub mod sessions;
 pub mod settings;
-pub mod sign_in;
+pub(crate) mod sign_in;
 pub mod start;
-pub mod values;
+pub(crate) mod values;

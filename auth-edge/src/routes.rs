@@ -63,6 +63,12 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
+/// Envoy's external authorization by gRPC, decided by the routes of [`router`].
+pub fn ext_authz(app: App) -> Router {
+    let (cookies, pending) = (app.sign_in().cookies.clone(), app.sign_in().pending.clone());
+    gateway::ext_authz::routes(cookies, pending, router(app))
+}
+
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
 fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();

@@ -24,7 +24,6 @@ use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use crate::app::{App, Dependencies};
 use crate::gateway::assertion::{AssertionKeys, Assertions};
-use crate::gateway::ext_authz;
 use crate::gateway::{Proxy, UpstreamTlsError};
 use crate::http::observe::Metrics;
 use crate::providers::Providers;
@@ -110,9 +109,8 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let asked = match ext_authz_listen {
         Some(address) => {
             let listener = serve::bind(address, "EDGE_EXT_AUTHZ_LISTEN").await?;
-            let (router, sign_in) = (router.clone(), app.sign_in().clone());
-            let routes =
-                move || ext_authz::routes(sign_in.cookies.clone(), sign_in.pending.clone(), router());
+            let app = app.clone();
+            let routes = move || routes::ext_authz(app.for_worker());
             let (workers, stop) = (runtime.workers.clone(), Stopping::on(runtime.shutdown.clone()));
             let limits = Limits::default();
             Some(serve::serve_each(

@@ -20,7 +20,10 @@ use crate::http::request;
 const MAX_SCOPES: usize = 32;
 
 /// GET with the proof; `scope` may ask for scopes, space-separated.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, Failure> {
     csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
         .map_err(|_refused| Failure::Csrf)?;
     let missing = Failure::Session {

@@ -29,10 +29,10 @@ use crate::http::protect::slow_client;
 use crate::http::request::{self, Site};
 use crate::values::reserved::ANALYTICS_PREFIX;
 
-pub use settings::{AnalyticsSettings, read};
+pub(crate) use settings::{AnalyticsSettings, read};
 
 /// The route of the router.
-pub const ROUTE: &str = "/ingest/{*rest}";
+pub(crate) const ROUTE: &str = "/ingest/{*rest}";
 
 /// Largest batch: the client library sends a replay batch at about 1 MB before it is compressed.
 const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
@@ -57,7 +57,7 @@ const ANSWERED: [header::HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_A
 
 /// The way through, when analytics is on.
 #[derive(Clone)]
-pub struct Analytics {
+pub(crate) struct Analytics {
     settings: AnalyticsSettings,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     in_flight: Arc<Semaphore>,
@@ -66,7 +66,7 @@ pub struct Analytics {
 impl Analytics {
     /// With connections of its own. Does no IO.
     #[must_use]
-    pub fn new(settings: AnalyticsSettings) -> Self {
+    pub(crate) fn new(settings: AnalyticsSettings) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.enforce_http(false);
@@ -126,7 +126,10 @@ impl Analytics {
 }
 
 /// Passes a batch, or the question for the configuration, on.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, Failure> {
     let analytics = browser.analytics.as_ref().ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     let uri = analytics

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use session_proto::v1::ErrorReason;
 
-pub use self::refetch::Refetches;
+pub(crate) use self::refetch::Refetches;
 use crate::browser::Browser;
 use crate::http::errors::Failure;
 use crate::http::observe::Handle;
@@ -22,7 +22,7 @@ use crate::sessions::CurrentSession;
 
 /// When `me` reads userinfo anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProfileRefetch {
+pub(crate) enum ProfileRefetch {
     /// Never.
     Never,
     /// When asked by `?refetch=true`.
@@ -35,7 +35,10 @@ pub enum ProfileRefetch {
 const HEADERS: usize = 12;
 
 /// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, Failure> {
     let (head, _) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     let polled =

@@ -16,7 +16,10 @@ use crate::http::errors::Failure;
 use crate::http::observe::Handle;
 
 /// GET: the session's state and the seconds it has left.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, Failure> {
     let current = browser
         .sessions
         .current(request.headers(), None)
@@ -48,7 +51,7 @@ pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Re
 }
 
 /// Any method: the unauthorized answer.
-pub async fn unauthorized() -> Failure {
+pub(crate) async fn unauthorized() -> Failure {
     Failure::NotAuthenticated
 }
 

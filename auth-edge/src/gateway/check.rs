@@ -23,10 +23,10 @@ use crate::values::reserved::CHECK_PATH;
 
 /// Request extension: the address the browser asked for, from a caller inside this process.
 #[derive(Clone, Debug)]
-pub struct Original(pub String);
+pub(crate) struct Original(pub(crate) String);
 
 /// Answers a proxy that asks whether a request may pass.
-pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let headers = request.headers();
     let peer = request::peer(request.extensions());
     let device = || gateway.devices.of(headers, peer);

@@ -28,20 +28,20 @@ use crate::values::return_to::ReturnTo;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Passed {
     /// The session, where the route is guarded.
-    pub current: Option<CurrentSession>,
+    pub(crate) current: Option<CurrentSession>,
     /// The access token, where the route attaches it.
-    pub access_token: Option<Granted>,
+    pub(crate) access_token: Option<Granted>,
 }
 
 /// An access token for an upstream.
 #[derive(Clone)]
 pub(super) struct Granted {
     /// The token as it is presented, by its scheme; none if it is nothing a header can hold.
-    pub authorization: Option<HeaderValue>,
+    pub(crate) authorization: Option<HeaderValue>,
     /// Whether it is worth nothing without a proof (RFC 9449).
-    pub bound: bool,
+    pub(crate) bound: bool,
     /// When it expires, in milliseconds since the Unix epoch.
-    pub expires_at_ms: u64,
+    pub(crate) expires_at_ms: u64,
 }
 
 impl From<&Token> for Granted {
@@ -125,17 +125,17 @@ pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) 
 /// The parts of a request a guard looks at.
 pub(super) struct Parts<'a> {
     /// Method.
-    pub method: &'a Method,
+    pub(crate) method: &'a Method,
     /// Path and query as they came.
-    pub uri: &'a Uri,
+    pub(crate) uri: &'a Uri,
     /// Headers as they came.
-    pub headers: &'a HeaderMap,
+    pub(crate) headers: &'a HeaderMap,
     /// Who opened the connection.
-    pub peer: IpAddr,
+    pub(crate) peer: IpAddr,
     /// Whether a body comes with it.
-    pub has_body: bool,
+    pub(crate) has_body: bool,
     /// Whether it asks for a WebSocket.
-    pub asks_for_socket: bool,
+    pub(crate) asks_for_socket: bool,
 }
 
 async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<Granted, Missing> {

@@ -3,9 +3,9 @@
 //! One road: normalise the path → find the route → guard → folder or server. Invariant: no other road leads to an
 //! upstream.
 
-pub mod assertion;
+pub(crate) mod assertion;
 mod challenge;
-pub mod check;
+pub(crate) mod check;
 mod cross_site;
 mod directory;
 mod ending;
@@ -41,45 +41,45 @@ use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
 pub(crate) use self::proxy::is_never_passed_on;
-pub use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError, certificates};
+pub(crate) use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError, certificates};
 
 /// What lies behind the edge, and what leads there.
 #[derive(Clone)]
-pub struct Gateway {
+pub(crate) struct Gateway {
     /// Path of the login route.
-    pub login_path: String,
+    pub(crate) login_path: String,
     /// Whether browsers reach the edge by https.
-    pub https: bool,
+    pub(crate) https: bool,
     /// Whether forward auth hands out the access token.
-    pub check_authorization: bool,
+    pub(crate) check_authorization: bool,
     /// How long an answer may wait for its client to take something of it.
-    pub send_timeout: Duration,
+    pub(crate) send_timeout: Duration,
     /// Which path is guarded how, and where it leads.
-    pub routes: Routes,
+    pub(crate) routes: Routes,
     /// The way to upstreams.
-    pub proxy: Arc<Proxy>,
+    pub(crate) proxy: Arc<Proxy>,
     /// What tells upstreams who somebody is, if anything is signed for them.
-    pub assertions: Option<Assertions>,
+    pub(crate) assertions: Option<Assertions>,
     /// The session cookie.
-    pub cookies: SessionCookies,
+    pub(crate) cookies: SessionCookies,
     /// Cookies of pending sign-ins.
-    pub pending: PendingSignIns,
+    pub(crate) pending: PendingSignIns,
     /// The session service.
-    pub sessions: Sessions,
+    pub(crate) sessions: Sessions,
     /// The identity providers.
-    pub providers: Arc<Providers>,
+    pub(crate) providers: Arc<Providers>,
     /// The addresses browsers know the product by.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
     /// Whose `X-Forwarded-*` headers are believed.
-    pub trusted_proxies: TrustedProxies,
+    pub(crate) trusted_proxies: TrustedProxies,
     /// Tells browsers.
-    pub devices: Devices,
+    pub(crate) devices: Devices,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The keys that verify assertions. They are for every upstream's eyes, and caches'.
-pub async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
+pub(crate) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
     let Some(assertions) = &gateway.assertions else {
         return Failure::NotFound.into_response();
     };
@@ -94,7 +94,7 @@ pub async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
 }
 
 /// Answers what is none of the edge's own routes.
-pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let path = match RequestPath::parse(request.uri().path()) {
         Ok(path) => path,
         Err(_) => {

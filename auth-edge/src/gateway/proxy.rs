@@ -28,7 +28,7 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
-pub use self::clients::{UpstreamTlsError, certificates};
+pub(crate) use self::clients::{UpstreamTlsError, certificates};
 
 use self::clients::Clients;
 use self::outgoing::{Asking, frame, sign, target};
@@ -49,17 +49,17 @@ use crate::values::path::RequestPath;
 
 /// How requests are passed on.
 #[derive(Clone, Debug)]
-pub struct UpstreamSettings {
+pub(crate) struct UpstreamSettings {
     /// Authorities that certificates of upstreams may come from besides the public ones.
-    pub ca: Option<PathBuf>,
+    pub(crate) ca: Option<PathBuf>,
     /// Time until a connection stands.
-    pub connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     /// Time until an answer's head, counted from the last byte of the request.
-    pub head_timeout: Duration,
+    pub(crate) head_timeout: Duration,
     /// The longest silence within an answer's body; `None` is none.
-    pub idle_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
     /// The largest request body in bytes, where the route says nothing; 0 is no limit.
-    pub max_body_bytes: u64,
+    pub(crate) max_body_bytes: u64,
 }
 
 /// Longest body kept until an upstream that may want its nonce repeated has answered, in bytes.
@@ -80,7 +80,7 @@ pub(crate) fn is_never_passed_on(method: &str) -> bool {
 }
 
 /// Passes requests on.
-pub struct Proxy {
+pub(crate) struct Proxy {
     clients: Clients,
     renewals: Renewals,
     head_timeout: Duration,
@@ -91,24 +91,24 @@ pub struct Proxy {
 /// Where a request goes, and on whose behalf.
 pub(super) struct ProxyContext<'a> {
     /// What the gateway is made of.
-    pub gateway: &'a Gateway,
+    pub(crate) gateway: &'a Gateway,
     /// The upstream.
-    pub server: &'a Server,
+    pub(crate) server: &'a Server,
     /// The rule that leads there.
-    pub route: &'a Route,
+    pub(crate) route: &'a Route,
     /// The path as it was read.
-    pub path: &'a RequestPath,
+    pub(crate) path: &'a RequestPath,
     /// What the guard learned.
-    pub passed: &'a Passed,
+    pub(crate) passed: &'a Passed,
     /// Whether and how a WebSocket is asked for.
-    pub asked: Option<WebSocketHandshake>,
+    pub(crate) asked: Option<WebSocketHandshake>,
 }
 
 type Answer = hyper::Response<Incoming>;
 
 impl Proxy {
     /// A proxy with its own connections. Does no IO but reading authorities.
-    pub fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
+    pub(crate) fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
         Ok(Self {
             clients: Clients::new(settings)?,
             renewals: Renewals::default(),

@@ -14,14 +14,14 @@ use session_proto::v1::ErrorReason;
 
 use crate::http::pages;
 
-pub use failure::{Failure, Handler};
-pub use render::{render, wants_page};
+pub(crate) use failure::{Failure, Handler};
+pub(crate) use render::{render, wants_page};
 
 /// How long a client should wait before asking a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
 
 /// Somebody needs to know how long ago a person signed in, and nobody does.
-pub const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
+pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
 /// What a failure says.
 struct Presentation {
@@ -48,7 +48,7 @@ const fn presentation(
 impl Failure {
     /// The HTTP status of this failure.
     #[must_use]
-    pub fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         self.presentation().status
     }
 

@@ -32,26 +32,26 @@ use crate::values::forwarded::TrustedProxies;
 
 /// What the layer is made of.
 #[derive(Clone, Debug)]
-pub struct LayerParts {
+pub(crate) struct LayerParts {
     /// The edge's metrics.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
     /// Places for requests that are worked on.
-    pub places: ConcurrencyLimit,
+    pub(crate) places: ConcurrencyLimit,
     /// The session cookie, by which requests are counted.
-    pub cookies: SessionCookies,
+    pub(crate) cookies: SessionCookies,
     /// Whose `X-Forwarded-*` headers are believed.
-    pub trusted_proxies: TrustedProxies,
+    pub(crate) trusted_proxies: TrustedProxies,
     /// How long a client may let us wait within a body.
-    pub body_timeouts: BodyTimeouts,
+    pub(crate) body_timeouts: BodyTimeouts,
     /// Whether browsers reach the edge by https.
-    pub https: bool,
+    pub(crate) https: bool,
     /// The addresses browsers know the product by.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
 }
 
 /// What the layer needs to know.
 #[derive(Debug)]
-pub struct EdgeLayer {
+pub(crate) struct EdgeLayer {
     requests: Arc<HistogramVec>,
     places: ConcurrencyLimit,
     cookies: SessionCookies,
@@ -66,7 +66,7 @@ pub struct EdgeLayer {
 impl EdgeLayer {
     /// Of these parts, for a worker of its own.
     #[must_use]
-    pub fn new(parts: &LayerParts) -> Arc<Self> {
+    pub(crate) fn new(parts: &LayerParts) -> Arc<Self> {
         let parts = parts.clone();
         Arc::new(Self {
             requests: parts.metrics.requests_of_worker(),
@@ -82,7 +82,7 @@ impl EdgeLayer {
 }
 
 /// The layer.
-pub fn layer<S>(layer: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>> + Clone {
+pub(crate) fn layer<S>(layer: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>> + Clone {
     layer_fn(move |inner| EdgeService {
         layer: Arc::clone(&layer),
         inner,
@@ -91,7 +91,7 @@ pub fn layer<S>(layer: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>
 
 /// What lies behind the layer.
 #[derive(Clone)]
-pub struct EdgeService<S> {
+pub(crate) struct EdgeService<S> {
     layer: Arc<EdgeLayer>,
     inner: S,
 }

@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 /// What polling a body gives.
-pub type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
+pub(crate) type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
 /// A body whose outcomes pass through a closure.
 struct PassingBody<B, F> {
@@ -19,7 +19,7 @@ struct PassingBody<B, F> {
 }
 
 /// `body`, of which `pass` gives on what it is told: the outcome of each poll, [`Poll::Pending`] too, and whether the body has ended with it.
-pub fn passing<B, F, E>(body: B, pass: F) -> impl Body<Data = Bytes, Error = E>
+pub(crate) fn passing<B, F, E>(body: B, pass: F) -> impl Body<Data = Bytes, Error = E>
 where
     B: Body<Data = Bytes> + Unpin,
     F: FnMut(&mut Context<'_>, PolledFrame<B::Error>, bool) -> PolledFrame<E> + Unpin,

@@ -20,20 +20,20 @@ const MAX_ROUTES: usize = 1_000;
 
 /// What else is configured, as far as routes may ask for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
+pub(crate) struct Around<'a> {
     /// Whether there are keys to sign assertions with.
-    pub signs: bool,
+    pub(crate) signs: bool,
     /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
-    pub connections: Option<&'a [String]>,
+    pub(crate) connections: Option<&'a [String]>,
     /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were moved.
-    pub own_paths: &'a [String],
+    pub(crate) own_paths: &'a [String],
 }
 
 /// Reads a table.
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
-pub fn parse(text: &str, around: Around<'_>) -> Result<RouteTable, FileMistakes> {
+pub(crate) fn parse(text: &str, around: Around<'_>) -> Result<RouteTable, FileMistakes> {
     let mut seen = BTreeSet::new();
     let routes = toml_file::parse(text, |file| {
         file.tables("route", MAX_ROUTES, |table| {

@@ -22,23 +22,23 @@ const NAME_BYTES: usize = 16;
 
 /// What a guard asks of a session beyond its being there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requirements {
+pub(crate) struct Requirements {
     /// Attach the access token for the upstream.
-    pub access_token: bool,
+    pub(crate) access_token: bool,
     /// A usable access token has to be there.
-    pub require_token: bool,
+    pub(crate) require_token: bool,
     /// Scopes the token has to carry.
-    pub scopes: Vec<String>,
+    pub(crate) scopes: Vec<String>,
     /// The sign-in may be so many seconds old.
-    pub max_age_secs: Option<u64>,
+    pub(crate) max_age_secs: Option<u64>,
     /// One of these authentication context classes.
-    pub acr: Vec<String>,
+    pub(crate) acr: Vec<String>,
     /// Member of this organization: `org_…` by id, anything else by name.
-    pub organization: Option<String>,
+    pub(crate) organization: Option<String>,
     /// Signed in at the provider of this id.
-    pub connection: Option<String>,
+    pub(crate) connection: Option<String>,
     /// Claims that have to hold these values, or lists that contain them.
-    pub claims: BTreeMap<String, String>,
+    pub(crate) claims: BTreeMap<String, String>,
 }
 
 impl Requirements {
@@ -121,7 +121,7 @@ impl Requirements {
 
     /// Whether the session service has to be asked for an access token.
     #[must_use]
-    pub fn token(&self) -> bool {
+    pub(crate) fn token(&self) -> bool {
         self.access_token || self.require_token || !self.scopes.is_empty()
     }
 }

@@ -68,7 +68,7 @@ impl Weighter<Key, Entry> for ByBytes {
 
 /// The sessions remembered.
 #[derive(Debug)]
-pub struct SessionCache {
+pub(crate) struct SessionCache {
     entries: quick_cache::sync::Cache<Key, Entry, ByBytes>,
     listening: Arc<Listening>,
     /// When a session was forgotten last, as a [`Moment`]: what was asked by then and is answered later may be about that one.
@@ -88,7 +88,7 @@ pub(super) enum NotCached {
 impl SessionCache {
     /// Remembers sessions for up to `lease` while `client` is heard. Needs a tokio runtime.
     #[must_use]
-    pub fn start(client: SessionClient, lease: Duration) -> Self {
+    pub(crate) fn start(client: SessionClient, lease: Duration) -> Self {
         let listening = Arc::new(Listening::new(lease.max(CHANGES_KEPT_MIN)));
         tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
         Self {
@@ -105,7 +105,7 @@ impl SessionCache {
     }
 
     /// Now: to be taken before the session service is asked.
-    pub fn now(&self) -> Moment {
+    pub(crate) fn now(&self) -> Moment {
         self.listening.now()
     }
 
@@ -130,12 +130,12 @@ impl SessionCache {
     }
 
     /// Whether an ending of the session would have been heard since `asked`, and was not.
-    pub fn hears_no_end(&self, handle: &str, asked: Moment) -> bool {
+    pub(crate) fn hears_no_end(&self, handle: &str, asked: Moment) -> bool {
         self.listening.hears_no_end(handle, asked, self.listening.now())
     }
 
     /// Remembers a session that was asked for at `asked`.
-    pub fn keep(&self, id: &SessionId, known: &Arc<CachedSession>, asked: Moment, use_: bool) {
+    pub(crate) fn keep(&self, id: &SessionId, known: &Arc<CachedSession>, asked: Moment, use_: bool) {
         let key = id.to_bytes();
         let is_late = || asked.0 <= self.forgot.load(Ordering::SeqCst);
         if is_late() {
@@ -163,7 +163,7 @@ impl SessionCache {
     }
 
     /// Forgets a session: it ended or changed here.
-    pub fn forget(&self, id: &SessionId) {
+    pub(crate) fn forget(&self, id: &SessionId) {
         self.forgot.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
             // What was asked before and is answered later does not count either.
@@ -173,7 +173,7 @@ impl SessionCache {
     }
 
     /// A token for these scopes, if one is remembered that holds.
-    pub fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<Token>> {
+    pub(crate) fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<Token>> {
         let now = self.listening.now();
         let entry = self.entries.get(&id.to_bytes())?;
         let token = entry.known.token(scopes)?;
@@ -184,7 +184,7 @@ impl SessionCache {
     }
 
     /// Remembers a token that was handed out for a session that is remembered.
-    pub fn keep_token(&self, id: &SessionId, token: &Arc<Token>) {
+    pub(crate) fn keep_token(&self, id: &SessionId, token: &Arc<Token>) {
         if let Some(entry) = self.entries.peek(&id.to_bytes()) {
             entry.known.keep_token(Arc::clone(token));
         }

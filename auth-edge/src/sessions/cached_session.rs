@@ -17,7 +17,7 @@ const TOKENS_MAX: usize = 8;
 
 /// A session that was read.
 #[derive(Debug)]
-pub struct CachedSession {
+pub(crate) struct CachedSession {
     session: Session,
     user_json: OnceLock<Bytes>,
     claims: OnceLock<Map<String, Value>>,
@@ -27,31 +27,31 @@ pub struct CachedSession {
 
 /// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than bent.
 #[derive(Debug)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// The subject at its issuer.
-    pub subject: Option<HeaderValue>,
+    pub(crate) subject: Option<HeaderValue>,
     /// The issuer.
-    pub issuer: Option<HeaderValue>,
+    pub(crate) issuer: Option<HeaderValue>,
     /// The session's public handle.
-    pub handle: Option<HeaderValue>,
+    pub(crate) handle: Option<HeaderValue>,
 }
 
 /// An access token that was handed out.
 #[derive(Debug)]
-pub struct Token {
+pub(crate) struct Token {
     scopes: Vec<String>,
     /// When it was asked for.
     pub(super) asked: Moment,
     /// The token.
-    pub value: Secret<String>,
+    pub(crate) value: Secret<String>,
     /// How it is presented: `Bearer`, usually.
-    pub token_type: String,
+    pub(crate) token_type: String,
     /// The token as an upstream gets it; none if it is nothing a header can hold.
-    pub authorization: Option<HeaderValue>,
+    pub(crate) authorization: Option<HeaderValue>,
     /// The scope granted, separated by spaces.
-    pub scope: String,
+    pub(crate) scope: String,
     /// When it expires, in milliseconds since the Unix epoch.
-    pub expires_at_ms: u64,
+    pub(crate) expires_at_ms: u64,
 }
 
 impl Token {
@@ -70,7 +70,7 @@ impl Token {
 
 /// An access token as its type says that it is presented: bound to a key (RFC 9449) or not (RFC 6750).
 #[must_use]
-pub fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
+pub(crate) fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
     let bound = token_type.eq_ignore_ascii_case("DPoP");
     let scheme = if bound { "DPoP" } else { "Bearer" };
     let mut value = HeaderValue::try_from(format!("{scheme} {token}")).ok()?;
@@ -81,7 +81,7 @@ pub fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
 impl CachedSession {
     /// Takes what the session service said.
     #[must_use]
-    pub fn new(session: Session) -> Arc<Self> {
+    pub(crate) fn new(session: Session) -> Arc<Self> {
         Arc::new(Self {
             session,
             user_json: OnceLock::new(),
@@ -92,20 +92,20 @@ impl CachedSession {
     }
 
     /// The user's claims as a JSON text.
-    pub fn user_json(&self) -> Bytes {
+    pub(crate) fn user_json(&self) -> Bytes {
         let json = || Bytes::copy_from_slice(self.session.user.as_bytes());
         self.user_json.get_or_init(json).clone()
     }
 
     /// One of the user's claims.
-    pub fn claim(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn claim(&self, name: &str) -> Option<&Value> {
         // The session service takes nothing else than an object.
         let read = || serde_json::from_str(&self.session.user).unwrap_or_default();
         self.claims.get_or_init(read).get(name)
     }
 
     /// Who it is.
-    pub fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &Identity {
         let value = |text: &str| HeaderValue::try_from(text).ok();
         self.identity.get_or_init(|| Identity {
             subject: value(&self.session.subject),

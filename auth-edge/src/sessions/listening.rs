@@ -20,7 +20,7 @@ use session_proto::v1::session_event::Kind;
 /// A replica whose news is older is not heard. It is asked three times within that how far it is told, so two answers in a row may
 /// be lost. With the half second in which a session service notices that its store tells it nothing, what was ended is refused
 /// within a second whatever breaks.
-pub const SILENCE_MAX: Duration = Duration::from_millis(450);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
 
 /// Changes remembered at once; with more, everything read before counts as changed.
 const CHANGES_MAX: usize = 100_000;
@@ -63,7 +63,7 @@ pub(super) enum Change {
 
 /// A moment, in microseconds after the beginning of listening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub(super) u64);
+pub(crate) struct Moment(pub(super) u64);
 
 impl Moment {
     /// How much later this is than another; nothing if it is not.

@@ -9,7 +9,7 @@ mod cached_session;
 pub mod cookies;
 pub mod keys;
 mod listening;
-pub mod metrics;
+pub(crate) mod metrics;
 mod open_streams;
 
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use session_proto::v1::{
     GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
-pub use cache::SessionCache;
-pub use cached_session::{CachedSession, Token, authorization};
-pub use listening::SILENCE_MAX;
-pub use open_streams::{OpenStream, OpenStreams};
+pub(crate) use cache::SessionCache;
+pub(crate) use cached_session::{CachedSession, Token, authorization};
+pub(crate) use listening::SILENCE_MAX;
+pub(crate) use open_streams::{OpenStream, OpenStreams};
 
 use self::listening::Moment;
 use self::metrics::CacheMetrics;
@@ -36,15 +36,15 @@ use crate::sessions::cookies::{SessionCookies, SessionId};
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
 #[derive(Debug, thiserror::Error)]
 #[error("the session service cannot be reached")]
-pub struct SessionsUnavailable(#[source] pub SessionError);
+pub(crate) struct SessionsUnavailable(#[source] pub(crate) SessionError);
 
 /// The session a request acts for.
 #[derive(Clone, Debug)]
-pub struct CurrentSession {
+pub(crate) struct CurrentSession {
     /// Its secret name.
-    pub id: SessionId,
+    pub(crate) id: SessionId,
     /// What it holds.
-    pub session: Arc<CachedSession>,
+    pub(crate) session: Arc<CachedSession>,
     /// What this request has renewed: [`Sessions::renewed`] tells whether it may be sent.
     renewed: Option<Renewed>,
 }
@@ -58,11 +58,11 @@ struct Renewed {
 }
 
 /// Tells from what device a person uses their session; asked only when the session service is to know it.
-pub type Visitor<'a> = &'a (dyn Fn() -> Device + Sync);
+pub(crate) type Visitor<'a> = &'a (dyn Fn() -> Device + Sync);
 
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
-pub struct Sessions {
+pub(crate) struct Sessions {
     client: SessionClient,
     cookies: SessionCookies,
     clock: Arc<dyn Clock>,
@@ -74,7 +74,7 @@ pub struct Sessions {
 impl Sessions {
     /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it asks each time.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         client: SessionClient,
         cookies: SessionCookies,
         clock: Arc<dyn Clock>,
@@ -94,7 +94,7 @@ impl Sessions {
 
     /// The same, for a worker of its own.
     #[must_use]
-    pub fn for_worker(&self) -> Self {
+    pub(crate) fn for_worker(&self) -> Self {
         Self {
             client: self.client.for_worker(),
             lookups: self.lookups.for_worker(),
@@ -104,18 +104,18 @@ impl Sessions {
 
     /// The streams that are open on behalf of sessions.
     #[must_use]
-    pub fn streams(&self) -> &OpenStreams {
+    pub(crate) fn streams(&self) -> &OpenStreams {
         &self.streams
     }
 
     /// The plain client, for calls that have no meaning of their own here (lists, watching).
     #[must_use]
-    pub fn client(&self) -> &SessionClient {
+    pub(crate) fn client(&self) -> &SessionClient {
         &self.client
     }
 
     /// The session of a request. With a visitor it counts as use and may roll; without, it only reads.
-    pub async fn current(
+    pub(crate) async fn current(
         &self,
         headers: &HeaderMap,
         visitor: Option<Visitor<'_>>,
@@ -144,7 +144,7 @@ impl Sessions {
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
-    pub async fn rolled(
+    pub(crate) async fn rolled(
         &self,
         headers: &HeaderMap,
         device: Device,
@@ -221,7 +221,7 @@ impl Sessions {
     /// The cookie that holds a session as long as the session lasts, which was created or rolled just now, for the site of these
     /// request headers. How long that is the session's own times say: a clock here that is off shortens no cookie.
     #[must_use]
-    pub fn cookie_for(
+    pub(crate) fn cookie_for(
         &self,
         headers: &HeaderMap,
         id: &SessionId,
@@ -237,7 +237,7 @@ impl Sessions {
     /// The cookie that an answer may renew, asked for when its head is ready to be sent: none if the session ended since it
     /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost. Where
     /// an ending would have been heard nobody is asked. When nothing can be learnt the browser keeps the cookie it has.
-    pub async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
+    pub(crate) async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
         let Renewed { cookie, asked } = current.renewed.as_ref()?;
         let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *asked);
         if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
@@ -248,7 +248,7 @@ impl Sessions {
     }
 
     /// Claims a sign-in, or tells what became of it.
-    pub async fn begin_sign_in(
+    pub(crate) async fn begin_sign_in(
         &self,
         request: BeginSignInRequest,
     ) -> Result<BeginSignInResponse, SessionError> {
@@ -256,12 +256,12 @@ impl Sessions {
     }
 
     /// Gives up a sign-in that was begun.
-    pub async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
+    pub(crate) async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
         self.client.abandon_sign_in(request).await.map(|_done| ())
     }
 
     /// Begins a session and gives its secret name.
-    pub async fn create(
+    pub(crate) async fn create(
         &self,
         request: CreateSessionRequest,
     ) -> Result<(SessionId, v1::Session), SessionError> {
@@ -279,7 +279,7 @@ impl Sessions {
     }
 
     /// Reads a session without touching it.
-    pub async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
+    pub(crate) async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
         self.read(id).await?.session.ok_or_else(malformed)
     }
 
@@ -289,7 +289,7 @@ impl Sessions {
     }
 
     /// Extends a session by use; tells whether its deadline moved.
-    pub async fn roll(
+    pub(crate) async fn roll(
         &self,
         id: &SessionId,
         device: Device,
@@ -303,7 +303,7 @@ impl Sessions {
     }
 
     /// Replaces the user claims of a session that is still at `version`.
-    pub async fn update_user(
+    pub(crate) async fn update_user(
         &self,
         id: &SessionId,
         user: String,
@@ -321,7 +321,7 @@ impl Sessions {
     }
 
     /// A valid access token of a session, with these scopes.
-    pub async fn access_token(
+    pub(crate) async fn access_token(
         &self,
         id: &SessionId,
         scopes: Vec<String>,
@@ -350,7 +350,7 @@ impl Sessions {
     }
 
     /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
-    pub async fn end(&self, id: &SessionId) -> Result<Ended, SessionError> {
+    pub(crate) async fn end(&self, id: &SessionId) -> Result<Ended, SessionError> {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
             by,
@@ -370,7 +370,7 @@ impl Sessions {
     }
 
     /// Ends sessions by person, by the provider's session, or those that are both; tells how many.
-    pub async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
+    pub(crate) async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
         self.client
             .end_sessions(request)
             .await
@@ -380,13 +380,13 @@ impl Sessions {
 
 /// What ending a session gave.
 #[derive(Clone)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// Whether there was a session.
-    pub ended: bool,
+    pub(crate) ended: bool,
     /// The ID token to show to the provider.
-    pub id_token_hint: Option<String>,
+    pub(crate) id_token_hint: Option<String>,
     /// The provider it was made with.
-    pub issuer: String,
+    pub(crate) issuer: String,
 }
 
 impl std::fmt::Debug for Ended {

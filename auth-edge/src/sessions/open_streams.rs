@@ -61,7 +61,7 @@ struct Open {
 
 /// All streams that are open. Clones share them.
 #[derive(Clone)]
-pub struct OpenStreams(Arc<Inner>);
+pub(crate) struct OpenStreams(Arc<Inner>);
 
 struct Inner {
     client: SessionClient,
@@ -75,7 +75,7 @@ struct Inner {
 }
 
 /// One stream that is open, until dropped.
-pub struct OpenStream {
+pub(crate) struct OpenStream {
     of: OpenStreams,
     handle: Handle,
     ended: CancellationToken,
@@ -99,7 +99,7 @@ impl OpenStreams {
 
     /// A stream that opens on behalf of the session of this handle. Needs a tokio runtime.
     #[must_use]
-    pub fn open(&self, handle: &str) -> OpenStream {
+    pub(crate) fn open(&self, handle: &str) -> OpenStream {
         self.watch();
         let handle: Handle = handle.into();
         let mut part = self.0.part(&handle);
@@ -122,7 +122,7 @@ impl OpenStreams {
 
     /// How many sessions have streams that are open.
     #[must_use]
-    pub fn sessions(&self) -> usize {
+    pub(crate) fn sessions(&self) -> usize {
         let parts = self.0.parts.iter();
         parts
             .map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).len())

@@ -16,32 +16,32 @@ use crate::route_table::file::{self, Around};
 
 /// What requests are held to, before anybody looks at them.
 #[derive(Clone, Copy, Debug)]
-pub struct ProtectionSettings {
+pub(crate) struct ProtectionSettings {
     /// Connections at once; none follows the memory there is.
-    pub connections: Option<usize>,
+    pub(crate) connections: Option<usize>,
     /// The part of all connections one address may have, in percent.
-    pub address_share: usize,
+    pub(crate) address_share: usize,
     /// Requests worked on at once, and as many whose body is waited for; 0 is no limit.
-    pub max_concurrent_requests: usize,
+    pub(crate) max_concurrent_requests: usize,
     /// Requests of one visitor.
-    pub share: Share,
+    pub(crate) share: Share,
     /// How long a client may let us wait within a body.
-    pub body_timeouts: BodyTimeouts,
+    pub(crate) body_timeouts: BodyTimeouts,
     /// How long a connection is kept without a request.
-    pub idle_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
     /// How long an answer may wait for its client to take something of it.
-    pub send_timeout: Duration,
+    pub(crate) send_timeout: Duration,
 }
 
 /// Keys and claims of assertions.
 #[derive(Clone, Debug)]
-pub struct AssertionSettings {
+pub(crate) struct AssertionSettings {
     /// The file of keys, to follow its changes.
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// The keys as they were at the start.
-    pub keys: Arc<AssertionKeys>,
+    pub(crate) keys: Arc<AssertionKeys>,
     /// Claims of the person that are passed on.
-    pub claims: Vec<String>,
+    pub(crate) claims: Vec<String>,
 }
 
 pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
@@ -111,7 +111,7 @@ fn share_of(count: usize, percent: usize) -> u32 {
 impl ProtectionSettings {
     /// Connections one address may have, of so many; none where it may have all of them.
     #[must_use]
-    pub fn connections_of_address(&self, connections: usize) -> Option<usize> {
+    pub(crate) fn connections_of_address(&self, connections: usize) -> Option<usize> {
         (self.address_share < ALL).then(|| (connections.saturating_mul(self.address_share) / ALL).max(1))
     }
 }
@@ -146,7 +146,11 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 
 /// The route table; its mistakes are mistakes of the setting.
 /// `connections` are the providers a route may name, `own_paths` what no route can be, as of [`Around`].
-pub fn routes(reader: &mut Reader<'_>, connections: Option<&[String]>, own_paths: &[String]) -> RouteTable {
+pub(crate) fn routes(
+    reader: &mut Reader<'_>,
+    connections: Option<&[String]>,
+    own_paths: &[String],
+) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
     };

@@ -29,7 +29,10 @@ const CLOCKS_APART_SECS: u64 = 60;
 const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
-pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, Failure> {
     let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();

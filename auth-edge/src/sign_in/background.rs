@@ -16,7 +16,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What waits to be told in the background at once.
-pub const MAX_BACKGROUND: usize = 1024;
+pub(crate) const MAX_BACKGROUND: usize = 1024;
 
 /// Keeps trying for a bounded time what failed because the session service or its store is away.
 pub(super) fn until_done<F, W>(sign_in: &SignIn, what: &'static str, work: W)

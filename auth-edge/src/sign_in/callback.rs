@@ -50,7 +50,7 @@ impl From<Rejected> for Ended {
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
 /// `at` is the place of the provider whose callback this is.
-pub async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
     let provider = sign_in.providers.all().get(at).ok_or(Failure::NotFound)?;
     let (head, body) = request.into_parts();
     // Before anything is counted or read: another site's page must not use up its visitor's share, or their sign-in.

@@ -19,7 +19,10 @@ use crate::http::request;
 use crate::sign_in::SignIn;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
-pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, Failure> {
     if !sign_in.settings.frontchannel_logout {
         return Err(Failure::NotFound);
     }

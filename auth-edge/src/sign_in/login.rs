@@ -35,7 +35,10 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 const VISITS: &str = "GET, HEAD";
 
 /// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
-pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());

@@ -9,22 +9,22 @@ use crate::values::login_parameters::{ALLOWED_PARAMETERS, fits};
 
 /// What this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct LoginParameters {
+pub(crate) struct LoginParameters {
     /// Parameters, each name once.
-    pub extra: Vec<(String, String)>,
+    pub(crate) extra: Vec<(String, String)>,
     /// How old the authentication may be, in seconds.
-    pub max_age: Option<u64>,
+    pub(crate) max_age: Option<u64>,
     /// Organization asked for by this login.
-    pub organization: Option<String>,
+    pub(crate) organization: Option<String>,
     /// Whether it was the visitor's address that asked for a silent sign-in, not the route.
-    pub silent_by_visitor: bool,
+    pub(crate) silent_by_visitor: bool,
 }
 
 impl LoginParameters {
     /// Reads the allow-listed parameters of the query, the first of repeated ones, and those of the route; what does not fit
     /// is left out.
     #[must_use]
-    pub fn of(
+    pub(crate) fn of(
         query: &str,
         allowed: &[String],
         route: Option<&Route>,
@@ -66,18 +66,18 @@ impl LoginParameters {
 
     /// Whether the provider is told to ask nothing.
     #[must_use]
-    pub fn silent(&self) -> bool {
+    pub(crate) fn silent(&self) -> bool {
         self.get("prompt").is_some_and(is_silent)
     }
 
     /// The authentication context classes asked for.
     #[must_use]
-    pub fn acr_values(&self) -> Option<&str> {
+    pub(crate) fn acr_values(&self) -> Option<&str> {
         self.get("acr_values")
     }
 
     /// Lets the provider ask the person.
-    pub fn ask_after_all(&mut self) {
+    pub(crate) fn ask_after_all(&mut self) {
         self.extra.retain(|(name, _)| name != "prompt");
     }
 

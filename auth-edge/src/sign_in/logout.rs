@@ -29,7 +29,10 @@ use crate::values::return_to::ReturnTo;
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
 /// GET, when it is a navigation of our own, and POST, with the proof, sign out.
-pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, Failure> {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if head.method == Method::POST {

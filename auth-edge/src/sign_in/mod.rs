@@ -3,21 +3,21 @@
 //! Deliberately absent: routing (`routes.rs`) and everything about requests of people who are already signed in.
 
 mod answer;
-pub mod back_channel;
-pub mod background;
-pub mod callback;
+pub(crate) mod back_channel;
+pub(crate) mod background;
+pub(crate) mod callback;
 mod claim;
-pub mod front_channel;
+pub(crate) mod front_channel;
 mod lacking;
-pub mod login;
-pub mod login_parameters;
-pub mod logout;
+pub(crate) mod login;
+pub(crate) mod login_parameters;
+pub(crate) mod logout;
 mod new_session;
-pub mod pending;
-pub mod redeemed;
-pub mod rejected;
-pub mod transaction;
-pub mod user;
+pub(crate) mod pending;
+pub(crate) mod redeemed;
+pub(crate) mod rejected;
+pub(crate) mod transaction;
+pub(crate) mod user;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,32 +47,32 @@ use crate::values::return_to::ReturnTo;
 
 /// Signing in and out.
 #[derive(Clone, Debug)]
-pub struct SignInSettings {
+pub(crate) struct SignInSettings {
     /// Path of the login route.
-    pub login_path: String,
+    pub(crate) login_path: String,
     /// Query parameters of the login route that reach the provider.
-    pub login_parameters: Vec<String>,
+    pub(crate) login_parameters: Vec<String>,
     /// Where a visitor lands after sign-out.
-    pub post_logout_redirect: Url,
+    pub(crate) post_logout_redirect: Url,
     /// Further places a sign-out may lead to.
-    pub logout_return_to_allowed: Vec<Url>,
+    pub(crate) logout_return_to_allowed: Vec<Url>,
     /// What the provider is told at sign-out.
-    pub provider_logout: ProviderLogout,
+    pub(crate) provider_logout: ProviderLogout,
     /// Whether sign-in reads userinfo.
-    pub userinfo_at_login: bool,
+    pub(crate) userinfo_at_login: bool,
     /// Whether sessions keep the ID token.
-    pub store_id_token: bool,
+    pub(crate) store_id_token: bool,
     /// Claims left out of `user`.
-    pub claim_filter: Vec<String>,
+    pub(crate) claim_filter: Vec<String>,
     /// How long a sign-in may take, in seconds.
-    pub transaction_duration_secs: u64,
+    pub(crate) transaction_duration_secs: u64,
     /// Whether the front-channel logout route exists.
-    pub frontchannel_logout: bool,
+    pub(crate) frontchannel_logout: bool,
 }
 
 /// What the provider is told when somebody signs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderLogout {
+pub(crate) enum ProviderLogout {
     /// RP-initiated logout at the discovered `end_session_endpoint`.
     Oidc,
     /// Auth0's `/v2/logout`.
@@ -83,43 +83,43 @@ pub enum ProviderLogout {
 
 /// What signing in and out is made of.
 #[derive(Clone)]
-pub struct SignIn {
+pub(crate) struct SignIn {
     /// Settings, as read at the start.
-    pub settings: SignInSettings,
+    pub(crate) settings: SignInSettings,
     /// Whether browsers leave the session cookie out of every request that a page of another site causes.
-    pub strict_cookie: bool,
+    pub(crate) strict_cookie: bool,
     /// The session cookie.
-    pub cookies: SessionCookies,
+    pub(crate) cookies: SessionCookies,
     /// Cookies of pending sign-ins.
-    pub pending: PendingSignIns,
+    pub(crate) pending: PendingSignIns,
     /// The session service.
-    pub sessions: Sessions,
+    pub(crate) sessions: Sessions,
     /// The identity providers.
-    pub providers: Arc<Providers>,
+    pub(crate) providers: Arc<Providers>,
     /// The addresses browsers know the product by.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
     /// The route table: what the route requires that a sign-in leads to.
-    pub routes: Routes,
+    pub(crate) routes: Routes,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Tells browsers.
-    pub devices: Devices,
+    pub(crate) devices: Devices,
     /// Tokens of our own forms.
-    pub form_tokens: FormTokens,
+    pub(crate) form_tokens: FormTokens,
     /// Logins per address.
-    pub login_limit: Arc<RateLimiter>,
+    pub(crate) login_limit: Arc<RateLimiter>,
     /// Callbacks per address.
-    pub callback_limit: Arc<RateLimiter>,
+    pub(crate) callback_limit: Arc<RateLimiter>,
     /// Back-channel logouts per address.
-    pub back_channel_limit: Arc<RateLimiter>,
+    pub(crate) back_channel_limit: Arc<RateLimiter>,
     /// Front-channel logouts per address.
-    pub front_channel_limit: Arc<RateLimiter>,
+    pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.
-    pub redeemed: Arc<Redeemed>,
+    pub(crate) redeemed: Arc<Redeemed>,
     /// Places for sessions that are ended in the background.
-    pub background: Arc<Semaphore>,
+    pub(crate) background: Arc<Semaphore>,
     /// Metrics.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
 /// A provider that signs out a whole company may send many; somebody who guesses sends more.

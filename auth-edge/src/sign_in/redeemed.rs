@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 65_536;
 
 /// The transactions taken, by the ID of their state.
 #[derive(Debug)]
-pub struct Redeemed {
+pub(crate) struct Redeemed {
     duration_ms: u64,
     taken: Mutex<Entries>,
 }
@@ -28,7 +28,7 @@ struct Entries {
 impl Redeemed {
     /// Remembers each transaction for as long as it could be used again.
     #[must_use]
-    pub fn new(duration_secs: u64) -> Self {
+    pub(crate) fn new(duration_secs: u64) -> Self {
         Self {
             duration_ms: duration_secs.saturating_mul(1000),
             taken: Mutex::default(),
@@ -37,7 +37,7 @@ impl Redeemed {
 
     /// Takes the transaction of this state; false if it has been taken before.
     #[must_use]
-    pub fn take(&self, state: &str, now_ms: u64) -> bool {
+    pub(crate) fn take(&self, state: &str, now_ms: u64) -> bool {
         let id = id_of_state(state);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while taken.by_age.len() >= MAX_ENTRIES

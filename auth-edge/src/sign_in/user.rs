@@ -12,7 +12,7 @@ type Members = BTreeMap<String, Box<RawValue>>;
 
 /// The text of the claims of an ID token that was verified.
 #[must_use]
-pub fn of_id_token(id_token: &str) -> Option<String> {
+pub(crate) fn of_id_token(id_token: &str) -> Option<String> {
     let payload = id_token.split('.').nth(1)?;
     String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
@@ -22,7 +22,11 @@ pub fn of_id_token(id_token: &str) -> Option<String> {
 ///
 /// # Errors
 /// The claims are no text of a JSON object.
-pub fn user(claims: &str, userinfo: Option<Map<String, Value>>, filter: &[String]) -> Result<String, Error> {
+pub(crate) fn user(
+    claims: &str,
+    userinfo: Option<Map<String, Value>>,
+    filter: &[String],
+) -> Result<String, Error> {
     let mut user: Members = serde_json::from_str(claims)?;
     let subject = user.remove("sub");
     for (claim, value) in userinfo.unwrap_or_default() {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use prost::Message;
 use serde_json::json;
-use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::*;
 
 use crate::support::Stack;
@@ -288,7 +287,7 @@ async fn nobody_listens_for_longer_than_their_session_lasts() {
 async fn thousands_of_sessions_of_one_account_are_listed_in_pages_and_ended_at_once() {
     const SESSIONS: usize = 3_000;
     let stack = Stack::start().await;
-    let client = SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap();
+    let client = stack.sessions.client();
     let page = Page::of(&stack, "mallory").await;
     let user = json!({"sub": "mallory"});
     let request = CreateSessionRequest {

@@ -46,13 +46,7 @@ async fn sessions(stack: &Stack) -> usize {
         subject: "alice".to_owned(),
         ..Default::default()
     };
-    let listed = stack
-        .edge
-        .sign_in()
-        .sessions
-        .client()
-        .list_sessions(request)
-        .await;
+    let listed = stack.sessions.client().list_sessions(request).await;
     listed.unwrap().sessions.len()
 }
 

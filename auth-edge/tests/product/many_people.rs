@@ -10,7 +10,6 @@ use chassis::clock::Clock as _;
 use chassis::secret::Secret;
 use scripted_provider::Endpoint;
 use serde_json::{Value, json};
-use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 
@@ -28,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A session for everybody, whose access token has run out: the first request refreshes it. Cookie values by subject.
 async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
     let stack = &gateway.stack;
-    let client = SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap();
+    let client = stack.sessions.client();
     let settings = CookieSettings {
         name: "session".to_owned(),
         secure: false,

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::client::SessionClient;
 use session_proto::v1::{Cause, EndSessionsRequest, UpdateSessionRequest};
 use session_svc::sessions::WATCH_HEARTBEAT_MAX;
 
@@ -49,7 +49,7 @@ async fn until_status(browser: &mut Browser, status: u16) -> usize {
 }
 
 fn client(stack: &Stack) -> SessionClient {
-    SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap()
+    stack.sessions.client()
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ const PSEUDONYM_BYTES: usize = 16;
 
 impl Analytics {
     /// Adds to a profile what the page needs to begin. With analytics off there is nothing to find.
-    pub fn tell(&self, headers: &mut HeaderMap, keys: &Keys, session: &Session) {
+    pub(crate) fn tell(&self, headers: &mut HeaderMap, keys: &Keys, session: &Session) {
         let id = Self::pseudonym(keys, &session.issuer, &session.subject);
         let values = [(TOKEN, self.settings.token.as_str()), (ID, id.as_str())];
         for (name, value) in values {
@@ -32,7 +32,7 @@ impl Analytics {
     /// The person's name outside: the same at each visit, and a word without meaning to whoever has not the edge's secret.
     /// A new first secret gives everybody a new one.
     #[must_use]
-    pub fn pseudonym(keys: &Keys, issuer: &str, subject: &str) -> String {
+    pub(crate) fn pseudonym(keys: &Keys, issuer: &str, subject: &str) -> String {
         let hash = keys.sign(
             Purpose::Pseudonym,
             &[b"analytics", issuer.as_bytes(), subject.as_bytes()],

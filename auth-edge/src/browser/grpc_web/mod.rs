@@ -23,7 +23,7 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
-pub use self::per_person::PerPerson;
+pub(crate) use self::per_person::PerPerson;
 
 use self::service::Calls;
 use crate::browser::Browser;
@@ -37,14 +37,14 @@ const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
 /// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them asks for its session now
 /// and then instead.
-pub const LISTENING_MAX: usize = 100;
+pub(crate) const LISTENING_MAX: usize = 100;
 
 /// Calls of one person at once that list or end sessions: as many as pages that are told of a change and look; each costs the session
 /// service several reads.
-pub const LISTING_MAX: usize = LISTENING_MAX;
+pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.
-pub fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
     let service = BrowserSessionServiceServer::new(Calls::new(browser.clone()))
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.

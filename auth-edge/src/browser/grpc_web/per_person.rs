@@ -11,7 +11,7 @@ type Person = (String, String);
 
 /// What is going on now, by person.
 #[derive(Debug)]
-pub struct PerPerson {
+pub(crate) struct PerPerson {
     most: usize,
     counts: Mutex<HashMap<Person, usize>>,
 }

@@ -35,7 +35,7 @@ type UnderWay = Arc<Mutex<HashMap<String, Weak<Flight>>>>;
 
 /// Reads profiles anew.
 #[derive(Debug)]
-pub struct Refetches {
+pub(crate) struct Refetches {
     limit: RateLimiter,
     under_way: UnderWay,
 }
@@ -59,7 +59,7 @@ impl Default for Refetches {
 
 impl Refetches {
     /// The session with what the provider says of the person now; `None` if the provider was asked often enough.
-    pub async fn refetch(&self, browser: &Browser, current: &CurrentSession) -> Outcome {
+    pub(crate) async fn refetch(&self, browser: &Browser, current: &CurrentSession) -> Outcome {
         let handle = current.session.handle.as_str();
         let flight = self.flight(handle);
         let outcome = flight.outcome.get_or_init(|| async {

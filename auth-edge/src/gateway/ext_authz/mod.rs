@@ -50,7 +50,7 @@ const MAX_QUESTION_BYTES: usize = 256 * 1024;
 const REDIRECT: &str = "redirect";
 
 /// The service, over the edge's own router.
-pub fn routes(cookies: SessionCookies, pending: PendingSignIns, router: Router) -> Router {
+pub(crate) fn routes(cookies: SessionCookies, pending: PendingSignIns, router: Router) -> Router {
     let asked = ExtAuthz {
         router,
         cookies,

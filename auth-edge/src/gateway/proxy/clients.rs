@@ -154,7 +154,9 @@ fn tls(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {
 ///
 /// # Errors
 /// The file cannot be read, or holds none.
-pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
+pub(crate) fn certificates(
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
     let read: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect)?;
     if read.is_empty() {
         return Err(rustls::pki_types::pem::Error::NoItemsFound);

@@ -5,7 +5,7 @@ use session_proto::v1::ErrorReason;
 
 /// Which handler failed; names the code of its failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handler {
+pub(crate) enum Handler {
     /// Login.
     Login,
     /// Callback.
@@ -29,7 +29,7 @@ impl Handler {
 
 /// Why the request is not answered as it hoped.
 #[derive(Clone, Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// There is nothing at this address.
     NotFound,
     /// The address is known, the method is not; the `Allow` header names those that are.

@@ -10,7 +10,7 @@ use crate::http::pages;
 
 /// Whether the client would rather have a page than JSON: it names `text/html`.
 #[must_use]
-pub fn wants_page(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     let accepts = headers
         .get_all(header::ACCEPT)
         .iter()
@@ -26,7 +26,7 @@ pub fn wants_page(headers: &HeaderMap) -> bool {
 
 /// Turns a failure into a body, a page where the client would rather have one; other answers stay as they are.
 #[must_use]
-pub fn render(response: Response, page: bool, request_id: &RequestId) -> Response {
+pub(crate) fn render(response: Response, page: bool, request_id: &RequestId) -> Response {
     match response.extensions().get::<Failure>().cloned() {
         Some(failure) => rendered(&failure, page, request_id, response),
         None => response,

@@ -14,7 +14,7 @@ use crate::values::forwarded::TrustedProxies;
 ///
 /// # Errors
 /// It names none, or two.
-pub fn named(request: &Request) -> Result<(), Failure> {
+pub(crate) fn named(request: &Request) -> Result<(), Failure> {
     let named = request.headers().get_all(header::HOST).iter().count();
     let least = usize::from(request.version() == Version::HTTP_11);
     if named > 1 || named < least {
@@ -25,7 +25,7 @@ pub fn named(request: &Request) -> Result<(), Failure> {
 
 /// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
 /// too counts where it is there (RFC 9112, section 3.2.2).
-pub fn write(request: &mut Request, trusted: &TrustedProxies) {
+pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     let by_proxy = || {
         let peer = request::peer(request.extensions());
         let told = request.headers().get_all("x-forwarded-host");

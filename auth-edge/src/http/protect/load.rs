@@ -30,7 +30,7 @@ const ENDED: u8 = 4;
 
 /// Places for requests, and what visitors have of them. Clones share them.
 #[derive(Clone, Debug)]
-pub struct ConcurrencyLimit(Arc<Counts>);
+pub(crate) struct ConcurrencyLimit(Arc<Counts>);
 
 #[derive(Debug)]
 struct Counts {
@@ -43,7 +43,7 @@ struct Counts {
 
 /// A request that has been let in, until dropped.
 #[derive(Debug)]
-pub struct Admitted {
+pub(crate) struct Admitted {
     places: ConcurrencyLimit,
     visitor: Visitor,
     /// How far a request with a body has come; without one it is worked on from the beginning.
@@ -53,7 +53,7 @@ pub struct Admitted {
 
 /// Tells when the body of a request has come.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     places: ConcurrencyLimit,
     visitor: Visitor,
     steps: Arc<AtomicU8>,
@@ -62,7 +62,7 @@ pub struct Arrival {
 impl ConcurrencyLimit {
     /// So many of each kind (0 is no limit), and so many for one visitor.
     #[must_use]
-    pub fn new(count: usize, share: Share) -> Self {
+    pub(crate) fn new(count: usize, share: Share) -> Self {
         Self(Arc::new(Counts {
             count,
             working: AtomicUsize::new(0),
@@ -75,7 +75,7 @@ impl ConcurrencyLimit {
     ///
     /// # Errors
     /// The visitor has their share, or all places are taken.
-    pub fn enter(
+    pub(crate) fn enter(
         &self,
         address: IpAddr,
         session: impl FnOnce() -> Option<SessionId>,
@@ -119,7 +119,7 @@ fn kind(steps: u8) -> Kind {
 impl Admitted {
     /// What tells when the body has come; none without a body.
     #[must_use]
-    pub fn arrival(&self) -> Option<Arrival> {
+    pub(crate) fn arrival(&self) -> Option<Arrival> {
         Some(Arrival {
             places: self.places.clone(),
             visitor: self.visitor,
@@ -128,7 +128,7 @@ impl Admitted {
     }
 
     /// The answer begins: from now on the request counts for its visitor alone.
-    pub fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         if !std::mem::replace(&mut self.is_answered, true) {
             let before = self.step(ANSWERED);
             self.places.count(kind(before)).fetch_sub(1, Ordering::Relaxed);
@@ -137,7 +137,7 @@ impl Admitted {
 
     /// The same visitor, once more, for what outlives the request.
     #[must_use]
-    pub fn again(&self) -> Self {
+    pub(crate) fn again(&self) -> Self {
         self.places.0.visitors.again(self.visitor);
         Self {
             places: self.places.clone(),
@@ -149,7 +149,7 @@ impl Admitted {
 
     /// The answer, which keeps its request counted until it has been sent or given up.
     #[must_use]
-    pub fn until_sent(self, answer: Response) -> Response {
+    pub(crate) fn until_sent(self, answer: Response) -> Response {
         if answer.body().is_end_stream() {
             return answer;
         }
@@ -180,7 +180,7 @@ impl Drop for Admitted {
 
 impl Arrival {
     /// The body has come, or will not.
-    pub fn came(&self) {
+    pub(crate) fn came(&self) {
         let before = self.steps.fetch_or(CAME, Ordering::Relaxed);
         if before & CAME != 0 {
             return;

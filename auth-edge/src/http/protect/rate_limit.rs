@@ -16,7 +16,7 @@ const SLOTS: usize = 65_536;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What has a bucket of its own.
-pub trait BucketKey {
+pub(crate) trait BucketKey {
     /// What tells one from another.
     type Identity: Hash;
 
@@ -47,7 +47,7 @@ impl BucketKey for &str {
 
 /// Allows so many requests in a time for each key, all at once or spread.
 #[derive(Debug)]
-pub struct RateLimiter {
+pub(crate) struct RateLimiter {
     slots: Box<[AtomicU64]>,
     hasher: RandomState,
     /// Microseconds one request costs; 0 switches the limiter off.
@@ -59,19 +59,19 @@ pub struct RateLimiter {
 /// The bucket is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {retry_after_secs} s")]
-pub struct TooMany {
+pub(crate) struct TooMany {
     /// Whole seconds until the next request is let through; at least 1.
-    pub retry_after_secs: u64,
+    pub(crate) retry_after_secs: u64,
 }
 
 impl RateLimiter {
     /// Lets `per_minute` requests a minute through for each address; 0 lets all through.
-    pub fn new(per_minute: u64) -> Self {
+    pub(crate) fn new(per_minute: u64) -> Self {
         Self::within(MINUTE, per_minute)
     }
 
     /// Lets `count` requests through for each key, and so many again in each `window`; 0 lets all through.
-    pub fn within(window: Duration, count: u64) -> Self {
+    pub(crate) fn within(window: Duration, count: u64) -> Self {
         let slots = if count == 0 { 0 } else { SLOTS };
         let window_us = u64::try_from(window.as_micros()).unwrap_or(u64::MAX / 4);
         Self {
@@ -86,7 +86,7 @@ impl RateLimiter {
     ///
     /// # Errors
     /// [`TooMany`] when the bucket is empty; asking again costs nothing.
-    pub fn check(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
+    pub(crate) fn check(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
         };

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use crate::providers::sites::Sites;
 
 /// Ends the fragment at a redirect that leads away from our own addresses.
-pub fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
+pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
     for (name, value) in headers.iter_mut() {
         if name != header::LOCATION || value.as_bytes().contains(&b'#') || stays(value, sites) {
             continue;

@@ -23,17 +23,17 @@ use crate::http::passing_body::{PolledFrame, passing};
 /// The client has let us wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client does not go on with its body, or goes on too slowly")]
-pub struct TooSlow;
+pub(crate) struct TooSlow;
 
 /// How long a client may let us wait within a body.
 #[derive(Debug, Clone, Copy)]
-pub struct BodyTimeouts {
+pub(crate) struct BodyTimeouts {
     /// The longest silence, and the time granted before the rate counts.
-    pub silence: Duration,
+    pub(crate) silence: Duration,
     /// The least rate in bytes per second of waiting; 0 is none.
-    pub rate: u64,
+    pub(crate) rate: u64,
     /// The longest wait in all; `None` is none.
-    pub total: Option<Duration>,
+    pub(crate) total: Option<Duration>,
 }
 
 impl BodyTimeouts {
@@ -55,17 +55,21 @@ impl BodyTimeouts {
 
 /// Request extension: whether the body may be silent for as long as it likes.
 #[derive(Clone, Debug, Default)]
-pub struct MayBeSilent(Arc<AtomicBool>);
+pub(crate) struct MayBeSilent(Arc<AtomicBool>);
 
 impl MayBeSilent {
     /// It may from now on: whoever gets it takes streams.
-    pub fn allow(&self) {
+    pub(crate) fn allow(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// A request whose body is given up when it does not come; `arrival` is told when it has.
-pub fn bounded(mut request: Request, body_timeouts: BodyTimeouts, arrival: Option<Arrival>) -> Request {
+pub(crate) fn bounded(
+    mut request: Request,
+    body_timeouts: BodyTimeouts,
+    arrival: Option<Arrival>,
+) -> Request {
     let Some(arrival) = arrival else {
         return request;
     };
@@ -97,13 +101,13 @@ fn streams(version: Version, headers: &HeaderMap) -> bool {
 
 /// Whether an error, or what caused it, is [`TooSlow`].
 #[must_use]
-pub fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<TooSlow>())
 }
 
 /// Why a body that was read up to a limit could not be: it came too slowly, or it is too large.
 #[must_use]
-pub fn unread(error: &axum::Error) -> Failure {
+pub(crate) fn unread(error: &axum::Error) -> Failure {
     if caused(error) {
         Failure::TooSlow
     } else {

@@ -31,11 +31,11 @@ pub(super) struct Visitors {
 
 /// How many requests of one visitor there may be, of each kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
+pub(crate) struct Share {
     /// Of an address.
-    pub of_address: u32,
+    pub(crate) of_address: u32,
     /// Of a session.
-    pub of_session: u32,
+    pub(crate) of_session: u32,
 }
 
 #[derive(Debug, Default)]

@@ -20,7 +20,6 @@ use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
 use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
-use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_svc::refresh::Providers;
@@ -265,7 +264,7 @@ impl Stack {
     pub(crate) async fn session_with(&self, user: serde_json::Value, tokens: TokenSet) -> (String, String) {
         use auth_edge::sessions::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
         let now_ms = self.clock.now_ms();
-        let client = SessionClient::new(ClientSettings::new([self.sessions.url()])).unwrap();
+        let client = self.sessions.client();
         let made = client
             .create_session(CreateSessionRequest {
                 issuer: self.provider.issuer().to_owned(),
