@@ -20,24 +20,24 @@ use crate::http::observe::Metrics;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::route_table::Routes;
 use crate::sessions::cookies::{SameSite, SessionCookies};
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
-use crate::sessions::{SessionCache, Sessions};
+use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
-use crate::sign_in::redeemed::Redeemed;
+use crate::sign_in::redeemed_transactions::RedeemedTransactions;
 use crate::sign_in::{BACK_CHANNEL_PER_MINUTE, SignIn};
 use crate::values::forwarded::TrustedProxies;
 
 /// The edge. Clones are cheap and share everything.
 #[derive(Clone)]
-pub struct App(Arc<Parts>);
+pub struct App(Arc<AppState>);
 
-struct Parts {
+struct AppState {
     settings: Arc<EdgeSettings>,
     layer: LayerParts,
     sign_in: Arc<SignIn>,
@@ -54,9 +54,9 @@ pub(crate) struct Dependencies {
     /// How often they are found there.
     pub(crate) lookups: CacheMetrics,
     /// The identity providers.
-    pub(crate) providers: Providers,
+    pub(crate) providers: IdentityProviders,
     /// Keys derived from the secrets.
-    pub(crate) keys: Keys,
+    pub(crate) keys: DerivedKeys,
     /// Wall clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Metrics.
@@ -94,7 +94,7 @@ impl App {
             &settings.cookie.name,
             settings.sign_in.transaction_duration_secs,
         );
-        let sessions = Sessions::new(
+        let sessions = SessionRepository::new(
             session_client,
             cookies.clone(),
             Arc::clone(&clock),
@@ -165,11 +165,13 @@ impl App {
             callback_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
             back_channel_limit: Arc::new(RateLimiter::new(BACK_CHANNEL_PER_MINUTE)),
             front_channel_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
-            redeemed: Arc::new(Redeemed::new(settings.sign_in.transaction_duration_secs)),
+            redeemed: Arc::new(RedeemedTransactions::new(
+                settings.sign_in.transaction_duration_secs,
+            )),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics,
         };
-        Self(Arc::new(Parts {
+        Self(Arc::new(AppState {
             settings: Arc::new(settings),
             layer,
             sign_in: Arc::new(sign_in),
@@ -183,7 +185,7 @@ impl App {
     pub(crate) fn for_worker(&self) -> Self {
         let parts = &*self.0;
         let sessions = parts.gateway.sessions.for_worker();
-        Self(Arc::new(Parts {
+        Self(Arc::new(AppState {
             settings: Arc::clone(&parts.settings),
             layer: parts.layer.clone(),
             sign_in: Arc::new(SignIn {

@@ -223,9 +223,9 @@ fn told(facts: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route_table::file::Around;
+    use crate::route_table::file::RouteFileContext;
 
-    const AROUND: Around<'_> = Around {
+    const AROUND: RouteFileContext<'_> = RouteFileContext {
         signs: false,
         connections: None,
         own_paths: &[],

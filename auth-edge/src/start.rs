@@ -26,11 +26,11 @@ use crate::app::{App, Dependencies};
 use crate::gateway::assertion::{AssertionKeys, Assertions};
 use crate::gateway::{Proxy, UpstreamTlsError};
 use crate::http::observe::Metrics;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::route_table::Routes;
-use crate::route_table::file::{self, Around};
+use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SILENCE_MAX, SessionCache};
 use crate::settings::{EdgeSettings, secrets_are_usable};
@@ -164,7 +164,7 @@ fn limits(app: &App, room: Condition) -> Limits {
 /// # Errors
 /// What keeps it from starting.
 pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry) -> Result<App, StartError> {
-    let keys = Keys::new(&settings.secrets);
+    let keys = DerivedKeys::new(&settings.secrets);
     if let Some(file) = &settings.secrets_file {
         follow_secrets(&keys, file.clone());
     }
@@ -174,7 +174,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         let ids = settings.providers.ids();
         let own_paths = settings.own_paths();
         routes.follow("EDGE_ROUTES", path, move |text| {
-            let around = Around {
+            let around = RouteFileContext {
                 signs,
                 connections: Some(&ids),
                 own_paths: &own_paths,
@@ -188,7 +188,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let session_cache = settings
         .session_cache
         .map(|lease| SessionCache::start(session_client.clone(), lease));
-    let providers = Providers::new(&settings.providers, |provider| settings.callback_path(provider))?;
+    let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.party, configured.credential_files.clone());
     }
@@ -217,7 +217,7 @@ fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
     Some(Assertions::new(keys, issuer, &given.claims))
 }
 
-fn follow_secrets(keys: &Keys, file: Snapshot) {
+fn follow_secrets(keys: &DerivedKeys, file: Snapshot) {
     let keys = keys.clone();
     let _watch = file.watch(move |content| {
         let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();

@@ -12,7 +12,7 @@ use serde_json::json;
 use session_proto::v1::ErrorReason;
 
 use crate::browser::Browser;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::protect::csrf;
 use crate::http::request;
 
@@ -23,10 +23,10 @@ const MAX_SCOPES: usize = 32;
 pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpError> {
     csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
-        .map_err(|_refused| Failure::Csrf)?;
-    let missing = Failure::Session {
+        .map_err(|_refused| HttpError::Csrf)?;
+    let missing = HttpError::Session {
         reason: ErrorReason::ErrMissingSession,
         scopes: None,
         handler: None,
@@ -45,7 +45,7 @@ pub(crate) async fn handle(
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
-            Failure::Session {
+            HttpError::Session {
                 reason: error.reason,
                 scopes: error.metadata.get("scopes").cloned(),
                 handler: None,

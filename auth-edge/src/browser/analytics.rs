@@ -24,9 +24,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::browser::Browser;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::protect::slow_client;
-use crate::http::request::{self, Site};
+use crate::http::request::{self, FetchSite};
 use crate::values::reserved::ANALYTICS_PREFIX;
 
 pub(crate) use settings::{AnalyticsSettings, read};
@@ -100,7 +100,7 @@ impl Analytics {
         passes.then(|| format!("{host}{path}{query}").parse().ok())?
     }
 
-    async fn send(&self, request: http::Request<Full<Bytes>>) -> Result<Response, Failure> {
+    async fn send(&self, request: http::Request<Full<Bytes>>) -> Result<Response, HttpError> {
         let exchange = async {
             let (head, body) = self
                 .client
@@ -121,7 +121,7 @@ impl Analytics {
         };
         timeout(TIMEOUT, exchange)
             .await
-            .map_err(|_elapsed| Failure::UpstreamSlow)?
+            .map_err(|_elapsed| HttpError::UpstreamSlow)?
     }
 }
 
@@ -129,20 +129,20 @@ impl Analytics {
 pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
-) -> Result<Response, Failure> {
-    let analytics = browser.analytics.as_ref().ok_or(Failure::NotFound)?;
+) -> Result<Response, HttpError> {
+    let analytics = browser.analytics.as_ref().ok_or(HttpError::NotFound)?;
     let (head, body) = request.into_parts();
     let uri = analytics
         .target(&head.method, &head.uri)
-        .ok_or(Failure::NotFound)?;
-    if request::site(&head.headers) == Site::Other {
-        return Err(Failure::Csrf);
+        .ok_or(HttpError::NotFound)?;
+    if request::site(&head.headers) == FetchSite::Other {
+        return Err(HttpError::Csrf);
     }
     // A queue here would only keep bodies in memory: the client library tries again.
     let _place = analytics
         .in_flight
         .try_acquire()
-        .map_err(|_full| Failure::UpstreamDown)?;
+        .map_err(|_full| HttpError::UpstreamDown)?;
     let body = whole(body).await?;
     let mut passed = http::Request::new(Full::new(body));
     *passed.method_mut() = head.method;
@@ -151,10 +151,10 @@ pub(crate) async fn handle(
     analytics.send(passed).await
 }
 
-async fn whole(body: Body) -> Result<Bytes, Failure> {
+async fn whole(body: Body) -> Result<Bytes, HttpError> {
     timeout(TIMEOUT, to_bytes(body, MAX_BODY_BYTES))
         .await
-        .map_err(|_elapsed| Failure::BadRequest("The body did not arrive in time."))?
+        .map_err(|_elapsed| HttpError::BadRequest("The body did not arrive in time."))?
         .map_err(|error| slow_client::unread(&error))
 }
 
@@ -165,7 +165,7 @@ fn chosen(headers: &HeaderMap, names: &[header::HeaderName]) -> HeaderMap {
         .collect()
 }
 
-fn down(error: &(dyn std::error::Error + 'static)) -> Failure {
+fn down(error: &(dyn std::error::Error + 'static)) -> HttpError {
     tracing::warn!(error, "the analytics server cannot be reached");
-    Failure::UpstreamDown
+    HttpError::UpstreamDown
 }

@@ -10,7 +10,7 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::browser::Browser;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 
 /// Where they are: the `jwks_uri` to register.
 pub(crate) const PATH: &str = "/.well-known/vestibule/client-jwks.json";
@@ -18,8 +18,8 @@ pub(crate) const PATH: &str = "/.well-known/vestibule/client-jwks.json";
 const CACHE: &str = "public, max-age=300";
 
 /// GET gives the key set; without keys there is no such address.
-pub(crate) async fn handle(State(browser): State<Arc<Browser>>) -> Result<Response, Failure> {
-    let keys = browser.providers.client_jwks().ok_or(Failure::NotFound)?;
+pub(crate) async fn handle(State(browser): State<Arc<Browser>>) -> Result<Response, HttpError> {
+    let keys = browser.providers.client_jwks().ok_or(HttpError::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, "application/jwk-set+json"),
         (header::CACHE_CONTROL, CACHE),

@@ -14,13 +14,13 @@ use chassis::clock::Clock;
 
 use self::analytics::Analytics;
 use self::grpc_web::PerPerson;
-use self::profile::{ProfileRefetch, Refetches};
+use self::profile::{ProfileRefetch, ProfileRefetches};
 use crate::http::device::Devices;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
-use crate::sessions::Sessions;
+use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 
 /// What the routes for scripts are made of.
 #[derive(Clone)]
@@ -32,13 +32,13 @@ pub(crate) struct Browser {
     /// How long a message may let us wait.
     pub(crate) message_timeout: Duration,
     /// Keys derived from the secrets.
-    pub(crate) keys: Keys,
+    pub(crate) keys: DerivedKeys,
     /// The session cookie.
     pub(crate) cookies: SessionCookies,
     /// The session service.
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionRepository,
     /// The identity providers.
-    pub(crate) providers: Arc<Providers>,
+    pub(crate) providers: Arc<IdentityProviders>,
     /// The addresses browsers know the product by.
     pub(crate) sites: Sites,
     /// Tells browsers.
@@ -46,7 +46,7 @@ pub(crate) struct Browser {
     /// Wall clock.
     pub(crate) clock: Arc<dyn Clock>,
     /// Profiles that are read anew.
-    pub(crate) refetches: Arc<Refetches>,
+    pub(crate) refetches: Arc<ProfileRefetches>,
     /// The way to the analytics server; none when off.
     pub(crate) analytics: Option<Analytics>,
     /// Who listens to their sessions.

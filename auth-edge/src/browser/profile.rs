@@ -12,10 +12,10 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use session_proto::v1::ErrorReason;
 
-pub(crate) use self::refetch::Refetches;
+pub(crate) use self::refetch::ProfileRefetches;
 use crate::browser::Browser;
-use crate::http::errors::Failure;
-use crate::http::observe::Handle;
+use crate::http::errors::HttpError;
+use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::http::response::no_content;
 use crate::sessions::CurrentSession;
@@ -38,7 +38,7 @@ const HEADERS: usize = 12;
 pub(crate) async fn handle(
     State(browser): State<Arc<Browser>>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpError> {
     let (head, _) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     let polled =
@@ -50,7 +50,7 @@ pub(crate) async fn handle(
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");
-            Failure::SessionServiceDown
+            HttpError::SessionServiceDown
         })?;
     let Some(mut current) = current else {
         return Ok(no_content());
@@ -66,7 +66,7 @@ pub(crate) async fn handle(
             Ok(Some(session)) => current.session = session,
             Ok(None) => {}
             // The session ended meanwhile: the answer is that of no session.
-            Err(Failure::Session {
+            Err(HttpError::Session {
                 reason: ErrorReason::ErrMissingSession,
                 ..
             }) => return Ok(no_content()),
@@ -91,6 +91,6 @@ fn answer(browser: &Browser, current: CurrentSession, cookie: Option<HeaderValue
     }
     response
         .extensions_mut()
-        .insert(Handle(current.session.handle.clone()));
+        .insert(SessionHandle(current.session.handle.clone()));
     response
 }

@@ -6,13 +6,13 @@
 use axum::http::{Method, header};
 use url::Url;
 
-use super::guard::Parts;
+use super::guard::RequestHead;
 use crate::http::protect::csrf::{self, Provenance, provenance_or_referer};
 use crate::route_table::Csrf;
 
 /// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no body.
 /// What calls itself one and carries more is judged like any other request.
-pub(super) fn is_preflight(request: &Parts<'_>) -> bool {
+pub(super) fn is_preflight(request: &RequestHead<'_>) -> bool {
     request.method == Method::OPTIONS
         && !request.has_body
         && !request.asks_for_socket
@@ -23,7 +23,7 @@ pub(super) fn is_preflight(request: &Parts<'_>) -> bool {
 }
 
 /// Whether no page of another origin can have sent it, as far as the route asks.
-pub(super) fn is_own(asked: Csrf, request: &Parts<'_>, base: &Url) -> bool {
+pub(super) fn is_own(asked: Csrf, request: &RequestHead<'_>, base: &Url) -> bool {
     if asked == Csrf::None || !changes_something(request) {
         return true;
     }
@@ -35,6 +35,6 @@ pub(super) fn is_own(asked: Csrf, request: &Parts<'_>, base: &Url) -> bool {
 
 /// Whether a page of another origin could do harm with the cookie a browser adds: by a method that changes something, or
 /// by a WebSocket, which no other rule of browsers stops.
-fn changes_something(request: &Parts<'_>) -> bool {
+fn changes_something(request: &RequestHead<'_>) -> bool {
     !request.method.is_safe() || request.asks_for_socket
 }

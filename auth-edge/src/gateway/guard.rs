@@ -14,28 +14,28 @@ use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
 use super::{challenge, cross_site};
 use crate::gateway::Gateway;
-use crate::http::errors::{Failure, wants_page};
+use crate::http::errors::{HttpError, wants_page};
 use crate::http::request::{self, is_prefetch, is_script};
-use crate::providers::Named;
+use crate::providers::ProviderHint;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
-use crate::sessions::{CurrentSession, Token, authorization};
+use crate::sessions::{CachedToken, CurrentSession, authorization};
 use crate::values::login_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
 
 /// What a request that may pass passes with.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct Authorized {
     /// The session, where the route is guarded.
     pub(crate) current: Option<CurrentSession>,
     /// The access token, where the route attaches it.
-    pub(crate) access_token: Option<Granted>,
+    pub(crate) access_token: Option<UpstreamToken>,
 }
 
 /// An access token for an upstream.
 #[derive(Clone)]
-pub(super) struct Granted {
+pub(super) struct UpstreamToken {
     /// The token as it is presented, by its scheme; none if it is nothing a header can hold.
     pub(crate) authorization: Option<HeaderValue>,
     /// Whether it is worth nothing without a proof (RFC 9449).
@@ -44,8 +44,8 @@ pub(super) struct Granted {
     pub(crate) expires_at_ms: u64,
 }
 
-impl From<&Token> for Granted {
-    fn from(token: &Token) -> Self {
+impl From<&CachedToken> for UpstreamToken {
+    fn from(token: &CachedToken) -> Self {
         Self {
             bound: token.token_type.eq_ignore_ascii_case("DPoP"),
             expires_at_ms: token.expires_at_ms,
@@ -54,7 +54,7 @@ impl From<&Token> for Granted {
     }
 }
 
-impl From<GetAccessTokenResponse> for Granted {
+impl From<GetAccessTokenResponse> for UpstreamToken {
     fn from(granted: GetAccessTokenResponse) -> Self {
         Self {
             bound: granted.token_type.eq_ignore_ascii_case("DPoP"),
@@ -64,22 +64,26 @@ impl From<GetAccessTokenResponse> for Granted {
     }
 }
 
-impl std::fmt::Debug for Granted {
+impl std::fmt::Debug for UpstreamToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Granted")
+        f.debug_struct("UpstreamToken")
             .field("expires_at_ms", &self.expires_at_ms)
             .finish_non_exhaustive()
     }
 }
 
 /// Lets a request pass, or answers it.
-pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
+pub(super) async fn pass(
+    gateway: &Gateway,
+    route: &Route,
+    request: &RequestHead<'_>,
+) -> Result<Authorized, Response> {
     if route.guard == Guard::Open || cross_site::is_preflight(request) {
-        return Ok(Passed::default());
+        return Ok(Authorized::default());
     }
     let base = gateway.sites.of(request.headers).base_url();
     if !cross_site::is_own(route.csrf, request, base) {
-        return Err(Failure::Csrf.into_response());
+        return Err(HttpError::Csrf.into_response());
     }
     let device = || gateway.devices.of(request.headers, request.peer);
     let current = gateway
@@ -91,7 +95,7 @@ pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) 
                 error = &error as &dyn std::error::Error,
                 "a guard cannot ask for the session"
             );
-            Failure::SessionServiceDown.into_response()
+            HttpError::SessionServiceDown.into_response()
         })?;
     let Some(current) = current else {
         return Err(refuse(gateway, route, request, None, Missing::Session));
@@ -116,14 +120,14 @@ pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) 
     } else {
         None
     };
-    Ok(Passed {
+    Ok(Authorized {
         access_token: access_token.filter(|_| route.asks.access_token),
         current: Some(current),
     })
 }
 
 /// The parts of a request a guard looks at.
-pub(super) struct Parts<'a> {
+pub(super) struct RequestHead<'a> {
     /// Method.
     pub(crate) method: &'a Method,
     /// Path and query as they came.
@@ -138,7 +142,7 @@ pub(super) struct Parts<'a> {
     pub(crate) asks_for_socket: bool,
 }
 
-async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<Granted, Missing> {
+async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<UpstreamToken, Missing> {
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
     }
@@ -147,26 +151,26 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
         .access_token(&current.id, route.asks.scopes.clone())
         .await
     {
-        Ok(granted) => return Ok(Granted::from(&*granted)),
+        Ok(granted) => return Ok(UpstreamToken::from(&*granted)),
         Err(error) => error,
     };
     if error.is_unavailable() {
         tracing::warn!(%error, "a guard cannot ask for the access token");
         let failure = if error.reason == ErrorReason::ErrProviderUnavailable {
-            Failure::Session {
+            HttpError::Session {
                 reason: error.reason,
                 scopes: None,
                 handler: None,
             }
         } else {
-            Failure::SessionServiceDown
+            HttpError::SessionServiceDown
         };
         return Err(Missing::Right(failure));
     }
     Err(match error.reason {
         ErrorReason::ErrInsufficientScope => {
             let scopes = error.metadata.get("scopes").cloned();
-            Missing::Right(Failure::Session {
+            Missing::Right(HttpError::Session {
                 reason: error.reason,
                 scopes,
                 handler: None,
@@ -183,13 +187,13 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
 fn refuse(
     gateway: &Gateway,
     route: &Route,
-    request: &Parts<'_>,
+    request: &RequestHead<'_>,
     session: Option<&Session>,
     missing: Missing,
 ) -> Response {
     if let Missing::Right(failure) = missing {
         let challenge = match &failure {
-            Failure::Session {
+            HttpError::Session {
                 reason: ErrorReason::ErrInsufficientScope,
                 ..
             } => challenge::scopes(&route.asks.scopes),
@@ -213,11 +217,11 @@ fn refuse(
         }
         if sends_form(request) {
             let login_url = elsewhere(gateway, route, request);
-            return no_store(Failure::NotSent { login_url }.into_response());
+            return no_store(HttpError::NotSent { login_url }.into_response());
         }
     }
     no_store(match missing {
-        Missing::Token(reason) => Failure::Session {
+        Missing::Token(reason) => HttpError::Session {
             reason,
             scopes: None,
             handler: None,
@@ -226,10 +230,10 @@ fn refuse(
         Missing::Organization => WRONG_ORGANIZATION.into_response(),
         Missing::Connection => WRONG_CONNECTION.into_response(),
         Missing::StepUp => challenged(
-            Failure::NotAuthenticated.into_response(),
+            HttpError::NotAuthenticated.into_response(),
             challenge::step_up(&route.asks),
         ),
-        Missing::Session | Missing::Right(_) => Failure::NotAuthenticated.into_response(),
+        Missing::Session | Missing::Right(_) => HttpError::NotAuthenticated.into_response(),
     })
 }
 
@@ -241,25 +245,25 @@ fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Respons
 }
 
 /// Anything else than a navigation would lose what it carries, or could not follow to another origin.
-fn navigates(request: &Parts<'_>) -> bool {
+fn navigates(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && matches!(*request.method, Method::GET | Method::HEAD)
 }
 
 /// A person has sent a form and looks at the window for an answer.
-fn sends_form(request: &Parts<'_>) -> bool {
+fn sends_form(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && wants_page(request.headers)
 }
 
-fn is_whole_page(request: &Parts<'_>) -> bool {
+fn is_whole_page(request: &RequestHead<'_>) -> bool {
     request::is_navigation(request.headers) && !is_script(request.headers)
 }
 
 /// Where to sign in in another tab, at the provider of this page.
-fn elsewhere(gateway: &Gateway, route: &Route, request: &Parts<'_>) -> String {
+fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> String {
     let site = gateway.sites.of(request.headers);
-    let named = Named {
+    let named = ProviderHint {
         by_route: route.connection(),
-        ..Named::default()
+        ..ProviderHint::default()
     };
     let page = ReturnTo::parse(site.base_url(), request.uri.path());
     let provider = gateway.providers.choose(named, site, page.as_ref()).ok();

@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 
-use super::guard::Passed;
+use super::guard::Authorized;
 
 pub(super) use self::answer::{forbid_caching, strip_response};
 
@@ -229,7 +229,7 @@ fn cookie_name(pair: &[u8]) -> String {
 
 /// Tells the upstream, or the proxy that asked, who it is. A subject is a person only together with its issuer (OpenID Connect Core 1.0,
 /// section 5.7), also where a second provider is added later.
-pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed) {
+pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Authorized) {
     let Some(current) = &passed.current else { return };
     let identity = current.session.identity();
     let pairs = [

@@ -24,16 +24,16 @@ use chassis::clock::Clock;
 use http_body::Body as _;
 
 use self::assertion::Assertions;
-use self::guard::Passed;
+use self::guard::Authorized;
 use self::proxy::upgrade;
 use crate::http::device::Devices;
-use crate::http::errors::Failure;
-use crate::http::observe::{Answered, Handle};
+use crate::http::errors::HttpError;
+use crate::http::observe::{AnsweringRoute, SessionHandle};
 use crate::http::request;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
 use crate::route_table::{Match, Route, Routes, Upstream};
-use crate::sessions::Sessions;
+use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
 use crate::sign_in::pending::PendingSignIns;
 use crate::values::forwarded::TrustedProxies;
@@ -65,9 +65,9 @@ pub(crate) struct Gateway {
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
     /// The session service.
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionRepository,
     /// The identity providers.
-    pub(crate) providers: Arc<Providers>,
+    pub(crate) providers: Arc<IdentityProviders>,
     /// The addresses browsers know the product by.
     pub(crate) sites: Sites,
     /// Whose `X-Forwarded-*` headers are believed.
@@ -81,7 +81,7 @@ pub(crate) struct Gateway {
 /// The keys that verify assertions. They are for every upstream's eyes, and caches'.
 pub(crate) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
     let Some(assertions) = &gateway.assertions else {
-        return Failure::NotFound.into_response();
+        return HttpError::NotFound.into_response();
     };
     let age = format!("public, max-age={}", assertion::JWKS_MAX_AGE_SECS);
     let kind = HeaderValue::from_static("application/jwk-set+json");
@@ -98,31 +98,31 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     let path = match RequestPath::parse(request.uri().path()) {
         Ok(path) => path,
         Err(_) => {
-            return Failure::BadRequest("The path can be read in more than one way.").into_response();
+            return HttpError::BadRequest("The path can be read in more than one way.").into_response();
         }
     };
     // Compared decoded, so that no spelling of our own routes reaches an upstream.
     if is_reserved(path.segments()) {
-        return Failure::NotFound.into_response();
+        return HttpError::NotFound.into_response();
     }
     let route = match gateway.routes.find(&path) {
         Match::Route(route) => route,
         Match::Ambiguous => {
-            return Failure::BadRequest("The path can be read in more than one way.").into_response();
+            return HttpError::BadRequest("The path can be read in more than one way.").into_response();
         }
-        Match::Nothing => return Failure::NotFound.into_response(),
+        Match::Nothing => return HttpError::NotFound.into_response(),
     };
     let mut response = through(&gateway, &route, &path, request).await;
-    response.extensions_mut().insert(Answered(route));
+    response.extensions_mut().insert(AnsweringRoute(route));
     response
 }
 
 async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
     let Ok(asked) = upgrade::asked(&request) else {
-        return Failure::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
+        return HttpError::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
     };
-    let parts = guard::Parts {
+    let parts = guard::RequestHead {
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
@@ -153,7 +153,7 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
 /// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
-async fn with_session(gateway: &Gateway, response: Response, passed: Passed) -> Response {
+async fn with_session(gateway: &Gateway, response: Response, passed: Authorized) -> Response {
     let Some(current) = passed.current else {
         return response;
     };
@@ -167,6 +167,6 @@ async fn with_session(gateway: &Gateway, response: Response, passed: Passed) -> 
     }
     response
         .extensions_mut()
-        .insert(Handle(current.session.handle.clone()));
+        .insert(SessionHandle(current.session.handle.clone()));
     response
 }

@@ -31,15 +31,15 @@ use hyper::body::Incoming;
 pub(crate) use self::clients::{UpstreamTlsError, certificates};
 
 use self::clients::Clients;
-use self::outgoing::{Asking, frame, sign, target};
+use self::outgoing::{OutgoingRequest, frame, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
 use self::upgrade::WebSocketHandshake;
 use super::ending;
-use super::guard::{Granted, Passed};
+use super::guard::{Authorized, UpstreamToken};
 use super::headers;
 use crate::gateway::Gateway;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::protect::load::Admitted;
 use crate::http::protect::security_headers::FromUpstream;
 use crate::http::protect::slow_client::MayBeSilent;
@@ -99,12 +99,12 @@ pub(super) struct ProxyContext<'a> {
     /// The path as it was read.
     pub(crate) path: &'a RequestPath,
     /// What the guard learned.
-    pub(crate) passed: &'a Passed,
+    pub(crate) passed: &'a Authorized,
     /// Whether and how a WebSocket is asked for.
     pub(crate) asked: Option<WebSocketHandshake>,
 }
 
-type Answer = hyper::Response<Incoming>;
+type UpstreamResponse = hyper::Response<Incoming>;
 
 impl Proxy {
     /// A proxy with its own connections. Does no IO but reading authorities.
@@ -135,15 +135,15 @@ impl Proxy {
             context.route.stripped(),
             request.uri().query(),
         ) else {
-            return Failure::BadRequest("The path can not be passed on.").into_response();
+            return HttpError::BadRequest("The path can not be passed on.").into_response();
         };
         let limit = context.route.max_body_bytes.unwrap_or(self.max_body_bytes);
         if limit > 0 && request.body().size_hint().lower() > limit {
-            return Failure::TooLarge.into_response();
+            return HttpError::TooLarge.into_response();
         }
         let asked = context.asked;
         if asked.is_none() && is_never_passed_on(request.method().as_str()) {
-            return Failure::MethodNotAllowed(PASSED_ON).into_response();
+            return HttpError::MethodNotAllowed(PASSED_ON).into_response();
         }
         let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
         if context.server.takes_streams()
@@ -157,7 +157,7 @@ impl Proxy {
         // What follows an upgrade is no body: the joined connections carry it.
         let body = if asked.is_some() { Body::empty() } else { body };
         let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
-        let asking = Asking::new(context, &head, uri, peer);
+        let asking = OutgoingRequest::new(context, &head, uri, peer);
         let (streams, session) = (
             context.gateway.sessions.streams(),
             context.passed.current.as_ref(),
@@ -172,7 +172,7 @@ impl Proxy {
         };
         let answer = tokio::select! {
             answer = exchange => answer,
-            () = ending::ended(upload.as_ref()) => Err(Failure::NotAuthenticated),
+            () = ending::ended(upload.as_ref()) => Err(HttpError::NotAuthenticated),
         };
         match answer {
             Ok(answer) => self.back(context, answer, client, counted),
@@ -181,7 +181,7 @@ impl Proxy {
     }
 
     /// Sends a safe request without a body, and once more where that helps.
-    async fn exchange(&self, asking: &Asking<'_>) -> Result<Answer, Failure> {
+    async fn exchange(&self, asking: &OutgoingRequest<'_>) -> Result<UpstreamResponse, HttpError> {
         let context = asking.context();
         let granted = context.passed.access_token.as_ref();
         let answer = match self.once(asking, granted).await {
@@ -207,10 +207,10 @@ impl Proxy {
     /// to be kept until it has said so.
     async fn exchange_with_body(
         &self,
-        asking: &Asking<'_>,
+        asking: &OutgoingRequest<'_>,
         body: Body,
         limit: u64,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<UpstreamResponse, HttpError> {
         let context = asking.context();
         let granted = context.passed.access_token.as_ref();
         let kept = proof::is_needed(context)
@@ -227,8 +227,8 @@ impl Proxy {
         let reading = axum::body::to_bytes(body, usize::try_from(MAX_KEPT_BYTES).unwrap_or(usize::MAX));
         let body = tokio::time::timeout(self.head_timeout, reading)
             .await
-            .map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?
-            .map_err(|_broken| Failure::BadRequest("The request's body could not be read."))?;
+            .map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?
+            .map_err(|_broken| HttpError::BadRequest("The request's body could not be read."))?;
         let sent = self.send(context, head, Body::from(body.clone()), limit).await;
         let answer = sent.map_err(|unanswered| unanswered.told(context))?;
         if !wants_nonce(context, asking.uri(), &answer) {
@@ -241,7 +241,11 @@ impl Proxy {
     }
 
     /// Sends a request without a body.
-    async fn once(&self, asking: &Asking<'_>, granted: Option<&Granted>) -> Result<Answer, Unanswered> {
+    async fn once(
+        &self,
+        asking: &OutgoingRequest<'_>,
+        granted: Option<&UpstreamToken>,
+    ) -> Result<UpstreamResponse, Unanswered> {
         let context = asking.context();
         let mut head = asking.dressed(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
@@ -260,7 +264,7 @@ impl Proxy {
         mut head: Parts,
         body: Body,
         limit: u64,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<UpstreamResponse, Unanswered> {
         frame(&mut head, &body);
         let (body, progress) = upload::watched(body, limit);
         let sent = self.sent(context, Request::from_parts(head, body));
@@ -270,7 +274,11 @@ impl Proxy {
         }
     }
 
-    async fn sent(&self, context: &ProxyContext<'_>, mut request: Request) -> Result<Answer, Unanswered> {
+    async fn sent(
+        &self,
+        context: &ProxyContext<'_>,
+        mut request: Request,
+    ) -> Result<UpstreamResponse, Unanswered> {
         let switches = request.headers().contains_key(header::UPGRADE);
         let client = self
             .clients
@@ -279,7 +287,11 @@ impl Proxy {
     }
 
     /// Another access token, if the upstream has refused this one for a reason another one does away with.
-    async fn other_token(&self, context: &ProxyContext<'_>, answer: &Answer) -> Option<Granted> {
+    async fn other_token(
+        &self,
+        context: &ProxyContext<'_>,
+        answer: &UpstreamResponse,
+    ) -> Option<UpstreamToken> {
         let (granted, current) = (
             context.passed.access_token.as_ref()?,
             context.passed.current.as_ref()?,
@@ -301,7 +313,7 @@ impl Proxy {
     fn back(
         &self,
         context: &ProxyContext<'_>,
-        mut answer: Answer,
+        mut answer: UpstreamResponse,
         client: Option<(WebSocketHandshake, hyper::upgrade::OnUpgrade)>,
         counted: Option<Arc<Admitted>>,
     ) -> Response {
@@ -313,7 +325,7 @@ impl Proxy {
                 .get(header::UPGRADE)
                 .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
             let Some((asked, client)) = client.filter(|_| is_websocket) else {
-                return Failure::UpstreamDown.into_response();
+                return HttpError::UpstreamDown.into_response();
             };
             let longest = gateway.send_timeout;
             let session = context.passed.current.as_ref();
@@ -330,7 +342,7 @@ impl Proxy {
     }
 }
 
-fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &Answer) -> bool {
+fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &UpstreamResponse) -> bool {
     proof::wants_nonce(context, uri, answer.status(), answer.headers())
 }
 

@@ -18,7 +18,7 @@ use tower::layer::layer_fn;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
-use crate::http::errors::{self, Failure};
+use crate::http::errors::{self, HttpError};
 use crate::http::observe::{Metrics, Observed};
 use crate::http::protect::host;
 use crate::http::protect::load::{Admitted, ConcurrencyLimit};
@@ -147,7 +147,7 @@ where
 
 impl EdgeLayer {
     /// A request that may be worked on, and what counts it until it has ended.
-    fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), Failure> {
+    fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
         let peer = request::peer(request.extensions());
         let address = self.trusted.client_address(peer, request.headers());
         let session = || self.cookies.read(request.headers());

@@ -3,9 +3,9 @@
 pub(crate) mod device;
 pub(crate) mod errors;
 pub(crate) mod layer;
+pub(crate) mod mapped_body;
 pub(crate) mod observe;
 pub(crate) mod pages;
-pub(crate) mod passing_body;
 pub(crate) mod protect;
 pub(crate) mod request;
 pub(crate) mod response;

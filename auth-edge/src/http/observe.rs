@@ -40,7 +40,7 @@ impl RequestId {
 
 /// Response extension: the public handle of the session the request acted for.
 #[derive(Clone, Debug)]
-pub(crate) struct Handle(pub(crate) String);
+pub(crate) struct SessionHandle(pub(crate) String);
 
 /// What has a name among routes.
 pub(crate) trait RouteName {
@@ -50,7 +50,7 @@ pub(crate) trait RouteName {
 
 /// Response extension: the route of the route table that answered, for the access record.
 #[derive(Clone)]
-pub(crate) struct Answered(pub(crate) Arc<dyn RouteName + Send + Sync>);
+pub(crate) struct AnsweringRoute(pub(crate) Arc<dyn RouteName + Send + Sync>);
 
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
@@ -165,11 +165,11 @@ impl Observed {
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
         let told = response.extensions();
-        let named = told.get::<Answered>().map(|route| route.0.route_name());
+        let named = told.get::<AnsweringRoute>().map(|route| route.0.route_name());
         let route = named
             .or(self.route.as_ref().map(MatchedPath::as_str))
             .unwrap_or(GATEWAY);
-        let handle = told.get::<Handle>().map_or("", |handle| &handle.0);
+        let handle = told.get::<SessionHandle>().map_or("", |handle| &handle.0);
         requests
             .with_label_values(&[self.method, route, status.as_str()])
             .observe(seconds);

@@ -56,19 +56,19 @@ pub(crate) fn is_script(headers: &HeaderMap) -> bool {
 
 /// Where a request comes from, as far as Fetch Metadata tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Site {
+pub(crate) enum FetchSite {
     /// Our own site, the address bar, or a browser that does not say.
     Own,
     /// Another site.
     Other,
 }
 
-/// Reads `Sec-Fetch-Site`; a word we do not know counts as another site.
+/// Reads `Sec-Fetch-FetchSite`; a word we do not know counts as another site.
 #[must_use]
-pub(crate) fn site(headers: &HeaderMap) -> Site {
+pub(crate) fn site(headers: &HeaderMap) -> FetchSite {
     let mut values = headers.get_all("sec-fetch-site").iter();
     let own = values.all(|value| matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none"));
-    if own { Site::Own } else { Site::Other }
+    if own { FetchSite::Own } else { FetchSite::Other }
 }
 
 /// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata tells; an absent header does not
@@ -150,10 +150,13 @@ mod tests {
 
     #[test]
     fn only_whole_pages_from_our_own_site_or_none_count_as_own_navigation() {
-        assert_eq!(site(&headers(&[])), Site::Own);
-        assert_eq!(site(&headers(&[("sec-fetch-site", "none")])), Site::Own);
-        assert_eq!(site(&headers(&[("sec-fetch-site", "cross-site")])), Site::Other);
-        assert_eq!(site(&headers(&[("sec-fetch-site", "else")])), Site::Other);
+        assert_eq!(site(&headers(&[])), FetchSite::Own);
+        assert_eq!(site(&headers(&[("sec-fetch-site", "none")])), FetchSite::Own);
+        assert_eq!(
+            site(&headers(&[("sec-fetch-site", "cross-site")])),
+            FetchSite::Other
+        );
+        assert_eq!(site(&headers(&[("sec-fetch-site", "else")])), FetchSite::Other);
         assert!(is_navigation(&headers(&[
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document")

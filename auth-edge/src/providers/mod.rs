@@ -17,7 +17,7 @@ use crate::values::path::RequestPath;
 use crate::values::return_to::ReturnTo;
 
 /// One provider.
-pub(crate) struct Provider {
+pub(crate) struct IdentityProvider {
     /// What it is called here.
     pub(crate) id: String,
     /// Speaks to it.
@@ -28,7 +28,7 @@ pub(crate) struct Provider {
     pub(crate) mark: IssuerMark,
 }
 
-impl Provider {
+impl IdentityProvider {
     /// Its issuer identifier.
     #[must_use]
     pub(crate) fn issuer(&self) -> &str {
@@ -49,8 +49,8 @@ impl Provider {
 }
 
 /// All of them, in the order they were configured.
-pub(crate) struct Providers {
-    all: Vec<Provider>,
+pub(crate) struct IdentityProviders {
+    all: Vec<IdentityProvider>,
     default: usize,
     several: bool,
     /// Patterns of paths and whose they are, the most specific first.
@@ -59,7 +59,7 @@ pub(crate) struct Providers {
 
 /// What a login names a provider by.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Named<'a> {
+pub(crate) struct ProviderHint<'a> {
     /// The issuer a third party names.
     pub(crate) issuer: Option<&'a str>,
     /// The id its `connection` parameter names.
@@ -79,7 +79,7 @@ pub(crate) enum NotChosen {
     OtherHost,
 }
 
-impl Providers {
+impl IdentityProviders {
     /// The configured ones, each with the path of its callback. Does no IO but reading certificates.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Providers {
         let mut all = Vec::new();
         let mut paths = Vec::new();
         for (at, provider) in configured.all.iter().enumerate() {
-            all.push(Provider {
+            all.push(IdentityProvider {
                 id: provider.id.clone(),
                 party: RelyingParty::new(provider.settings.clone())?,
                 callback_path: callback_path(provider),
@@ -114,7 +114,7 @@ impl Providers {
 
     /// All of them.
     #[must_use]
-    pub(crate) fn all(&self) -> &[Provider] {
+    pub(crate) fn all(&self) -> &[IdentityProvider] {
         &self.all
     }
 
@@ -126,13 +126,13 @@ impl Providers {
 
     /// The one of this issuer.
     #[must_use]
-    pub(crate) fn by_issuer(&self, issuer: &str) -> Option<&Provider> {
+    pub(crate) fn by_issuer(&self, issuer: &str) -> Option<&IdentityProvider> {
         self.all.iter().find(|provider| provider.issuer() == issuer)
     }
 
     /// The one a session of this issuer came from; `None` when it is not configured any more.
     #[must_use]
-    pub(crate) fn of_session(&self, issuer: &str) -> Option<&Provider> {
+    pub(crate) fn of_session(&self, issuer: &str) -> Option<&IdentityProvider> {
         if self.several {
             self.by_issuer(issuer)
         } else {
@@ -154,10 +154,10 @@ impl Providers {
     /// The one named is unknown, or may not be taken here.
     pub(crate) fn choose(
         &self,
-        named: Named<'_>,
+        named: ProviderHint<'_>,
         site: &Site,
         return_to: Option<&ReturnTo>,
-    ) -> Result<&Provider, NotChosen> {
+    ) -> Result<&IdentityProvider, NotChosen> {
         let by_issuer = match named.issuer {
             Some(issuer) => Some(self.position(|one| one.issuer() == issuer, NotChosen::OtherIssuer)?),
             None => None,
@@ -181,7 +181,11 @@ impl Providers {
         self.all.get(at).ok_or(NotChosen::UnknownConnection)
     }
 
-    fn position(&self, is: impl Fn(&Provider) -> bool, otherwise: NotChosen) -> Result<usize, NotChosen> {
+    fn position(
+        &self,
+        is: impl Fn(&IdentityProvider) -> bool,
+        otherwise: NotChosen,
+    ) -> Result<usize, NotChosen> {
         self.all.iter().position(is).ok_or(otherwise)
     }
 
@@ -199,7 +203,7 @@ impl Providers {
     /// The way of answering whose cookies have the attributes that any pending sign-in's can be cleared with.
     #[must_use]
     pub(crate) fn pending_mode(&self) -> ResponseMode {
-        let by_form = |provider: &Provider| provider.response_mode() == ResponseMode::FormPost;
+        let by_form = |provider: &IdentityProvider| provider.response_mode() == ResponseMode::FormPost;
         if self.all.iter().any(by_form) {
             ResponseMode::FormPost
         } else {
@@ -210,14 +214,14 @@ impl Providers {
     /// Scheme, host and port of every issuer, separated by spaces, for a content security policy.
     #[must_use]
     pub(crate) fn origins(&self) -> String {
-        let origins: Vec<String> = self.all.iter().map(Provider::origin).collect();
+        let origins: Vec<String> = self.all.iter().map(IdentityProvider::origin).collect();
         origins.join(" ")
     }
 
     /// Who may frame a page about this issuer: it alone, or any of ours if it is none of them.
     #[must_use]
-    pub(crate) fn origins_of(&self, issuer: Option<&Provider>) -> String {
-        issuer.map_or_else(|| self.origins(), Provider::origin)
+    pub(crate) fn origins_of(&self, issuer: Option<&IdentityProvider>) -> String {
+        issuer.map_or_else(|| self.origins(), IdentityProvider::origin)
     }
 
     /// The public keys of this client at all providers, to be registered there; `None` when it signs nothing.

@@ -20,7 +20,7 @@ const MAX_ROUTES: usize = 1_000;
 
 /// What else is configured, as far as routes may ask for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Around<'a> {
+pub(crate) struct RouteFileContext<'a> {
     /// Whether there are keys to sign assertions with.
     pub(crate) signs: bool,
     /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
@@ -33,7 +33,7 @@ pub(crate) struct Around<'a> {
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
-pub(crate) fn parse(text: &str, around: Around<'_>) -> Result<RouteTable, FileMistakes> {
+pub(crate) fn parse(text: &str, around: RouteFileContext<'_>) -> Result<RouteTable, FileMistakes> {
     let mut seen = BTreeSet::new();
     let routes = toml_file::parse(text, |file| {
         file.tables("route", MAX_ROUTES, |table| {
@@ -50,7 +50,7 @@ pub(crate) fn parse(text: &str, around: Around<'_>) -> Result<RouteTable, FileMi
     Ok(RouteTable::new(routes))
 }
 
-fn route(table: &Table<'_>, around: Around<'_>) -> Option<Route> {
+fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
     let path = table.required("path").and_then(|value| path(value, around));
     let guard = table
         .required("guard")
@@ -121,7 +121,7 @@ fn route(table: &Table<'_>, around: Around<'_>) -> Option<Route> {
 }
 
 /// The path as written, its segments, and whether paths below it match too.
-fn path(value: Value<'_>, around: Around<'_>) -> Option<(String, Vec<String>, bool)> {
+fn path(value: Value<'_>, around: RouteFileContext<'_>) -> Option<(String, Vec<String>, bool)> {
     let text = value.string()?;
     let (stem, prefix) = match text.strip_suffix("/*") {
         Some("") => ("/", true),

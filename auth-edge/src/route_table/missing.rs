@@ -3,7 +3,7 @@
 use session_proto::v1::{ErrorReason, Session};
 
 use super::requirements::Requirements;
-use crate::http::errors::{Failure, PROVIDER_TELLS_NO_TIME};
+use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
 
 /// What is missing.
 pub(crate) enum Missing {
@@ -18,7 +18,7 @@ pub(crate) enum Missing {
     /// A usable access token, for this reason.
     Token(ErrorReason),
     /// Something signing in again does not bring.
-    Right(Failure),
+    Right(HttpError),
 }
 
 impl Missing {
@@ -38,7 +38,7 @@ impl Missing {
                 } else {
                     "Signing in did not give what this address asks for."
                 };
-                Self::Right(Failure::Forbidden {
+                Self::Right(HttpError::Forbidden {
                     code: "insufficient_user_authentication",
                     words,
                 })
@@ -51,13 +51,13 @@ impl Missing {
 }
 
 /// The session is of another organization.
-pub(crate) const WRONG_ORGANIZATION: Failure = Failure::Forbidden {
+pub(crate) const WRONG_ORGANIZATION: HttpError = HttpError::Forbidden {
     code: "wrong_organization",
     words: "This address is for members of another organization.",
 };
 
 /// The session was made at another provider.
-pub(crate) const WRONG_CONNECTION: Failure = Failure::Forbidden {
+pub(crate) const WRONG_CONNECTION: HttpError = HttpError::Forbidden {
     code: "wrong_connection",
     words: "This address is for people of another provider.",
 };

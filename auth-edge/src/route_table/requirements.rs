@@ -10,8 +10,8 @@ use session_proto::timestamp;
 use session_proto::v1::Session;
 
 use super::missing::Missing;
-use crate::http::errors::Failure;
-use crate::providers::Providers;
+use crate::http::errors::HttpError;
+use crate::providers::IdentityProviders;
 use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 
@@ -76,7 +76,7 @@ impl Requirements {
         };
         if !self.claims.iter().all(holds) {
             let words = "Your account does not have what this address asks for.";
-            return Err(Missing::Right(Failure::Forbidden {
+            return Err(Missing::Right(HttpError::Forbidden {
                 code: "insufficient_claims",
                 words,
             }));
@@ -88,7 +88,11 @@ impl Requirements {
     ///
     /// # Errors
     /// It was not.
-    pub(crate) fn check_connection(&self, session: &Session, providers: &Providers) -> Result<(), Missing> {
+    pub(crate) fn check_connection(
+        &self,
+        session: &Session,
+        providers: &IdentityProviders,
+    ) -> Result<(), Missing> {
         let Some(asked) = &self.connection else {
             return Ok(());
         };

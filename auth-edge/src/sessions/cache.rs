@@ -18,8 +18,8 @@ use quick_cache::Weighter;
 use session_proto::client::SessionClient;
 use session_proto::timestamp;
 
-use super::cached_session::{CachedSession, Token};
-use super::listening::{self, Change, Listening, Moment};
+use super::cached_session::{CachedSession, CachedToken};
+use super::listening::{self, HeardChange, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
 
@@ -44,11 +44,11 @@ const TOKEN_MARGIN_MS: u64 = 60_000 + CLOCK_DIFFERENCE_MS;
 /// A lease is no longer than this part of the time a session lives unused, so that use counts while it matters.
 const LEASE_PARTS: u64 = 10;
 
-type Key = [u8; 16];
+type CacheKey = [u8; 16];
 
 /// A session and when it was read.
 #[derive(Clone, Debug)]
-struct Entry {
+struct CacheEntry {
     known: Arc<CachedSession>,
     asked: Moment,
     /// When it was last read by a use of the session, so that it could roll.
@@ -60,8 +60,8 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct ByBytes;
 
-impl Weighter<Key, Entry> for ByBytes {
-    fn weight(&self, _: &Key, entry: &Entry) -> u64 {
+impl Weighter<CacheKey, CacheEntry> for ByBytes {
+    fn weight(&self, _: &CacheKey, entry: &CacheEntry) -> u64 {
         entry.weight
     }
 }
@@ -69,7 +69,7 @@ impl Weighter<Key, Entry> for ByBytes {
 /// The sessions remembered.
 #[derive(Debug)]
 pub(crate) struct SessionCache {
-    entries: quick_cache::sync::Cache<Key, Entry, ByBytes>,
+    entries: quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>,
     listening: Arc<Listening>,
     /// When a session was forgotten last, as a [`Moment`]: what was asked by then and is answered later may be about that one.
     forgot: AtomicU64,
@@ -148,7 +148,7 @@ impl SessionCache {
         } else {
             self.entries.peek(&key).and_then(|entry| entry.used)
         };
-        let entry = Entry {
+        let entry = CacheEntry {
             known: Arc::clone(known),
             asked,
             used,
@@ -168,12 +168,12 @@ impl SessionCache {
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
             // What was asked before and is answered later does not count either.
             self.listening
-                .changed(&entry.known.handle, Change::Ended, self.listening.now());
+                .changed(&entry.known.handle, HeardChange::Ended, self.listening.now());
         }
     }
 
     /// A token for these scopes, if one is remembered that holds.
-    pub(crate) fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<Token>> {
+    pub(crate) fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<CachedToken>> {
         let now = self.listening.now();
         let entry = self.entries.get(&id.to_bytes())?;
         let token = entry.known.token(scopes)?;
@@ -184,7 +184,7 @@ impl SessionCache {
     }
 
     /// Remembers a token that was handed out for a session that is remembered.
-    pub(crate) fn keep_token(&self, id: &SessionId, token: &Arc<Token>) {
+    pub(crate) fn keep_token(&self, id: &SessionId, token: &Arc<CachedToken>) {
         if let Some(entry) = self.entries.peek(&id.to_bytes()) {
             entry.known.keep_token(Arc::clone(token));
         }
@@ -232,13 +232,13 @@ mod tests {
         })
     }
 
-    fn token(asked: Moment) -> Arc<Token> {
+    fn token(asked: Moment) -> Arc<CachedToken> {
         let granted = GetAccessTokenResponse {
             access_token: "token".to_owned(),
             expires_at: Some(timestamp::from_ms(86_400_000)),
             ..GetAccessTokenResponse::default()
         };
-        Token::new(Vec::new(), asked, granted)
+        CachedToken::new(Vec::new(), asked, granted)
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
         cache.keep(&id, &known(), asked, true);
         cache.keep_token(&id, &token(asked));
         assert!(cache.token(&id, &[], 0).is_some());
-        cache.listening.changed("handle", Change::Other, cache.now());
+        cache.listening.changed("handle", HeardChange::Other, cache.now());
         assert!(cache.token(&id, &[], 0).is_none());
     }
 }

@@ -21,13 +21,13 @@ pub(crate) struct CachedSession {
     session: Session,
     user_json: OnceLock<Bytes>,
     claims: OnceLock<Map<String, Value>>,
-    identity: OnceLock<Identity>,
-    tokens: RwLock<Vec<Arc<Token>>>,
+    identity: OnceLock<IdentityHeaders>,
+    tokens: RwLock<Vec<Arc<CachedToken>>>,
 }
 
 /// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than bent.
 #[derive(Debug)]
-pub(crate) struct Identity {
+pub(crate) struct IdentityHeaders {
     /// The subject at its issuer.
     pub(crate) subject: Option<HeaderValue>,
     /// The issuer.
@@ -38,7 +38,7 @@ pub(crate) struct Identity {
 
 /// An access token that was handed out.
 #[derive(Debug)]
-pub(crate) struct Token {
+pub(crate) struct CachedToken {
     scopes: Vec<String>,
     /// When it was asked for.
     pub(super) asked: Moment,
@@ -54,7 +54,7 @@ pub(crate) struct Token {
     pub(crate) expires_at_ms: u64,
 }
 
-impl Token {
+impl CachedToken {
     pub(super) fn new(scopes: Vec<String>, asked: Moment, granted: GetAccessTokenResponse) -> Arc<Self> {
         Arc::new(Self {
             scopes,
@@ -105,21 +105,21 @@ impl CachedSession {
     }
 
     /// Who it is.
-    pub(crate) fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &IdentityHeaders {
         let value = |text: &str| HeaderValue::try_from(text).ok();
-        self.identity.get_or_init(|| Identity {
+        self.identity.get_or_init(|| IdentityHeaders {
             subject: value(&self.session.subject),
             issuer: value(&self.session.issuer),
             handle: value(&self.session.handle),
         })
     }
 
-    pub(super) fn token(&self, scopes: &[String]) -> Option<Arc<Token>> {
+    pub(super) fn token(&self, scopes: &[String]) -> Option<Arc<CachedToken>> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.iter().find(|token| token.scopes == scopes).cloned()
     }
 
-    pub(super) fn keep_token(&self, token: Arc<Token>) {
+    pub(super) fn keep_token(&self, token: Arc<CachedToken>) {
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         tokens.retain(|known| known.scopes != token.scopes);
         tokens.truncate(TOKENS_MAX - 1);
@@ -148,7 +148,7 @@ mod tests {
                 access_token: format!("token-{number}"),
                 ..GetAccessTokenResponse::default()
             };
-            known.keep_token(Token::new(scopes(number), Moment::default(), granted));
+            known.keep_token(CachedToken::new(scopes(number), Moment::default(), granted));
         }
         let kept = |number: &usize| known.token(&scopes(*number)).is_some();
         assert_eq!((0..100).filter(kept).count(), TOKENS_MAX);

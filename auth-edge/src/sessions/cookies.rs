@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::secret::Secret;
 
 use crate::providers::sites::Sites;
-use crate::sessions::keys::{Keys, Purpose};
+use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
 const ID_BYTES: usize = 16;
@@ -101,7 +101,7 @@ impl std::fmt::Debug for SessionId {
 #[derive(Clone, Debug)]
 pub struct SessionCookies {
     settings: CookieSettings,
-    keys: Keys,
+    keys: DerivedKeys,
     full_name: String,
     sites: Option<Sites>,
 }
@@ -109,7 +109,7 @@ pub struct SessionCookies {
 impl SessionCookies {
     /// Names the cookie as the prefix rules demand: `__Host-` on https, `__Secure-` with a domain, none on http.
     #[must_use]
-    pub fn new(settings: CookieSettings, keys: Keys) -> Self {
+    pub fn new(settings: CookieSettings, keys: DerivedKeys) -> Self {
         let prefix = match (settings.secure, &settings.domain) {
             (true, None) => "__Host-",
             (true, Some(_)) => "__Secure-",
@@ -245,7 +245,7 @@ mod tests {
             transient: false,
             secure,
         };
-        SessionCookies::new(settings, Keys::new(&[Secret::new(secret.to_owned())]))
+        SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(secret.to_owned())]))
     }
 
     fn request(cookie: &str) -> HeaderMap {
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_signature_does_not_verify_under_another_cookie_name() {
         let mut settings = cookies(true, None).settings;
-        let keys = Keys::new(&[Secret::new("a secret that is long enough".to_owned())]);
+        let keys = DerivedKeys::new(&[Secret::new("a secret that is long enough".to_owned())]);
         settings.name = "other".to_owned();
         let other = SessionCookies::new(settings, keys);
         let pair = sent_back(

@@ -77,17 +77,17 @@ impl Derived {
 
 /// The key ring. Cheap to clone; all clones see a replaced ring at once.
 #[derive(Clone)]
-pub struct Keys {
+pub struct DerivedKeys {
     ring: Arc<ArcSwap<Vec<Derived>>>,
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for DerivedKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keys(…)")
+        f.write_str("DerivedKeys(…)")
     }
 }
 
-impl Keys {
+impl DerivedKeys {
     /// Derives the ring: the first secret signs and seals, all verify and open.
     #[must_use]
     pub fn new(secrets: &[Secret<String>]) -> Self {
@@ -192,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn keys(secrets: &[&str]) -> Keys {
-        Keys::new(
+    fn keys(secrets: &[&str]) -> DerivedKeys {
+        DerivedKeys::new(
             &secrets
                 .iter()
                 .map(|secret| Secret::new((*secret).to_owned()))

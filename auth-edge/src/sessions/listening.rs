@@ -25,8 +25,8 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
 /// Changes remembered at once; with more, everything read before counts as changed.
 const CHANGES_MAX: usize = 100_000;
 
-/// Which session.
-type Handle = Box<str>;
+/// Which session: its public handle.
+pub(super) type Handle = Box<str>;
 
 /// Places among which sessions are spread for a first look.
 const MARKS: usize = 4_096;
@@ -48,13 +48,13 @@ pub(super) struct Listening {
 
 #[derive(Debug, Default)]
 struct Changes {
-    last: HashMap<Handle, (Moment, Change)>,
+    last: HashMap<Handle, (Moment, HeardChange)>,
     order: VecDeque<(Moment, Handle)>,
 }
 
 /// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum HeardChange {
     /// It ended, or may have.
     Ended,
     /// Anything else.
@@ -135,11 +135,11 @@ impl Listening {
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         let last = changes.last.get(handle);
         // What is ended does not change any more.
-        last.is_none_or(|(changed, change)| *changed < asked || *change == Change::Other)
+        last.is_none_or(|(changed, change)| *changed < asked || *change == HeardChange::Other)
     }
 
     /// Something happened to a session.
-    pub(super) fn changed(&self, handle: &str, change: Change, now: Moment) {
+    pub(super) fn changed(&self, handle: &str, change: HeardChange, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         self.mark(handle).fetch_max(now.0, Ordering::AcqRel);
         changes.forget_before(now, self.kept);
@@ -240,9 +240,9 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             WatchItem::Event(event) => match event.kind() {
                 Kind::Heartbeat | Kind::Created | Kind::Unspecified | Kind::Missed => {}
                 Kind::Rolled | Kind::Refreshed | Kind::Changed => {
-                    listening.changed(&event.handle, Change::Other, now);
+                    listening.changed(&event.handle, HeardChange::Other, now);
                 }
-                Kind::Ended => listening.changed(&event.handle, Change::Ended, now),
+                Kind::Ended => listening.changed(&event.handle, HeardChange::Ended, now),
             },
             WatchItem::Current(moment) => {
                 if let Some(replica) = self.0.get_mut(&id) {

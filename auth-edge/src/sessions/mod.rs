@@ -25,7 +25,7 @@ use session_proto::v1::{
 };
 
 pub(crate) use cache::SessionCache;
-pub(crate) use cached_session::{CachedSession, Token, authorization};
+pub(crate) use cached_session::{CachedSession, CachedToken, authorization};
 pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 
@@ -45,7 +45,7 @@ pub(crate) struct CurrentSession {
     pub(crate) id: SessionId,
     /// What it holds.
     pub(crate) session: Arc<CachedSession>,
-    /// What this request has renewed: [`Sessions::renewed`] tells whether it may be sent.
+    /// What this request has renewed: [`SessionRepository::renewed`] tells whether it may be sent.
     renewed: Option<Renewed>,
 }
 
@@ -58,11 +58,11 @@ struct Renewed {
 }
 
 /// Tells from what device a person uses their session; asked only when the session service is to know it.
-pub(crate) type Visitor<'a> = &'a (dyn Fn() -> Device + Sync);
+pub(crate) type DeviceSource<'a> = &'a (dyn Fn() -> Device + Sync);
 
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionRepository {
     client: SessionClient,
     cookies: SessionCookies,
     clock: Arc<dyn Clock>,
@@ -71,7 +71,7 @@ pub(crate) struct Sessions {
     streams: OpenStreams,
 }
 
-impl Sessions {
+impl SessionRepository {
     /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it asks each time.
     #[must_use]
     pub(crate) fn new(
@@ -118,7 +118,7 @@ impl Sessions {
     pub(crate) async fn current(
         &self,
         headers: &HeaderMap,
-        visitor: Option<Visitor<'_>>,
+        visitor: Option<DeviceSource<'_>>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         let Some(id) = self.cookies.read(headers) else {
             return Ok(None);
@@ -168,7 +168,7 @@ impl Sessions {
     async fn used(
         &self,
         id: &SessionId,
-        device: Visitor<'_>,
+        device: DeviceSource<'_>,
     ) -> Result<(Box<v1::Session>, bool), SessionError> {
         let read = self.read(id).await?;
         let session = read.session.ok_or_else(malformed)?;
@@ -325,7 +325,7 @@ impl Sessions {
         &self,
         id: &SessionId,
         scopes: Vec<String>,
-    ) -> Result<Arc<Token>, SessionError> {
+    ) -> Result<Arc<CachedToken>, SessionError> {
         let cache = self.cache.as_deref();
         if let Some(token) = cache.and_then(|cache| cache.token(id, &scopes, self.clock.now_ms())) {
             return Ok(token);
@@ -336,7 +336,7 @@ impl Sessions {
             scopes: scopes.clone(),
             force_refresh: false,
         };
-        let token = Token::new(scopes, asked, self.client.get_access_token(request).await?);
+        let token = CachedToken::new(scopes, asked, self.client.get_access_token(request).await?);
         if let Some(cache) = cache {
             cache.keep_token(id, &token);
         }
@@ -350,7 +350,7 @@ impl Sessions {
     }
 
     /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
-    pub(crate) async fn end(&self, id: &SessionId) -> Result<Ended, SessionError> {
+    pub(crate) async fn end(&self, id: &SessionId) -> Result<EndedSession, SessionError> {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
             by,
@@ -362,7 +362,7 @@ impl Sessions {
         self.forget(id);
         let response = response?;
         let hint = Some(response.id_token_hint).filter(|hint| !hint.is_empty());
-        Ok(Ended {
+        Ok(EndedSession {
             ended: response.ended,
             id_token_hint: hint,
             issuer: response.issuer,
@@ -380,7 +380,7 @@ impl Sessions {
 
 /// What ending a session gave.
 #[derive(Clone)]
-pub(crate) struct Ended {
+pub(crate) struct EndedSession {
     /// Whether there was a session.
     pub(crate) ended: bool,
     /// The ID token to show to the provider.
@@ -389,9 +389,9 @@ pub(crate) struct Ended {
     pub(crate) issuer: String,
 }
 
-impl std::fmt::Debug for Ended {
+impl std::fmt::Debug for EndedSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ended")
+        f.debug_struct("EndedSession")
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }

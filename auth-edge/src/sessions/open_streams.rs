@@ -26,7 +26,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::cache::CLOCK_DIFFERENCE_MS;
-use super::listening::{self, Listening, Moment};
+use super::listening::{self, Handle, Listening, Moment};
 
 /// How often all of them are looked at; looking costs no call.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -46,10 +46,8 @@ const READS_AT_ONCE: usize = 64;
 /// Parts of the registry, so that workers do not wait for each other.
 const PARTS: usize = 16;
 
-type Handle = Box<str>;
-
 /// The streams of one session.
-struct Open {
+struct SessionStreams {
     ended: CancellationToken,
     streams: usize,
     /// When the session was read last and was there.
@@ -70,7 +68,7 @@ struct Inner {
     /// Whether somebody already feeds what is heard.
     is_fed: bool,
     is_watched: AtomicBool,
-    parts: [Mutex<HashMap<Handle, Open>>; PARTS],
+    parts: [Mutex<HashMap<Handle, SessionStreams>>; PARTS],
     hasher: RandomState,
 }
 
@@ -103,7 +101,7 @@ impl OpenStreams {
         self.watch();
         let handle: Handle = handle.into();
         let mut part = self.0.part(&handle);
-        let open = part.entry(handle.clone()).or_insert_with(|| Open {
+        let open = part.entry(handle.clone()).or_insert_with(|| SessionStreams {
             ended: CancellationToken::new(),
             streams: 0,
             read: None,
@@ -144,7 +142,7 @@ impl OpenStreams {
 }
 
 impl Inner {
-    fn part(&self, handle: &str) -> MutexGuard<'_, HashMap<Handle, Open>> {
+    fn part(&self, handle: &str) -> MutexGuard<'_, HashMap<Handle, SessionStreams>> {
         let at = usize::try_from(self.hasher.hash_one(handle) % PARTS as u64).unwrap_or(0);
         self.parts[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +164,7 @@ impl Inner {
     /// The sessions that have to be read again now.
     fn due(&self) -> Vec<Handle> {
         let now = self.listening.now();
-        let is_due = |open: &Open| {
+        let is_due = |open: &SessionStreams| {
             let rested = open.read.is_none_or(|read| now.since(read) >= READ_AGAIN_AFTER);
             open.doubted && rested && !open.ended.is_cancelled()
         };

@@ -10,9 +10,9 @@ use super::read::file;
 use crate::gateway::UpstreamSettings;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
 use crate::http::protect::slow_client::BodyTimeouts;
-use crate::http::protect::visitors::Share;
+use crate::http::protect::visitors::VisitorShare;
 use crate::route_table::RouteTable;
-use crate::route_table::file::{self, Around};
+use crate::route_table::file::{self, RouteFileContext};
 
 /// What requests are held to, before anybody looks at them.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct ProtectionSettings {
     /// Requests worked on at once, and as many whose body is waited for; 0 is no limit.
     pub(crate) max_concurrent_requests: usize,
     /// Requests of one visitor.
-    pub(crate) share: Share,
+    pub(crate) share: VisitorShare,
     /// How long a client may let us wait within a body.
     pub(crate) body_timeouts: BodyTimeouts,
     /// How long a connection is kept without a request.
@@ -73,7 +73,7 @@ pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
         connections: (connections > 0).then_some(connections),
         address_share,
         max_concurrent_requests,
-        share: Share {
+        share: VisitorShare {
             of_address: share_of(max_concurrent_requests, address_share),
             of_session: share_of(max_concurrent_requests, session_share),
         },
@@ -145,7 +145,7 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 }
 
 /// The route table; its mistakes are mistakes of the setting.
-/// `connections` are the providers a route may name, `own_paths` what no route can be, as of [`Around`].
+/// `connections` are the providers a route may name, `own_paths` what no route can be, as of [`RouteFileContext`].
 pub(crate) fn routes(
     reader: &mut Reader<'_>,
     connections: Option<&[String]>,
@@ -154,7 +154,7 @@ pub(crate) fn routes(
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
     };
-    let around = Around {
+    let around = RouteFileContext {
         signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
         connections,
         own_paths,

@@ -14,7 +14,7 @@ use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
-use crate::http::errors::{Failure, Handler};
+use crate::http::errors::{Handler, HttpError};
 use crate::http::request;
 use crate::sign_in::SignIn;
 use crate::sign_in::new_session::request_id;
@@ -32,7 +32,7 @@ const MEMORY_SECS: u64 = 300 + 120;
 pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpError> {
     let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
@@ -43,16 +43,16 @@ pub(crate) async fn handle(
     sign_in
         .back_channel_limit
         .check(address, now_ms)
-        .map_err(|too_many| Failure::RateLimited {
+        .map_err(|too_many| HttpError::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
     if !super::is_form(&head.headers) {
-        return Err(Failure::UnsupportedMediaType);
+        return Err(HttpError::UnsupportedMediaType);
     }
     let form = super::form(body, MAX_FORM_BYTES).await?;
     let mut tokens = url::form_urlencoded::parse(form.as_bytes()).filter(|(name, _)| name == "logout_token");
     let (Some((_, raw)), None) = (tokens.next(), tokens.next()) else {
-        return Err(Failure::LogoutToken(
+        return Err(HttpError::LogoutToken(
             "The body has to hold exactly one logout_token.",
         ));
     };
@@ -86,7 +86,7 @@ fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration 
 
 /// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until` (seconds
 /// since the Unix epoch).
-async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), Failure> {
+async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), HttpError> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
@@ -107,9 +107,9 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
             Ok(())
         }
         Err(error) if error.reason == ErrorReason::ErrRequestIdReused => {
-            Err(Failure::LogoutToken("The logout token was used before."))
+            Err(HttpError::LogoutToken("The logout token was used before."))
         }
-        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Err(Failure::LogoutToken(
+        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Err(HttpError::LogoutToken(
             "The logout token's sub and sid do not belong together.",
         )),
         Err(error) => {
@@ -117,23 +117,23 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
                 error = &error as &dyn std::error::Error,
                 "sessions could not be ended"
             );
-            Err(Failure::SessionServiceDown)
+            Err(HttpError::SessionServiceDown)
         }
     }
 }
 
-fn refused(error: LogoutTokenError) -> Failure {
+fn refused(error: LogoutTokenError) -> HttpError {
     tracing::warn!(error = &error as &dyn std::error::Error, "logout token refused");
     match error {
-        LogoutTokenError::Provider(error) => Failure::Provider(Handler::Logout, error.outage()),
+        LogoutTokenError::Provider(error) => HttpError::Provider(Handler::Logout, error.outage()),
         // Perhaps its key is not published yet: the provider sends it again.
-        LogoutTokenError::UnknownKey => Failure::Provider(Handler::Logout, Outage::Unreachable),
+        LogoutTokenError::UnknownKey => HttpError::Provider(Handler::Logout, Outage::Unreachable),
         LogoutTokenError::Token(_)
         | LogoutTokenError::Type
         | LogoutTokenError::Stale
         | LogoutTokenError::TokenId
         | LogoutTokenError::Events
         | LogoutTokenError::Nonce
-        | LogoutTokenError::Nobody => Failure::LogoutToken("The logout token was refused."),
+        | LogoutTokenError::Nobody => HttpError::LogoutToken("The logout token was refused."),
     }
 }

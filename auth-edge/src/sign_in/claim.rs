@@ -4,7 +4,7 @@
 //! Invariants: the claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
 //! holds; a claim that cannot be made uses nothing up; whoever asks while another one redeems gets the same answer, and whoever
 //! asks later none. Against a session service that has no claims, or does not let this edge make them, the process alone
-//! remembers what it redeemed ([`super::redeemed`]).
+//! remembers what it redeemed ([`super::redeemed_transactions`]).
 
 use std::sync::Arc;
 use std::sync::Once;
@@ -32,7 +32,7 @@ const NAME_BYTES: usize = 16;
 
 /// A sign-in that is this request's to finish.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct HeldClaim {
     request_id: String,
     /// Empty where there are no claims.
     holder: String,
@@ -42,9 +42,9 @@ pub(super) struct Claim {
 
 /// What asking for a sign-in came to.
 #[derive(Debug)]
-pub(super) enum Claimed {
+pub(super) enum ClaimOutcome {
     /// It is ours.
-    Ours(Claim),
+    Ours(HeldClaim),
     /// Another request finished it meanwhile.
     Created(SessionId, Box<Session>),
     /// It is used up, or somebody is at it for too long.
@@ -56,7 +56,7 @@ pub(super) async fn claim(
     sign_in: &SignIn,
     transaction: &Transaction,
     patience: Duration,
-) -> Result<Claimed, SessionError> {
+) -> Result<ClaimOutcome, SessionError> {
     let until = Instant::now() + patience;
     let valid_for = Duration::from_secs(sign_in.settings.transaction_duration_secs);
     let mut asked = BeginSignInRequest {
@@ -74,7 +74,7 @@ pub(super) async fn claim(
         match answer.outcome() {
             Outcome::Begun => {
                 let heard_ms = sign_in.clock.monotonic_ms();
-                return Ok(Claimed::Ours(Claim {
+                return Ok(ClaimOutcome::Ours(HeldClaim {
                     request_id: asked.request_id,
                     holder: asked.holder,
                     made: answer.now.map(|now| (timestamp::to_ms(&now), heard_ms)),
@@ -82,12 +82,12 @@ pub(super) async fn claim(
             }
             Outcome::Created => {
                 if let (Some(id), Some(session)) = (SessionId::parse(&answer.session_id), answer.session) {
-                    return Ok(Claimed::Created(id, Box::new(session)));
+                    return Ok(ClaimOutcome::Created(id, Box::new(session)));
                 }
-                return Ok(Claimed::UsedUp);
+                return Ok(ClaimOutcome::UsedUp);
             }
             Outcome::Pending if Instant::now() < until => asked.waiting = true,
-            Outcome::Pending | Outcome::Failed | Outcome::Unspecified => return Ok(Claimed::UsedUp),
+            Outcome::Pending | Outcome::Failed | Outcome::Unspecified => return Ok(ClaimOutcome::UsedUp),
         }
     }
 }
@@ -109,19 +109,19 @@ fn has_no_claims(reason: ErrorReason) -> bool {
 }
 
 /// The way of before, for a session service of an earlier release.
-fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> Claimed {
+fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> ClaimOutcome {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
         tracing::warn!("the session service takes no claims of sign-ins (BeginSignIn): a callback that reaches two edges may be redeemed twice");
     });
     if sign_in.redeemed.take(&transaction.state, sign_in.clock.now_ms()) {
-        Claimed::Ours(Claim {
+        ClaimOutcome::Ours(HeldClaim {
             request_id: name_of(transaction),
             holder: String::new(),
             made: None,
         })
     } else {
-        Claimed::UsedUp
+        ClaimOutcome::UsedUp
     }
 }
 
@@ -129,7 +129,7 @@ fn no_randomness() -> SessionError {
     error::status(ErrorReason::ErrInternal, "no random bytes", []).into()
 }
 
-impl Claim {
+impl HeldClaim {
     /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the way back of one answer.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;

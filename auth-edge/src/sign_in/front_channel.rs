@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use session_proto::v1::{Cause, EndSessionsRequest};
 
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::pages;
 use crate::http::request;
 use crate::sign_in::SignIn;
@@ -22,9 +22,9 @@ use crate::sign_in::SignIn;
 pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpError> {
     if !sign_in.settings.frontchannel_logout {
-        return Err(Failure::NotFound);
+        return Err(HttpError::NotFound);
     }
     let address = sign_in
         .devices
@@ -33,7 +33,7 @@ pub(crate) async fn handle(
     sign_in
         .front_channel_limit
         .check(address, sign_in.clock.now_ms())
-        .map_err(|too_many| Failure::RateLimited {
+        .map_err(|too_many| HttpError::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
     let query = request.uri().query().unwrap_or_default();
@@ -54,7 +54,7 @@ pub(crate) async fn handle(
                 error = &error as &dyn std::error::Error,
                 "sessions could not be ended"
             );
-            Failure::SessionServiceDown
+            HttpError::SessionServiceDown
         })?;
     }
     let mut response = pages::framed_by(&sign_in.providers.origins_of(provider));

@@ -14,11 +14,11 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{AuthorizationRequest, RedirectUrl, ResponseMode};
 
-use crate::http::errors::{Failure, Handler};
+use crate::http::errors::{Handler, HttpError};
 use crate::http::pages;
-use crate::http::request::{self, Site};
+use crate::http::request::{self, FetchSite};
 use crate::http::response::no_content;
-use crate::providers::{Named, NotChosen};
+use crate::providers::{NotChosen, ProviderHint};
 use crate::route_table::Route;
 use crate::sign_in::SignIn;
 use crate::sign_in::login_parameters::LoginParameters;
@@ -38,7 +38,7 @@ const VISITS: &str = "GET, HEAD";
 pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> Result<Response, HttpError> {
     let (head, body) = request.into_parts();
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
@@ -57,7 +57,7 @@ pub(crate) async fn handle(
         .and_then(|raw| ReturnTo::parse(site.base_url(), &raw));
     let route = return_to.as_ref().and_then(|to| sign_in.routes.route_of(to));
     let connection = request::first_parameter(query, CONNECTION).filter(|_| sign_in.providers.several());
-    let named = Named {
+    let named = ProviderHint {
         issuer: iss.as_deref(),
         connection: connection.as_deref(),
         by_route: route.as_deref().and_then(Route::connection),
@@ -69,7 +69,7 @@ pub(crate) async fn handle(
     if request::is_script(&head.headers) {
         let return_to = return_to.as_ref().map(ReturnTo::as_str);
         let login_url = site.login_url(return_to, connection.as_deref());
-        return Err(Failure::LoginRequired { login_url });
+        return Err(HttpError::LoginRequired { login_url });
     }
     if let Some(page) = once_more(&sign_in, &head) {
         return Ok(page);
@@ -82,7 +82,7 @@ pub(crate) async fn handle(
     sign_in
         .login_limit
         .check(address, now_ms)
-        .map_err(|too_many| Failure::RateLimited {
+        .map_err(|too_many| HttpError::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
 
@@ -128,7 +128,7 @@ pub(crate) async fn handle(
             let error_told = &error as &dyn std::error::Error;
             tracing::warn!(provider = provider.id, error = error_told, "no sign-in can start");
             sign_in.metrics.login("unavailable", &provider.id);
-            Failure::Provider(Handler::Login, error.outage())
+            HttpError::Provider(Handler::Login, error.outage())
         })?;
 
     let location = HeaderValue::try_from(url.as_str()).map_err(internal)?;
@@ -151,16 +151,16 @@ pub(crate) async fn handle(
 
 /// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax cookies
 /// out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
-async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, Failure> {
+async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     if request::is_script(&head.headers) {
         return Err(NOT_A_VISIT);
     }
     if !super::is_form(&head.headers) {
-        return Err(Failure::MethodNotAllowed(VISITS));
+        return Err(HttpError::MethodNotAllowed(VISITS));
     }
     let form = super::form(body, MAX_FORM_BYTES).await?;
     if request::first_parameter(&form, "iss").is_none() {
-        return Err(Failure::MethodNotAllowed(VISITS));
+        return Err(HttpError::MethodNotAllowed(VISITS));
     }
     let said = THIRD_PARTY_PARAMETERS.iter();
     let said = said.filter_map(|name| Some((name, request::first_parameter(&form, name)?)));
@@ -176,7 +176,7 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
 /// out for that: only then is it known which session the sign-in replaces.
 fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
     let without_cookie = sign_in.strict_cookie && sign_in.cookies.read(&head.headers).is_none();
-    if !without_cookie || request::site(&head.headers) == Site::Own {
+    if !without_cookie || request::site(&head.headers) == FetchSite::Own {
         return None;
     }
     let base_url = sign_in.sites.of(&head.headers).base_url();
@@ -184,22 +184,22 @@ fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
     Some(pages::onward(here.as_str()))
 }
 
-fn not_chosen(why: NotChosen) -> Failure {
+fn not_chosen(why: NotChosen) -> HttpError {
     match why {
         NotChosen::OtherIssuer => {
-            Failure::BadRequest("This sign-in was started for another provider than ours.")
+            HttpError::BadRequest("This sign-in was started for another provider than ours.")
         }
-        NotChosen::UnknownConnection => Failure::BadRequest(
+        NotChosen::UnknownConnection => HttpError::BadRequest(
             "There is no such connection. Ask for one that is configured, or for none at all.",
         ),
         NotChosen::OtherHost => {
-            Failure::BadRequest("People of that connection sign in at another address than this one.")
+            HttpError::BadRequest("People of that connection sign in at another address than this one.")
         }
     }
 }
 
 /// Logs a fault of our own and hides it.
-pub(super) fn internal(error: impl std::error::Error + 'static) -> Failure {
+pub(super) fn internal(error: impl std::error::Error + 'static) -> HttpError {
     tracing::error!(error = &error as &dyn std::error::Error, "fault in the sign-in");
-    Failure::Internal
+    HttpError::Internal
 }

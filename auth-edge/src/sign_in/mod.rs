@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: routing (`routes.rs`) and everything about requests of people who are already signed in.
 
-mod answer;
+mod authorization_response;
 pub(crate) mod back_channel;
 pub(crate) mod background;
 pub(crate) mod callback;
@@ -14,7 +14,8 @@ pub(crate) mod login_parameters;
 pub(crate) mod logout;
 mod new_session;
 pub(crate) mod pending;
-pub(crate) mod redeemed;
+pub(crate) mod redeemed_transactions;
+mod redemption;
 pub(crate) mod rejected;
 pub(crate) mod transaction;
 pub(crate) mod user;
@@ -30,18 +31,18 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use self::pending::PendingSignIns;
-use self::redeemed::Redeemed;
+use self::redeemed_transactions::RedeemedTransactions;
 use crate::http::device::Devices;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::observe::Metrics;
 use crate::http::pages;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::providers::sites::{Site, Sites};
 use crate::route_table::Routes;
-use crate::sessions::Sessions;
+use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
 use crate::values::return_to::ReturnTo;
 
@@ -93,9 +94,9 @@ pub(crate) struct SignIn {
     /// Cookies of pending sign-ins.
     pub(crate) pending: PendingSignIns,
     /// The session service.
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionRepository,
     /// The identity providers.
-    pub(crate) providers: Arc<Providers>,
+    pub(crate) providers: Arc<IdentityProviders>,
     /// The addresses browsers know the product by.
     pub(crate) sites: Sites,
     /// The route table: what the route requires that a sign-in leads to.
@@ -115,7 +116,7 @@ pub(crate) struct SignIn {
     /// Front-channel logouts per address.
     pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.
-    pub(crate) redeemed: Arc<Redeemed>,
+    pub(crate) redeemed: Arc<RedeemedTransactions>,
     /// Places for sessions that are ended in the background.
     pub(crate) background: Arc<Semaphore>,
     /// Metrics.
@@ -126,7 +127,7 @@ pub(crate) struct SignIn {
 pub(crate) const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
 
 /// What loads an address without visiting it starts and finishes no sign-in.
-const NOT_A_VISIT: Failure = Failure::Forbidden {
+const NOT_A_VISIT: HttpError = HttpError::Forbidden {
     code: "not_a_navigation",
     words: "Signing in needs a visit to this address, not a request in the background.",
 };
@@ -145,11 +146,11 @@ fn is_form(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a form's body as text, at most `limit` bytes of it.
-async fn form(body: Body, limit: usize) -> Result<String, Failure> {
+async fn form(body: Body, limit: usize) -> Result<String, HttpError> {
     let read = tokio::time::timeout(FORM_PATIENCE, to_bytes(body, limit)).await;
-    let bytes = read.map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?;
+    let bytes = read.map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?;
     let bytes = bytes.map_err(|error| slow_client::unread(&error))?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| Failure::BadRequest("The request's body is not UTF-8."))
+    String::from_utf8(bytes.to_vec()).map_err(|_| HttpError::BadRequest("The request's body is not UTF-8."))
 }
 
 /// The redirect to where a visitor wanted to go, with cookies. After a POST it is 303, so that nothing is posted again

@@ -13,7 +13,7 @@ use oidc::ResponseMode;
 
 use crate::providers::sites::Sites;
 use crate::sessions::cookies;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
 
 /// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
@@ -24,7 +24,7 @@ const MAX_CLEARED: usize = 64;
 /// Writes and reads transaction cookies.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingSignIns {
-    keys: Keys,
+    keys: DerivedKeys,
     sites: Sites,
     prefix: String,
     duration_secs: u64,
@@ -43,7 +43,7 @@ pub(crate) enum NotPending {
 impl PendingSignIns {
     /// Names the cookies as the prefix rules demand: `__Host-` on https.
     #[must_use]
-    pub(crate) fn new(keys: Keys, sites: Sites, base_name: &str, duration_secs: u64) -> Self {
+    pub(crate) fn new(keys: DerivedKeys, sites: Sites, base_name: &str, duration_secs: u64) -> Self {
         let secure = sites.main().base_url().scheme() == "https";
         let host_prefix = if secure { "__Host-" } else { "" };
         let prefix = format!("{host_prefix}{base_name}_login_");
@@ -189,7 +189,7 @@ mod tests {
 
     pub(super) fn pending(secret: &str) -> PendingSignIns {
         PendingSignIns::new(
-            Keys::new(&[Secret::new(secret.to_owned())]),
+            DerivedKeys::new(&[Secret::new(secret.to_owned())]),
             Sites::only(&base(), "/api/auth/login"),
             "session",
             3600,
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn form_post_needs_none_and_secure_on_these_cookies() {
-        let keys = Keys::new(&[Secret::new("secret".to_owned())]);
+        let keys = DerivedKeys::new(&[Secret::new("secret".to_owned())]);
         let base = Url::parse("http://localhost:3000/").unwrap();
         let pending = PendingSignIns::new(keys, Sites::only(&base, "/login"), "session", 60);
         let set = pending

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::providers::mark::{IssuerMark, MARK_BYTES};
 use crate::sessions::cookies::SessionId;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 use crate::values::return_to::ReturnTo;
 
@@ -95,14 +95,14 @@ impl Transaction {
     }
 
     /// Seals the transaction for the cookie of this name, as text.
-    pub(crate) fn seal(&self, keys: &Keys, cookie_name: &str) -> Result<String, NoRandomness> {
+    pub(crate) fn seal(&self, keys: &DerivedKeys, cookie_name: &str) -> Result<String, NoRandomness> {
         let sealed = keys.seal(&[AAD_LABEL, cookie_name.as_bytes()], &self.to_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
     /// Opens what [`Transaction::seal`] made for the cookie of this name.
     #[must_use]
-    pub(crate) fn open(keys: &Keys, base: &Url, cookie_name: &str, value: &str) -> Option<Self> {
+    pub(crate) fn open(keys: &DerivedKeys, base: &Url, cookie_name: &str, value: &str) -> Option<Self> {
         let sealed = URL_SAFE_NO_PAD.decode(value).ok()?;
         let plain = keys.open(&[AAD_LABEL, cookie_name.as_bytes()], &sealed)?;
         Self::from_bytes(base, &plain)
@@ -211,8 +211,8 @@ mod tests {
 
     use super::*;
 
-    fn keys() -> Keys {
-        Keys::new(&[Secret::new("a secret that is long enough".to_owned())])
+    fn keys() -> DerivedKeys {
+        DerivedKeys::new(&[Secret::new("a secret that is long enough".to_owned())])
     }
 
     fn begin(now_ms: u64) -> Transaction {

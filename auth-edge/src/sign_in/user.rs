@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Error, Map, Value};
 
 /// Claims by their names, each as it stands: no number is rounded.
-type Members = BTreeMap<String, Box<RawValue>>;
+type RawClaims = BTreeMap<String, Box<RawValue>>;
 
 /// The text of the claims of an ID token that was verified.
 #[must_use]
@@ -27,7 +27,7 @@ pub(crate) fn user(
     userinfo: Option<Map<String, Value>>,
     filter: &[String],
 ) -> Result<String, Error> {
-    let mut user: Members = serde_json::from_str(claims)?;
+    let mut user: RawClaims = serde_json::from_str(claims)?;
     let subject = user.remove("sub");
     for (claim, value) in userinfo.unwrap_or_default() {
         user.insert(claim, to_raw_value(&value)?);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use auth_edge::sessions::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
-use auth_edge::sessions::keys::Keys;
+use auth_edge::sessions::keys::DerivedKeys;
 use axum::response::IntoResponse as _;
 use chassis::clock::Clock as _;
 use chassis::secret::Secret;
@@ -35,7 +35,7 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
         same_site: SameSite::Lax,
         transient: false,
     };
-    let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
+    let cookies = SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(SECRET.to_owned())]));
     let mut people = Vec::new();
     for number in 0..PEOPLE {
         let subject = format!("person-{number}");

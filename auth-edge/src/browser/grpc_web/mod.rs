@@ -25,7 +25,7 @@ use tonic_web::GrpcWebLayer;
 
 pub(crate) use self::per_person::PerPerson;
 
-use self::service::Calls;
+use self::service::BrowserApi;
 use crate::browser::Browser;
 use crate::http::protect::{csrf, slow_client};
 
@@ -45,7 +45,7 @@ pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
-    let service = BrowserSessionServiceServer::new(Calls::new(browser.clone()))
+    let service = BrowserSessionServiceServer::new(BrowserApi::new(browser.clone()))
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
     let routes = Routes::default()

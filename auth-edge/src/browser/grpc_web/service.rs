@@ -31,11 +31,11 @@ const LARGEST_PAGE: i32 = 200;
 const PAGES_MAX: usize = 20;
 
 /// Answers the browser's calls.
-pub(super) struct Calls {
+pub(super) struct BrowserApi {
     browser: Arc<Browser>,
 }
 
-impl Calls {
+impl BrowserApi {
     pub(super) fn new(browser: Arc<Browser>) -> Self {
         Self { browser }
     }
@@ -93,7 +93,7 @@ impl Calls {
 }
 
 #[tonic::async_trait]
-impl BrowserSessionService for Calls {
+impl BrowserSessionService for BrowserApi {
     async fn get_current_session(
         &self,
         request: Request<GetCurrentSessionRequest>,

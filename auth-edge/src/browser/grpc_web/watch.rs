@@ -33,7 +33,7 @@ const UNHEARD_MAX: Duration = Duration::from_secs(15);
 
 type Events = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
 
-struct Watch {
+struct BrowserWatch {
     items: BoxStream<'static, WatchItem>,
     beat: Interval,
     browser: Arc<Browser>,
@@ -83,7 +83,7 @@ pub(super) async fn stream(
         }
         _ => resume_token,
     };
-    let mut watch = Watch {
+    let mut watch = BrowserWatch {
         items: stream::iter(told).chain(items).boxed(),
         beat: interval_at(Instant::now() + BEAT, BEAT),
         browser: browser.clone(),
@@ -103,7 +103,7 @@ pub(super) async fn stream(
         .boxed())
 }
 
-async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)> {
+async fn next(mut watch: BrowserWatch) -> Option<(Result<SessionEvent, Status>, BrowserWatch)> {
     if watch.ended {
         return None;
     }
@@ -115,7 +115,7 @@ async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)>
     Some((told.map_err(failed), watch))
 }
 
-impl Watch {
+impl BrowserWatch {
     /// Looks up whether the session is still there.
     async fn look(&mut self) -> Result<(), SessionError> {
         let session = self.browser.sessions.get(&self.id).await?;

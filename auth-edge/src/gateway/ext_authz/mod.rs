@@ -28,7 +28,7 @@ use tonic::{Request, Response, Status};
 use tower::ServiceExt as _;
 
 use self::generated::envoy::config::core::v3::address;
-use crate::gateway::check::Original;
+use crate::gateway::check::OriginalUrl;
 use crate::sessions::cookies::SessionCookies;
 use crate::sign_in::pending::PendingSignIns;
 
@@ -128,6 +128,6 @@ fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     let peer: IpAddr = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     request.extensions_mut().insert(Peer(SocketAddr::new(peer, 0)));
     let original = format!("{}://{}{}", http.scheme, http.host, http.path);
-    request.extensions_mut().insert(Original(original));
+    request.extensions_mut().insert(OriginalUrl(original));
     Some((request, headers))
 }

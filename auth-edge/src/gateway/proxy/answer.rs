@@ -15,7 +15,7 @@ use http_body::Body as HttpBody;
 use tokio::time::Sleep;
 
 use super::super::headers;
-use crate::http::passing_body::passing;
+use crate::http::mapped_body::map_polls;
 
 /// The upstream has said nothing for too long.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -32,7 +32,7 @@ where
 {
     // Runs while the upstream is waited for.
     let mut waiting: Option<Pin<Box<Sleep>>> = None;
-    passing(body, move |context, polled, _| {
+    map_polls(body, move |context, polled, _| {
         if let Poll::Ready(frame) = polled {
             waiting = None;
             return Poll::Ready(frame.map(|frame| frame.map(headers::fit_frame).map_err(Into::into)));

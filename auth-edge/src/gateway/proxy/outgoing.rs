@@ -13,11 +13,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, heade
 use http_body::Body as HttpBody;
 
 use super::super::assertion::{self, Assertions};
-use super::super::guard::Granted;
+use super::super::guard::UpstreamToken;
 use super::super::headers;
 use super::upgrade;
 use super::{ProxyContext, is_ours, proof};
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::route_table::{Csrf, Server};
 use crate::values::forwarded::X_FORWARDED_FOR;
 use crate::values::path::RequestPath;
@@ -29,14 +29,14 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// What a client asks of an upstream: made the upstream's anew for each sending.
-pub(super) struct Asking<'a> {
+pub(super) struct OutgoingRequest<'a> {
     context: &'a ProxyContext<'a>,
     head: &'a Parts,
     uri: Uri,
     peer: IpAddr,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> OutgoingRequest<'a> {
     /// The client's head, for this address of the upstream's.
     pub(super) fn new(context: &'a ProxyContext<'a>, head: &'a Parts, uri: Uri, peer: IpAddr) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl<'a> Asking<'a> {
     }
 
     /// The head as the upstream gets it: nothing of this hop or of somebody's invention is left, what we know is told.
-    pub(super) fn dressed(&self, access_token: Option<&Granted>) -> Parts {
+    pub(super) fn dressed(&self, access_token: Option<&UpstreamToken>) -> Parts {
         let (context, gateway, client) = (self.context, self.context.gateway, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
@@ -106,7 +106,7 @@ impl<'a> Asking<'a> {
 
 /// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule asks for it. Without
 /// them the request does not go out.
-pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), Failure> {
+pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     proof::prove(head, context)?;
     let Some(current) = context
         .passed
@@ -132,7 +132,7 @@ pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), F
         }
         None => {
             tracing::error!(http.route = &*context.route.name, "an assertion cannot be signed");
-            Err(Failure::Internal)
+            Err(HttpError::Internal)
         }
     }
 }
@@ -153,7 +153,7 @@ pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
 }
 
 /// Puts the access token into a request.
-fn attach(headers: &mut HeaderMap, granted: &Granted) {
+fn attach(headers: &mut HeaderMap, granted: &UpstreamToken) {
     if let Some(value) = &granted.authorization {
         headers.insert(header::AUTHORIZATION, value.clone());
     }

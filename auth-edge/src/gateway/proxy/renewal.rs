@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use session_proto::v1::GetAccessTokenRequest;
 use tokio::sync::Mutex;
 
-use super::super::guard::Granted;
+use super::super::guard::UpstreamToken;
 use crate::gateway::Gateway;
 use crate::sessions::CurrentSession;
 
@@ -51,8 +51,8 @@ impl Renewals {
         gateway: &Gateway,
         current: &CurrentSession,
         scopes: &[String],
-        refused: &Granted,
-    ) -> Option<Granted> {
+        refused: &UpstreamToken,
+    ) -> Option<UpstreamToken> {
         let session = self.hasher.hash_one(&current.session.handle);
         let place = usize::try_from(session % PLACES as u64).ok()?;
         let mut last = self.places.get(place)?.lock().await;
@@ -82,7 +82,7 @@ async fn ask(
     current: &CurrentSession,
     scopes: &[String],
     force_refresh: bool,
-) -> Option<Granted> {
+) -> Option<UpstreamToken> {
     let request = GetAccessTokenRequest {
         session_id: current.id.expose().to_owned(),
         scopes: scopes.to_vec(),
@@ -101,7 +101,7 @@ async fn ask(
 }
 
 /// Whether an answer refuses the token itself: it says so (RFC 6750, section 3.1), or the token has expired by now.
-pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &Granted, now_ms: u64) -> bool {
+pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &UpstreamToken, now_ms: u64) -> bool {
     let says_so = || {
         headers
             .get_all(header::WWW_AUTHENTICATE)
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_about_the_token_asks_for_another() {
-        let granted = Granted {
+        let granted = UpstreamToken {
             authorization: Some(HeaderValue::from_static("Bearer t")),
             bound: false,
             expires_at_ms: 1_000,

@@ -40,7 +40,7 @@ pub(in super::super) enum WebSocketHandshake {
 /// A request asks for a WebSocket and is none that may: its method is not GET, or it has a body. Upstreams disagree on where
 /// such a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Malformed;
+pub(in super::super) struct MalformedHandshake;
 
 /// Whether these headers ask to switch to a protocol that may be switched to.
 fn is_wanted(headers: &HeaderMap) -> bool {
@@ -59,8 +59,8 @@ fn is_wanted(headers: &HeaderMap) -> bool {
 /// Whether and how a request asks for a WebSocket. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
 ///
 /// # Errors
-/// [`Malformed`]; the answer is 400.
-pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHandshake>, Malformed> {
+/// [`MalformedHandshake`]; the answer is 400.
+pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHandshake>, MalformedHandshake> {
     let headers = request.headers();
     let asked = if *request.method() == Method::CONNECT {
         let protocol = request.extensions().get::<Protocol>();
@@ -76,7 +76,11 @@ pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHands
         Some(WebSocketHandshake::Http2) => !headers.contains_key(header::CONTENT_LENGTH),
         Some(WebSocketHandshake::Http1) => *request.method() == Method::GET && request.body().is_end_stream(),
     };
-    if well_formed { Ok(asked) } else { Err(Malformed) }
+    if well_formed {
+        Ok(asked)
+    } else {
+        Err(MalformedHandshake)
+    }
 }
 
 /// Puts the wish into a request for the upstream.
@@ -129,8 +133,8 @@ pub(super) fn join(
                 return;
             }
         };
-        let mut client = Taking::of(TokioIo::new(client), longest);
-        let mut upstream = Taking::of(TokioIo::new(upstream), longest);
+        let mut client = StallTimeout::of(TokioIo::new(client), longest);
+        let mut upstream = StallTimeout::of(TokioIo::new(upstream), longest);
         tokio::select! {
             // Either side hanging up is how such connections end.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
@@ -141,14 +145,14 @@ pub(super) fn join(
 
 /// A side that has to take what it is sent. The kernel sees whether a whole connection stands still; a stream of HTTP/2 stands
 /// still within one that lives.
-struct Taking<S> {
+struct StallTimeout<S> {
     stream: S,
     longest: Duration,
     /// Runs while something waits to be taken.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Taking<S> {
+impl<S> StallTimeout<S> {
     fn of(stream: S, longest: Duration) -> Self {
         Self {
             stream,
@@ -173,7 +177,7 @@ impl<S> Taking<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Taking<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -183,7 +187,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Taking<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Taking<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

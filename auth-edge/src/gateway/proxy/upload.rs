@@ -12,7 +12,7 @@ use axum::body::Body;
 use http_body_util::Limited;
 
 use super::super::headers;
-use crate::http::passing_body::{PolledFrame, passing};
+use crate::http::mapped_body::{PolledFrame, map_polls};
 
 /// Nothing moved for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub(super) struct Unreadable(#[source] axum::Error);
 
 /// Counts the frames of a body as they leave.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress(Arc<AtomicU64>);
+pub(super) struct UploadProgress(Arc<AtomicU64>);
 
 /// A body of at most `limit` bytes (0 is no limit) that tells of its progress. One that is longer ends with [`http_body_util::LengthLimitError`].
-pub(super) fn watched(body: Body, limit: u64) -> (Body, Progress) {
-    let progress = Progress::default();
+pub(super) fn watched(body: Body, limit: u64) -> (Body, UploadProgress) {
+    let progress = UploadProgress::default();
     let counted = progress.clone();
-    let body = passing(body, move |_, polled: PolledFrame<axum::Error>, _| {
+    let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>, _| {
         polled.map(|frame| {
             counted.0.fetch_add(1, Ordering::Relaxed);
             frame.map(|frame| frame.map(headers::fit_frame).map_err(Unreadable))
@@ -47,7 +47,7 @@ pub(super) fn watched(body: Body, limit: u64) -> (Body, Progress) {
 /// Waits for `answer`, and longer as long as the body moves.
 pub(super) async fn within<F: Future>(
     limit: Duration,
-    progress: &Progress,
+    progress: &UploadProgress,
     answer: F,
 ) -> Result<F::Output, Stalled> {
     let mut answer = std::pin::pin!(answer);

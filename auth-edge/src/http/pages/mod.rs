@@ -25,7 +25,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
 
 /// The one next step a page offers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Action<'a> {
+pub(crate) enum NextStep<'a> {
     /// The start page.
     Home,
     /// Sign-in again, at this URL.
@@ -36,11 +36,11 @@ pub(crate) enum Action<'a> {
 
 /// A page that says what happened.
 #[must_use]
-pub(crate) fn message(title: &str, words: &str, action: Action<'_>, request_id: Option<&str>) -> Response {
+pub(crate) fn message(title: &str, words: &str, action: NextStep<'_>, request_id: Option<&str>) -> Response {
     let (href, label, target) = match action {
-        Action::Home => ("/", "Go to the start page", ""),
-        Action::TryAgain(url) => (url, "Try again", ""),
-        Action::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
+        NextStep::Home => ("/", "Go to the start page", ""),
+        NextStep::TryAgain(url) => (url, "Try again", ""),
+        NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };
     let mut main = format!(
         "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{label}</a></p>",
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_page_allows_its_own_style_and_nothing_else() {
-        let response = message("A title", "Words", Action::Home, Some("id"));
+        let response = message("A title", "Words", NextStep::Home, Some("id"));
         let policy = response.headers()[header::CONTENT_SECURITY_POLICY]
             .to_str()
             .unwrap()

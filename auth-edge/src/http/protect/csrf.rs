@@ -11,7 +11,7 @@ use http::HeaderMap;
 use http::header::{ORIGIN, REFERER};
 use url::Url;
 
-use crate::sessions::keys::{Keys, Purpose};
+use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// The header our own scripts send with every call; its value does not matter.
 pub(crate) const HEADER: &str = "x-csrf";
@@ -113,12 +113,12 @@ fn same_origin(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
 /// Makes and checks the form field: an HMAC-SHA256 of the session's secret ID.
 #[derive(Clone)]
 pub(crate) struct FormTokens {
-    keys: Keys,
+    keys: DerivedKeys,
 }
 
 impl FormTokens {
     /// The first key of the ring signs, all verify.
-    pub(crate) fn new(keys: Keys) -> Self {
+    pub(crate) fn new(keys: DerivedKeys) -> Self {
         Self { keys }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue};
     use url::Url;
 
-    use crate::sessions::keys::Keys;
+    use crate::sessions::keys::DerivedKeys;
     use chassis::secret::Secret;
 
     fn base() -> Url {
@@ -189,7 +189,7 @@ mod tests {
 
     fn tokens(secrets: &[&[u8]]) -> FormTokens {
         let text = |secret: &&[u8]| Secret::new(String::from_utf8_lossy(secret).into_owned());
-        FormTokens::new(Keys::new(&secrets.iter().map(text).collect::<Vec<_>>()))
+        FormTokens::new(DerivedKeys::new(&secrets.iter().map(text).collect::<Vec<_>>()))
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use axum::extract::Request;
 use axum::http::{HeaderValue, Version, header};
 
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::request;
 use crate::values::forwarded::TrustedProxies;
 
@@ -14,11 +14,11 @@ use crate::values::forwarded::TrustedProxies;
 ///
 /// # Errors
 /// It names none, or two.
-pub(crate) fn named(request: &Request) -> Result<(), Failure> {
+pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
     let named = request.headers().get_all(header::HOST).iter().count();
     let least = usize::from(request.version() == Version::HTTP_11);
     if named > 1 || named < least {
-        return Err(Failure::BadRequest("The request has to name one host."));
+        return Err(HttpError::BadRequest("The request has to name one host."));
     }
     Ok(())
 }

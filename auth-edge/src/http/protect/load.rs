@@ -13,9 +13,9 @@ use axum::body::Body;
 use axum::response::Response;
 use http_body::Body as _;
 
-use super::visitors::{Kind, Share, Visitor, Visitors};
-use crate::http::errors::Failure;
-use crate::http::passing_body::passing;
+use super::visitors::{RequestPhase, VisitorShare, VisitorSlot, Visitors};
+use crate::http::errors::HttpError;
+use crate::http::mapped_body::map_polls;
 use crate::sessions::cookies::SessionId;
 
 /// Who has more going on than one visitor may is welcome again as soon as some of it has ended, in seconds.
@@ -45,7 +45,7 @@ struct Counts {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     places: ConcurrencyLimit,
-    visitor: Visitor,
+    visitor: VisitorSlot,
     /// How far a request with a body has come; without one it is worked on from the beginning.
     steps: Option<Arc<AtomicU8>>,
     is_answered: bool,
@@ -55,14 +55,14 @@ pub(crate) struct Admitted {
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     places: ConcurrencyLimit,
-    visitor: Visitor,
+    visitor: VisitorSlot,
     steps: Arc<AtomicU8>,
 }
 
 impl ConcurrencyLimit {
     /// So many of each kind (0 is no limit), and so many for one visitor.
     #[must_use]
-    pub(crate) fn new(count: usize, share: Share) -> Self {
+    pub(crate) fn new(count: usize, share: VisitorShare) -> Self {
         Self(Arc::new(Counts {
             count,
             working: AtomicUsize::new(0),
@@ -80,10 +80,14 @@ impl ConcurrencyLimit {
         address: IpAddr,
         session: impl FnOnce() -> Option<SessionId>,
         has_body: bool,
-    ) -> Result<Admitted, Failure> {
-        let kind = if has_body { Kind::Waiting } else { Kind::Working };
+    ) -> Result<Admitted, HttpError> {
+        let kind = if has_body {
+            RequestPhase::Waiting
+        } else {
+            RequestPhase::Working
+        };
         let visitor = self.0.visitors.enter(address, session, kind);
-        let visitor = visitor.ok_or(Failure::RateLimited {
+        let visitor = visitor.ok_or(HttpError::RateLimited {
             retry_after_secs: RETRY_AFTER_SECS,
         })?;
         let admitted = Admitted {
@@ -96,23 +100,23 @@ impl ConcurrencyLimit {
         if self.0.count == 0 || before < self.0.count {
             Ok(admitted)
         } else {
-            Err(Failure::Overloaded)
+            Err(HttpError::Overloaded)
         }
     }
 
-    fn count(&self, kind: Kind) -> &AtomicUsize {
+    fn count(&self, kind: RequestPhase) -> &AtomicUsize {
         match kind {
-            Kind::Working => &self.0.working,
-            Kind::Waiting => &self.0.waiting,
+            RequestPhase::Working => &self.0.working,
+            RequestPhase::Waiting => &self.0.waiting,
         }
     }
 }
 
-fn kind(steps: u8) -> Kind {
+fn kind(steps: u8) -> RequestPhase {
     if steps & CAME == 0 {
-        Kind::Waiting
+        RequestPhase::Waiting
     } else {
-        Kind::Working
+        RequestPhase::Working
     }
 }
 
@@ -154,7 +158,7 @@ impl Admitted {
             return answer;
         }
         answer.map(|body| {
-            Body::new(passing(body, move |_, frame, _| {
+            Body::new(map_polls(body, move |_, frame, _| {
                 let _until_sent = &self;
                 frame
             }))
@@ -201,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    const MANY: Share = Share {
+    const MANY: VisitorShare = VisitorShare {
         of_address: 100,
         of_session: 100,
     };
@@ -217,7 +221,7 @@ mod tests {
         let enter = |places: &ConcurrencyLimit| places.enter(ip(1), || None, false);
         let (one, other) = (enter(&places).unwrap(), enter(&others).unwrap());
         for _ in 0..3 {
-            assert!(matches!(enter(&places), Err(Failure::Overloaded)));
+            assert!(matches!(enter(&places), Err(HttpError::Overloaded)));
         }
         drop(one);
         let again = enter(&others).unwrap();
@@ -252,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_visitor_has_their_share_until_the_answer_is_sent() {
-        let share = Share {
+        let share = VisitorShare {
             of_address: 1,
             of_session: 1,
         };
@@ -263,7 +267,7 @@ mod tests {
         arrival.came();
         let answer = request.until_sent("an answer".into_response());
         let refused = places.enter(ip(1), || None, false);
-        assert!(matches!(refused, Err(Failure::RateLimited { .. })));
+        assert!(matches!(refused, Err(HttpError::RateLimited { .. })));
         drop(places.enter(ip(2), || None, false).unwrap());
         drop(answer);
         let request = places.enter(ip(1), || None, false).unwrap();

@@ -17,8 +17,8 @@ use axum::http::{HeaderMap, Version, header};
 use tokio::time::{Instant, Sleep};
 
 use super::load::Arrival;
-use crate::http::errors::Failure;
-use crate::http::passing_body::{PolledFrame, passing};
+use crate::http::errors::HttpError;
+use crate::http::mapped_body::{PolledFrame, map_polls};
 
 /// The client has let us wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +77,7 @@ pub(crate) fn bounded(
     if let Some(may_be_silent) = &may_be_silent {
         request.extensions_mut().insert(may_be_silent.clone());
     }
-    let mut waiting = Waiting {
+    let mut waiting = BodyDeadline {
         body_timeouts,
         received: 0,
         waited: Duration::ZERO,
@@ -86,7 +86,7 @@ pub(crate) fn bounded(
         arrival: Some(arrival),
     };
     request.map(|body| {
-        Body::new(passing(body, move |context, frame, is_end| {
+        Body::new(map_polls(body, move |context, frame, is_end| {
             waiting.pass(context, frame, is_end)
         }))
     })
@@ -107,18 +107,18 @@ pub(crate) fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Why a body that was read up to a limit could not be: it came too slowly, or it is too large.
 #[must_use]
-pub(crate) fn unread(error: &axum::Error) -> Failure {
+pub(crate) fn unread(error: &axum::Error) -> HttpError {
     if caused(error) {
-        Failure::TooSlow
+        HttpError::TooSlow
     } else {
-        Failure::TooLarge
+        HttpError::TooLarge
     }
 }
 
 type Polled = PolledFrame<axum::Error>;
 
 /// How far a body has come, and how long it was waited for.
-struct Waiting {
+struct BodyDeadline {
     body_timeouts: BodyTimeouts,
     received: u64,
     /// In all, but for the wait that runs.
@@ -135,7 +135,7 @@ struct Wait {
     over: Pin<Box<Sleep>>,
 }
 
-impl Waiting {
+impl BodyDeadline {
     /// What the body gave; [`TooSlow`] when it has given nothing for too long.
     fn pass(&mut self, context: &mut Context<'_>, polled: Polled, is_end: bool) -> Polled {
         let Poll::Ready(frame) = polled else {

@@ -11,7 +11,7 @@ mod upstream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth_edge::sessions::keys::Keys;
+use auth_edge::sessions::keys::DerivedKeys;
 use auth_edge::settings::{EdgeSettings, SERVICE, read};
 use auth_edge::{routes, start};
 use chassis::clock::{Clock, ManualClock, SystemClock};
@@ -286,7 +286,7 @@ impl Stack {
             same_site: SameSite::Lax,
             transient: false,
         };
-        let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
+        let cookies = SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(SECRET.to_owned())]));
         let line = cookies
             .issue(
                 &reqwest::header::HeaderMap::new(),

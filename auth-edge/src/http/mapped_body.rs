@@ -13,21 +13,21 @@ use http_body::{Body, Frame, SizeHint};
 pub(crate) type PolledFrame<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
 /// A body whose outcomes pass through a closure.
-struct PassingBody<B, F> {
+struct MappedBody<B, F> {
     body: B,
     pass: F,
 }
 
 /// `body`, of which `pass` gives on what it is told: the outcome of each poll, [`Poll::Pending`] too, and whether the body has ended with it.
-pub(crate) fn passing<B, F, E>(body: B, pass: F) -> impl Body<Data = Bytes, Error = E>
+pub(crate) fn map_polls<B, F, E>(body: B, pass: F) -> impl Body<Data = Bytes, Error = E>
 where
     B: Body<Data = Bytes> + Unpin,
     F: FnMut(&mut Context<'_>, PolledFrame<B::Error>, bool) -> PolledFrame<E> + Unpin,
 {
-    PassingBody { body, pass }
+    MappedBody { body, pass }
 }
 
-impl<B, F, E> Body for PassingBody<B, F>
+impl<B, F, E> Body for MappedBody<B, F>
 where
     B: Body<Data = Bytes> + Unpin,
     F: FnMut(&mut Context<'_>, PolledFrame<B::Error>, bool) -> PolledFrame<E> + Unpin,

@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 65_536;
 
 /// The transactions taken, by the ID of their state.
 #[derive(Debug)]
-pub(crate) struct Redeemed {
+pub(crate) struct RedeemedTransactions {
     duration_ms: u64,
     taken: Mutex<Entries>,
 }
@@ -25,7 +25,7 @@ struct Entries {
     by_age: VecDeque<(u64, String)>,
 }
 
-impl Redeemed {
+impl RedeemedTransactions {
     /// Remembers each transaction for as long as it could be used again.
     #[must_use]
     pub(crate) fn new(duration_secs: u64) -> Self {
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_transaction_is_taken_once_as_long_as_it_could_be_used() {
-        let redeemed = Redeemed::new(60);
+        let redeemed = RedeemedTransactions::new(60);
         assert!(redeemed.take("a", 1_000));
         assert!(!redeemed.take("a", 1_000 + 59_999));
         assert!(redeemed.take("b", 1_000));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let redeemed = Redeemed::new(3600);
+        let redeemed = RedeemedTransactions::new(3600);
         for n in 0..(MAX_ENTRIES + 10) {
             assert!(redeemed.take(&n.to_string(), 1));
         }

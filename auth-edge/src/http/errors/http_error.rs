@@ -29,7 +29,7 @@ impl Handler {
 
 /// Why the request is not answered as it hoped.
 #[derive(Clone, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum HttpError {
     /// There is nothing at this address.
     NotFound,
     /// The address is known, the method is not; the `Allow` header names those that are.
