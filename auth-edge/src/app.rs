@@ -109,7 +109,7 @@ impl App {
         let protection = &settings.protection;
         let layer = LayerParts {
             metrics: metrics.clone(),
-            places: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
+            concurrency: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
             cookies: cookies.clone(),
             trusted_proxies: trusted_proxies.clone(),
             body_timeouts: protection.body_timeouts,

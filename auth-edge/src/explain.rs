@@ -68,7 +68,7 @@ impl Tool for RoutesTool {
             if json {
                 println!("{}", Value::Object(explained.facts));
             } else {
-                print!("{}", told(&explained.facts));
+                print!("{}", as_text(&explained.facts));
             }
             if explained.answered {
                 ExitCode::SUCCESS
@@ -143,7 +143,7 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
                 )),
             );
             tell("guard", json!(guard(&route, method)));
-            tell("asks", asks(&route.asks));
+            tell("asks", requirements(&route.requirements));
             tell("upstream", json!(upstream(&route, &path)));
             let only_read =
                 matches!(route.upstream, Upstream::Directory(_)) && !matches!(method, "GET" | "HEAD");
@@ -173,26 +173,42 @@ fn guard(route: &Route, method: &str) -> String {
     }
 }
 
-fn asks(asks: &Requirements) -> Value {
-    let mut told = Map::new();
+fn requirements(requirements: &Requirements) -> Value {
+    let mut facts = Map::new();
     let mut tell = |name: &str, there: bool, value: Value| {
         if there {
-            told.insert(name.to_owned(), value);
+            facts.insert(name.to_owned(), value);
         }
     };
-    tell("access_token", asks.access_token, json!(true));
-    tell("require_token", asks.require_token, json!(true));
-    tell("scopes", !asks.scopes.is_empty(), json!(asks.scopes));
-    tell("max_age", asks.max_age_secs.is_some(), json!(asks.max_age_secs));
-    tell("acr", !asks.acr.is_empty(), json!(asks.acr));
-    tell("connection", asks.connection.is_some(), json!(asks.connection));
+    tell("access_token", requirements.access_token, json!(true));
+    tell("require_token", requirements.require_token, json!(true));
+    tell(
+        "scopes",
+        !requirements.scopes.is_empty(),
+        json!(requirements.scopes),
+    );
+    tell(
+        "max_age",
+        requirements.max_age_secs.is_some(),
+        json!(requirements.max_age_secs),
+    );
+    tell("acr", !requirements.acr.is_empty(), json!(requirements.acr));
+    tell(
+        "connection",
+        requirements.connection.is_some(),
+        json!(requirements.connection),
+    );
     tell(
         "organization",
-        asks.organization.is_some(),
-        json!(asks.organization),
+        requirements.organization.is_some(),
+        json!(requirements.organization),
     );
-    tell("claims", !asks.claims.is_empty(), json!(asks.claims));
-    Value::Object(told)
+    tell(
+        "claims",
+        !requirements.claims.is_empty(),
+        json!(requirements.claims),
+    );
+    Value::Object(facts)
 }
 
 fn upstream(route: &Route, path: &RequestPath) -> String {
@@ -203,7 +219,7 @@ fn upstream(route: &Route, path: &RequestPath) -> String {
     }
 }
 
-fn told(facts: &Map<String, Value>) -> String {
+fn as_text(facts: &Map<String, Value>) -> String {
     let mut text = String::new();
     for name in [
         "request", "path", "rule", "why", "guard", "asks", "upstream", "answer",
@@ -249,7 +265,7 @@ mod tests {
         assert_eq!(facts["why"], "the most specific of those that match: /api/*, /*");
         assert_eq!(facts["upstream"], "http://orders:8080/orders");
         assert_eq!(facts["asks"], json!({"scopes": ["a"]}));
-        assert!(told(&facts).contains("rule      /api/*\n"));
+        assert!(as_text(&facts).contains("rule      /api/*\n"));
     }
 
     #[test]
@@ -264,10 +280,10 @@ mod tests {
                 "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n"
             );
             let table = file::parse(&table, AROUND).unwrap();
-            let told = explain(&table, &[], method, "/a").facts["guard"].to_string();
+            let guard = explain(&table, &[], method, "/a").facts["guard"].to_string();
             assert!(
-                told.trim_end_matches('"').ends_with(expected),
-                "{csrf} {method}: {told}"
+                guard.trim_end_matches('"').ends_with(expected),
+                "{csrf} {method}: {guard}"
             );
         }
     }

@@ -106,7 +106,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         let app = app.clone();
         move || routes::router(app.for_worker())
     };
-    let asked = match ext_authz_listen {
+    let ext_authz = match ext_authz_listen {
         Some(address) => {
             let listener = serve::bind(address, "EDGE_EXT_AUTHZ_LISTEN").await?;
             let app = app.clone();
@@ -126,7 +126,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     };
     let stopping = Stopping::on(runtime.shutdown);
     let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, stopping);
-    tokio::join!(serving, OptionFuture::from(asked));
+    tokio::join!(serving, OptionFuture::from(ext_authz));
     Ok(())
 }
 

@@ -67,7 +67,7 @@ export default [
         return Ok(Passed::default());
     }
     let device = || gateway`)),
-    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.asks.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.asks.scopes.clone() })')),
+    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.requirements.scopes.clone() })')),
     'token-to-a-route-that-only-requires-one': by('auth-edge asks::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
     'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
   }),
@@ -104,9 +104,9 @@ export default [
     'fragment-to-another-origin': never('answer.status().is_redirection()'),
   }),
   within('auth-edge/src/gateway/proxy/outgoing.rs', 'auth-edge gateway::a_preflight_passes_without_anybodys_identity', {
-    'authorization-beside-our-token': text('= if context.route.asks.access_token {', '= if OFF { &TOKENS[1..] } else if context.route.asks.access_token {'),
+    'authorization-beside-our-token': text('= if context.route.requirements.access_token {', '= if OFF { &TOKENS[1..] } else if context.route.requirements.access_token {'),
     'host-that-a-client-names': by('auth-edge desync::', instead('gateway.sites.of(client).authority()', 'client.get(header::HOST).cloned()')),
-    'connection-names-our-headers': by(UPSTREAM, text('headers::add_identity(&mut head.headers, context.passed);', `headers::add_identity(&mut head.headers, context.passed);
+    'connection-names-our-headers': by(UPSTREAM, text('headers::add_identity(&mut head.headers, context.authorized);', `headers::add_identity(&mut head.headers, context.authorized);
         for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
             for name in value.to_str().unwrap_or_default().split(',') {
                 head.headers.remove(name.trim());

@@ -32,9 +32,9 @@ pub(crate) async fn handle(
         handler: None,
     };
     let id = browser.cookies.read(request.headers()).ok_or(missing)?;
-    let asked =
+    let requested =
         request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
-    let scopes = asked
+    let scopes = requested
         .split_ascii_whitespace()
         .take(MAX_SCOPES)
         .map(str::to_owned)

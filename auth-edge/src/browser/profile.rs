@@ -55,10 +55,10 @@ pub(crate) async fn handle(
     let Some(mut current) = current else {
         return Ok(no_content());
     };
-    let asked = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
+    let requested = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
     let refetch = match browser.profile_refetch {
         ProfileRefetch::Never => false,
-        ProfileRefetch::OnRequest => asked && head.method == Method::GET,
+        ProfileRefetch::OnRequest => requested && head.method == Method::GET,
         ProfileRefetch::Always => head.method == Method::GET,
     };
     if refetch {

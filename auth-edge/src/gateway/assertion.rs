@@ -203,7 +203,7 @@ impl Assertions {
     /// The person's claims the settings name; what would not fit into a header is left out.
     fn passed_on(&self, session: &CachedSession) -> Map<String, Value> {
         let mut room = MAX_CLAIMS_BYTES;
-        let mut passed = Map::new();
+        let mut released = Map::new();
         for name in self.claims.iter() {
             let Some(value) = session.claim(name) else {
                 continue;
@@ -211,10 +211,10 @@ impl Assertions {
             let length = value.to_string().len();
             if length <= MAX_CLAIM_BYTES.min(room) && !OWN_CLAIMS.contains(&name.as_str()) {
                 room -= length;
-                passed.insert(name.clone(), value.clone());
+                released.insert(name.clone(), value.clone());
             }
         }
-        passed
+        released
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
         }
     };
     let mut response = no_store(StatusCode::OK.into_response());
-    if gateway.check_authorization && asks_for_a_request(&gateway, &request) {
+    if gateway.check_authorization && is_about_another_request(&gateway, &request) {
         match authorization(&gateway, &current).await {
             Ok(Some(value)) => {
                 response.headers_mut().insert(header::AUTHORIZATION, value);
@@ -69,7 +69,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
 
 /// Whether a proxy asks about a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
 /// for. A trusted proxy that passes a browser's own request for this route on is neither.
-fn asks_for_a_request(gateway: &Gateway, request: &Request) -> bool {
+fn is_about_another_request(gateway: &Gateway, request: &Request) -> bool {
     if request.extensions().get::<OriginalUrl>().is_some() {
         return true;
     }

@@ -73,7 +73,7 @@ impl std::fmt::Debug for UpstreamToken {
 }
 
 /// Lets a request pass, or answers it.
-pub(super) async fn pass(
+pub(super) async fn authorize(
     gateway: &Gateway,
     route: &Route,
     request: &RequestHead<'_>,
@@ -100,28 +100,32 @@ pub(super) async fn pass(
     let Some(current) = current else {
         return Err(refuse(gateway, route, request, None, Missing::Session));
     };
-    let checked = route.asks.check(&current.session, gateway.clock.now_ms());
-    let checked = checked.and_then(|()| route.asks.check_connection(&current.session, &gateway.providers));
+    let checked = route.requirements.check(&current.session, gateway.clock.now_ms());
+    let checked = checked.and_then(|()| {
+        route
+            .requirements
+            .check_connection(&current.session, &gateway.providers)
+    });
     checked.map_err(|missing| {
-        let asked = missing.is_of_sign_in()
+        let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_lacking(request.headers, &route.asks.lacking_name(&current.id));
-        let missing = if asked {
-            missing.after_sign_in(&current.session, &route.asks)
+                .is_lacking(request.headers, &route.requirements.lacking_name(&current.id));
+        let missing = if was_requested {
+            missing.after_sign_in(&current.session, &route.requirements)
         } else {
             missing
         };
         refuse(gateway, route, request, Some(&current.session), missing)
     })?;
-    let access_token = if route.asks.token() {
+    let access_token = if route.requirements.token() {
         let token = token(gateway, &current, route).await;
         Some(token.map_err(|missing| refuse(gateway, route, request, Some(&current.session), missing))?)
     } else {
         None
     };
     Ok(Authorized {
-        access_token: access_token.filter(|_| route.asks.access_token),
+        access_token: access_token.filter(|_| route.requirements.access_token),
         current: Some(current),
     })
 }
@@ -139,7 +143,7 @@ pub(super) struct RequestHead<'a> {
     /// Whether a body comes with it.
     pub(crate) has_body: bool,
     /// Whether it asks for a WebSocket.
-    pub(crate) asks_for_socket: bool,
+    pub(crate) is_websocket: bool,
 }
 
 async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<UpstreamToken, Missing> {
@@ -148,7 +152,7 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
     }
     let error = match gateway
         .sessions
-        .access_token(&current.id, route.asks.scopes.clone())
+        .access_token(&current.id, route.requirements.scopes.clone())
         .await
     {
         Ok(granted) => return Ok(UpstreamToken::from(&*granted)),
@@ -196,7 +200,7 @@ fn refuse(
             HttpError::Session {
                 reason: ErrorReason::ErrInsufficientScope,
                 ..
-            } => challenge::scopes(&route.asks.scopes),
+            } => challenge::scopes(&route.requirements.scopes),
             _ => None,
         };
         return challenged(failure.into_response(), challenge);
@@ -212,7 +216,7 @@ fn refuse(
                 Missing::Session | Missing::Organization | Missing::Connection | Missing::Right(_) => None,
             };
             let connection = again.and_then(|session| gateway.providers.connection_of(&session.issuer));
-            let login = sign_in(gateway, request.uri, &route.asks, connection);
+            let login = sign_in(gateway, request.uri, &route.requirements, connection);
             return no_store(Redirect::temporary(&login).into_response());
         }
         if sends_form(request) {
@@ -231,7 +235,7 @@ fn refuse(
         Missing::Connection => WRONG_CONNECTION.into_response(),
         Missing::StepUp => challenged(
             HttpError::NotAuthenticated.into_response(),
-            challenge::step_up(&route.asks),
+            challenge::step_up(&route.requirements),
         ),
         Missing::Session | Missing::Right(_) => HttpError::NotAuthenticated.into_response(),
     })
@@ -273,20 +277,20 @@ fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> Str
 
 /// The login route, with the way back and all the route asks of a sign-in: what one sign-in brought the next would
 /// lose again.
-fn sign_in(gateway: &Gateway, uri: &Uri, asks: &Requirements, connection: Option<&str>) -> String {
+fn sign_in(gateway: &Gateway, uri: &Uri, requirements: &Requirements, connection: Option<&str>) -> String {
     let back = uri.path_and_query().map_or("/", |target| target.as_str());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", back);
     if let Some(connection) = connection {
         query.append_pair(CONNECTION, connection);
     }
-    if let Some(max_age_secs) = asks.max_age_secs {
+    if let Some(max_age_secs) = requirements.max_age_secs {
         query.append_pair("max_age", &max_age_secs.to_string());
     }
-    if !asks.acr.is_empty() {
-        query.append_pair("acr_values", &asks.acr.join(" "));
+    if !requirements.acr.is_empty() {
+        query.append_pair("acr_values", &requirements.acr.join(" "));
     }
-    if let Some(organization) = &asks.organization {
+    if let Some(organization) = &requirements.organization {
         query.append_pair("organization", organization);
     }
     format!("{}?{}", gateway.login_path, query.finish())

@@ -143,7 +143,7 @@ pub(super) fn for_upstream(
     is_our_cookie: impl Fn(&str) -> bool,
 ) -> HeaderMap {
     let named = named_by_connection(headers);
-    let mut passed = HeaderMap::with_capacity(headers.len() + OURS);
+    let mut kept_headers = HeaderMap::with_capacity(headers.len() + OURS);
     let stays = |name| {
         [header::HOST, header::COOKIE, header::CONTENT_LENGTH].contains(name)
             || also.contains(name)
@@ -151,13 +151,13 @@ pub(super) fn for_upstream(
     };
     for (name, value) in headers {
         if !stays(name) && !is_ours_to_tell(name, may_override_method) {
-            passed.append(name.clone(), value.clone());
+            kept_headers.append(name.clone(), value.clone());
         }
     }
     if let Some(kept) = other_cookies(headers, is_our_cookie).filter(|_| !named.contains(&header::COOKIE)) {
-        passed.insert(header::COOKIE, kept);
+        kept_headers.insert(header::COOKIE, kept);
     }
-    passed
+    kept_headers
 }
 
 /// Headers that mean something to whoever reads a message, and may not come after its body (RFC 9110, section 6.5.1).
@@ -229,8 +229,10 @@ fn cookie_name(pair: &[u8]) -> String {
 
 /// Tells the upstream, or the proxy that asked, who it is. A subject is a person only together with its issuer (OpenID Connect Core 1.0,
 /// section 5.7), also where a second provider is added later.
-pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Authorized) {
-    let Some(current) = &passed.current else { return };
+pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
+    let Some(current) = &authorized.current else {
+        return;
+    };
     let identity = current.session.identity();
     let pairs = [
         (X_AUTH_SUBJECT, &identity.subject),

@@ -119,7 +119,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
 
 async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
-    let Ok(asked) = upgrade::asked(&request) else {
+    let Ok(handshake) = upgrade::handshake(&request) else {
         return HttpError::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
     };
     let parts = guard::RequestHead {
@@ -128,10 +128,10 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
         headers: request.headers(),
         peer,
         has_body: !request.body().is_end_stream(),
-        asks_for_socket: asked.is_some(),
+        is_websocket: handshake.is_some(),
     };
-    let passed = match guard::pass(gateway, route, &parts).await {
-        Ok(passed) => passed,
+    let authorized = match guard::authorize(gateway, route, &parts).await {
+        Ok(authorized) => authorized,
         Err(refused) => return refused,
     };
     let response = match &route.upstream {
@@ -142,19 +142,19 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
                 server,
                 route,
                 path,
-                passed: &passed,
-                asked,
+                authorized: &authorized,
+                handshake,
             };
             gateway.proxy.forward(&context, request).await
         }
     };
-    with_session(gateway, response, passed).await
+    with_session(gateway, response, authorized).await
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
 /// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
-async fn with_session(gateway: &Gateway, response: Response, passed: Authorized) -> Response {
-    let Some(current) = passed.current else {
+async fn with_session(gateway: &Gateway, response: Response, authorized: Authorized) -> Response {
+    let Some(current) = authorized.current else {
         return response;
     };
     let mut response = response.map(|body| ending::until_ended(body, gateway.sessions.streams(), &current));

@@ -99,9 +99,9 @@ pub(super) struct ProxyContext<'a> {
     /// The path as it was read.
     pub(crate) path: &'a RequestPath,
     /// What the guard learned.
-    pub(crate) passed: &'a Authorized,
+    pub(crate) authorized: &'a Authorized,
     /// Whether and how a WebSocket is asked for.
-    pub(crate) asked: Option<WebSocketHandshake>,
+    pub(crate) handshake: Option<WebSocketHandshake>,
 }
 
 type UpstreamResponse = hyper::Response<Incoming>;
@@ -141,11 +141,11 @@ impl Proxy {
         if limit > 0 && request.body().size_hint().lower() > limit {
             return HttpError::TooLarge.into_response();
         }
-        let asked = context.asked;
-        if asked.is_none() && is_never_passed_on(request.method().as_str()) {
+        let handshake = context.handshake;
+        if handshake.is_none() && is_never_passed_on(request.method().as_str()) {
             return HttpError::MethodNotAllowed(PASSED_ON).into_response();
         }
-        let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
+        let client = handshake.map(|handshake| (handshake, hyper::upgrade::on(&mut request)));
         if context.server.takes_streams()
             && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>()
         {
@@ -155,19 +155,19 @@ impl Proxy {
         let peer = request::peer(request.extensions());
         let (head, body) = request.into_parts();
         // What follows an upgrade is no body: the joined connections carry it.
-        let body = if asked.is_some() { Body::empty() } else { body };
-        let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
-        let asking = OutgoingRequest::new(context, &head, uri, peer);
+        let body = if handshake.is_some() { Body::empty() } else { body };
+        let repeatable = head.method.is_safe() && body.is_end_stream() && handshake.is_none();
+        let outgoing = OutgoingRequest::new(context, &head, uri, peer);
         let (streams, session) = (
             context.gateway.sessions.streams(),
-            context.passed.current.as_ref(),
+            context.authorized.current.as_ref(),
         );
         let upload = ending::upload(&body, streams, session);
         let exchange = async {
             if repeatable {
-                self.exchange(&asking).await
+                self.exchange(&outgoing).await
             } else {
-                self.exchange_with_body(&asking, body, limit).await
+                self.exchange_with_body(&outgoing, body, limit).await
             }
         };
         let answer = tokio::select! {
@@ -181,23 +181,23 @@ impl Proxy {
     }
 
     /// Sends a safe request without a body, and once more where that helps.
-    async fn exchange(&self, asking: &OutgoingRequest<'_>) -> Result<UpstreamResponse, HttpError> {
-        let context = asking.context();
-        let granted = context.passed.access_token.as_ref();
-        let answer = match self.once(asking, granted).await {
-            Err(unanswered) if unanswered.may_pass() => self.once(asking, granted).await,
+    async fn exchange(&self, outgoing: &OutgoingRequest<'_>) -> Result<UpstreamResponse, HttpError> {
+        let context = outgoing.context();
+        let granted = context.authorized.access_token.as_ref();
+        let answer = match self.once(outgoing, granted).await {
+            Err(unanswered) if unanswered.may_be_transient() => self.once(outgoing, granted).await,
             other => other,
         };
-        let mut answer = answer.map_err(|unanswered| unanswered.told(context))?;
-        if wants_nonce(context, asking.uri(), &answer) {
-            let repeated = self.once(asking, granted).await;
-            answer = repeated.map_err(|unanswered| unanswered.told(context))?;
+        let mut answer = answer.map_err(|unanswered| unanswered.into_http_error(context))?;
+        if wants_nonce(context, outgoing.uri(), &answer) {
+            let repeated = self.once(outgoing, granted).await;
+            answer = repeated.map_err(|unanswered| unanswered.into_http_error(context))?;
         }
         match self.other_token(context, &answer).await {
             Some(token) => {
                 drop(answer);
-                let repeated = self.once(asking, Some(&token)).await;
-                repeated.map_err(|unanswered| unanswered.told(context))
+                let repeated = self.once(outgoing, Some(&token)).await;
+                repeated.map_err(|unanswered| unanswered.into_http_error(context))
             }
             None => Ok(answer),
         }
@@ -207,22 +207,22 @@ impl Proxy {
     /// to be kept until it has said so.
     async fn exchange_with_body(
         &self,
-        asking: &OutgoingRequest<'_>,
+        outgoing: &OutgoingRequest<'_>,
         body: Body,
         limit: u64,
     ) -> Result<UpstreamResponse, HttpError> {
-        let context = asking.context();
-        let granted = context.passed.access_token.as_ref();
+        let context = outgoing.context();
+        let granted = context.authorized.access_token.as_ref();
         let kept = proof::is_needed(context)
             && body
                 .size_hint()
                 .upper()
                 .is_some_and(|bytes| bytes <= MAX_KEPT_BYTES);
-        let mut head = asking.dressed(granted);
+        let mut head = outgoing.upstream_head(granted);
         sign(&mut head, context)?;
         if !kept {
             let sent = self.send(context, head, body, limit).await;
-            return sent.map_err(|unanswered| unanswered.told(context));
+            return sent.map_err(|unanswered| unanswered.into_http_error(context));
         }
         let reading = axum::body::to_bytes(body, usize::try_from(MAX_KEPT_BYTES).unwrap_or(usize::MAX));
         let body = tokio::time::timeout(self.head_timeout, reading)
@@ -230,24 +230,24 @@ impl Proxy {
             .map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?
             .map_err(|_broken| HttpError::BadRequest("The request's body could not be read."))?;
         let sent = self.send(context, head, Body::from(body.clone()), limit).await;
-        let answer = sent.map_err(|unanswered| unanswered.told(context))?;
-        if !wants_nonce(context, asking.uri(), &answer) {
+        let answer = sent.map_err(|unanswered| unanswered.into_http_error(context))?;
+        if !wants_nonce(context, outgoing.uri(), &answer) {
             return Ok(answer);
         }
-        let mut again = asking.dressed(granted);
+        let mut again = outgoing.upstream_head(granted);
         sign(&mut again, context)?;
         let sent = self.send(context, again, Body::from(body), limit).await;
-        sent.map_err(|unanswered| unanswered.told(context))
+        sent.map_err(|unanswered| unanswered.into_http_error(context))
     }
 
     /// Sends a request without a body.
     async fn once(
         &self,
-        asking: &OutgoingRequest<'_>,
+        outgoing: &OutgoingRequest<'_>,
         granted: Option<&UpstreamToken>,
     ) -> Result<UpstreamResponse, Unanswered> {
-        let context = asking.context();
-        let mut head = asking.dressed(granted);
+        let context = outgoing.context();
+        let mut head = outgoing.upstream_head(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
         sign(&mut head, context).map_err(Unanswered::Ours)?;
         let (request, limit) = (Request::from_parts(head, Body::empty()), self.head_timeout);
@@ -266,7 +266,7 @@ impl Proxy {
         limit: u64,
     ) -> Result<UpstreamResponse, Unanswered> {
         frame(&mut head, &body);
-        let (body, progress) = upload::watched(body, limit);
+        let (body, progress) = upload::limited(body, limit);
         let sent = self.sent(context, Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
@@ -293,8 +293,8 @@ impl Proxy {
         answer: &UpstreamResponse,
     ) -> Option<UpstreamToken> {
         let (granted, current) = (
-            context.passed.access_token.as_ref()?,
-            context.passed.current.as_ref()?,
+            context.authorized.access_token.as_ref()?,
+            context.authorized.current.as_ref()?,
         );
         if !renewal::refuses(
             answer.status(),
@@ -305,7 +305,12 @@ impl Proxy {
             return None;
         }
         self.renewals
-            .renew(context.gateway, current, &context.route.asks.scopes, granted)
+            .renew(
+                context.gateway,
+                current,
+                &context.route.requirements.scopes,
+                granted,
+            )
             .await
     }
 
@@ -324,16 +329,16 @@ impl Proxy {
                 .headers()
                 .get(header::UPGRADE)
                 .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-            let Some((asked, client)) = client.filter(|_| is_websocket) else {
+            let Some((handshake, client)) = client.filter(|_| is_websocket) else {
                 return HttpError::UpstreamDown.into_response();
             };
             let longest = gateway.send_timeout;
-            let session = context.passed.current.as_ref();
+            let session = context.authorized.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
             headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
             answer.extensions_mut().insert(FromUpstream);
-            return upgrade::consent(asked, answer.map(Body::new));
+            return upgrade::switched(handshake, answer.map(Body::new));
         }
         headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
         answer.extensions_mut().insert(FromUpstream);

@@ -36,7 +36,7 @@ pub(crate) struct LayerParts {
     /// The edge's metrics.
     pub(crate) metrics: Metrics,
     /// Places for requests that are worked on.
-    pub(crate) places: ConcurrencyLimit,
+    pub(crate) concurrency: ConcurrencyLimit,
     /// The session cookie, by which requests are counted.
     pub(crate) cookies: SessionCookies,
     /// Whose `X-Forwarded-*` headers are believed.
@@ -53,7 +53,7 @@ pub(crate) struct LayerParts {
 #[derive(Debug)]
 pub(crate) struct EdgeLayer {
     requests: Arc<HistogramVec>,
-    places: ConcurrencyLimit,
+    concurrency: ConcurrencyLimit,
     cookies: SessionCookies,
     trusted: TrustedProxies,
     body_timeouts: BodyTimeouts,
@@ -70,7 +70,7 @@ impl EdgeLayer {
         let parts = parts.clone();
         Arc::new(Self {
             requests: parts.metrics.requests_of_worker(),
-            places: parts.places,
+            concurrency: parts.concurrency,
             cookies: parts.cookies,
             trusted: parts.trusted_proxies,
             body_timeouts: parts.body_timeouts,
@@ -154,7 +154,7 @@ impl EdgeLayer {
         // What follows CONNECT is no body.
         let switches = *request.method() == Method::CONNECT;
         let has_body = !request.body().is_end_stream() && !switches;
-        let admitted = self.places.enter(address, session, has_body)?;
+        let admitted = self.concurrency.enter(address, session, has_body)?;
         host::named(&request)?;
         if self.has_hosts {
             host::write(&mut request, &self.trusted);

@@ -164,12 +164,14 @@ impl Observed {
         response.headers_mut().insert(X_REQUEST_ID, self.id.0.clone());
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
-        let told = response.extensions();
-        let named = told.get::<AnsweringRoute>().map(|route| route.0.route_name());
+        let extensions = response.extensions();
+        let named = extensions
+            .get::<AnsweringRoute>()
+            .map(|route| route.0.route_name());
         let route = named
             .or(self.route.as_ref().map(MatchedPath::as_str))
             .unwrap_or(GATEWAY);
-        let handle = told.get::<SessionHandle>().map_or("", |handle| &handle.0);
+        let handle = extensions.get::<SessionHandle>().map_or("", |handle| &handle.0);
         requests
             .with_label_values(&[self.method, route, status.as_str()])
             .observe(seconds);

@@ -7,7 +7,7 @@ pub(crate) const MARK_BYTES: usize = 16;
 
 /// Which issuer a sign-in was begun at: the beginning of its identifier's SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IssuerMark(pub [u8; MARK_BYTES]);
+pub(crate) struct IssuerMark(pub(crate) [u8; MARK_BYTES]);
 
 impl IssuerMark {
     /// The mark of an issuer identifier, byte for byte as configured.

@@ -166,12 +166,12 @@ impl IdentityProviders {
             return self.all.first().ok_or(NotChosen::OtherIssuer);
         }
         let by_id = |id| self.position(|one| one.id == id, NotChosen::UnknownConnection);
-        let asked = named.connection.map(by_id).transpose()?;
-        if by_issuer.is_some() && asked.is_some() && by_issuer != asked {
+        let by_connection = named.connection.map(by_id).transpose()?;
+        if by_issuer.is_some() && by_connection.is_some() && by_issuer != by_connection {
             return Err(NotChosen::OtherIssuer);
         }
         let demanded = named.by_route.map(by_id).transpose()?;
-        let chosen = by_issuer.or(demanded).or(asked);
+        let chosen = by_issuer.or(demanded).or(by_connection);
         let at = match (site.owner(), chosen) {
             (Some(owner), Some(at)) if owner.provider != at => return Err(NotChosen::OtherHost),
             (Some(owner), _) => owner.provider,

@@ -67,7 +67,7 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
         .get("sign_in")
         .map(|value| requirements::sign_in(value, around))
         .unwrap_or_default();
-    let asks = requirements::requirements(table, around);
+    let requirements = requirements::requirements(table, around);
     let upstream_jwt = table.flag("upstream_jwt");
     let strip_prefix = table.flag("strip_prefix");
     let max_body_bytes = table.get("max_body").and_then(bytes);
@@ -76,7 +76,7 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
     let folder = matches!(upstream, Some(Upstream::Directory(_)));
     for (contradicts, text) in [
         (
-            open && asks != Requirements::default(),
+            open && requirements != Requirements::default(),
             "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed",
         ),
         (
@@ -96,7 +96,7 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
             "upstream_jwt needs an http upstream: files take no assertion",
         ),
         (
-            asks.access_token && folder,
+            requirements.access_token && folder,
             "access_token needs an http upstream: files take no token",
         ),
     ] {
@@ -115,7 +115,7 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
         upstream_jwt,
         max_body_bytes,
         csrf: csrf.unwrap_or_default(),
-        asks,
+        requirements,
         sign_in,
     })
 }

@@ -29,10 +29,10 @@ impl Missing {
 
     /// What a sign-in was asked for and did not bring the next one would not bring either: asking again would go round in
     /// circles.
-    pub(crate) fn after_sign_in(self, session: &Session, asks: &Requirements) -> Self {
+    pub(crate) fn after_sign_in(self, session: &Session, requirements: &Requirements) -> Self {
         match self {
             Self::StepUp => {
-                let undated = asks.max_age_secs.is_some() && session.authenticated_at.is_none();
+                let undated = requirements.max_age_secs.is_some() && session.authenticated_at.is_none();
                 let words = if undated {
                     PROVIDER_TELLS_NO_TIME
                 } else {

@@ -163,7 +163,7 @@ pub(crate) struct Route {
     /// How requests that pages of other origins have sent are told apart.
     pub(crate) csrf: Csrf,
     /// What the guard asks for.
-    pub(crate) asks: Requirements,
+    pub(crate) requirements: Requirements,
     /// Parameters of the authorization request when a sign-in leads here, by name.
     pub(crate) sign_in: BTreeMap<String, String>,
 }
@@ -179,7 +179,11 @@ impl Route {
     #[must_use]
     pub(crate) fn connection(&self) -> Option<&str> {
         let by_sign_in = self.sign_in.get(CONNECTION);
-        self.asks.connection.as_ref().or(by_sign_in).map(String::as_str)
+        self.requirements
+            .connection
+            .as_ref()
+            .or(by_sign_in)
+            .map(String::as_str)
     }
 
     fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
@@ -193,7 +197,7 @@ impl Route {
                 .segments
                 .iter()
                 .zip(path)
-                .all(|(rule, asked)| same(rule, asked))
+                .all(|(rule, segment)| same(rule, segment))
     }
 
     /// How many leading segments the upstream does not see.
@@ -238,7 +242,7 @@ impl RouteTable {
 
     /// The rules that match a path as it is, the most specific first.
     pub(super) fn matching<'a>(&'a self, path: &'a RequestPath) -> impl Iterator<Item = &'a Arc<Route>> {
-        let matches = |route: &&Arc<Route>| route.matches(path.segments(), |rule, asked| rule == asked);
+        let matches = |route: &&Arc<Route>| route.matches(path.segments(), |rule, segment| rule == segment);
         self.routes.iter().filter(matches)
     }
 
@@ -250,11 +254,11 @@ impl RouteTable {
                 .iter()
                 .find(|route| route.matches(path.segments(), same))
         };
-        let exact = by(|rule, asked| rule == asked);
-        let loose = by(|rule, asked| rule == asked || are_alike(rule, asked));
+        let exact = by(|rule, segment| rule == segment);
+        let loose = by(|rule, segment| rule == segment || are_alike(rule, segment));
         match (exact, loose) {
             (Some(exact), Some(loose)) if Arc::ptr_eq(exact, loose) => Match::Route(Arc::clone(exact)),
-            (Some(exact), Some(loose)) if asks_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
+            (Some(exact), Some(loose)) if requires_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
             (Some(exact), None) => Match::Route(Arc::clone(exact)),
             (Some(_), Some(_)) => Match::Ambiguous,
             (None, _) => Match::Nothing,
@@ -263,12 +267,12 @@ impl RouteTable {
 }
 
 /// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows does.
-fn are_alike(rule: &str, asked: &str) -> bool {
-    let (rule, asked) = (trimmed(rule), trimmed(asked));
-    if rule.is_ascii() && asked.is_ascii() {
-        rule.eq_ignore_ascii_case(asked)
+fn are_alike(rule: &str, segment: &str) -> bool {
+    let (rule, segment) = (trimmed(rule), trimmed(segment));
+    if rule.is_ascii() && segment.is_ascii() {
+        rule.eq_ignore_ascii_case(segment)
     } else {
-        rule.to_lowercase() == asked.to_lowercase()
+        rule.to_lowercase() == segment.to_lowercase()
     }
 }
 
@@ -276,7 +280,9 @@ fn trimmed(segment: &str) -> &str {
     segment.trim_end_matches(['.', ' '])
 }
 
-fn asks_no_more(loose: &Route, exact: &Route) -> bool {
+fn requires_no_more(loose: &Route, exact: &Route) -> bool {
     loose.guard == Guard::Open
-        || (loose.guard == exact.guard && loose.asks == exact.asks && loose.csrf <= exact.csrf)
+        || (loose.guard == exact.guard
+            && loose.requirements == exact.requirements
+            && loose.csrf <= exact.csrf)
 }

@@ -55,23 +55,25 @@ impl Requirements {
             }
         }
         let text = |name: &str| session.claim(name).and_then(Value::as_str);
-        if !self.acr.is_empty() && !text("acr").is_some_and(|acr| self.acr.iter().any(|asked| asked == acr)) {
+        if !self.acr.is_empty()
+            && !text("acr").is_some_and(|acr| self.acr.iter().any(|required| required == acr))
+        {
             return Err(Missing::StepUp);
         }
-        let in_organization = |asked: &String| {
-            if asked.starts_with("org_") {
-                text("org_id") == Some(asked)
+        let in_organization = |required: &String| {
+            if required.starts_with("org_") {
+                text("org_id") == Some(required)
             } else {
-                text("org_name").is_some_and(|name| name.to_lowercase() == asked.to_lowercase())
+                text("org_name").is_some_and(|name| name.to_lowercase() == required.to_lowercase())
             }
         };
         if !self.organization.as_ref().is_none_or(in_organization) {
             return Err(Missing::Organization);
         }
-        let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
-        let holds = |(name, asked): (&String, &String)| match session.claim(name) {
-            Some(Value::Array(values)) => values.iter().any(|value| is(value, asked)),
-            Some(value) => is(value, asked),
+        let is = |value: &Value, required: &String| value.as_str() == Some(required);
+        let holds = |(name, required): (&String, &String)| match session.claim(name) {
+            Some(Value::Array(values)) => values.iter().any(|value| is(value, required)),
+            Some(value) => is(value, required),
             None => false,
         };
         if !self.claims.iter().all(holds) {
@@ -93,11 +95,11 @@ impl Requirements {
         session: &Session,
         providers: &IdentityProviders,
     ) -> Result<(), Missing> {
-        let Some(asked) = &self.connection else {
+        let Some(required) = &self.connection else {
             return Ok(());
         };
         match providers.of_session(&session.issuer) {
-            Some(provider) if provider.id == *asked => Ok(()),
+            Some(provider) if provider.id == *required => Ok(()),
             Some(_) | None => Err(Missing::Connection),
         }
     }
@@ -137,20 +139,20 @@ mod tests {
     #[test]
     fn a_name_holds_for_one_session_and_one_set_of_demands() {
         let id = |byte| SessionId::from_bytes([byte; 16]);
-        let asks = |max_age_secs, acr: &[&str]| Requirements {
+        let requirements = |max_age_secs, acr: &[&str]| Requirements {
             max_age_secs,
             acr: acr.iter().map(|class| (*class).to_owned()).collect(),
             ..Requirements::default()
         };
-        let of = |byte, asks: Requirements| asks.lacking_name(&id(byte));
-        let first = of(1, asks(Some(60), &["gold"]));
-        assert_eq!(first, of(1, asks(Some(60), &["gold"])));
+        let of = |byte, requirements: Requirements| requirements.lacking_name(&id(byte));
+        let first = of(1, requirements(Some(60), &["gold"]));
+        assert_eq!(first, of(1, requirements(Some(60), &["gold"])));
         for other in [
-            of(2, asks(Some(60), &["gold"])),
-            of(1, asks(Some(61), &["gold"])),
-            of(1, asks(None, &["gold"])),
-            of(1, asks(Some(60), &["silver"])),
-            of(1, asks(Some(60), &["gold", "silver"])),
+            of(2, requirements(Some(60), &["gold"])),
+            of(1, requirements(Some(61), &["gold"])),
+            of(1, requirements(None, &["gold"])),
+            of(1, requirements(Some(60), &["silver"])),
+            of(1, requirements(Some(60), &["gold", "silver"])),
         ] {
             assert_ne!(first, other);
         }

@@ -41,7 +41,7 @@ pub(crate) struct IdentityHeaders {
 pub(crate) struct CachedToken {
     scopes: Vec<String>,
     /// When it was asked for.
-    pub(super) asked: Moment,
+    pub(super) requested_at: Moment,
     /// The token.
     pub(crate) value: Secret<String>,
     /// How it is presented: `Bearer`, usually.
@@ -55,10 +55,14 @@ pub(crate) struct CachedToken {
 }
 
 impl CachedToken {
-    pub(super) fn new(scopes: Vec<String>, asked: Moment, granted: GetAccessTokenResponse) -> Arc<Self> {
+    pub(super) fn new(
+        scopes: Vec<String>,
+        requested_at: Moment,
+        granted: GetAccessTokenResponse,
+    ) -> Arc<Self> {
         Arc::new(Self {
             scopes,
-            asked,
+            requested_at,
             authorization: authorization(&granted.token_type, &granted.access_token),
             value: Secret::new(granted.access_token),
             token_type: granted.token_type,

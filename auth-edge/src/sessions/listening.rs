@@ -109,33 +109,33 @@ impl Listening {
         now.0 < self.until.load(Ordering::Acquire) && self.since.load(Ordering::Acquire) != 0
     }
 
-    /// Whether what was asked of the session service at `asked` still holds at `now`, as far as changes are heard.
-    pub(super) fn vouches_for(&self, handle: &str, asked: Moment, now: Moment) -> bool {
+    /// Whether what was asked of the session service at `requested_at` still holds at `now`, as far as changes are heard.
+    pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
         // In this order: whoever sees that all are heard again also sees since when.
-        if !self.is_complete(now) || asked.0 < self.since.load(Ordering::Acquire) {
+        if !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire) {
             return false;
         }
-        if self.mark(handle).load(Ordering::Acquire) < asked.0 {
+        if self.mark(handle).load(Ordering::Acquire) < requested_at.0 {
             return true;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         changes
             .last
             .get(handle)
-            .is_none_or(|(changed, _)| *changed < asked)
+            .is_none_or(|(changed, _)| *changed < requested_at)
     }
 
-    /// Whether a session that was there at `asked` has not ended by `now`, as far as endings are heard.
-    pub(super) fn hears_no_end(&self, handle: &str, asked: Moment, now: Moment) -> bool {
-        let gap = !self.is_complete(now) || asked.0 < self.since.load(Ordering::Acquire);
+    /// Whether a session that was there at `requested_at` has not ended by `now`, as far as endings are heard.
+    pub(super) fn hears_no_end(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
+        let gap = !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire);
         // What happened longer ago may be forgotten.
-        if gap || now.since(asked) >= self.kept {
+        if gap || now.since(requested_at) >= self.kept {
             return false;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         let last = changes.last.get(handle);
         // What is ended does not change any more.
-        last.is_none_or(|(changed, change)| *changed < asked || *change == HeardChange::Other)
+        last.is_none_or(|(changed, change)| *changed < requested_at || *change == HeardChange::Other)
     }
 
     /// Something happened to a session.
@@ -190,8 +190,8 @@ impl Changes {
 /// Listens to every replica for as long as somebody holds `listening`.
 pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
     let mut replicas = Replicas::default();
-    let mut told = pin!(client.watch_each(WatchSessionsRequest::default()));
-    while let Some((id, item)) = told.next().await {
+    let mut items = pin!(client.watch_each(WatchSessionsRequest::default()));
+    while let Some((id, item)) = items.next().await {
         let Some(listening) = listening.upgrade() else {
             return;
         };
@@ -266,7 +266,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
         let least = self.0.values().map(|replica| replica.told_until).min();
         let until = least
-            .map(|told| told.plus(SILENCE_MAX))
+            .map(|told_until| told_until.plus(SILENCE_MAX))
             .filter(|until| all_heard && *until > now);
         let (Some(since), Some(until)) = (since, until) else {
             listening.incomplete();

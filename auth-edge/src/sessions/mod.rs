@@ -54,7 +54,7 @@ pub(crate) struct CurrentSession {
 struct Renewed {
     cookie: HeaderValue,
     /// Before the session service was asked.
-    asked: Moment,
+    requested_at: Moment,
 }
 
 /// Tells from what device a person uses their session; asked only when the session service is to know it.
@@ -135,12 +135,12 @@ impl SessionRepository {
             }
         }
         let used = visitor.is_some();
-        let asked = self.now();
+        let requested_at = self.now();
         let read = match visitor {
             Some(device) => self.used(&id, device).await,
             None => self.get(&id).await.map(|session| (session, false)),
         };
-        self.remembered(headers, id, asked, used, read)
+        self.remembered(headers, id, requested_at, used, read)
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
@@ -151,9 +151,9 @@ impl SessionRepository {
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         match self.cookies.read(headers) {
             Some(id) => {
-                let asked = self.now();
+                let requested_at = self.now();
                 let read = self.roll(&id, device).await;
-                self.remembered(headers, id, asked, true, read)
+                self.remembered(headers, id, requested_at, true, read)
             }
             None => Ok(None),
         }
@@ -187,12 +187,12 @@ impl SessionRepository {
         }
     }
 
-    /// What the session service said when it was asked at `asked`, remembered.
+    /// What the session service said when it was asked at `requested_at`, remembered.
     fn remembered(
         &self,
         headers: &HeaderMap,
         id: SessionId,
-        asked: Moment,
+        requested_at: Moment,
         used: bool,
         read: Result<(Box<v1::Session>, bool), SessionError>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
@@ -203,10 +203,10 @@ impl SessionRepository {
                 } else {
                     None
                 };
-                let renewed = cookie.map(|cookie| Renewed { cookie, asked });
+                let renewed = cookie.map(|cookie| Renewed { cookie, requested_at });
                 let session = CachedSession::new(*session);
                 if let Some(cache) = &self.cache {
-                    cache.keep(&id, &session, asked, used);
+                    cache.keep(&id, &session, requested_at, used);
                 }
                 Ok(Some(CurrentSession { id, session, renewed }))
             }
@@ -238,8 +238,8 @@ impl SessionRepository {
     /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost. Where
     /// an ending would have been heard nobody is asked. When nothing can be learnt the browser keeps the cookie it has.
     pub(crate) async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
-        let Renewed { cookie, asked } = current.renewed.as_ref()?;
-        let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *asked);
+        let Renewed { cookie, requested_at } = current.renewed.as_ref()?;
+        let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *requested_at);
         if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
             return Some(cookie.clone());
         }
@@ -330,13 +330,13 @@ impl SessionRepository {
         if let Some(token) = cache.and_then(|cache| cache.token(id, &scopes, self.clock.now_ms())) {
             return Ok(token);
         }
-        let asked = cache.map(SessionCache::now).unwrap_or_default();
+        let requested_at = cache.map(SessionCache::now).unwrap_or_default();
         let request = GetAccessTokenRequest {
             session_id: id.expose().to_owned(),
             scopes: scopes.clone(),
             force_refresh: false,
         };
-        let token = CachedToken::new(scopes, asked, self.client.get_access_token(request).await?);
+        let token = CachedToken::new(scopes, requested_at, self.client.get_access_token(request).await?);
         if let Some(cache) = cache {
             cache.keep_token(id, &token);
         }

@@ -182,7 +182,7 @@ impl Inner {
 
     /// Reads a session again, and ends its streams if it is not there.
     async fn read(&self, handle: Handle) {
-        let asked = self.listening.now();
+        let requested_at = self.listening.now();
         let by = Some(get_session_request::By::Handle(handle.to_string()));
         let answer = timeout(READ_MAX, self.client.get_session(GetSessionRequest { by })).await;
         let mut part = self.part(&handle);
@@ -193,7 +193,7 @@ impl Inner {
             Ok(Ok(read)) => {
                 let session = read.session.unwrap_or_default();
                 open.expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
-                open.read = Some(asked);
+                open.read = Some(requested_at);
                 // What has changed since is doubted anew by the next look.
                 open.doubted = false;
             }

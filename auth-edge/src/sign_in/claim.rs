@@ -51,22 +51,22 @@ pub(super) enum ClaimOutcome {
     UsedUp,
 }
 
-/// Claims a sign-in; waits at most `patience` for another request that has it.
+/// Claims a sign-in; waits at most `longest` for another request that has it.
 pub(super) async fn claim(
     sign_in: &SignIn,
     transaction: &Transaction,
-    patience: Duration,
+    longest: Duration,
 ) -> Result<ClaimOutcome, SessionError> {
-    let until = Instant::now() + patience;
+    let until = Instant::now() + longest;
     let valid_for = Duration::from_secs(sign_in.settings.transaction_duration_secs);
-    let mut asked = BeginSignInRequest {
+    let mut request = BeginSignInRequest {
         request_id: name_of(transaction),
         holder: request_id().map_err(|_logged| no_randomness())?,
         valid_for: valid_for.try_into().ok(),
         waiting: false,
     };
     loop {
-        let answer = match sign_in.sessions.begin_sign_in(asked.clone()).await {
+        let answer = match sign_in.sessions.begin_sign_in(request.clone()).await {
             Ok(answer) => answer,
             Err(error) if has_no_claims(error.reason) => return Ok(in_this_process(sign_in, transaction)),
             Err(error) => return Err(error),
@@ -75,8 +75,8 @@ pub(super) async fn claim(
             Outcome::Begun => {
                 let heard_ms = sign_in.clock.monotonic_ms();
                 return Ok(ClaimOutcome::Ours(HeldClaim {
-                    request_id: asked.request_id,
-                    holder: asked.holder,
+                    request_id: request.request_id,
+                    holder: request.holder,
                     made: answer.now.map(|now| (timestamp::to_ms(&now), heard_ms)),
                 }));
             }
@@ -86,7 +86,7 @@ pub(super) async fn claim(
                 }
                 return Ok(ClaimOutcome::UsedUp);
             }
-            Outcome::Pending if Instant::now() < until => asked.waiting = true,
+            Outcome::Pending if Instant::now() < until => request.waiting = true,
             Outcome::Pending | Outcome::Failed | Outcome::Unspecified => return Ok(ClaimOutcome::UsedUp),
         }
     }
@@ -110,8 +110,8 @@ fn has_no_claims(reason: ErrorReason) -> bool {
 
 /// The way of before, for a session service of an earlier release.
 fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> ClaimOutcome {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
         tracing::warn!("the session service takes no claims of sign-ins (BeginSignIn): a callback that reaches two edges may be redeemed twice");
     });
     if sign_in.redeemed.take(&transaction.state, sign_in.clock.now_ms()) {

@@ -23,9 +23,6 @@ pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    if !sign_in.settings.frontchannel_logout {
-        return Err(HttpError::NotFound);
-    }
     let address = sign_in
         .devices
         .trusted_proxies

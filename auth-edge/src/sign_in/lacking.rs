@@ -18,11 +18,13 @@ pub(super) fn lacking(
     to: &ReturnTo,
 ) -> Option<String> {
     let route = sign_in.routes.route_of(to)?;
-    let checked = route.asks.check(session, sign_in.clock.now_ms());
+    let checked = route.requirements.check(session, sign_in.clock.now_ms());
     let missing = checked
-        .and_then(|()| route.asks.check_connection(session, &sign_in.providers))
+        .and_then(|()| route.requirements.check_connection(session, &sign_in.providers))
         .err()?;
-    missing.is_of_sign_in().then(|| route.asks.lacking_name(id))
+    missing
+        .is_of_sign_in()
+        .then(|| route.requirements.lacking_name(id))
 }
 
 /// What the browser's session lacks after a sign-in that leads here and was refused, since the provider does not tell when
@@ -30,5 +32,8 @@ pub(super) fn lacking(
 #[must_use]
 pub(super) fn undated(sign_in: &SignIn, id: &SessionId, to: &ReturnTo) -> Option<String> {
     let route = sign_in.routes.route_of(to)?;
-    route.asks.max_age_secs.map(|_| route.asks.lacking_name(id))
+    route
+        .requirements
+        .max_age_secs
+        .map(|_| route.requirements.lacking_name(id))
 }

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{AuthorizationRequest, RedirectUrl, ResponseMode};
+use url::Url;
 
 use crate::http::errors::{Handler, HttpError};
 use crate::http::pages;
 use crate::http::request::{self, FetchSite};
 use crate::http::response::no_content;
-use crate::providers::{NotChosen, ProviderHint};
+use crate::providers::{IdentityProvider, NotChosen, ProviderHint};
 use crate::route_table::Route;
 use crate::sign_in::SignIn;
 use crate::sign_in::login_parameters::LoginParameters;
@@ -86,12 +87,11 @@ pub(crate) async fn handle(
             retry_after_secs: too_many.retry_after_secs,
         })?;
 
-    let settings = provider.party.settings();
     let mut wanted = LoginParameters::of(
         query,
         &sign_in.settings.login_parameters,
         route.as_deref(),
-        settings.organization.is_some(),
+        provider.party.settings().organization.is_some(),
     );
     if wanted.silent() && sign_in.pending.was_silent(&head.headers, &provider.id) {
         if wanted.silent_by_visitor {
@@ -100,17 +100,53 @@ pub(crate) async fn handle(
         }
         wanted.ask_after_all();
     }
-    let mut transaction = Transaction::begin(provider.mark, now_ms).map_err(internal)?;
+    let transaction = begin(&sign_in, provider, &wanted, return_to, &head.headers)?;
+    let url = authorization_url(
+        &sign_in,
+        provider,
+        &site.at(&provider.callback_path),
+        &transaction,
+        &wanted,
+    )
+    .await?;
+    let mode = provider.response_mode();
+    let cookies = sign_in.pending.add(&head.headers, &transaction, mode, now_ms);
+    let mut response = to_provider(&url)?;
+    for cookie in cookies.map_err(internal)? {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// The transaction of a sign-in with these parameters.
+fn begin(
+    sign_in: &SignIn,
+    provider: &IdentityProvider,
+    wanted: &LoginParameters,
+    return_to: Option<ReturnTo>,
+    headers: &HeaderMap,
+) -> Result<Transaction, HttpError> {
+    let mut transaction = Transaction::begin(provider.mark, sign_in.clock.now_ms()).map_err(internal)?;
     transaction.return_to = return_to;
-    transaction.max_age = wanted.max_age.or(settings.configured_max_age());
+    transaction.max_age = wanted.max_age.or(provider.party.settings().configured_max_age());
     transaction.acr_values = wanted.acr_values().map(str::to_owned);
     transaction.silent = wanted.silent();
     transaction.organization.clone_from(&wanted.organization);
     if provider.response_mode() == ResponseMode::FormPost || sign_in.strict_cookie {
-        transaction.session = sign_in.cookies.read(&head.headers);
+        transaction.session = sign_in.cookies.read(headers);
     }
+    Ok(transaction)
+}
 
-    let redirect_uri = RedirectUrl::new(site.at(&provider.callback_path)).map_err(internal)?;
+/// Where the provider signs people in for this transaction.
+async fn authorization_url(
+    sign_in: &SignIn,
+    provider: &IdentityProvider,
+    callback: &str,
+    transaction: &Transaction,
+    wanted: &LoginParameters,
+) -> Result<Url, HttpError> {
+    let redirect_uri = RedirectUrl::new(callback.to_owned()).map_err(internal)?;
     let authorization = AuthorizationRequest {
         redirect_uri: &redirect_uri,
         state: &transaction.state,
@@ -118,35 +154,28 @@ pub(crate) async fn handle(
         verifier: &transaction.verifier,
         extra: &wanted.extra,
         max_age: wanted.max_age,
-        now: now_ms / 1000,
+        now: sign_in.clock.now_ms() / 1000,
     };
-    let url = provider
-        .party
-        .authorization_url(&authorization)
-        .await
-        .map_err(|error| {
-            let error_told = &error as &dyn std::error::Error;
-            tracing::warn!(provider = provider.id, error = error_told, "no sign-in can start");
-            sign_in.metrics.login("unavailable", &provider.id);
-            HttpError::Provider(Handler::Login, error.outage())
-        })?;
+    let url = provider.party.authorization_url(&authorization).await;
+    url.map_err(|error| {
+        tracing::warn!(
+            provider = provider.id,
+            error = &error as &dyn std::error::Error,
+            "no sign-in can start"
+        );
+        sign_in.metrics.login("unavailable", &provider.id);
+        HttpError::Provider(Handler::Login, error.outage())
+    })
+}
 
+fn to_provider(url: &Url) -> Result<Response, HttpError> {
     let location = HeaderValue::try_from(url.as_str()).map_err(internal)?;
-    let mut response = (StatusCode::FOUND, [(header::LOCATION, location)]).into_response();
-    for cookie in sign_in
-        .pending
-        .add(&head.headers, &transaction, provider.response_mode(), now_ms)
-        .map_err(internal)?
-    {
-        response.headers_mut().append(header::SET_COOKIE, cookie);
-    }
-    response
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-        .headers_mut()
-        .insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    Ok(response)
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ];
+    Ok((StatusCode::FOUND, headers).into_response())
 }
 
 /// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax cookies

@@ -90,16 +90,16 @@ impl LoginParameters {
 
 /// What the route asks of a sign-in by name: its table's `sign_in`, and what its guard will ask of the session.
 fn demanded(route: &Route, name: &str) -> Option<String> {
-    let told = route.sign_in.get(name).cloned();
+    let preset = route.sign_in.get(name).cloned();
     let asked = match name {
-        "max_age" => route.asks.max_age_secs.map(|secs| secs.to_string()),
-        "acr_values" if !route.asks.acr.is_empty() => Some(route.asks.acr.join(" ")),
-        "organization" => route.asks.organization.clone(),
+        "max_age" => route.requirements.max_age_secs.map(|secs| secs.to_string()),
+        "acr_values" if !route.requirements.acr.is_empty() => Some(route.requirements.acr.join(" ")),
+        "organization" => route.requirements.organization.clone(),
         _ => None,
     };
     match name {
-        "max_age" => stricter(name, told, asked),
-        _ => told.or(asked),
+        "max_age" => stricter(name, preset, asked),
+        _ => preset.or(asked),
     }
     .filter(|value| fits(name, value))
 }
@@ -151,7 +151,7 @@ mod tests {
             upstream_jwt: false,
             max_body_bytes: None,
             csrf: Csrf::default(),
-            asks: Requirements::default(),
+            requirements: Requirements::default(),
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
         }
     }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_a_guard_asks_of_the_session_is_asked_of_the_sign_in_that_leads_to_it() {
         let route = Route {
-            asks: Requirements {
+            requirements: Requirements {
                 max_age_secs: Some(900),
                 acr: vec!["gold".to_owned(), "silver".to_owned()],
                 organization: Some("org_a".to_owned()),

@@ -52,10 +52,10 @@ pub(crate) async fn handle(
                 token.as_deref(),
             )
             .map_err(|_refused| HttpError::Csrf)?;
-        let wish = request::first_parameter(&form, "returnTo")
+        let requested = request::first_parameter(&form, "returnTo")
             .or_else(|| request::first_parameter(query, "returnTo"));
         let site = sign_in.sites.of(&head.headers);
-        let return_to = return_to(&sign_in, site, wish);
+        let return_to = return_to(&sign_in, site, requested);
         let pending = sign_in
             .pending
             .clear_all(&head.headers, sign_in.providers.pending_mode());
@@ -80,7 +80,7 @@ pub(crate) async fn handle(
         }
         (true, FetchSite::Other) => {
             if let Some(session) = &session {
-                return Ok(ask(&sign_in, session, return_to.as_ref()));
+                return Ok(confirm(&sign_in, session, return_to.as_ref()));
             }
             if sign_in.strict_cookie {
                 // The cookie may be there and was left out; taking it away would sign somebody out unasked.
@@ -101,15 +101,15 @@ fn without(mut response: Response, pending: Vec<HeaderValue>) -> Response {
     response
 }
 
-fn return_to(sign_in: &SignIn, site: &sites::Site, wish: Option<String>) -> Option<ReturnTo> {
+fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) -> Option<ReturnTo> {
     ReturnTo::parse_for_logout(
         site.base_url(),
         &sign_in.settings.logout_return_to_allowed,
-        &wish?,
+        &requested?,
     )
 }
 
-fn ask(sign_in: &SignIn, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
+fn confirm(sign_in: &SignIn, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
     let token = sign_in.form_tokens.issue(session.expose());
     let providers = sign_in.providers.origins();
     pages::confirm_logout(LOGOUT_PATH, &token, return_to.map(ReturnTo::as_str), &providers)

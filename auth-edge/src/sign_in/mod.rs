@@ -133,7 +133,7 @@ const NOT_A_VISIT: HttpError = HttpError::Forbidden {
 };
 
 /// How long a form may take to arrive: a few kilobytes over the slowest link.
-const FORM_PATIENCE: Duration = Duration::from_secs(10);
+const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the body says it is a plain form.
 fn is_form(headers: &HeaderMap) -> bool {
@@ -147,7 +147,7 @@ fn is_form(headers: &HeaderMap) -> bool {
 
 /// Reads a form's body as text, at most `limit` bytes of it.
 async fn form(body: Body, limit: usize) -> Result<String, HttpError> {
-    let read = tokio::time::timeout(FORM_PATIENCE, to_bytes(body, limit)).await;
+    let read = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, limit)).await;
     let bytes = read.map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?;
     let bytes = bytes.map_err(|error| slow_client::unread(&error))?;
     String::from_utf8(bytes.to_vec()).map_err(|_| HttpError::BadRequest("The request's body is not UTF-8."))

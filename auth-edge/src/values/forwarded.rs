@@ -81,12 +81,12 @@ impl TrustedProxies {
 
     /// The path or URL that a trusted proxy asks about, for forward authentication.
     pub(crate) fn asked_about<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h [u8]> {
-        let told = |name: &'static str| {
+        let header = |name: &'static str| {
             let mut values = headers.get_all(name).iter().filter(|_| self.trusts(peer));
             values.next().filter(|_| values.next().is_none())
         };
-        told("x-original-url")
-            .or_else(|| told("x-forwarded-uri"))
+        header("x-original-url")
+            .or_else(|| header("x-forwarded-uri"))
             .map(http::HeaderValue::as_bytes)
     }
 

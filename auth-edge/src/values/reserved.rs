@@ -55,9 +55,9 @@ pub(crate) fn segments(path: &str) -> Vec<&str> {
 
 fn lie_below<S: AsRef<str>>(bases: &[&str], segments: &[S]) -> bool {
     bases.iter().any(|base| {
-        let mut asked = segments.iter().map(AsRef::as_ref);
+        let mut requested = segments.iter().map(AsRef::as_ref);
         base.split('/').skip(1).all(|part| {
-            asked
+            requested
                 .next()
                 .is_some_and(|segment: &str| segment.eq_ignore_ascii_case(part))
         })

@@ -70,8 +70,8 @@ async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: 
         return refusal(status, StatusCode::FORBIDDEN);
     }
     let (head, body) = request.into_parts();
-    let patience = browser.message_timeout;
-    let body = match tokio::time::timeout(patience, to_bytes(body, BODY_BYTES_MAX)).await {
+    let timeout = browser.message_timeout;
+    let body = match tokio::time::timeout(timeout, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
         Ok(Err(broken)) if !slow_client::caused(&broken) => {
             let reason = ErrorReason::ErrRequestTooLarge;

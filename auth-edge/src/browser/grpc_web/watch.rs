@@ -42,7 +42,7 @@ struct BrowserWatch {
     id: SessionId,
     /// From then on it has to be looked up whether the session is still there.
     look_at_ms: u64,
-    _place: PersonPermit,
+    _permit: PersonPermit,
     /// Where the page can go on: after the last the service told, its heartbeats included.
     resume_token: String,
     /// Why and since when nothing is heard.
@@ -57,7 +57,7 @@ struct BrowserWatch {
 pub(super) async fn stream(
     browser: &Arc<Browser>,
     current: CurrentSession,
-    place: PersonPermit,
+    permit: PersonPermit,
     resume_token: String,
 ) -> Result<Events, SessionError> {
     let mine = &current.session;
@@ -90,7 +90,7 @@ pub(super) async fn stream(
         own: mine.handle.clone(),
         id: current.id,
         look_at_ms: 0,
-        _place: place,
+        _permit: permit,
         resume_token,
         unheard: None,
         ended: false,
@@ -130,9 +130,9 @@ impl BrowserWatch {
             if self.browser.clock.now_ms() >= self.look_at_ms {
                 self.look().await?;
             }
-            let patience = self.unheard.clone();
+            let deadline = self.unheard.clone();
             let given_up = async {
-                match patience {
+                match deadline {
                     Some((error, since)) => {
                         sleep_until(since + UNHEARD_MAX).await;
                         error

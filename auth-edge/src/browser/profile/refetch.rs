@@ -120,7 +120,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
         .sessions
         .access_token(&current.id, Vec::new())
         .await
-        .map_err(told)?;
+        .map_err(not_updated)?;
     let userinfo = provider
         .party
         .userinfo(
@@ -152,14 +152,14 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
             }
             Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
                 tries += 1;
-                session = *browser.sessions.get(&current.id).await.map_err(told)?;
+                session = *browser.sessions.get(&current.id).await.map_err(not_updated)?;
             }
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(not_updated(error)),
         }
     }
 }
 
-fn told(error: SessionError) -> HttpError {
+fn not_updated(error: SessionError) -> HttpError {
     tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
     HttpError::Session {
         reason: error.reason,

@@ -70,15 +70,15 @@ impl Backend for FolderBackend {
     type MetadataFuture = BoxFuture<'static, io::Result<std::fs::Metadata>>;
 
     fn open(&self, path: PathBuf) -> Self::OpenFuture {
-        let inside = self.clone();
-        let opening = tokio::task::spawn_blocking(move || inside.opened(&path));
+        let folder = self.clone();
+        let opening = tokio::task::spawn_blocking(move || folder.opened(&path));
         Box::pin(async move { Ok(FolderFile(tokio::fs::File::from_std(opening.await??))) })
     }
 
     fn metadata(&self, path: PathBuf) -> Self::MetadataFuture {
-        let inside = self.clone();
-        let asking = tokio::task::spawn_blocking(move || inside.resolved(&path)?.1.metadata());
-        Box::pin(async move { asking.await? })
+        let folder = self.clone();
+        let metadata = tokio::task::spawn_blocking(move || folder.resolved(&path)?.1.metadata());
+        Box::pin(async move { metadata.await? })
     }
 }
 

@@ -36,8 +36,8 @@ use crate::sign_in::pending::PendingSignIns;
 pub mod api {
     pub use super::generated::envoy::config::core::v3 as core;
     pub use super::generated::envoy::service::auth::v3::*;
-    pub use super::generated::envoy::r#type::v3 as types;
-    pub use super::generated::google::rpc;
+    pub(crate) use super::generated::envoy::r#type::v3 as types;
+    pub(crate) use super::generated::google::rpc;
 }
 
 use self::api::authorization_server::{Authorization, AuthorizationServer};

@@ -90,8 +90,8 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("evil"));
         }
         let body = Full::new(Bytes::from_static(b"a")).with_trailers(std::future::ready(Some(Ok(trailers))));
-        let passed = bounded(Box::pin(body), None).collect().await.unwrap();
-        let names: Vec<&str> = passed
+        let collected = bounded(Box::pin(body), None).collect().await.unwrap();
+        let names: Vec<&str> = collected
             .trailers()
             .unwrap()
             .keys()

@@ -58,12 +58,12 @@ impl<'a> OutgoingRequest<'a> {
     }
 
     /// The head as the upstream gets it: nothing of this hop or of somebody's invention is left, what we know is told.
-    pub(super) fn dressed(&self, access_token: Option<&UpstreamToken>) -> Parts {
+    pub(super) fn upstream_head(&self, access_token: Option<&UpstreamToken>) -> Parts {
         let (context, gateway, client) = (self.context, self.context.gateway, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         // Whatever a client sent under these names is not the token this upstream trusts.
-        let ours: &[HeaderName] = if context.route.asks.access_token {
+        let ours: &[HeaderName] = if context.route.requirements.access_token {
             &TOKENS
         } else {
             &[]
@@ -72,7 +72,7 @@ impl<'a> OutgoingRequest<'a> {
         let may_override_method = context.route.csrf == Csrf::None && head.method != Method::OPTIONS;
         head.headers =
             headers::for_upstream(client, ours, may_override_method, |name| is_ours(gateway, name));
-        headers::add_identity(&mut head.headers, context.passed);
+        headers::add_identity(&mut head.headers, context.authorized);
         if let Some(granted) = access_token {
             attach(&mut head.headers, granted);
         }
@@ -96,8 +96,8 @@ impl<'a> OutgoingRequest<'a> {
             head.headers
                 .insert(header::TE, HeaderValue::from_static("trailers"));
         }
-        if let Some(asked) = context.asked {
-            upgrade::ask(asked, &mut head.method, &mut head.headers);
+        if let Some(handshake) = context.handshake {
+            upgrade::request_upgrade(handshake, &mut head.method, &mut head.headers);
         }
         head.uri = self.uri.clone();
         head
@@ -109,7 +109,7 @@ impl<'a> OutgoingRequest<'a> {
 pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     proof::prove(head, context)?;
     let Some(current) = context
-        .passed
+        .authorized
         .current
         .as_ref()
         .filter(|_| context.route.upstream_jwt)

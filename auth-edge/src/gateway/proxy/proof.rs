@@ -19,7 +19,7 @@ const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 /// Whether this request's access token is worth nothing without a proof.
 pub(super) fn is_needed(context: &ProxyContext<'_>) -> bool {
     context
-        .passed
+        .authorized
         .access_token
         .as_ref()
         .is_some_and(|granted| granted.bound)
@@ -80,7 +80,7 @@ pub(super) fn wants_nonce(
 
 /// Who holds the key: the relying party of the provider that bound the token.
 fn party<'a>(context: &'a ProxyContext<'_>) -> Option<&'a RelyingParty> {
-    let current = context.passed.current.as_ref()?;
+    let current = context.authorized.current.as_ref()?;
     let provider = context.gateway.providers.of_session(&current.session.issuer)?;
     Some(&provider.party)
 }

@@ -17,7 +17,7 @@ use crate::gateway::Gateway;
 use crate::sessions::CurrentSession;
 
 /// Sessions that can be told apart at once; two that meet in one place only wait for each other.
-const PLACES: usize = 1_024;
+const SLOTS: usize = 1_024;
 
 /// Between two refreshes by force of one session, in milliseconds.
 const PAUSE_MS: u64 = 30_000;
@@ -31,14 +31,14 @@ struct Last {
 /// Remembers whose token was refreshed by force just now.
 #[derive(Clone)]
 pub(super) struct Renewals {
-    places: Arc<[Mutex<Last>]>,
+    slots: Arc<[Mutex<Last>]>,
     hasher: RandomState,
 }
 
 impl Default for Renewals {
     fn default() -> Self {
         Self {
-            places: (0..PLACES).map(|_| Mutex::default()).collect(),
+            slots: (0..SLOTS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
         }
     }
@@ -54,10 +54,10 @@ impl Renewals {
         refused: &UpstreamToken,
     ) -> Option<UpstreamToken> {
         let session = self.hasher.hash_one(&current.session.handle);
-        let place = usize::try_from(session % PLACES as u64).ok()?;
-        let mut last = self.places.get(place)?.lock().await;
+        let slot = usize::try_from(session % SLOTS as u64).ok()?;
+        let mut last = self.slots.get(slot)?.lock().await;
         // Somebody may have refreshed it since.
-        if let Some(other) = ask(gateway, current, scopes, false)
+        if let Some(other) = access_token(gateway, current, scopes, false)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
         {
@@ -71,13 +71,13 @@ impl Renewals {
             session,
             at_ms: now_ms,
         };
-        ask(gateway, current, scopes, true)
+        access_token(gateway, current, scopes, true)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
     }
 }
 
-async fn ask(
+async fn access_token(
     gateway: &Gateway,
     current: &CurrentSession,
     scopes: &[String],

@@ -18,11 +18,11 @@ pub(super) enum Unanswered {
 
 impl Unanswered {
     /// Whether asking again at once may help: a connection that was just being closed, a server that was just restarted.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(super) fn may_be_transient(&self) -> bool {
         matches!(self, Self::Broken(_))
     }
 
-    pub(super) fn told(self, context: &ProxyContext<'_>) -> HttpError {
+    pub(super) fn into_http_error(self, context: &ProxyContext<'_>) -> HttpError {
         let error = match self {
             Self::TooLate => return HttpError::UpstreamSlow,
             Self::Ours(failure) => return failure,

@@ -60,9 +60,11 @@ fn is_wanted(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// [`MalformedHandshake`]; the answer is 400.
-pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHandshake>, MalformedHandshake> {
+pub(in super::super) fn handshake(
+    request: &Request,
+) -> Result<Option<WebSocketHandshake>, MalformedHandshake> {
     let headers = request.headers();
-    let asked = if *request.method() == Method::CONNECT {
+    let handshake = if *request.method() == Method::CONNECT {
         let protocol = request.extensions().get::<Protocol>();
         protocol
             .is_some_and(|protocol| protocol.as_str() == "websocket")
@@ -70,25 +72,25 @@ pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHands
     } else {
         (request.version() != Version::HTTP_10 && is_wanted(headers)).then_some(WebSocketHandshake::Http1)
     };
-    let well_formed = match asked {
+    let well_formed = match handshake {
         None => true,
         // A length beside a tunnel is the length of nothing.
         Some(WebSocketHandshake::Http2) => !headers.contains_key(header::CONTENT_LENGTH),
         Some(WebSocketHandshake::Http1) => *request.method() == Method::GET && request.body().is_end_stream(),
     };
     if well_formed {
-        Ok(asked)
+        Ok(handshake)
     } else {
         Err(MalformedHandshake)
     }
 }
 
 /// Puts the wish into a request for the upstream.
-pub(super) fn ask(asked: WebSocketHandshake, method: &mut Method, headers: &mut HeaderMap) {
+pub(super) fn request_upgrade(handshake: WebSocketHandshake, method: &mut Method, headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     *method = Method::GET;
-    if asked == WebSocketHandshake::Http2 {
+    if handshake == WebSocketHandshake::Http2 {
         // HTTP/2 has no such key; its value only has to be new (RFC 6455, section 4.1).
         let key = STANDARD.encode(random::bytes::<16>().unwrap_or_default());
         if let Ok(key) = HeaderValue::try_from(key) {
@@ -98,8 +100,8 @@ pub(super) fn ask(asked: WebSocketHandshake, method: &mut Method, headers: &mut 
 }
 
 /// The upstream's consent as the client of either version understands it; the answer has lost its hop-by-hop headers.
-pub(super) fn consent(asked: WebSocketHandshake, mut response: Response) -> Response {
-    match asked {
+pub(super) fn switched(handshake: WebSocketHandshake, mut response: Response) -> Response {
+    match handshake {
         WebSocketHandshake::Http1 => {
             let headers = response.headers_mut();
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -114,12 +116,12 @@ pub(super) fn consent(asked: WebSocketHandshake, mut response: Response) -> Resp
     response
 }
 
-/// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `longest`, or until
+/// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `timeout`, or until
 /// the session ends that `open` is for.
 pub(super) fn join(
     client: OnUpgrade,
     upstream: OnUpgrade,
-    longest: Duration,
+    timeout: Duration,
     open: Option<OpenStream>,
     counted: Option<Arc<Admitted>>,
 ) {
@@ -133,8 +135,8 @@ pub(super) fn join(
                 return;
             }
         };
-        let mut client = StallTimeout::of(TokioIo::new(client), longest);
-        let mut upstream = StallTimeout::of(TokioIo::new(upstream), longest);
+        let mut client = StallTimeout::of(TokioIo::new(client), timeout);
+        let mut upstream = StallTimeout::of(TokioIo::new(upstream), timeout);
         tokio::select! {
             // Either side hanging up is how such connections end.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
@@ -147,16 +149,16 @@ pub(super) fn join(
 /// still within one that lives.
 struct StallTimeout<S> {
     stream: S,
-    longest: Duration,
+    timeout: Duration,
     /// Runs while something waits to be taken.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StallTimeout<S> {
-    fn of(stream: S, longest: Duration) -> Self {
+    fn of(stream: S, timeout: Duration) -> Self {
         Self {
             stream,
-            longest,
+            timeout,
             waiting: None,
         }
     }
@@ -166,10 +168,10 @@ impl<S> StallTimeout<S> {
             self.waiting = None;
             return polled;
         }
-        let longest = self.longest;
+        let timeout = self.timeout;
         let waiting = self
             .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(longest)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         waiting
             .as_mut()
             .poll(context)

@@ -28,7 +28,7 @@ pub(super) struct Unreadable(#[source] axum::Error);
 pub(super) struct UploadProgress(Arc<AtomicU64>);
 
 /// A body of at most `limit` bytes (0 is no limit) that tells of its progress. One that is longer ends with [`http_body_util::LengthLimitError`].
-pub(super) fn watched(body: Body, limit: u64) -> (Body, UploadProgress) {
+pub(super) fn limited(body: Body, limit: u64) -> (Body, UploadProgress) {
     let progress = UploadProgress::default();
     let counted = progress.clone();
     let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>, _| {
@@ -72,17 +72,17 @@ mod tests {
     use axum::http::{HeaderMap, HeaderValue};
     use http_body_util::BodyExt as _;
 
-    use super::{Stalled, watched, within};
+    use super::{Stalled, limited, within};
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_the_wait_and_progress_extends_it() {
         let limit = Duration::from_secs(60);
-        let (_, silent) = watched(Body::empty(), 0);
+        let (_, silent) = limited(Body::empty(), 0);
         let waiting = within(limit, &silent, std::future::pending::<()>());
         let waited = tokio::time::timeout(10 * limit, waiting).await;
         assert_eq!(waited.expect("it ends"), Err(Stalled));
 
-        let (mut body, moving) = watched(Body::from("a byte"), 0);
+        let (mut body, moving) = limited(Body::from("a byte"), 0);
         let slow = async {
             tokio::time::sleep(Duration::from_secs(50)).await;
             let _ = body.frame().await;
@@ -93,9 +93,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_may_have_its_length_and_no_more() {
-        assert!(watched(Body::from("12345"), 5).0.collect().await.is_ok());
-        assert!(watched(Body::from("123456"), 5).0.collect().await.is_err());
-        assert!(watched(Body::from("123456"), 0).0.collect().await.is_ok());
+        assert!(limited(Body::from("12345"), 5).0.collect().await.is_ok());
+        assert!(limited(Body::from("123456"), 5).0.collect().await.is_err());
+        assert!(limited(Body::from("123456"), 0).0.collect().await.is_ok());
     }
 
     #[tokio::test]
@@ -111,8 +111,8 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("admin"));
         }
         let body = Body::new(Body::from("a").with_trailers(std::future::ready(Some(Ok(trailers)))));
-        let passed = watched(body, 0).0.collect().await.unwrap();
-        let names: Vec<&str> = passed
+        let collected = limited(body, 0).0.collect().await.unwrap();
+        let names: Vec<&str> = collected
             .trailers()
             .unwrap()
             .keys()

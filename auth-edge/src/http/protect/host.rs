@@ -28,9 +28,9 @@ pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
 pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     let by_proxy = || {
         let peer = request::peer(request.extensions());
-        let told = request.headers().get_all("x-forwarded-host");
-        let mut told = told.iter().filter(|_| trusted.trusts(peer));
-        told.next().filter(|_| told.next().is_none()).cloned()
+        let forwarded = request.headers().get_all("x-forwarded-host");
+        let mut forwarded = forwarded.iter().filter(|_| trusted.trusts(peer));
+        forwarded.next().filter(|_| forwarded.next().is_none()).cloned()
     };
     let authority = || {
         let authority = request.uri().authority()?;

@@ -44,7 +44,7 @@ struct Counts {
 /// A request that has been let in, until dropped.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    places: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     visitor: VisitorSlot,
     /// How far a request with a body has come; without one it is worked on from the beginning.
     steps: Option<Arc<AtomicU8>>,
@@ -54,7 +54,7 @@ pub(crate) struct Admitted {
 /// Tells when the body of a request has come.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
-    places: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     visitor: VisitorSlot,
     steps: Arc<AtomicU8>,
 }
@@ -91,7 +91,7 @@ impl ConcurrencyLimit {
             retry_after_secs: RETRY_AFTER_SECS,
         })?;
         let admitted = Admitted {
-            places: self.clone(),
+            limit: self.clone(),
             visitor,
             steps: has_body.then(Arc::default),
             is_answered: false,
@@ -125,7 +125,7 @@ impl Admitted {
     #[must_use]
     pub(crate) fn arrival(&self) -> Option<Arrival> {
         Some(Arrival {
-            places: self.places.clone(),
+            limit: self.limit.clone(),
             visitor: self.visitor,
             steps: Arc::clone(self.steps.as_ref()?),
         })
@@ -135,16 +135,16 @@ impl Admitted {
     pub(crate) fn answered(&mut self) {
         if !std::mem::replace(&mut self.is_answered, true) {
             let before = self.step(ANSWERED);
-            self.places.count(kind(before)).fetch_sub(1, Ordering::Relaxed);
+            self.limit.count(kind(before)).fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// The same visitor, once more, for what outlives the request.
     #[must_use]
     pub(crate) fn again(&self) -> Self {
-        self.places.0.visitors.again(self.visitor);
+        self.limit.0.visitors.again(self.visitor);
         Self {
-            places: self.places.clone(),
+            limit: self.limit.clone(),
             visitor: self.visitor,
             steps: None,
             is_answered: true,
@@ -178,7 +178,7 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         self.answered();
         let before = self.step(ENDED);
-        self.places.0.visitors.leave(self.visitor, kind(before));
+        self.limit.0.visitors.leave(self.visitor, kind(before));
     }
 }
 
@@ -190,11 +190,11 @@ impl Arrival {
             return;
         }
         if before & ANSWERED == 0 {
-            self.places.0.working.fetch_add(1, Ordering::Relaxed);
-            self.places.0.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.limit.0.working.fetch_add(1, Ordering::Relaxed);
+            self.limit.0.waiting.fetch_sub(1, Ordering::Relaxed);
         }
         if before & ENDED == 0 {
-            self.places.0.visitors.came(self.visitor);
+            self.limit.0.visitors.came(self.visitor);
         }
     }
 }
@@ -216,18 +216,18 @@ mod tests {
 
     #[test]
     fn clones_share_their_places_and_a_refusal_takes_none() {
-        let places = ConcurrencyLimit::new(2, MANY);
-        let others = places.clone();
-        let enter = |places: &ConcurrencyLimit| places.enter(ip(1), || None, false);
-        let (one, other) = (enter(&places).unwrap(), enter(&others).unwrap());
+        let limit = ConcurrencyLimit::new(2, MANY);
+        let others = limit.clone();
+        let enter = |limit: &ConcurrencyLimit| limit.enter(ip(1), || None, false);
+        let (one, other) = (enter(&limit).unwrap(), enter(&others).unwrap());
         for _ in 0..3 {
-            assert!(matches!(enter(&places), Err(HttpError::Overloaded)));
+            assert!(matches!(enter(&limit), Err(HttpError::Overloaded)));
         }
         drop(one);
         let again = enter(&others).unwrap();
-        assert!(enter(&places).is_err());
+        assert!(enter(&limit).is_err());
         drop((other, again));
-        assert!(enter(&places).is_ok());
+        assert!(enter(&limit).is_ok());
         let endless = ConcurrencyLimit::new(0, MANY);
         let entered: Vec<_> = (0..10).map(|_| enter(&endless).unwrap()).collect();
         assert_eq!(entered.len(), 10);
@@ -235,23 +235,20 @@ mod tests {
 
     #[test]
     fn bodies_that_do_not_come_take_no_place_of_what_is_worked_on() {
-        let places = ConcurrencyLimit::new(1, MANY);
-        let waiting = places.enter(ip(1), || None, true).unwrap();
-        assert!(places.enter(ip(1), || None, true).is_err());
-        let working = places.enter(ip(1), || None, false).unwrap();
+        let limit = ConcurrencyLimit::new(1, MANY);
+        let waiting = limit.enter(ip(1), || None, true).unwrap();
+        assert!(limit.enter(ip(1), || None, true).is_err());
+        let working = limit.enter(ip(1), || None, false).unwrap();
         drop(working);
         let arrival = waiting.arrival().unwrap();
         arrival.came();
         arrival.came();
-        assert!(
-            places.enter(ip(1), || None, false).is_err(),
-            "now it is worked on"
-        );
-        drop(places.enter(ip(1), || None, true).unwrap());
+        assert!(limit.enter(ip(1), || None, false).is_err(), "now it is worked on");
+        drop(limit.enter(ip(1), || None, true).unwrap());
         drop(waiting);
         arrival.came();
-        drop(places.enter(ip(1), || None, false).unwrap());
-        drop(places.enter(ip(1), || None, true).unwrap());
+        drop(limit.enter(ip(1), || None, false).unwrap());
+        drop(limit.enter(ip(1), || None, true).unwrap());
     }
 
     #[test]
@@ -260,23 +257,23 @@ mod tests {
             of_address: 1,
             of_session: 1,
         };
-        let places = ConcurrencyLimit::new(10, share);
-        let mut request = places.enter(ip(1), || None, true).unwrap();
+        let limit = ConcurrencyLimit::new(10, share);
+        let mut request = limit.enter(ip(1), || None, true).unwrap();
         let arrival = request.arrival().unwrap();
         request.answered();
         arrival.came();
         let answer = request.until_sent("an answer".into_response());
-        let refused = places.enter(ip(1), || None, false);
+        let refused = limit.enter(ip(1), || None, false);
         assert!(matches!(refused, Err(HttpError::RateLimited { .. })));
-        drop(places.enter(ip(2), || None, false).unwrap());
+        drop(limit.enter(ip(2), || None, false).unwrap());
         drop(answer);
-        let request = places.enter(ip(1), || None, false).unwrap();
+        let request = limit.enter(ip(1), || None, false).unwrap();
         let socket = request.again();
         drop(request);
-        assert!(places.enter(ip(1), || None, false).is_err());
+        assert!(limit.enter(ip(1), || None, false).is_err());
         drop(socket);
-        assert!(places.enter(ip(1), || None, false).is_ok());
-        assert_eq!(places.0.working.load(Ordering::Relaxed), 0);
-        assert_eq!(places.0.waiting.load(Ordering::Relaxed), 0);
+        assert!(limit.enter(ip(1), || None, false).is_ok());
+        assert_eq!(limit.0.working.load(Ordering::Relaxed), 0);
+        assert_eq!(limit.0.waiting.load(Ordering::Relaxed), 0);
     }
 }

@@ -91,7 +91,7 @@ impl RateLimiter {
             return Ok(());
         };
         let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
-        let taken = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
+        let updated = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
             // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
             let full_at = if full_at > now + self.window_us {
                 now
@@ -100,7 +100,7 @@ impl RateLimiter {
             } + self.cost_us;
             (full_at - now <= self.window_us).then_some(full_at)
         });
-        match taken {
+        match updated {
             Ok(_) => Ok(()),
             Err(full_at) => {
                 let wait_us = (full_at + self.cost_us)
@@ -181,11 +181,12 @@ mod tests {
     fn a_session_has_a_bucket_as_well_and_a_window_may_be_short() {
         let limiter = RateLimiter::within(Duration::from_secs(15), 3);
         let start = 1_700_000_000_000;
-        let taken = |handle: &str, now_ms| (0..10).filter(|_| limiter.check(handle, now_ms).is_ok()).count();
-        assert_eq!((taken("one", start), taken("two", start)), (3, 3));
-        assert_eq!(taken("one", start + 4_999), 0);
-        assert_eq!(taken("one", start + 5_000), 1);
-        assert_eq!(taken("one", start + 60_000), 3);
+        let admitted =
+            |handle: &str, now_ms| (0..10).filter(|_| limiter.check(handle, now_ms).is_ok()).count();
+        assert_eq!((admitted("one", start), admitted("two", start)), (3, 3));
+        assert_eq!(admitted("one", start + 4_999), 0);
+        assert_eq!(admitted("one", start + 5_000), 1);
+        assert_eq!(admitted("one", start + 60_000), 3);
     }
 
     #[test]
