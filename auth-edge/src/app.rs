@@ -63,7 +63,7 @@ pub(crate) struct Dependencies {
     pub(crate) metrics: Metrics,
     /// Which path is guarded how, and where it leads.
     pub(crate) routes: Routes,
-    /// The way to upstreams.
+    /// Passes requests on to upstreams.
     pub(crate) proxy: Proxy,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub(crate) assertions: Option<Assertions>,

@@ -1,4 +1,4 @@
-//! Which rule answers a request, and why: the route table as an operator asks it, `auth-edge routes explain GET /path`.
+//! Which rule answers a request, and why: the route table as an operator queries it, `auth-edge routes explain GET /path`.
 //!
 //! Invariant: it reads paths and finds rules by the very code that serves requests. Deliberately absent: sessions; it tells what
 //! a guard will ask, not what it will say.
@@ -80,7 +80,7 @@ impl Tool for RoutesTool {
     }
 }
 
-/// What is to be told of a request, in the order it is told.
+/// The facts about a request, in the order they are printed.
 struct Explained {
     facts: Map<String, Value>,
     answered: bool,

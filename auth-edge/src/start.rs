@@ -35,19 +35,19 @@ use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SILENCE_MAX, SessionCache};
 use crate::settings::{EdgeSettings, secrets_are_usable};
 
-/// How often the session service is asked whether it is there.
+/// How often the session service is probed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
 const STREAMS_MAX: u32 = 100;
 
-/// Headers of an HTTP/2 request: a few cookies of 4 KiB, and room for the rest.
+/// Headers of an HTTP/2 request: a few cookies of 4 KiB, and the rest.
 const HEADER_LIST_BYTES: usize = 16 * 1024;
 
 /// Headers of all open requests of an HTTP/2 connection: a hundred as browsers send them, with a cookie of 4 KiB.
 const OPEN_HEADER_BYTES: usize = 512 * 1024;
 
-/// Bytes of uploads that are on their way to a reader, of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
+/// Bytes of uploads that were received and not read, of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
 /// Why the edge cannot start.

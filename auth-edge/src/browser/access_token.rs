@@ -16,7 +16,7 @@ use crate::http::errors::HttpError;
 use crate::http::protect::csrf;
 use crate::http::request;
 
-/// Scopes that may be asked for at once.
+/// Scopes that may be requested at once.
 const MAX_SCOPES: usize = 32;
 
 /// GET with the proof; `scope` may ask for scopes, space-separated.

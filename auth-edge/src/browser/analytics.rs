@@ -1,4 +1,4 @@
-//! Product analytics on our own origin: a narrow way through to one PostHog-compatible server, off by default.
+//! Product analytics on our own origin: passed on to one PostHog-compatible server, off by default.
 //!
 //! Invariants: the host comes from the settings alone; only the three addresses the client library needs exist below
 //! [`ANALYTICS_PREFIX`]; what passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address;
@@ -46,7 +46,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Connecting takes a millisecond to a neighbour and a quarter of a second across the world.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Batches on their way at once: at most 64 MB of bodies, however many browsers send.
+/// Batches in flight at once: at most 64 MB of bodies, however many browsers send.
 const MAX_IN_FLIGHT: usize = 32;
 
 /// Request headers that pass: what the body is, and what the browser calls itself.
@@ -55,7 +55,7 @@ const PASSED: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_E
 /// Answer headers that pass.
 const ANSWERED: [header::HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
 
-/// The way through, when analytics is on.
+/// Passes batches on, when analytics is on.
 #[derive(Clone)]
 pub(crate) struct Analytics {
     settings: AnalyticsSettings,

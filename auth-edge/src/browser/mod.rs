@@ -47,7 +47,7 @@ pub(crate) struct Browser {
     pub(crate) clock: Arc<dyn Clock>,
     /// Profiles that are read anew.
     pub(crate) refetches: Arc<ProfileRefetches>,
-    /// The way to the analytics server; none when off.
+    /// Passes analytics on; none when off.
     pub(crate) analytics: Option<Analytics>,
     /// Who listens to their sessions.
     pub(crate) listening: Arc<PerPerson>,

@@ -1,6 +1,6 @@
 //! The profile route: who is signed in, as JSON.
 //!
-//! Invariants: no session is 204 without a body; a refetch that fails changes nothing; a session that asks for more refetches than it
+//! Invariants: no session is 204 without a body; a refetch that fails changes nothing; a session that requests more refetches than it
 //! may gets what is stored; no token is ever part of the answer. Deliberately absent: claims the session does not hold.
 
 mod refetch;
@@ -25,7 +25,7 @@ use crate::sessions::CurrentSession;
 pub(crate) enum ProfileRefetch {
     /// Never.
     Never,
-    /// When asked by `?refetch=true`.
+    /// When requested by `?refetch=true`.
     OnRequest,
     /// Each time.
     Always,

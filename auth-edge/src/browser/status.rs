@@ -1,6 +1,6 @@
 //! The status route and the unauthorized route.
 //!
-//! Invariant: asking for the status never rolls the session, so that a page can ask as often as it likes.
+//! Invariant: reading the status never rolls the session, so that a page can poll as often as it likes.
 
 use std::sync::Arc;
 

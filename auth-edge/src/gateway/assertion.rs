@@ -30,7 +30,7 @@ pub(crate) const JWKS_PATH: &str = "/.well-known/vestibule/jwks.json";
 /// How long verifiers may keep the key set: a new key has to be published for so long before it signs.
 pub(crate) const JWKS_MAX_AGE_SECS: u64 = 300;
 
-/// How long an assertion is valid: the way to the upstream, its queue, and clocks that differ by a few seconds.
+/// How long an assertion is valid: the network to the upstream, its queue, and clocks that differ by a few seconds.
 const LIFETIME_SECS: u64 = 60;
 
 /// A claim of the provider is at most so long as JSON: headers have to stay below what servers take (8 KiB).
@@ -52,7 +52,7 @@ pub(crate) const OWN_CLAIMS: [&str; 9] = [
     "auth_time",
 ];
 
-/// Why a file of keys cannot be used. Says nothing of a key but its place.
+/// Why a file of keys cannot be used. Says nothing of a key but its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
     /// Nothing in it is a private key.
@@ -160,7 +160,7 @@ impl Assertions {
         self.keys.load().jwks().to_owned()
     }
 
-    /// An assertion that this session asks, for the server at `audience`.
+    /// An assertion that a request acts for this session, for the server at `audience`.
     pub(super) fn sign(
         &self,
         session: &CachedSession,

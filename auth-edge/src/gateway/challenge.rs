@@ -1,10 +1,10 @@
-//! What `WWW-Authenticate` asks a program for (RFC 6750, section 3; RFC 9470, section 3).
+//! What `WWW-Authenticate` requires of a program (RFC 6750, section 3; RFC 9470, section 3).
 
 use axum::http::HeaderValue;
 
 use crate::route_table::requirements::Requirements;
 
-/// A sign-in that is younger, or of another class: the whole of what the route asks, so that one sign-in is enough.
+/// A sign-in that is younger, or of another class: all that the route requires, so that one sign-in is enough.
 pub(super) fn step_up(requirements: &Requirements) -> Option<HeaderValue> {
     let mut challenge = "Bearer error=\"insufficient_user_authentication\", \
          error_description=\"A different sign-in is needed\""

@@ -1,8 +1,8 @@
 //! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
 //!
-//! Invariants: what the proxy says about the original request is used for the way back alone, and only from a trusted
-//! proxy; whether the request passes is the session's affair. The access token is for who asks on behalf of a request: a page's own
-//! script that asks for this route gets none, neither here nor through a proxy.
+//! Invariants: what the proxy says about the original request is used as the return address alone, and only from a trusted
+//! proxy; whether the request passes is the session's affair. The access token is for a proxy that checks a request: a page's own
+//! script that requests this route gets none, neither here nor through a proxy.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::http::request::{self, first_parameter, is_prefetch, is_script};
 use crate::sessions::CurrentSession;
 use crate::values::reserved::CHECK_PATH;
 
-/// Request extension: the address the browser asked for, from a caller inside this process.
+/// Request extension: the address the browser requested, from a caller inside this process.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginalUrl(pub(crate) String);
 
@@ -67,7 +67,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     response
 }
 
-/// Whether a proxy asks about a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
+/// Whether a proxy checks a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
 /// for. A trusted proxy that passes a browser's own request for this route on is neither.
 fn is_about_another_request(gateway: &Gateway, request: &Request) -> bool {
     if request.extensions().get::<OriginalUrl>().is_some() {

@@ -22,7 +22,7 @@ pub(super) fn is_preflight(request: &RequestHead<'_>) -> bool {
             .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Whether no page of another origin can have sent it, as far as the route asks.
+/// Whether no page of another origin can have sent it, as far as the route requires.
 pub(super) fn is_own(required: Csrf, request: &RequestHead<'_>, base: &Url) -> bool {
     if required == Csrf::None || !changes_something(request) {
         return true;

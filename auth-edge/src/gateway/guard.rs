@@ -1,4 +1,4 @@
-//! Who may pass, and what the others are told.
+//! Which requests are authorized, and the answers to the others.
 //!
 //! Invariants: a guarded route never answers from its upstream before its guard has said yes; a session service that
 //! cannot be reached is 503 and changes no cookie; nothing but the session decides, no header ever skips a guard.
@@ -24,7 +24,7 @@ use crate::sessions::{CachedToken, CurrentSession, authorization};
 use crate::values::login_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
 
-/// What a request that may pass passes with.
+/// What an authorized request is passed on with.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Authorized {
     /// The session, where the route is guarded.
@@ -72,7 +72,7 @@ impl std::fmt::Debug for UpstreamToken {
     }
 }
 
-/// Lets a request pass, or answers it.
+/// Authorizes a request, or answers it.
 pub(super) async fn authorize(
     gateway: &Gateway,
     route: &Route,
@@ -142,7 +142,7 @@ pub(super) struct RequestHead<'a> {
     pub(crate) peer: IpAddr,
     /// Whether a body comes with it.
     pub(crate) has_body: bool,
-    /// Whether it asks for a WebSocket.
+    /// Whether it is a WebSocket handshake.
     pub(crate) is_websocket: bool,
 }
 
@@ -187,7 +187,7 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
     })
 }
 
-/// Tells what is missing: people are sent to sign in where that helps, programs get an answer they can read.
+/// Answers what is missing: people are sent to sign in where that helps, programs get an answer they can read.
 fn refuse(
     gateway: &Gateway,
     route: &Route,
@@ -211,7 +211,7 @@ fn refuse(
         }
         if navigates(request) {
             let again = match missing {
-                // Somebody who is signed in shows it once more where they are known.
+                // Somebody who is signed in authenticates again at the same provider.
                 Missing::StepUp | Missing::Token(_) => session,
                 Missing::Session | Missing::Organization | Missing::Connection | Missing::Right(_) => None,
             };
@@ -275,7 +275,7 @@ fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> Str
     site.login_url(None, connection)
 }
 
-/// The login route, with the way back and all the route asks of a sign-in: what one sign-in brought the next would
+/// The login route, with the return address and all the route requires of a sign-in: what one sign-in brought the next would
 /// lose again.
 fn sign_in(gateway: &Gateway, uri: &Uri, requirements: &Requirements, connection: Option<&str>) -> String {
     let back = uri.path_and_query().map_or("/", |target| target.as_str());

@@ -35,7 +35,7 @@ const HOP_BY_HOP: [HeaderName; 11] = [
 /// By these some frameworks take another method than the one the request line names, and by which its guard has judged.
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// Headers that tell where a request comes from or what it really asks for; ours to say.
+/// Headers that say where a request comes from or what its target really is; only the edge sets them.
 const TOLD_BY_US: [&str; 8] = [
     "forwarded",
     "x-real-ip",
@@ -227,7 +227,8 @@ fn cookie_name(pair: &[u8]) -> String {
     String::from_utf8_lossy(name.trim_ascii()).into_owned()
 }
 
-/// Tells the upstream, or the proxy that asked, who it is. A subject is a person only together with its issuer (OpenID Connect Core 1.0,
+/// Adds the identity headers for an upstream, or for a proxy that uses forward auth. A subject is a person only together with
+/// its issuer (OpenID Connect Core 1.0,
 /// section 5.7), also where a second provider is added later.
 pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     let Some(current) = &authorized.current else {

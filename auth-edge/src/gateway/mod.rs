@@ -1,6 +1,6 @@
 //! What lies behind the edge: guards, upstreams, folders, forward auth.
 //!
-//! One road: normalise the path → find the route → guard → folder or server. Invariant: no other road leads to an
+//! Each request: normalise the path → find the route → guard → folder or server. Invariant: nothing else leads to an
 //! upstream.
 
 pub(crate) mod assertion;
@@ -56,7 +56,7 @@ pub(crate) struct Gateway {
     pub(crate) send_timeout: Duration,
     /// Which path is guarded how, and where it leads.
     pub(crate) routes: Routes,
-    /// The way to upstreams.
+    /// Passes requests on to upstreams.
     pub(crate) proxy: Arc<Proxy>,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub(crate) assertions: Option<Assertions>,

@@ -65,14 +65,14 @@ pub(crate) struct UpstreamSettings {
 /// Longest body kept until an upstream that may want its nonce repeated has answered, in bytes.
 const MAX_KEPT_BYTES: u64 = 64 * 1024;
 
-/// The methods that every upstream may be asked by; others pass too, but for [`NEVER_PASSED_ON`].
+/// The methods named in `Allow`; others are passed on too, but for [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// A tunnel to anywhere else, and echoes of what is for the upstream alone. Methods differ by letter case (RFC 9110, section 9.1), and
 /// not every upstream knows.
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
-/// Whether no upstream is asked by this method.
+/// Whether requests of this method are never passed on.
 pub(crate) fn is_never_passed_on(method: &str) -> bool {
     NEVER_PASSED_ON
         .iter()
@@ -98,9 +98,9 @@ pub(super) struct ProxyContext<'a> {
     pub(crate) route: &'a Route,
     /// The path as it was read.
     pub(crate) path: &'a RequestPath,
-    /// What the guard learned.
+    /// What the guard authorized it with.
     pub(crate) authorized: &'a Authorized,
-    /// Whether and how a WebSocket is asked for.
+    /// The WebSocket handshake, if it is one.
     pub(crate) handshake: Option<WebSocketHandshake>,
 }
 

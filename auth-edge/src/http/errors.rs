@@ -1,4 +1,4 @@
-//! Every way the edge says no: status, code, words. The only file of the edge where HTTP status codes of failures stand.
+//! Every failure the edge answers with: status, code, words. The only file of the edge where HTTP status codes of failures stand.
 //!
 //! Handlers return a [`HttpError`]; it travels as a response extension, and [`render()`] turns it into JSON for programs or a
 //! small page for browsers, by `Accept`, with the request ID. Invariant: every word comes
@@ -17,7 +17,7 @@ use crate::http::pages;
 pub(crate) use http_error::{Handler, HttpError};
 pub(crate) use render::{render, wants_page};
 
-/// How long a client should wait before asking a service again that is down, in seconds.
+/// How long a client should wait before calling a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
 
 /// Somebody needs to know how long ago a person signed in, and nobody does.
@@ -163,7 +163,7 @@ impl HttpError {
     }
 }
 
-/// What the provider's outage means for what was asked of this handler.
+/// What the provider's outage means to somebody who called this handler.
 fn provider(handler: Handler) -> &'static str {
     match handler {
         Handler::Login | Handler::Callback => {

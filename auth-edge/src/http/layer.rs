@@ -1,8 +1,8 @@
-//! What every request passes on its way in, and every answer on its way out: one layer around the whole router.
+//! What is done to every request and to every answer: one layer around the whole router.
 //!
-//! In: an ID, a span, a place, a named host (where providers have their own, the one the browser asked for), a body that has to
+//! In: an ID, a span, a permit, a named host (where providers have their own, the one the browser requested), a body that has to
 //! come. Out: failures as bodies, security headers, the fragment of a redirect, the ID, the record. One layer and not one for
-//! each, because each would box every request's future anew.
+//! each, because each would allocate a boxed future for every request.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ use crate::values::forwarded::TrustedProxies;
 pub(crate) struct LayerParts {
     /// The edge's metrics.
     pub(crate) metrics: Metrics,
-    /// Places for requests that are worked on.
+    /// Bounds the requests worked on at once.
     pub(crate) concurrency: ConcurrencyLimit,
     /// The session cookie, by which requests are counted.
     pub(crate) cookies: SessionCookies,
@@ -59,7 +59,7 @@ pub(crate) struct EdgeLayer {
     body_timeouts: BodyTimeouts,
     https: Https,
     sites: Sites,
-    /// Whether it matters which host is asked for.
+    /// Whether it matters which host is requested.
     has_hosts: bool,
 }
 
@@ -114,7 +114,7 @@ where
         let observed = Observed::begin(&request);
         let version = request.version();
         let page = errors::wants_page(request.headers());
-        // The request is given away here and not within the answering, which would carry it along.
+        // The request moves into the call here: held by the future below, it would enlarge it.
         let answering = layer.admitted(request).map(|(admitted, request)| {
             let answer = observed.span().in_scope(|| self.inner.call(request));
             (admitted, answer)

@@ -1,4 +1,4 @@
-//! Questions every handler asks of a request: who is at the other end, is it a prefetch, a script, a navigation.
+//! What handlers read from a request's head: who is at the other end, is it a prefetch, a script, a navigation.
 
 use std::net::{IpAddr, Ipv4Addr};
 

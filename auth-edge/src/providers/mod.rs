@@ -118,7 +118,7 @@ impl IdentityProviders {
         &self.all
     }
 
-    /// Whether they are told apart: a file lists them.
+    /// Whether a file lists them, so that one has to be chosen.
     #[must_use]
     pub(crate) fn several(&self) -> bool {
         self.several
@@ -200,7 +200,7 @@ impl IdentityProviders {
             .map(|(_, at)| *at)
     }
 
-    /// The way of answering whose cookies have the attributes that any pending sign-in's can be cleared with.
+    /// The response mode whose cookies have the attributes that any pending sign-in's can be cleared with.
     #[must_use]
     pub(crate) fn pending_mode(&self) -> ResponseMode {
         let by_form = |provider: &IdentityProvider| provider.response_mode() == ResponseMode::FormPost;

@@ -21,7 +21,7 @@ pub(crate) struct Site {
 /// The provider a host belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
-    /// Its place among the providers.
+    /// Its index among the providers.
     pub(crate) provider: usize,
     /// Its issuer, by which sessions are bound to the host.
     pub(crate) issuer: String,
@@ -53,7 +53,7 @@ impl Site {
         format!("{}{path}", self.base_url.origin().ascii_serialization())
     }
 
-    /// The absolute URL of the login route, with the way back and the provider to sign in at, where one is named.
+    /// The absolute URL of the login route, with the return address and the provider to sign in at, where one is named.
     #[must_use]
     pub(crate) fn login_url(&self, return_to: Option<&str>, connection: Option<&str>) -> String {
         let login = self.at(&self.login_path);

@@ -7,9 +7,9 @@ use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
 
 /// What is missing.
 pub(crate) enum Missing {
-    /// A session, or one that still does what is asked.
+    /// A session, or one that still does what is required.
     Session,
-    /// A sign-in that is young enough, or of one of the classes asked for.
+    /// A sign-in that is young enough, or of one of the required classes.
     StepUp,
     /// A sign-in as member of the organization.
     Organization,
@@ -27,7 +27,7 @@ impl Missing {
         matches!(self, Self::StepUp | Self::Organization | Self::Connection)
     }
 
-    /// What a sign-in was asked for and did not bring the next one would not bring either: asking again would go round in
+    /// What a sign-in was requested for and did not bring the next one would not bring either: another one would go round in
     /// circles.
     pub(crate) fn after_sign_in(self, session: &Session, requirements: &Requirements) -> Self {
         match self {

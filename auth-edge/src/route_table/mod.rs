@@ -56,13 +56,13 @@ impl Routes {
 pub(crate) enum Guard {
     /// Visitors are sent to sign in.
     Page,
-    /// Callers without a session are told so in JSON.
+    /// Callers without a session get JSON.
     Api,
     /// Everybody.
     Open,
 }
 
-/// What a guarded route asks of a request that changes something, so that no page of another origin can send it: the later, the more.
+/// What a guarded route requires of a request that changes something, so that no page of another origin can send it: the later, the more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Csrf {
     /// Nothing: the upstream sees to it.
@@ -160,9 +160,9 @@ pub(crate) struct Route {
     pub(crate) upstream_jwt: bool,
     /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
     pub(crate) max_body_bytes: Option<u64>,
-    /// How requests that pages of other origins have sent are told apart.
+    /// How requests that pages of other origins have sent are recognised.
     pub(crate) csrf: Csrf,
-    /// What the guard asks for.
+    /// What the guard requires.
     pub(crate) requirements: Requirements,
     /// Parameters of the authorization request when a sign-in leads here, by name.
     pub(crate) sign_in: BTreeMap<String, String>,
@@ -212,7 +212,7 @@ impl Route {
 pub(crate) enum Match {
     /// This rule answers.
     Route(Arc<Route>),
-    /// A rule that asks for more would answer if letter case and closing dots did not count, and upstreams differ in
+    /// A rule that requires more would answer if letter case and closing dots did not count, and upstreams differ in
     /// whether they count.
     Ambiguous,
     /// No rule answers.

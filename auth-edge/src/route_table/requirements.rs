@@ -20,7 +20,7 @@ const LABEL: &[u8] = b"vestibule lacking v1";
 /// Bytes of the name: no two demands meet.
 const NAME_BYTES: usize = 16;
 
-/// What a guard asks of a session beyond its being there.
+/// What a guard requires of a session beyond its being there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requirements {
     /// Attach the access token for the upstream.
@@ -42,7 +42,7 @@ pub(crate) struct Requirements {
 }
 
 impl Requirements {
-    /// Whether a session has what is asked of it. An authentication at an unknown time is not young enough for anybody.
+    /// Whether a session has what is required. An authentication at an unknown time is not young enough for anybody.
     ///
     /// # Errors
     /// What it has not.
@@ -125,7 +125,7 @@ impl Requirements {
         URL_SAFE_NO_PAD.encode(short)
     }
 
-    /// Whether the session service has to be asked for an access token.
+    /// Whether an access token has to be had from the session service.
     #[must_use]
     pub(crate) fn token(&self) -> bool {
         self.access_token || self.require_token || !self.scopes.is_empty()

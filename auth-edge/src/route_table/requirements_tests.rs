@@ -1,4 +1,4 @@
-//! What a guard asks of a session.
+//! What a guard requires of a session.
 
 use serde_json::json;
 

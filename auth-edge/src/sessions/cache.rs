@@ -4,8 +4,8 @@
 //! - A session is served from here only while every replica of the session service is heard, nothing was heard of it
 //!   since it was read, and it was read less than its lease ago: one that was ended is refused as soon as its ending is
 //!   heard, and within `SILENCE_MAX` if it cannot be heard.
-//! - An answer that was on its way when its session was forgotten here is not kept.
-//! - Use is never forgotten: a session that was only looked at is asked for anew when it is used, so that it rolls.
+//! - An answer to a call that began before its session was forgotten here is not kept.
+//! - Use is never forgotten: a session that was only looked at is read anew when it is used, so that it rolls.
 //! - What is not there is not remembered: a session that was just created is found at once.
 //! - Memory is bounded by `WEIGHT_MAX`.
 
@@ -26,7 +26,7 @@ use crate::sessions::cookies::SessionId;
 /// How much what is remembered may take, in bytes: some ten thousand sessions of the usual size.
 const WEIGHT_MAX: u64 = 32 * 1024 * 1024;
 
-/// Sessions expected in that room; more is no fault.
+/// Sessions expected within that weight; more is no fault.
 const SESSIONS_EXPECTED: usize = 10_000;
 
 /// What an entry takes besides its session.
@@ -71,7 +71,7 @@ impl Weighter<CacheKey, CacheEntry> for ByBytes {
 pub(crate) struct SessionCache {
     entries: quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>,
     listening: Arc<Listening>,
-    /// When a session was forgotten last, as a [`Moment`]: what was asked by then and is answered later may be about that one.
+    /// When a session was forgotten last, as a [`Moment`]: a read that began by then and is answered later may be about that one.
     last_forgotten: AtomicU64,
     lease: Duration,
 }
@@ -104,7 +104,7 @@ impl SessionCache {
         Arc::clone(&self.listening)
     }
 
-    /// Now: to be taken before the session service is asked.
+    /// Now: to be taken before the session service is called.
     pub(crate) fn now(&self) -> Moment {
         self.listening.now()
     }
@@ -141,7 +141,7 @@ impl SessionCache {
             .hears_no_end(handle, requested_at, self.listening.now())
     }
 
-    /// Remembers a session that was asked for at `requested_at`.
+    /// Remembers a session whose read began at `requested_at`.
     pub(crate) fn keep(
         &self,
         id: &SessionId,
@@ -179,7 +179,7 @@ impl SessionCache {
     pub(crate) fn forget(&self, id: &SessionId) {
         self.last_forgotten.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
-            // What was asked before and is answered later does not count either.
+            // A read that began before and is answered later does not count either.
             self.listening
                 .changed(&entry.session.handle, HeardChange::Ended, self.listening.now());
         }

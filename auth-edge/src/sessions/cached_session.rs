@@ -12,7 +12,7 @@ use session_proto::v1::{GetAccessTokenResponse, Session};
 
 use super::listening::Moment;
 
-/// Access tokens remembered for one session: one for each set of scopes that routes ask for.
+/// Access tokens remembered for one session: one for each set of scopes that routes require.
 const TOKENS_MAX: usize = 8;
 
 /// A session that was read.
@@ -40,7 +40,7 @@ pub(crate) struct IdentityHeaders {
 #[derive(Debug)]
 pub(crate) struct CachedToken {
     scopes: Vec<String>,
-    /// When it was asked for.
+    /// When it was requested.
     pub(super) requested_at: Moment,
     /// The token.
     pub(crate) value: Secret<String>,

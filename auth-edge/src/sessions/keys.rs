@@ -18,7 +18,7 @@ pub(crate) enum Purpose {
     SessionCookie,
     /// The `csrf_token` field of our own forms.
     Csrf,
-    /// A keyed hash by which a person is known outside, where their name must not be.
+    /// A keyed hash by which a person is named outside, where their name must not be.
     Pseudonym,
 }
 

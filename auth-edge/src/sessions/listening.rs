@@ -17,7 +17,7 @@ use session_proto::client::{SessionClient, WatchItem};
 use session_proto::v1::WatchSessionsRequest;
 use session_proto::v1::session_event::Kind;
 
-/// A replica whose news is older is not heard. It is asked three times within that how far it is told, so two answers in a row may
+/// A replica whose news is older is not heard. It reports three times within that how far its events go, so two reports in a row may
 /// be lost. With the half second in which a session service notices that its store tells it nothing, what was ended is refused
 /// within a second whatever breaks.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
@@ -28,7 +28,7 @@ const CHANGES_MAX: usize = 100_000;
 /// Which session: its public handle.
 pub(super) type Handle = Box<str>;
 
-/// Places among which sessions are spread for a first look.
+/// Slots by which sessions are hashed for a first look.
 const MARKS: usize = 4_096;
 
 /// What has been heard. Reading it takes no lock unless something changed that may be it: cores that only read do not wait for
@@ -41,7 +41,7 @@ pub(super) struct Listening {
     /// Since when all replicas are heard without a gap, and until when that holds, in microseconds after `began`; 0 is never.
     since: AtomicU64,
     until: AtomicU64,
-    /// When a session changed last of those that share a place, as a [`Moment`].
+    /// When a session changed last of those that share a slot, as a [`Moment`].
     marks: Box<[AtomicU64]>,
     changes: RwLock<Changes>,
 }
@@ -109,7 +109,7 @@ impl Listening {
         now.0 < self.until.load(Ordering::Acquire) && self.since.load(Ordering::Acquire) != 0
     }
 
-    /// Whether what was asked of the session service at `requested_at` still holds at `now`, as far as changes are heard.
+    /// Whether what a call that began at `requested_at` returned still holds at `now`, as far as changes are heard.
     pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
         // In this order: whoever sees that all are heard again also sees since when.
         if !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire) {
@@ -204,7 +204,7 @@ pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
 struct Replica {
     /// Since when it is heard without a gap.
     heard_since: Option<Moment>,
-    /// Everything that happened before was told.
+    /// Every event from before has been received.
     told_until: Moment,
 }
 
@@ -219,7 +219,7 @@ impl<Id> Default for Replicas<Id> {
 }
 
 impl<Id: Eq + Hash + Display> Replicas<Id> {
-    /// Takes what was told of one of them, and draws the sum.
+    /// Takes an item of one replica, and judges them all anew.
     fn take(&mut self, listening: &Listening, id: Id, item: WatchItem, now: Moment) {
         let heard = |heard_since| Replica {
             heard_since,
@@ -260,7 +260,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         self.judge(listening, now);
     }
 
-    /// All are heard since the last one was, and until what is told of the one told least grows too old.
+    /// All are heard since the last one was, and until the oldest report of any grows too old.
     fn judge(&self, listening: &Listening, now: Moment) {
         let all_heard = self.0.values().all(|replica| replica.heard_since.is_some());
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
@@ -276,7 +276,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             listening.complete(since, until);
             return;
         }
-        // After a silence everything is asked for anew, though no stream broke.
+        // After a silence everything is read anew, though no stream broke.
         listening.complete(now, until);
         tracing::info!(
             replicas = self.0.len(),

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a cookie that does not verify costs no call; a session service that cannot be
 //! reached signs nobody out and never changes a cookie; only use rolls a session. Every path of the edge to the session
-//! service leads through here. One road: cookie → what is remembered, if it holds → the session service.
+//! service leads through here. Each read: cookie → what is remembered, if it holds → the session service.
 
 mod cache;
 mod cached_session;
@@ -53,11 +53,11 @@ pub(crate) struct CurrentSession {
 #[derive(Clone, Debug)]
 struct Renewed {
     cookie: HeaderValue,
-    /// Before the session service was asked.
+    /// Before the session service was called.
     requested_at: Moment,
 }
 
-/// Tells from what device a person uses their session; asked only when the session service is to know it.
+/// Reads from what device a person uses their session; called only when the session service is to know it.
 pub(crate) type DeviceSource<'a> = &'a (dyn Fn() -> Device + Sync);
 
 /// Reads, rolls, creates and ends sessions.
@@ -72,7 +72,7 @@ pub(crate) struct SessionRepository {
 }
 
 impl SessionRepository {
-    /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it asks each time.
+    /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it calls each time.
     #[must_use]
     pub(crate) fn new(
         client: SessionClient,
@@ -159,7 +159,7 @@ impl SessionRepository {
         }
     }
 
-    /// To be taken before the session service is asked.
+    /// To be taken before the session service is called.
     fn now(&self) -> Moment {
         self.cache.as_deref().map(SessionCache::now).unwrap_or_default()
     }
@@ -187,7 +187,7 @@ impl SessionRepository {
         }
     }
 
-    /// What the session service said when it was asked at `requested_at`, remembered.
+    /// What the session service answered to a call that began at `requested_at`, remembered.
     fn remembered(
         &self,
         headers: &HeaderMap,
@@ -234,9 +234,9 @@ impl SessionRepository {
         self.cookies.issue(headers, id, max_age)
     }
 
-    /// The cookie that an answer may renew, asked for when its head is ready to be sent: none if the session ended since it
+    /// The cookie that an answer may renew, read when its head is ready to be sent: none if the session ended since it
     /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost. Where
-    /// an ending would have been heard nobody is asked. When nothing can be learnt the browser keeps the cookie it has.
+    /// an ending would have been heard no call is made. When nothing can be learnt the browser keeps the cookie it has.
     pub(crate) async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
         let Renewed { cookie, requested_at } = current.renewed.as_ref()?;
         let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *requested_at);

@@ -80,7 +80,7 @@ pub(crate) struct OpenStream {
 }
 
 impl OpenStreams {
-    /// None yet. With `heard`, what is heard is known from elsewhere; otherwise the session service is listened to once the first
+    /// None yet. With `heard`, another task feeds what is heard; otherwise the session service is listened to once the first
     /// stream opens.
     pub(super) fn new(client: SessionClient, clock: Arc<dyn Clock>, heard: Option<Arc<Listening>>) -> Self {
         let is_fed = heard.is_some();
@@ -201,7 +201,7 @@ impl Inner {
                 tracing::info!(session = %handle, streams = open.streams, "a session ended, and its streams with it");
                 open.ended.cancel();
             }
-            // Nothing is known: asked again at the next look.
+            // Nothing is known: read again at the next look.
             Ok(Err(_)) | Err(_) => {}
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Invariants: 200 only once the sessions are gone; a token is good once, at whichever replica it arrives, since the session
 //! service remembers it; where there are several providers a token is judged by the keys and settings of the issuer it names
-//! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
+//! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately
+//! absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +76,7 @@ pub(crate) async fn handle(
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
-/// How long ago the provider told: when the token arrived, or, if it came before and nobody could be told of it, when it was issued at
+/// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was issued at
 /// the latest.
 fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
     let arrived = Duration::from_millis(sign_in.clock.monotonic_ms().saturating_sub(arrived_ms));

@@ -1,7 +1,8 @@
 //! The callback route: the provider's answer becomes a session, or is refused.
 //!
 //! Invariants: the checks run in the order of the contract and the first that fails ends it; a bad message causes no call to the
-//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
+//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the
+//! transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl From<Rejected> for CallbackError {
 }
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
-/// `at` is the place of the provider whose callback this is.
+/// `at` is the index of the provider whose callback this is.
 pub(crate) async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result<Response, HttpError> {
     let provider = sign_in.providers.all().get(at).ok_or(HttpError::NotFound)?;
     let (head, body) = request.into_parts();
@@ -95,17 +96,17 @@ pub(crate) async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) ->
     }
 }
 
-/// What a callback goes through with.
+/// What the callback of a request is handled with.
 struct CallbackContext<'a> {
     sign_in: &'a Arc<SignIn>,
     provider: &'a IdentityProvider,
-    /// Its place.
+    /// Its index.
     at: usize,
     site: &'a Site,
     head: &'a Parts,
 }
 
-/// The whole way from the answer to the session, in the order of the contract.
+/// From the answer to the session, in the order of the contract.
 async fn finish(
     context: &CallbackContext<'_>,
     answer: &AuthorizationResponse,
@@ -202,7 +203,7 @@ fn find_transaction(
 }
 
 /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4). Only to
-/// learn what was promised the provider's metadata is asked for.
+/// learn what was promised the provider's metadata is read.
 async fn check_issuer(party: &RelyingParty, answer: &AuthorizationResponse) -> Result<(), Reason> {
     match answer.iss.as_slice() {
         [iss] if *iss == party.settings().issuer => Ok(()),
@@ -235,7 +236,7 @@ fn check_message(answer: &AuthorizationResponse) -> Result<&str, Reason> {
     Ok(code)
 }
 
-/// What the session that stays after a refusal lacks for good: the provider was asked when its person signed in and did not tell.
+/// What the session that stays after a refusal lacks for good: `auth_time` was requested and the provider left it out.
 fn lacking(context: &CallbackContext<'_>, transaction: &Transaction, reason: &Reason) -> Option<String> {
     if !matches!(reason, Reason::IdToken(IdTokenError::NoAuthTime)) {
         return None;

@@ -2,8 +2,8 @@
 //! redeemed once (RFC 6749, section 4.1.2).
 //!
 //! Invariants: the claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
-//! holds; a claim that cannot be made uses nothing up; whoever asks while another one redeems gets the same answer, and whoever
-//! asks later none. Against a session service that has no claims, or does not let this edge make them, the process alone
+//! holds; a claim that cannot be made uses nothing up; a callback that comes while another one redeems gets the same answer, and one
+//! that comes later none. Against a session service that has no claims, or does not let this edge make them, the process alone
 //! remembers what it redeemed ([`super::redeemed_transactions`]).
 
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) struct HeldClaim {
     made: Option<(u64, u64)>,
 }
 
-/// What asking for a sign-in came to.
+/// What became of claiming a sign-in.
 #[derive(Debug)]
 pub(super) enum ClaimOutcome {
     /// It is ours.
@@ -108,7 +108,7 @@ fn has_no_claims(reason: ErrorReason) -> bool {
     )
 }
 
-/// The way of before, for a session service of an earlier release.
+/// Remembers the transaction in this process alone, for a session service of an earlier release.
 fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> ClaimOutcome {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {
@@ -130,7 +130,7 @@ fn no_randomness() -> SessionError {
 }
 
 impl HeldClaim {
-    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the way back of one answer.
+    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the network delay of one answer.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
         Some(made_ms.saturating_add(sign_in.clock.monotonic_ms().saturating_sub(heard_ms)))

@@ -2,8 +2,8 @@
 //! Front-Channel Logout 1.0). Off by default.
 //!
 //! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
-//! into a cross-site frame; only the provider may frame the answer. Whoever asks has proved nothing: a request for a session that is
-//! not there leaves no trace, offline tokens stay good, and one address asks so many times and no more. Deliberately absent: telling
+//! into a cross-site frame; only the provider may frame the answer. The caller has proved nothing: a request for a session that is
+//! not there leaves no trace, offline tokens stay good, and each address is rate limited. Deliberately absent: telling
 //! whether there was a session.
 
 use std::sync::Arc;

@@ -1,15 +1,15 @@
-//! What a session still lacks after a sign-in that was asked for it: who asks once more goes round in circles.
+//! What a session still lacks after a sign-in that was requested for it: another one would go round in circles.
 //!
-//! A sign-in that leads to a route is asked for all the route requires of one ([`super::login_parameters`]). What its session lacks all the
+//! A sign-in that leads to a route requests all the route requires of one ([`super::login_parameters`]). What its session lacks all the
 //! same the browser remembers for a while, under a name that holds for this session and these demands alone; a guard that
-//! meets it says no instead of sending the visitor to sign in. Deliberately absent: any way it could open a door.
+//! meets it says no instead of sending the visitor to sign in. Deliberately absent: any effect by which it could grant access.
 
 use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::values::return_to::ReturnTo;
 
-/// What the session of a sign-in that leads here lacks although it was asked for; `None` if nothing, or nothing a sign-in brings.
+/// What the session of a sign-in that leads here lacks although it was requested; `None` if nothing, or nothing a sign-in brings.
 #[must_use]
 pub(super) fn lacking(
     sign_in: &SignIn,

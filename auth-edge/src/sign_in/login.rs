@@ -95,7 +95,7 @@ pub(crate) async fn handle(
     );
     if wanted.silent() && sign_in.pending.was_silent(&head.headers, &provider.id) {
         if wanted.silent_by_visitor {
-            // It found nobody a moment ago: asking again would go round in circles.
+            // It found nobody a moment ago: another one would go round in circles.
             return Ok(landing(&sign_in, site, &Method::GET, return_to.as_ref(), []));
         }
         wanted.ask_after_all();

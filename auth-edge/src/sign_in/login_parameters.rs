@@ -1,6 +1,6 @@
-//! What one login adds to the authorization request: what its address asks for, and what the route it leads to demands.
+//! What one login adds to the authorization request: what its address requests, and what the route it leads to requires.
 //!
-//! Invariants: of the query only the allow-list is read; what a route demands cannot be asked away; no parameter of the
+//! Invariants: of the query only the allow-list is read; a request cannot weaken what a route requires; no parameter of the
 //! protocol can be set. Deliberately absent: the configured parameters of all logins, which `oidc` adds.
 
 use crate::http::request;
@@ -14,9 +14,9 @@ pub(crate) struct LoginParameters {
     pub(crate) extra: Vec<(String, String)>,
     /// How old the authentication may be, in seconds.
     pub(crate) max_age: Option<u64>,
-    /// Organization asked for by this login.
+    /// Organization requested by this login.
     pub(crate) organization: Option<String>,
-    /// Whether it was the visitor's address that asked for a silent sign-in, not the route.
+    /// Whether it was the visitor's address that requested a silent sign-in, not the route.
     pub(crate) silent_by_visitor: bool,
 }
 
@@ -64,13 +64,13 @@ impl LoginParameters {
         wanted
     }
 
-    /// Whether the provider is told to ask nothing.
+    /// Whether no interaction is allowed (`prompt=none`).
     #[must_use]
     pub(crate) fn silent(&self) -> bool {
         self.get("prompt").is_some_and(is_silent)
     }
 
-    /// The authentication context classes asked for.
+    /// The authentication context classes requested.
     #[must_use]
     pub(crate) fn acr_values(&self) -> Option<&str> {
         self.get("acr_values")
@@ -88,7 +88,7 @@ impl LoginParameters {
     }
 }
 
-/// What the route asks of a sign-in by name: its table's `sign_in`, and what its guard will ask of the session.
+/// What the route requires of a sign-in by name: its table's `sign_in`, and what its guard will require of the session.
 fn demanded(route: &Route, name: &str) -> Option<String> {
     let preset = route.sign_in.get(name).cloned();
     let asked = match name {
@@ -108,7 +108,7 @@ fn is_silent(prompt: &str) -> bool {
     prompt.split(' ').any(|word| word == "none")
 }
 
-/// Of what a visitor asks and a route demands: the route's, unless the visitor asks for more.
+/// Of what a visitor requests and a route requires: the route's, unless the visitor's is stricter.
 fn stricter(name: &str, asked: Option<String>, demanded: Option<String>) -> Option<String> {
     let (asked, demanded) = match (asked, demanded) {
         (Some(asked), Some(demanded)) => (asked, demanded),

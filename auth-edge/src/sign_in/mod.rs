@@ -1,4 +1,4 @@
-//! Signing in and out: login, callback, logout, and what the provider says behind the browser's back.
+//! Signing in and out: login, callback, logout, and back-channel and front-channel logout.
 //!
 //! Deliberately absent: routing (`routes.rs`) and everything about requests of people who are already signed in.
 
@@ -55,9 +55,9 @@ pub(crate) struct SignInSettings {
     pub(crate) login_parameters: Vec<String>,
     /// Where a visitor lands after sign-out.
     pub(crate) post_logout_redirect: Url,
-    /// Further places a sign-out may lead to.
+    /// Further URLs a sign-out may lead to.
     pub(crate) logout_return_to_allowed: Vec<Url>,
-    /// What the provider is told at sign-out.
+    /// What is sent to the provider at sign-out.
     pub(crate) provider_logout: ProviderLogout,
     /// Whether sign-in reads userinfo.
     pub(crate) userinfo_at_login: bool,
@@ -71,7 +71,7 @@ pub(crate) struct SignInSettings {
     pub(crate) frontchannel_logout: bool,
 }
 
-/// What the provider is told when somebody signs out.
+/// What is sent to the provider when somebody signs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderLogout {
     /// RP-initiated logout at the discovered `end_session_endpoint`.
@@ -117,7 +117,7 @@ pub(crate) struct SignIn {
     pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.
     pub(crate) redeemed: Arc<RedeemedTransactions>,
-    /// Places for sessions that are ended in the background.
+    /// Permits for calls in the background.
     pub(crate) background: Arc<Semaphore>,
     /// Metrics.
     pub(crate) metrics: Metrics,

@@ -1,4 +1,4 @@
-//! The cookies of pending sign-ins: naming, finding, adding one, making room, cleaning up.
+//! The cookies of pending sign-ins: naming, finding, adding one, dropping the oldest, cleaning up.
 //!
 //! Invariants: together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
 //! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
@@ -71,7 +71,7 @@ impl PendingSignIns {
         name.starts_with(&self.prefix)
     }
 
-    /// The `Set-Cookie` values that add a transaction whose answer comes in this way: first those that make room, then its
+    /// The `Set-Cookie` values that add a transaction whose answer comes in this mode: first those that remove older ones, then its
     /// own.
     pub(crate) fn add(
         &self,

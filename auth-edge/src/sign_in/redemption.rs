@@ -171,7 +171,7 @@ impl Redemption {
     }
 }
 
-/// Logs why, for operators; the person is told no more than to try again.
+/// Logs why, for operators; the answer only offers to try again.
 fn unavailable(error: &(dyn std::error::Error + 'static), problem: &str) -> NotRedeemed {
     tracing::error!(error, "{problem}");
     NotRedeemed::SessionServiceDown

@@ -67,7 +67,7 @@ pub(crate) struct Rejected {
     pub(crate) return_to: Option<ReturnTo>,
     /// Whether the transaction is used up.
     pub(crate) consumed: bool,
-    /// What the session that stays lacks, and this sign-in was asked for in vain.
+    /// What the session that stays lacks, and this sign-in was requested for in vain.
     pub(crate) lacking: Option<String>,
 }
 

@@ -44,13 +44,13 @@ pub(crate) struct Transaction {
     pub(crate) issuer: IssuerMark,
     /// When it began, in milliseconds since the Unix epoch.
     pub(crate) started_at_ms: u64,
-    /// The `max_age` asked for, in seconds: the ID token then has to tell `auth_time`.
+    /// The `max_age` requested, in seconds: the ID token then has to hold `auth_time`.
     pub(crate) max_age: Option<u64>,
-    /// The authentication context classes asked for, separated by spaces: the ID token then has to name one of them.
+    /// The authentication context classes requested, separated by spaces: the ID token then has to name one of them.
     pub(crate) acr_values: Option<String>,
-    /// Whether the provider was told to ask nothing (`prompt=none`).
+    /// Whether no interaction was allowed (`prompt=none`).
     pub(crate) silent: bool,
-    /// The organization asked for by this login alone.
+    /// The organization requested by this login alone.
     pub(crate) organization: Option<String>,
     /// The session the browser had when this began, to be ended by it; kept only where the provider's answer comes without
     /// the session cookie.
@@ -198,7 +198,7 @@ pub(crate) fn id_of_state(state: &str) -> String {
     URL_SAFE_NO_PAD.encode(&hash.as_ref()[..ID_BYTES])
 }
 
-/// Whether two secrets are equal, told in a time that depends on neither.
+/// Whether two secrets are equal, in a time that depends on neither.
 #[must_use]
 pub(crate) fn same_secret(a: &str, b: &str) -> bool {
     let hash = |text: &str| digest::digest(&digest::SHA256, text.as_bytes());

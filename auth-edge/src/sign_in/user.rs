@@ -18,7 +18,7 @@ pub(crate) fn of_id_token(id_token: &str) -> Option<String> {
 }
 
 /// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's. It comes first, which
-/// takes the session service the least room.
+/// makes the stored session smallest.
 ///
 /// # Errors
 /// The claims are no text of a JSON object.

@@ -1,4 +1,4 @@
-//! What proxies in front of the edge tell about the browser, believed only from the configured ones.
+//! What proxies before the edge say about the browser, believed only from the configured ones.
 //!
 //! Invariant: with no trusted proxy configured no header changes anything. Only `X-Forwarded-For`, `-Proto`, `-Host`,
 //! `-Uri` and `X-Original-URL` are read, as bytes: what a client adds to a line hides nothing of what a proxy added.
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// The most addresses of an `X-Forwarded-For` chain that are walked: more proxies than any real deployment has.
 const MAX_CHAIN: usize = 32;
 
-/// The longest original URL believed, in bytes: what a returnTo may hold at most, with room for its encoding.
+/// The longest original URL believed, in bytes: what a returnTo may hold at most, and its encoding.
 const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
 
 /// Where a request has come from, hop by hop, the last one last.
@@ -51,7 +51,7 @@ impl TrustedProxies {
     }
 
     /// The browser's address: the last one in the chain that is not a trusted proxy, read from its end. A proxy that tells of nobody
-    /// asks for itself. [`UNKNOWN`] if a trusted proxy tells something else than an address (`unknown`, a name of its own making,
+    /// makes requests of its own. [`UNKNOWN`] if a trusted proxy says something else than an address (`unknown`, a name of its own making,
     /// what a client sent), or more proxies than are walked.
     pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
@@ -79,7 +79,7 @@ impl TrustedProxies {
         client
     }
 
-    /// The path or URL that a trusted proxy asks about, for forward authentication.
+    /// The path or URL that a trusted proxy checks, for forward authentication.
     pub(crate) fn asked_about<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h [u8]> {
         let header = |name: &'static str| {
             let mut values = headers.get_all(name).iter().filter(|_| self.trusts(peer));
@@ -90,7 +90,7 @@ impl TrustedProxies {
             .map(http::HeaderValue::as_bytes)
     }
 
-    /// The address the browser asked a trusted proxy for, as an absolute URL; for forward authentication.
+    /// The address the browser requested of a trusted proxy, as an absolute URL; for forward authentication.
     pub(crate) fn original_url(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
         if !self.trusts(peer) {
             return None;

@@ -18,7 +18,7 @@ pub(crate) const ALLOWED_PARAMETERS: [&str; 8] = [
 const MAX_VALUE_BYTES: usize = 512;
 /// Longest organization kept with a transaction, in bytes: with everything else at its longest, two still fit.
 pub(crate) const MAX_ORGANIZATION_BYTES: usize = 96;
-/// Longest `acr_values` kept with a transaction, in bytes: room for three or four of the usual names.
+/// Longest `acr_values` kept with a transaction, in bytes: enough for three or four of the usual names.
 pub(crate) const MAX_ACR_VALUES_BYTES: usize = 200;
 
 /// Whether a value can be passed on and, where it has to be, kept until the provider answers.

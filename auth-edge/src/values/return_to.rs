@@ -17,7 +17,7 @@ const MAX_RAW_BYTES: usize = 8192;
 pub(crate) struct ReturnTo(Url);
 
 impl ReturnTo {
-    /// Parses what a visitor asked for against the base URL; `None` if it is not honoured.
+    /// Parses what a visitor requested against the base URL; `None` if it is not honoured.
     #[must_use]
     pub(crate) fn parse(base: &Url, raw: &str) -> Option<Self> {
         let url = parse_web_url(base, raw)?;
@@ -31,7 +31,7 @@ impl ReturnTo {
         (same_origin(base, &url) || allowed.contains(&url)).then_some(Self(url))
     }
 
-    /// The base URL itself: where a visitor lands without a wish of their own.
+    /// The base URL itself: where a visitor lands without a `returnTo`.
     #[must_use]
     pub(crate) fn base(base: &Url) -> Self {
         Self(base.clone())

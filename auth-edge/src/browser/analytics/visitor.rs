@@ -1,4 +1,4 @@
-//! What a signed-in browser is told about analytics, and as whom a person is known there.
+//! Whether a signed-in browser may record, and the pseudonym of a person there.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;

@@ -35,11 +35,11 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// The same with its frame, as text.
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
-/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them asks for its session now
+/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them polls its session now
 /// and then instead.
 pub(crate) const LISTENING_MAX: usize = 100;
 
-/// Calls of one person at once that list or end sessions: as many as pages that are told of a change and look; each costs the session
+/// Calls of one person at once that list or end sessions: as many as pages that hear of a change and look; each costs the session
 /// service several reads.
 pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
 
@@ -58,7 +58,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -
         .layer(from_fn_with_state(browser.clone(), only_ours))
 }
 
-/// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
+/// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same in gRPC's headers
 /// for clients that look there; and a message that does not come. No cache may keep any answer.
 async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: Next) -> Response {
     if let Err(refused) =

@@ -32,7 +32,7 @@ impl PerPerson {
         })
     }
 
-    /// A place for the session's person; none if they have taken all of theirs.
+    /// A permit for the session's person; none if they hold all of theirs.
     pub(super) fn enter(self: &Arc<Self>, session: &Session) -> Option<PersonPermit> {
         let person = (session.issuer.clone(), session.subject.clone());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -58,7 +58,7 @@ impl BrowserApi {
         there(self.browser.sessions.rolled(headers, device).await)
     }
 
-    /// A place for a call that reads or ends several of a person's sessions.
+    /// A permit for a call that reads or ends several of a person's sessions.
     fn listing(&self, mine: &Session) -> Result<PersonPermit, Status> {
         let permit = self.browser.listing.enter(mine);
         permit.ok_or_else(|| overloaded("too many calls of this person at once"))

@@ -43,7 +43,7 @@ struct BrowserWatch {
     /// From then on it has to be looked up whether the session is still there.
     look_at_ms: u64,
     _permit: PersonPermit,
-    /// Where the page can go on: after the last the service told, its heartbeats included.
+    /// Where the page can go on: after the last event of the service, its heartbeats included.
     resume_token: String,
     /// Why and since when nothing is heard.
     unheard: Option<(SessionError, Instant)>,
@@ -76,7 +76,7 @@ pub(super) async fn stream(
             None => return Err(unheard()),
         }
     }
-    // From the first moment on the page can come back for what it missed; but not past what it has not been told yet.
+    // From the first moment on the page can come back for what it missed; but not past what it has not been sent yet.
     let resume_token = match told.as_slice() {
         [WatchItem::Connected, WatchItem::Event(beat)] if beat.kind() == Kind::Heartbeat => {
             beat.resume_token.clone()
@@ -123,7 +123,7 @@ impl BrowserWatch {
         Ok(())
     }
 
-    /// What the page is told next, or why it hears nothing more.
+    /// The page's next event, or why there are no more.
     async fn told(&mut self) -> Result<SessionEvent, SessionError> {
         loop {
             // The service beats several times a second, so that the time is looked at as often.
@@ -164,7 +164,7 @@ impl BrowserWatch {
                     self.unheard.get_or_insert((error, Instant::now()));
                 }
                 Some(WatchItem::Lost(error)) => return Err(error),
-                // How far it is told; the others are of single replicas only.
+                // How far the stream has come; the others are of single replicas only.
                 Some(WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone) => {}
                 None => return Err(self.unheard.take().map_or_else(unheard, |(error, _)| error)),
             }

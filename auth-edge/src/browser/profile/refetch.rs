@@ -1,6 +1,6 @@
-//! The profile read anew at the provider: seldom for one session, and once for all who ask at the same moment.
+//! The profile read anew at the provider: seldom for one session, and once for all requests at the same moment.
 //!
-//! Invariants: however often a session asks, its bucket bounds the calls to the provider, also when those who ask hang up; what is kept
+//! Invariants: however often a session requests it, its bucket bounds the calls to the provider, also when clients hang up; what is kept
 //! of a refetch is gone with the last who waits for it. Deliberately absent: sharing between replicas; the bucket is for each of them.
 
 use std::collections::HashMap;
@@ -58,12 +58,12 @@ impl Default for ProfileRefetches {
 }
 
 impl ProfileRefetches {
-    /// The session with what the provider says of the person now; `None` if the provider was asked often enough.
+    /// The session with what the provider says of the person now; `None` if the session has used up its bucket.
     pub(crate) async fn refetch(&self, browser: &Browser, current: &CurrentSession) -> RefetchOutcome {
         let handle = current.session.handle.as_str();
         let flight = self.flight(handle);
         let outcome = flight.outcome.get_or_init(|| async {
-            // Here and not before: whoever goes on for somebody that hung up asks the provider once more.
+            // Here and not before: whoever goes on for somebody that hung up calls the provider once more.
             if self.limit.check(handle, browser.clock.now_ms()).is_err() {
                 return Ok(None);
             }

@@ -46,7 +46,7 @@ impl FolderBackend {
     }
 }
 
-/// Judges the open file itself: a link may have taken its place since its path was resolved.
+/// Judges the open file itself: a link may have replaced it since its path was resolved.
 #[cfg(target_os = "linux")]
 fn lies_below(root: &Path, file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;

@@ -95,7 +95,7 @@ fn allow(answered: &HeaderMap, client_headers: &HeaderMap, is_ours: impl Fn(&str
     }
 }
 
-/// Whether a header is among those that were told: what could not be told is removed where a client sent it.
+/// Whether a header is among those set: one that could not be set is removed where a client sent it.
 fn is_set(headers: &[HeaderValueOption], name: &HeaderName) -> bool {
     let told = |option: &HeaderValueOption| {
         option

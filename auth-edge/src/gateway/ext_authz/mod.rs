@@ -1,9 +1,9 @@
 //! Envoy's external authorization over gRPC: the forward-auth route for a proxy that asks by RPC.
 //!
-//! Each question becomes a request to `/api/auth/check` inside this process, so that both ways decide, limit, measure and
+//! Each check becomes a request to `/api/auth/check` inside this process, so that both protocols decide, limit, measure and
 //! word their answers alike. Invariants: a header the edge sets for the upstream replaces whatever a client sent under
 //! that name, every other identity header is removed, and the edge's own cookies do not go on. What Envoy says of the
-//! original address is used for the way back alone.
+//! original address is used as the return address alone.
 
 mod answer;
 #[expect(
@@ -43,7 +43,7 @@ pub mod api {
 use self::api::authorization_server::{Authorization, AuthorizationServer};
 use self::api::{AttributeContext, CheckRequest, CheckResponse};
 
-/// The largest question read, in bytes: 64 KiB of headers, and room for what Envoy adds.
+/// The largest check read, in bytes: 64 KiB of headers, and what Envoy adds.
 const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
 /// The key among a route's `context_extensions` that asks for a redirect to sign in.

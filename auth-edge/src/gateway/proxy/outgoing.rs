@@ -2,7 +2,7 @@
 //!
 //! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the length is
 //! that of the body that is sent; who somebody is, and where they come from, the upstream learns
-//! from us alone; it is asked at the address it was configured with, whatever the client says.
+//! from us alone; the request goes to the configured address, whatever the client says.
 
 use std::net::IpAddr;
 
@@ -28,7 +28,7 @@ const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, proof::HEADER];
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// What a client asks of an upstream: made the upstream's anew for each sending.
+/// A client's request to an upstream: its head is made anew for each sending.
 pub(super) struct OutgoingRequest<'a> {
     context: &'a ProxyContext<'a>,
     head: &'a Parts,
@@ -57,7 +57,7 @@ impl<'a> OutgoingRequest<'a> {
         &self.uri
     }
 
-    /// The head as the upstream gets it: nothing of this hop or of somebody's invention is left, what we know is told.
+    /// The head as the upstream gets it: nothing of this hop and no forged header is left; identity and origin are added.
     pub(super) fn upstream_head(&self, access_token: Option<&UpstreamToken>) -> Parts {
         let (context, gateway, client) = (self.context, self.context.gateway, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
@@ -104,7 +104,7 @@ impl<'a> OutgoingRequest<'a> {
     }
 }
 
-/// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule asks for it. Without
+/// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule requires it. Without
 /// them the request does not go out.
 pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     proof::prove(head, context)?;

@@ -1,4 +1,4 @@
-//! A second chance for a request whose access token the upstream refused.
+//! One repetition for a request whose access token the upstream refused.
 //!
 //! A token may be dead before its time: revoked, or judged by a clock ahead of ours. One refresh may help, a second one
 //! would not. Invariants: one request is repeated once at most; a session's token is refreshed by force at most once in
@@ -16,7 +16,7 @@ use super::super::guard::UpstreamToken;
 use crate::gateway::Gateway;
 use crate::sessions::CurrentSession;
 
-/// Sessions that can be told apart at once; two that meet in one place only wait for each other.
+/// Sessions distinguished at once; two that share a slot only wait for each other.
 const SLOTS: usize = 1_024;
 
 /// Between two refreshes by force of one session, in milliseconds.

@@ -1,4 +1,4 @@
-//! Why an upstream gave no answer, and what the client is told of it.
+//! Why an upstream gave no answer, and the client's answer in that case.
 
 use http_body_util::LengthLimitError;
 
@@ -17,7 +17,7 @@ pub(super) enum Unanswered {
 }
 
 impl Unanswered {
-    /// Whether asking again at once may help: a connection that was just being closed, a server that was just restarted.
+    /// Whether repeating the request at once may help: a connection that was just being closed, a server that was just restarted.
     pub(super) fn may_be_transient(&self) -> bool {
         matches!(self, Self::Broken(_))
     }

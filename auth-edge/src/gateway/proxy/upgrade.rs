@@ -1,8 +1,8 @@
 //! Connections that become something else: WebSocket, from HTTP/1.1 (RFC 6455, section 4) and HTTP/2 (RFC 8441).
 //!
-//! Deliberately absent: every other protocol. `h2c` above all would open a road to the upstream past the guards.
-//! Who asks sends no body. The upstream, always asked by HTTP/1.1 on a connection of its own, decides: only its 101 joins the
-//! two connections, which then carry bytes both ways until one side ends, takes nothing for too long, or the session ends.
+//! Deliberately absent: every other protocol. `h2c` above all would open a connection to the upstream past the guards.
+//! A handshake has no body. The upstream gets it by HTTP/1.1 on a connection of its own and decides: only its 101 joins the
+//! two connections, which then carry bytes both ways until one side ends, stalls for too long, or the session ends.
 
 use std::io;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use super::super::ending;
 use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
 
-/// How a client asks for a WebSocket.
+/// How a client opens a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum WebSocketHandshake {
     /// By `Upgrade`.
@@ -37,12 +37,12 @@ pub(in super::super) enum WebSocketHandshake {
     Http2,
 }
 
-/// A request asks for a WebSocket and is none that may: its method is not GET, or it has a body. Upstreams disagree on where
+/// A WebSocket handshake that may not be one: its method is not GET, or it has a body. Upstreams disagree on where
 /// such a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct MalformedHandshake;
 
-/// Whether these headers ask to switch to a protocol that may be switched to.
+/// Whether these headers request a switch to a protocol that may be switched to.
 fn is_wanted(headers: &HeaderMap) -> bool {
     let lists_upgrade = || {
         let lists = headers.get_all(header::CONNECTION).iter();
@@ -56,7 +56,7 @@ fn is_wanted(headers: &HeaderMap) -> bool {
         && lists_upgrade()
 }
 
-/// Whether and how a request asks for a WebSocket. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
+/// The WebSocket handshake a request is, if it is one. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
 ///
 /// # Errors
 /// [`MalformedHandshake`]; the answer is 400.
@@ -85,7 +85,7 @@ pub(in super::super) fn handshake(
     }
 }
 
-/// Puts the wish into a request for the upstream.
+/// Writes the handshake into a request for the upstream.
 pub(super) fn request_upgrade(handshake: WebSocketHandshake, method: &mut Method, headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -99,7 +99,7 @@ pub(super) fn request_upgrade(handshake: WebSocketHandshake, method: &mut Method
     }
 }
 
-/// The upstream's consent as the client of either version understands it; the answer has lost its hop-by-hop headers.
+/// The upstream's 101 as the client of either version understands it; the answer has lost its hop-by-hop headers.
 pub(super) fn switched(handshake: WebSocketHandshake, mut response: Response) -> Response {
     match handshake {
         WebSocketHandshake::Http1 => {
@@ -116,7 +116,7 @@ pub(super) fn switched(handshake: WebSocketHandshake, mut response: Response) ->
     response
 }
 
-/// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `timeout`, or until
+/// Joins the two sides once both have switched, until one of them ends or stalls for `timeout`, or until
 /// the session ends that `open` is for.
 pub(super) fn join(
     client: OnUpgrade,
@@ -145,12 +145,12 @@ pub(super) fn join(
     });
 }
 
-/// A side that has to take what it is sent. The kernel sees whether a whole connection stands still; a stream of HTTP/2 stands
-/// still within one that lives.
+/// One of the two sides, given up when it stalls. The kernel sees whether a whole connection stalls; a stream of HTTP/2 stalls
+/// within one that lives.
 struct StallTimeout<S> {
     stream: S,
     timeout: Duration,
-    /// Runs while something waits to be taken.
+    /// Runs while a read or a write is pending.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 

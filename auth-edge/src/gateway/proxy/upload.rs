@@ -1,4 +1,4 @@
-//! The body of a request on its way to an upstream, and waiting for the answer meanwhile.
+//! The body of a request to an upstream, and waiting for the answer meanwhile.
 //!
 //! A large upload takes as long as the client's network takes; only silence counts as slow. Invariants: a body never
 //! becomes longer than its route allows; trailers obey the rules of headers, since some servers add them to those.
@@ -27,7 +27,8 @@ pub(super) struct Unreadable(#[source] axum::Error);
 #[derive(Clone, Debug, Default)]
 pub(super) struct UploadProgress(Arc<AtomicU64>);
 
-/// A body of at most `limit` bytes (0 is no limit) that tells of its progress. One that is longer ends with [`http_body_util::LengthLimitError`].
+/// A body of at most `limit` bytes (0 is no limit) that counts its progress. One that is longer ends with
+/// [`http_body_util::LengthLimitError`].
 pub(super) fn limited(body: Body, limit: u64) -> (Body, UploadProgress) {
     let progress = UploadProgress::default();
     let counted = progress.clone();

@@ -27,7 +27,7 @@ impl Handler {
     }
 }
 
-/// Why the request is not answered as it hoped.
+/// Why a request fails.
 #[derive(Clone, Debug)]
 pub(crate) enum HttpError {
     /// There is nothing at this address.
@@ -41,7 +41,7 @@ pub(crate) enum HttpError {
         /// The absolute URL to sign in at.
         login_url: String,
     },
-    /// A script asked for the login route, which only a navigation can use.
+    /// A script requested the login route, which only a navigation can use.
     LoginRequired {
         /// The absolute URL to navigate to.
         login_url: String,
@@ -91,10 +91,10 @@ pub(crate) enum HttpError {
         reason: ErrorReason,
         /// Scopes that are missing, space-separated.
         scopes: Option<String>,
-        /// The handler in whose name the failure is told; `None` tells the reason itself.
+        /// The handler whose code the failure has; `None` is the reason's own.
         handler: Option<Handler>,
     },
-    /// The session does not have what the route asks for, other than a scope.
+    /// The session does not have what the route requires, other than a scope.
     Forbidden {
         /// The code.
         code: &'static str,

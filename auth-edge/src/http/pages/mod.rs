@@ -59,7 +59,7 @@ pub(crate) fn message(title: &str, words: &str, action: NextStep<'_>, request_id
     page(title, &main, "form-action 'none'")
 }
 
-/// The page that asks whether to sign out, since the wish came from another site. Its button posts.
+/// The page that asks whether to sign out, since the request came from another site. Its button posts.
 #[must_use]
 pub(crate) fn confirm_logout(
     action: &str,

@@ -1,6 +1,6 @@
 //! The proof that a state-changing call comes from our own pages (behaviour: browser-facing safety).
 //!
-//! Two things are asked: that the browser says the call is same-origin (`Origin`, `Sec-Fetch-Site`; whatever is there has
+//! Two things are required: that the browser says the call is same-origin (`Origin`, `Sec-Fetch-Site`; whatever is there has
 //! to be right, and something has to be there), and either the `x-csrf` header, which no foreign page can send without a
 //! preflight, or a form field bound to the session. Deliberately absent: any cookie; a cookie another sub-domain can
 //! write proves nothing.

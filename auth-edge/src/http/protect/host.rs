@@ -1,6 +1,6 @@
 //! Requests that name no host, or two: programs behind and before the edge could disagree on whose they are.
 //!
-//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser asked for
+//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser requested
 //! is written where everybody reads it.
 
 use axum::extract::Request;
@@ -23,7 +23,7 @@ pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
     Ok(())
 }
 
-/// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
+/// Writes into `Host` the host the browser requested: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
 /// too counts where it is there (RFC 9112, section 3.2.2).
 pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     let by_proxy = || {

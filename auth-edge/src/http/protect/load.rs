@@ -1,7 +1,7 @@
-//! How much is worked on at once, in all and for one visitor: what is more is told to come back, before it costs anything.
+//! How much is worked on at once, in all and for one visitor: what is more is refused with `Retry-After`, before it costs anything.
 //!
 //! A request counts among all until its answer begins. Requests whose body has not come yet are counted apart: they cannot take
-//! the places of those that are worked on. For its visitor a request counts for as long as it holds something elsewhere: a stream of
+//! the permits of those that are worked on. For its visitor a request counts for as long as it holds something elsewhere: a stream of
 //! HTTP/2, an upstream's connection, a WebSocket. Deliberately absent: queues; somebody who waits in one for long has given
 //! up when their turn comes.
 
@@ -28,7 +28,7 @@ const ANSWERED: u8 = 2;
 /// It has ended.
 const ENDED: u8 = 4;
 
-/// Places for requests, and what visitors have of them. Clones share them.
+/// Bounds the requests worked on at once, in all and for each visitor. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct ConcurrencyLimit(Arc<Counts>);
 
@@ -74,7 +74,7 @@ impl ConcurrencyLimit {
     /// Lets a request in; `has_body` if it has one that has not come yet.
     ///
     /// # Errors
-    /// The visitor has their share, or all places are taken.
+    /// The visitor has their share, or all permits are in use.
     pub(crate) fn enter(
         &self,
         address: IpAddr,

@@ -1,7 +1,7 @@
 //! A token bucket for each address, or for each session, in memory that never grows.
 //!
 //! Buckets live in a table of fixed size, found by a keyed hash that differs in every process: two keys that meet
-//! in one slot share its bucket, which costs a flood its neighbours' patience and nobody else's. A slot holds one number,
+//! in one slot share its bucket, so that a flood delays whoever shares its slot and nobody else. A slot holds one number,
 //! the time at which the bucket is full again (the generic cell rate algorithm, GCRA). Deliberately absent: sharing
 //! between replicas; the limit is for each of them.
 
@@ -45,7 +45,7 @@ impl BucketKey for &str {
     }
 }
 
-/// Allows so many requests in a time for each key, all at once or spread.
+/// Allows so many requests in a time for each key, all at once or one by one.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     slots: Box<[AtomicU64]>,
@@ -85,7 +85,7 @@ impl RateLimiter {
     /// Takes one token of this key's bucket.
     ///
     /// # Errors
-    /// [`TooMany`] when the bucket is empty; asking again costs nothing.
+    /// [`TooMany`] when the bucket is empty; trying again costs nothing.
     pub(crate) fn check(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
         let Some(slot) = self.slot(key) else {
             return Ok(());

@@ -64,7 +64,7 @@ impl MayBeSilent {
     }
 }
 
-/// A request whose body is given up when it does not come; `arrival` is told when it has.
+/// A request whose body is given up when it does not come; `arrival` learns when it has.
 pub(crate) fn bounded(
     mut request: Request,
     body_timeouts: BodyTimeouts,
@@ -125,7 +125,7 @@ struct BodyDeadline {
     waited: Duration,
     now: Option<Wait>,
     may_be_silent: Option<MayBeSilent>,
-    /// None once it was told.
+    /// None once it has come.
     arrival: Option<Arrival>,
 }
 

@@ -18,7 +18,7 @@ use crate::sessions::cookies::SessionId;
 /// How many slots there are: 128 KiB, four for each request that may be worked on at once by default.
 const SLOTS: usize = 16_384;
 
-/// The part of an address's share within which nobody is asked who they are.
+/// The part of an address's share within which no cookie is verified.
 const UNASKED: u32 = 2;
 
 /// Requests of every visitor.
@@ -57,7 +57,7 @@ pub(super) enum RequestPhase {
     Waiting,
 }
 
-/// What is told apart.
+/// What a slot is found by.
 #[derive(Hash)]
 enum VisitorKey {
     Address(u128),

@@ -1,5 +1,5 @@
 //! What a browser remembers of a sign-in that is over, so that nothing goes round in circles: that a silent one found nobody,
-//! and that a session still lacks what its sign-in was asked for.
+//! and that a session still lacks what its sign-in was requested for.
 //!
 //! Invariants: a mark grants nothing, it only keeps a visitor from being sent to the provider; the next sign-in that begins takes
 //! all marks away. Deliberately absent: a seal, since who forges a mark stops nobody but themselves.
@@ -34,13 +34,13 @@ impl PendingSignIns {
         self.is_marked(headers, SILENT, provider)
     }
 
-    /// The `Set-Cookie` value that remembers for a while what a session lacks though its sign-in was asked for it.
+    /// The `Set-Cookie` value that remembers for a while what a session lacks though its sign-in was requested for it.
     #[must_use]
     pub(crate) fn remember_lacking(&self, what: &str) -> Option<HeaderValue> {
         self.mark(LACKING, what, ResponseMode::Query, LACKING_SECS)
     }
 
-    /// Whether a sign-in was asked for this and did not bring it.
+    /// Whether a sign-in was requested for this and did not bring it.
     #[must_use]
     pub(crate) fn is_lacking(&self, headers: &HeaderMap, what: &str) -> bool {
         self.is_marked(headers, LACKING, what)
