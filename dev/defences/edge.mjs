@@ -68,7 +68,7 @@ export default [
     }
     let device = || gateway`)),
     'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.requirements.scopes.clone() })')),
-    'token-to-a-route-that-only-requires-one': by('auth-edge asks::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
+    'token-to-a-route-that-only-requires-one': by('auth-edge requirements::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
     'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
   }),
   within('auth-edge/src/route_table/requirements.rs', 'auth-edge auth_time::', {

@@ -18,15 +18,15 @@ const OURS: [(&str, &str); 2] = [("x-csrf", "1"), ("sec-fetch-site", "same-origi
 /// An upstream whose answers wait until they are let go.
 struct Slow {
     gateway: Gateway,
-    asked: Arc<Notify>,
+    arrived: Arc<Notify>,
     go: Arc<Notify>,
     _upstream: Upstream,
 }
 
 impl Slow {
     async fn start(settings: &[(&str, &str)]) -> Self {
-        let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let (tell, wait) = (Arc::clone(&asked), Arc::clone(&go));
+        let (arrived, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell, wait) = (Arc::clone(&arrived), Arc::clone(&go));
         let answer = move || {
             let (tell, wait) = (Arc::clone(&tell), Arc::clone(&wait));
             async move {
@@ -42,7 +42,7 @@ impl Slow {
         );
         Self {
             gateway: Gateway::start(&rule, settings).await,
-            asked,
+            arrived,
             go,
             _upstream: upstream,
         }
@@ -51,12 +51,12 @@ impl Slow {
     /// A request that rolls the session and waits at the upstream while `meanwhile` happens; gives its answer.
     async fn late<T>(&self, browser: &Browser, meanwhile: impl Future<Output = T>) -> (Answer, T) {
         self.gateway.stack.advance(61);
-        let mut asking = browser.clone();
-        let asked = tokio::spawn(async move { asking.get("/slow/a").await });
-        self.asked.notified().await;
+        let mut waiting = browser.clone();
+        let arrived = tokio::spawn(async move { waiting.get("/slow/a").await });
+        self.arrived.notified().await;
         let done = meanwhile.await;
         self.go.notify_one();
-        (asked.await.unwrap(), done)
+        (arrived.await.unwrap(), done)
     }
 }
 
@@ -103,7 +103,7 @@ async fn a_late_answer_sets_no_cookie_of_a_session_that_was_signed_out_here_or_e
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_answer_of_a_session_that_goes_on_renews_its_cookie_and_a_service_that_is_away_renews_none() {
+async fn a_late_answer_renews_the_cookie_of_a_living_session_and_an_outage_renews_none() {
     for settings in [&CACHED[..], &[]] {
         let slow = Slow::start(settings).await;
         let mut browser = slow.gateway.stack.browser();
@@ -123,12 +123,12 @@ async fn a_profile_read_anew_for_long_sets_no_cookie_of_a_session_that_ended() {
     browser.sign_in().await;
     gateway.stack.advance(61);
     let gate = gateway.stack.provider.hold(Endpoint::Userinfo);
-    let mut asking = browser.clone();
-    let asked = tokio::spawn(async move { asking.get("/api/auth/me?refetch=true").await });
+    let mut waiting = browser.clone();
+    let arrived = tokio::spawn(async move { waiting.get("/api/auth/me?refetch=true").await });
     gateway.stack.provider.wait_for_held(Endpoint::Userinfo, 1).await;
     assert_eq!(browser.visit("/api/auth/logout").await.status, 302);
     gate.release();
-    let late = asked.await.unwrap();
+    let late = arrived.await.unwrap();
     assert_eq!((late.status, late.set_cookies().len()), (204, 0), "{late:?}");
 }
 

@@ -22,7 +22,7 @@ const PEOPLE: usize = 1_000;
 const AT_ONCE: usize = 250;
 
 /// Longest wait of one person for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// A session for everybody, whose access token has run out: the first request refreshes it. Cookie values by subject.
 async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
@@ -72,8 +72,8 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
 }
 
 /// What the upstream says; a busy machine may say "later" first.
-async fn told(request: &reqwest::RequestBuilder) -> Value {
-    let until = Instant::now() + PATIENCE;
+async fn echoed(request: &reqwest::RequestBuilder) -> Value {
+    let until = Instant::now() + LONGEST_WAIT;
     loop {
         let answer = request.try_clone().unwrap().send().await.unwrap();
         let status = answer.status();
@@ -93,36 +93,36 @@ async fn a_thousand_people_at_once_each_bring_their_own_token() {
         "[[route]]\npath = \"/own/*\"\nguard = \"api\"\nupstream = \"{upstream}\"\naccess_token = true\n";
     let gateway = Gateway::start(rule, &[]).await;
     gateway.upstream.answer_by(|seen| {
-        let told = json!({"subject": seen.all("x-auth-subject"), "token": seen.all("authorization")});
-        Some(axum::Json(told).into_response())
+        let echoed = json!({"subject": seen.all("x-auth-subject"), "token": seen.all("authorization")});
+        Some(axum::Json(echoed).into_response())
     });
     let people = sessions(&gateway).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let address = gateway.stack.address().to_owned();
     let mut token_of: HashMap<String, String> = HashMap::new();
     for round in 0..2 {
-        let asks = people.iter().map(|(subject, cookie)| {
+        let requests = people.iter().map(|(subject, cookie)| {
             let request = client
                 .get(format!("http://{address}/own/a"))
                 .header("cookie", cookie);
-            async move { (subject.clone(), told(&request).await) }
+            async move { (subject.clone(), echoed(&request).await) }
         });
         use futures_util::StreamExt as _;
-        let answers: Vec<(String, Value)> = futures_util::stream::iter(asks)
+        let answers: Vec<(String, Value)> = futures_util::stream::iter(requests)
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        for (subject, told) in answers {
-            assert_eq!(told["subject"], json!([subject]), "round {round}");
-            let token = told["token"][0]
+        for (subject, echoed) in answers {
+            assert_eq!(echoed["subject"], json!([subject]), "round {round}");
+            let token = echoed["token"][0]
                 .as_str()
                 .unwrap()
                 .strip_prefix("Bearer ")
                 .unwrap();
-            let known = token_of
+            let issued = token_of
                 .entry(subject.clone())
                 .or_insert_with(|| token.to_owned());
-            assert_eq!(known, token, "{subject} in round {round}");
+            assert_eq!(issued, token, "{subject} in round {round}");
         }
     }
     assert_eq!(gateway.stack.provider.grants("refresh_token"), PEOPLE);
@@ -130,8 +130,8 @@ async fn a_thousand_people_at_once_each_bring_their_own_token() {
     let userinfo = gateway.stack.provider.url(Endpoint::Userinfo);
     for (subject, token) in &token_of {
         let answer = client.get(&userinfo).bearer_auth(token).send().await.unwrap();
-        let told: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-        assert_eq!(told["sub"], json!(subject));
+        let echoed: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        assert_eq!(echoed["sub"], json!(subject));
     }
     assert_eq!(token_of.len(), PEOPLE);
 }

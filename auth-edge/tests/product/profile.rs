@@ -202,7 +202,7 @@ async fn a_refetch_keeps_what_changed_meanwhile() {
 const AT_ONCE: usize = 3;
 
 #[tokio::test]
-async fn a_session_that_asks_for_its_profile_again_and_again_has_it_read_anew_now_and_then() {
+async fn a_session_that_requests_its_profile_often_has_it_read_anew_now_and_then() {
     for always in [false, true] {
         let mode = if always { "always" } else { "on-request" };
         let path = if always {

@@ -95,7 +95,7 @@ const KINDS: [(&str, &str); 4] = [
 ];
 
 /// Opens a stream of each kind at the edge of a browser, and waits until each has begun.
-async fn open(browser: &Browser, place: &str) -> Vec<(&'static str, TcpStream)> {
+async fn open(browser: &Browser, path: &str) -> Vec<(&'static str, TcpStream)> {
     let mut opened = Vec::new();
     for (kind, method) in KINDS {
         let more = match kind {
@@ -111,7 +111,7 @@ async fn open(browser: &Browser, place: &str) -> Vec<(&'static str, TcpStream)> 
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         let request = format!(
-            "{method} /{place}/{kind} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n{more}\r\n",
+            "{method} /{path}/{kind} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n{more}\r\n",
             browser.host(),
             cookies.join("; ")
         );
@@ -130,7 +130,7 @@ async fn open(browser: &Browser, place: &str) -> Vec<(&'static str, TcpStream)> 
                 let mut bytes = [0; 4096];
                 let read = stream.read(&mut bytes).await.unwrap();
                 seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
-                assert!(read > 0, "{place} {kind}: {seen}");
+                assert!(read > 0, "{path} {kind}: {seen}");
             }
         }
         opened.push((kind, stream));

@@ -111,7 +111,7 @@ impl Stack {
     ) -> Self {
         let clock = ManualClock::new(SystemClock.now_ms());
         let given = |name: &str, otherwise: &str| {
-            let found = settings.iter().find(|(known, _)| *known == name);
+            let found = settings.iter().find(|(key, _)| *key == name);
             found.map_or(otherwise, |(_, value)| value).to_owned()
         };
         let file = given("OIDC_PROVIDERS", "");
@@ -150,7 +150,7 @@ impl Stack {
         }
         let of_the_edge = |(name, _): &&(&str, &str)| !name.starts_with("SESSION_");
         for (name, value) in settings.iter().filter(of_the_edge) {
-            pairs.retain(|(known, _)| known != name);
+            pairs.retain(|(key, _)| key != name);
             pairs.push((name, (*value).to_owned()));
         }
         let base = pairs
