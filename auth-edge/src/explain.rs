@@ -88,21 +88,21 @@ struct Explained {
 
 fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str) -> Explained {
     let mut facts = Map::new();
-    let mut tell = |name: &str, value: Value| facts.insert(name.to_owned(), value);
-    tell("request", json!(format!("{method} {target}")));
+    let mut add = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    add("request", json!(format!("{method} {target}")));
     let raw = target.split('?').next().unwrap_or_default();
     let path = match RequestPath::parse(raw) {
         Ok(path) => path,
         Err(ambiguous) => {
-            tell("answer", json!("400: the path can be read in more than one way"));
-            tell("why", json!(ambiguous.to_string()));
+            add("answer", json!("400: the path can be read in more than one way"));
+            add("why", json!(ambiguous.to_string()));
             return Explained {
                 facts,
                 answered: false,
             };
         }
     };
-    tell("path", json!(path.to_encoded(0)));
+    add("path", json!(path.to_encoded(0)));
     let moved = own_paths.iter().any(|own| own == raw);
     if moved || is_reserved(path.segments()) {
         let own = moved || raw == path.to_encoded(0) && raw == raw.to_ascii_lowercase();
@@ -111,44 +111,44 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
         } else {
             "404: another spelling of a path of the edge"
         };
-        tell("answer", json!(answer));
+        add("answer", json!(answer));
         return Explained { facts, answered: own };
     }
     let matching: Vec<&str> = table.matching(&path).map(|route| &*route.name).collect();
     match table.find(&path) {
         Match::Nothing => {
-            tell("answer", json!("404: no rule matches"));
+            add("answer", json!("404: no rule matches"));
             Explained {
                 facts,
                 answered: false,
             }
         }
         Match::Ambiguous => {
-            tell("answer", json!("400: the path can be read in more than one way"));
+            add("answer", json!("400: the path can be read in more than one way"));
             let why =
                 "in another letter case, or without closing dots, a rule that asks for more would answer";
-            tell("why", json!(why));
+            add("why", json!(why));
             Explained {
                 facts,
                 answered: false,
             }
         }
         Match::Route(route) => {
-            tell("rule", json!(&*route.name));
-            tell(
+            add("rule", json!(&*route.name));
+            add(
                 "why",
                 json!(format!(
                     "the most specific of those that match: {}",
                     matching.join(", ")
                 )),
             );
-            tell("guard", json!(guard(&route, method)));
-            tell("asks", requirements(&route.requirements));
-            tell("upstream", json!(upstream(&route, &path)));
+            add("guard", json!(guard(&route, method)));
+            add("asks", requirements(&route.requirements));
+            add("upstream", json!(upstream(&route, &path)));
             let only_read =
                 matches!(route.upstream, Upstream::Directory(_)) && !matches!(method, "GET" | "HEAD");
             if only_read || is_never_passed_on(method) {
-                tell("answer", json!("405: the upstream is not asked by this method"));
+                add("answer", json!("405: the upstream is not asked by this method"));
             }
             Explained {
                 facts,
@@ -175,35 +175,35 @@ fn guard(route: &Route, method: &str) -> String {
 
 fn requirements(requirements: &Requirements) -> Value {
     let mut facts = Map::new();
-    let mut tell = |name: &str, there: bool, value: Value| {
+    let mut add = |name: &str, there: bool, value: Value| {
         if there {
             facts.insert(name.to_owned(), value);
         }
     };
-    tell("access_token", requirements.access_token, json!(true));
-    tell("require_token", requirements.require_token, json!(true));
-    tell(
+    add("access_token", requirements.access_token, json!(true));
+    add("require_token", requirements.require_token, json!(true));
+    add(
         "scopes",
         !requirements.scopes.is_empty(),
         json!(requirements.scopes),
     );
-    tell(
+    add(
         "max_age",
         requirements.max_age_secs.is_some(),
         json!(requirements.max_age_secs),
     );
-    tell("acr", !requirements.acr.is_empty(), json!(requirements.acr));
-    tell(
+    add("acr", !requirements.acr.is_empty(), json!(requirements.acr));
+    add(
         "connection",
         requirements.connection.is_some(),
         json!(requirements.connection),
     );
-    tell(
+    add(
         "organization",
         requirements.organization.is_some(),
         json!(requirements.organization),
     );
-    tell(
+    add(
         "claims",
         !requirements.claims.is_empty(),
         json!(requirements.claims),

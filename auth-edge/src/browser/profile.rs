@@ -84,7 +84,7 @@ fn answer(browser: &Browser, current: CurrentSession, cookie: Option<HeaderValue
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(analytics) = &browser.analytics {
-        analytics.tell(headers, &browser.keys, &current.session);
+        analytics.add_headers(headers, &browser.keys, &current.session);
     }
     if let Some(cookie) = cookie {
         headers.append(header::SET_COOKIE, cookie);

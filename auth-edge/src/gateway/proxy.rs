@@ -175,7 +175,7 @@ impl Proxy {
             () = ending::ended(upload.as_ref()) => Err(HttpError::NotAuthenticated),
         };
         match answer {
-            Ok(answer) => self.back(context, answer, client, counted),
+            Ok(answer) => self.client_response(context, answer, client, counted),
             Err(failure) => failure.into_response(),
         }
     }
@@ -251,7 +251,7 @@ impl Proxy {
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
         sign(&mut head, context).map_err(Unanswered::Ours)?;
         let (request, limit) = (Request::from_parts(head, Body::empty()), self.head_timeout);
-        match tokio::time::timeout(limit, self.sent(context, request)).await {
+        match tokio::time::timeout(limit, self.dispatch(context, request)).await {
             Err(_elapsed) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
@@ -267,14 +267,14 @@ impl Proxy {
     ) -> Result<UpstreamResponse, Unanswered> {
         frame(&mut head, &body);
         let (body, progress) = upload::limited(body, limit);
-        let sent = self.sent(context, Request::from_parts(head, body));
+        let sent = self.dispatch(context, Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
     }
 
-    async fn sent(
+    async fn dispatch(
         &self,
         context: &ProxyContext<'_>,
         mut request: Request,
@@ -315,7 +315,7 @@ impl Proxy {
     }
 
     /// The answer as the client gets it.
-    fn back(
+    fn client_response(
         &self,
         context: &ProxyContext<'_>,
         mut answer: UpstreamResponse,

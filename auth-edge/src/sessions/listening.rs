@@ -205,7 +205,7 @@ struct Replica {
     /// Since when it is heard without a gap.
     heard_since: Option<Moment>,
     /// Every event from before has been received.
-    told_until: Moment,
+    reported_until: Moment,
 }
 
 /// Every replica there is.
@@ -223,7 +223,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
     fn take(&mut self, listening: &Listening, id: Id, item: WatchItem, now: Moment) {
         let heard = |heard_since| Replica {
             heard_since,
-            told_until: Moment::default(),
+            reported_until: Moment::default(),
         };
         match item {
             WatchItem::Found => {
@@ -246,7 +246,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             },
             WatchItem::Current(moment) => {
                 if let Some(replica) = self.0.get_mut(&id) {
-                    replica.told_until = listening.moment(moment);
+                    replica.reported_until = listening.moment(moment);
                 }
             }
             WatchItem::Lost(error) => {
@@ -264,9 +264,9 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
     fn judge(&self, listening: &Listening, now: Moment) {
         let all_heard = self.0.values().all(|replica| replica.heard_since.is_some());
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
-        let least = self.0.values().map(|replica| replica.told_until).min();
+        let least = self.0.values().map(|replica| replica.reported_until).min();
         let until = least
-            .map(|told_until| told_until.plus(SILENCE_MAX))
+            .map(|reported_until| reported_until.plus(SILENCE_MAX))
             .filter(|until| all_heard && *until > now);
         let (Some(since), Some(until)) = (since, until) else {
             listening.incomplete();

@@ -19,7 +19,7 @@ const PSEUDONYM_BYTES: usize = 16;
 
 impl Analytics {
     /// Adds to a profile what the page needs to begin. With analytics off there is nothing to find.
-    pub(crate) fn tell(&self, headers: &mut HeaderMap, keys: &DerivedKeys, session: &Session) {
+    pub(crate) fn add_headers(&self, headers: &mut HeaderMap, keys: &DerivedKeys, session: &Session) {
         let id = Self::pseudonym(keys, &session.issuer, &session.subject);
         let values = [(TOKEN, self.settings.token.as_str()), (ID, id.as_str())];
         for (name, value) in values {

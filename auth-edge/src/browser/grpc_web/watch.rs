@@ -68,23 +68,23 @@ pub(super) async fn stream(
         ..Default::default()
     };
     let mut items = browser.sessions.client().watch(request).boxed();
-    let mut told = Vec::new();
-    while !matches!(told.last(), Some(WatchItem::Event(_))) {
+    let mut items_so_far = Vec::new();
+    while !matches!(items_so_far.last(), Some(WatchItem::Event(_))) {
         match items.next().await {
             Some(WatchItem::Lost(error)) => return Err(error),
-            Some(item) => told.push(item),
+            Some(item) => items_so_far.push(item),
             None => return Err(unheard()),
         }
     }
     // From the first moment on the page can come back for what it missed; but not past what it has not been sent yet.
-    let resume_token = match told.as_slice() {
+    let resume_token = match items_so_far.as_slice() {
         [WatchItem::Connected, WatchItem::Event(beat)] if beat.kind() == Kind::Heartbeat => {
             beat.resume_token.clone()
         }
         _ => resume_token,
     };
     let mut watch = BrowserWatch {
-        items: stream::iter(told).chain(items).boxed(),
+        items: stream::iter(items_so_far).chain(items).boxed(),
         beat: interval_at(Instant::now() + BEAT, BEAT),
         browser: browser.clone(),
         own: mine.handle.clone(),
@@ -107,12 +107,12 @@ async fn next(mut watch: BrowserWatch) -> Option<(Result<SessionEvent, Status>, 
     if watch.ended {
         return None;
     }
-    let told = watch.told().await;
-    watch.ended = match &told {
+    let event = watch.next_event().await;
+    watch.ended = match &event {
         Ok(event) => event.kind() == Kind::Ended && event.handle == watch.own,
         Err(_) => true,
     };
-    Some((told.map_err(failed), watch))
+    Some((event.map_err(failed), watch))
 }
 
 impl BrowserWatch {
@@ -124,7 +124,7 @@ impl BrowserWatch {
     }
 
     /// The page's next event, or why there are no more.
-    async fn told(&mut self) -> Result<SessionEvent, SessionError> {
+    async fn next_event(&mut self) -> Result<SessionEvent, SessionError> {
         loop {
             // The service beats several times a second, so that the time is looked at as often.
             if self.browser.clock.now_ms() >= self.look_at_ms {

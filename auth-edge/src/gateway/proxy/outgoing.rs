@@ -74,22 +74,22 @@ impl<'a> OutgoingRequest<'a> {
             headers::for_upstream(client, ours, may_override_method, |name| is_ours(gateway, name));
         headers::add_identity(&mut head.headers, context.authorized);
         if let Some(granted) = access_token {
-            attach(&mut head.headers, granted);
+            set_authorization(&mut head.headers, granted);
         }
         let address = gateway.trusted_proxies.client_address(self.peer, client);
         let scheme = if gateway.https { "https" } else { "http" };
-        tell(
+        set(
             &mut head.headers,
             X_FORWARDED_FOR,
             HeaderValue::try_from(chassis::address::text(address)).ok(),
         );
-        tell(
+        set(
             &mut head.headers,
             X_FORWARDED_PROTO,
             Some(HeaderValue::from_static(scheme)),
         );
         let host = gateway.sites.of(client).authority();
-        tell(&mut head.headers, X_FORWARDED_HOST, host);
+        set(&mut head.headers, X_FORWARDED_HOST, host);
         let may_speak_http2 = context.server.prior_knowledge || context.server.url.scheme() == "https";
         if may_speak_http2 && headers::is_grpc(client) {
             // gRPC needs it to be said, hop by hop.
@@ -152,8 +152,8 @@ pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
     }
 }
 
-/// Puts the access token into a request.
-fn attach(headers: &mut HeaderMap, granted: &UpstreamToken) {
+/// Sets the access token of a request.
+fn set_authorization(headers: &mut HeaderMap, granted: &UpstreamToken) {
     if let Some(value) = &granted.authorization {
         headers.insert(header::AUTHORIZATION, value.clone());
     }
@@ -174,7 +174,7 @@ pub(super) fn target(server: &Server, path: &RequestPath, strip: usize, query: O
     server.at(target)
 }
 
-fn tell(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+fn set(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
     if let Some(value) = value {
         headers.insert(name, value);
     }
