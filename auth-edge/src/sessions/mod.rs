@@ -7,6 +7,7 @@
 mod cache;
 mod cached_session;
 pub mod cookies;
+mod ended_session;
 pub mod keys;
 mod listening;
 pub(crate) mod metrics;
@@ -26,6 +27,7 @@ use session_proto::v1::{
 
 pub(crate) use cache::SessionCache;
 pub(crate) use cached_session::{CachedSession, CachedToken, authorization};
+pub(crate) use ended_session::EndedSession;
 pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 
@@ -375,25 +377,6 @@ impl SessionRepository {
             .end_sessions(request)
             .await
             .map(|response| response.ended_count)
-    }
-}
-
-/// What ending a session gave.
-#[derive(Clone)]
-pub(crate) struct EndedSession {
-    /// Whether there was a session.
-    pub(crate) ended: bool,
-    /// The ID token to show to the provider.
-    pub(crate) id_token_hint: Option<String>,
-    /// The provider it was made with.
-    pub(crate) issuer: String,
-}
-
-impl std::fmt::Debug for EndedSession {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EndedSession")
-            .field("ended", &self.ended)
-            .finish_non_exhaustive()
     }
 }
 
