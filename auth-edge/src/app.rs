@@ -20,24 +20,24 @@ use crate::http::observe::Metrics;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::route_table::Routes;
 use crate::sessions::cookies::{SameSite, SessionCookies};
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
-use crate::sessions::{SessionCache, Sessions};
+use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
 use crate::sign_in::pending::PendingSignIns;
-use crate::sign_in::redeemed::Redeemed;
+use crate::sign_in::redeemed_transactions::RedeemedTransactions;
 use crate::sign_in::{BACK_CHANNEL_PER_MINUTE, SignIn};
 use crate::values::forwarded::TrustedProxies;
 
 /// The edge. Clones are cheap and share everything.
 #[derive(Clone)]
-pub struct App(Arc<Parts>);
+pub struct App(Arc<AppState>);
 
-struct Parts {
+struct AppState {
     settings: Arc<EdgeSettings>,
     layer: LayerParts,
     sign_in: Arc<SignIn>,
@@ -46,33 +46,33 @@ struct Parts {
 }
 
 /// What the edge needs besides its settings.
-pub struct Dependencies {
+pub(crate) struct Dependencies {
     /// The session service.
-    pub session_client: SessionClient,
+    pub(crate) session_client: SessionClient,
     /// Sessions remembered, if any are to be.
-    pub session_cache: Option<SessionCache>,
+    pub(crate) session_cache: Option<SessionCache>,
     /// How often they are found there.
-    pub lookups: CacheMetrics,
+    pub(crate) lookups: CacheMetrics,
     /// The identity providers.
-    pub providers: Providers,
+    pub(crate) providers: IdentityProviders,
     /// Keys derived from the secrets.
-    pub keys: Keys,
+    pub(crate) keys: DerivedKeys,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Metrics.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
     /// Which path is guarded how, and where it leads.
-    pub routes: Routes,
-    /// The way to upstreams.
-    pub proxy: Proxy,
+    pub(crate) routes: Routes,
+    /// Passes requests on to upstreams.
+    pub(crate) proxy: Proxy,
     /// What tells upstreams who somebody is, if anything is signed for them.
-    pub assertions: Option<Assertions>,
+    pub(crate) assertions: Option<Assertions>,
 }
 
 impl App {
     /// Puts the edge together.
     #[must_use]
-    pub fn new(settings: EdgeSettings, dependencies: Dependencies) -> Self {
+    pub(crate) fn new(settings: EdgeSettings, dependencies: Dependencies) -> Self {
         let Dependencies {
             session_client,
             session_cache,
@@ -94,7 +94,7 @@ impl App {
             &settings.cookie.name,
             settings.sign_in.transaction_duration_secs,
         );
-        let sessions = Sessions::new(
+        let sessions = SessionRepository::new(
             session_client,
             cookies.clone(),
             Arc::clone(&clock),
@@ -109,7 +109,7 @@ impl App {
         let protection = &settings.protection;
         let layer = LayerParts {
             metrics: metrics.clone(),
-            places: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
+            concurrency: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
             cookies: cookies.clone(),
             trusted_proxies: trusted_proxies.clone(),
             body_timeouts: protection.body_timeouts,
@@ -165,11 +165,13 @@ impl App {
             callback_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
             back_channel_limit: Arc::new(RateLimiter::new(BACK_CHANNEL_PER_MINUTE)),
             front_channel_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
-            redeemed: Arc::new(Redeemed::new(settings.sign_in.transaction_duration_secs)),
+            redeemed: Arc::new(RedeemedTransactions::new(
+                settings.sign_in.transaction_duration_secs,
+            )),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics,
         };
-        Self(Arc::new(Parts {
+        Self(Arc::new(AppState {
             settings: Arc::new(settings),
             layer,
             sign_in: Arc::new(sign_in),
@@ -180,10 +182,10 @@ impl App {
 
     /// The same edge for a worker: connections, counts and references of its own, which no other core touches.
     #[must_use]
-    pub fn for_worker(&self) -> Self {
+    pub(crate) fn for_worker(&self) -> Self {
         let parts = &*self.0;
         let sessions = parts.gateway.sessions.for_worker();
-        Self(Arc::new(Parts {
+        Self(Arc::new(AppState {
             settings: Arc::clone(&parts.settings),
             layer: parts.layer.clone(),
             sign_in: Arc::new(SignIn {
@@ -208,21 +210,27 @@ impl App {
         &self.0.settings
     }
 
+    /// How many sessions have streams that are open.
+    #[must_use]
+    pub fn streaming_sessions(&self) -> usize {
+        self.0.gateway.sessions.streams().sessions()
+    }
+
     /// What the layer around all routes is made of.
     #[must_use]
-    pub fn layer(&self) -> &LayerParts {
+    pub(crate) fn layer(&self) -> &LayerParts {
         &self.0.layer
     }
 
     /// Signing in and out.
     #[must_use]
-    pub fn sign_in(&self) -> &Arc<SignIn> {
+    pub(crate) fn sign_in(&self) -> &Arc<SignIn> {
         &self.0.sign_in
     }
 
     /// The routes for scripts.
     #[must_use]
-    pub fn browser(&self) -> &Arc<Browser> {
+    pub(crate) fn browser(&self) -> &Arc<Browser> {
         &self.0.browser
     }
 }

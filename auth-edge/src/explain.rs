@@ -1,4 +1,4 @@
-//! Which rule answers a request, and why: the route table as an operator asks it, `auth-edge routes explain GET /path`.
+//! Which rule answers a request, and why: the route table as an operator queries it, `auth-edge routes explain GET /path`.
 //!
 //! Invariant: it reads paths and finds rules by the very code that serves requests. Deliberately absent: sessions; it tells what
 //! a guard will ask, not what it will say.
@@ -72,7 +72,7 @@ impl Tool for RoutesTool {
             if json {
                 println!("{}", Value::Object(explained.facts));
             } else {
-                print!("{}", told(&explained.facts));
+                print!("{}", as_text(&explained.facts));
             }
             if explained.answered {
                 ExitCode::SUCCESS
@@ -84,7 +84,7 @@ impl Tool for RoutesTool {
     }
 }
 
-/// What is to be told of a request, in the order it is told.
+/// The facts about a request, in the order they are printed.
 struct Explained {
     facts: Map<String, Value>,
     answered: bool,
@@ -92,21 +92,21 @@ struct Explained {
 
 fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str) -> Explained {
     let mut facts = Map::new();
-    let mut tell = |name: &str, value: Value| facts.insert(name.to_owned(), value);
-    tell("request", json!(format!("{method} {target}")));
+    let mut add = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    add("request", json!(format!("{method} {target}")));
     let raw = target.split('?').next().unwrap_or_default();
     let path = match RequestPath::parse(raw) {
         Ok(path) => path,
         Err(ambiguous) => {
-            tell("answer", json!("400: the path can be read in more than one way"));
-            tell("why", json!(ambiguous.to_string()));
+            add("answer", json!("400: the path can be read in more than one way"));
+            add("why", json!(ambiguous.to_string()));
             return Explained {
                 facts,
                 answered: false,
             };
         }
     };
-    tell("path", json!(path.to_encoded(0)));
+    add("path", json!(path.to_encoded(0)));
     let moved = own_paths.iter().any(|own| own == raw);
     if moved || is_reserved(path.segments()) {
         let own = moved || raw == path.to_encoded(0) && raw == raw.to_ascii_lowercase();
@@ -115,44 +115,44 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
         } else {
             "404: another spelling of a path of the edge"
         };
-        tell("answer", json!(answer));
+        add("answer", json!(answer));
         return Explained { facts, answered: own };
     }
     let matching: Vec<&str> = table.matching(&path).map(|route| &*route.name).collect();
     match table.find(&path) {
         Match::Nothing => {
-            tell("answer", json!("404: no rule matches"));
+            add("answer", json!("404: no rule matches"));
             Explained {
                 facts,
                 answered: false,
             }
         }
         Match::Ambiguous => {
-            tell("answer", json!("400: the path can be read in more than one way"));
+            add("answer", json!("400: the path can be read in more than one way"));
             let why =
                 "in another letter case, or without closing dots, a rule that asks for more would answer";
-            tell("why", json!(why));
+            add("why", json!(why));
             Explained {
                 facts,
                 answered: false,
             }
         }
         Match::Route(route) => {
-            tell("rule", json!(&*route.name));
-            tell(
+            add("rule", json!(&*route.name));
+            add(
                 "why",
                 json!(format!(
                     "the most specific of those that match: {}",
                     matching.join(", ")
                 )),
             );
-            tell("guard", json!(guard(&route, method)));
-            tell("asks", asks(&route.asks));
-            tell("upstream", json!(upstream(&route, &path)));
+            add("guard", json!(guard(&route, method)));
+            add("asks", requirements(&route.requirements));
+            add("upstream", json!(upstream(&route, &path)));
             let only_read =
                 matches!(route.upstream, Upstream::Directory(_)) && !matches!(method, "GET" | "HEAD");
             if only_read || is_never_passed_on(method) {
-                tell("answer", json!("405: the upstream is not asked by this method"));
+                add("answer", json!("405: the upstream is not asked by this method"));
             }
             Explained {
                 facts,
@@ -177,26 +177,42 @@ fn guard(route: &Route, method: &str) -> String {
     }
 }
 
-fn asks(asks: &Requirements) -> Value {
-    let mut told = Map::new();
-    let mut tell = |name: &str, there: bool, value: Value| {
+fn requirements(requirements: &Requirements) -> Value {
+    let mut facts = Map::new();
+    let mut add = |name: &str, there: bool, value: Value| {
         if there {
-            told.insert(name.to_owned(), value);
+            facts.insert(name.to_owned(), value);
         }
     };
-    tell("access_token", asks.access_token, json!(true));
-    tell("require_token", asks.require_token, json!(true));
-    tell("scopes", !asks.scopes.is_empty(), json!(asks.scopes));
-    tell("max_age", asks.max_age_secs.is_some(), json!(asks.max_age_secs));
-    tell("acr", !asks.acr.is_empty(), json!(asks.acr));
-    tell("connection", asks.connection.is_some(), json!(asks.connection));
-    tell(
-        "organization",
-        asks.organization.is_some(),
-        json!(asks.organization),
+    add("access_token", requirements.access_token, json!(true));
+    add("require_token", requirements.require_token, json!(true));
+    add(
+        "scopes",
+        !requirements.scopes.is_empty(),
+        json!(requirements.scopes),
     );
-    tell("claims", !asks.claims.is_empty(), json!(asks.claims));
-    Value::Object(told)
+    add(
+        "max_age",
+        requirements.max_age_secs.is_some(),
+        json!(requirements.max_age_secs),
+    );
+    add("acr", !requirements.acr.is_empty(), json!(requirements.acr));
+    add(
+        "connection",
+        requirements.connection.is_some(),
+        json!(requirements.connection),
+    );
+    add(
+        "organization",
+        requirements.organization.is_some(),
+        json!(requirements.organization),
+    );
+    add(
+        "claims",
+        !requirements.claims.is_empty(),
+        json!(requirements.claims),
+    );
+    Value::Object(facts)
 }
 
 fn upstream(route: &Route, path: &RequestPath) -> String {
@@ -207,7 +223,7 @@ fn upstream(route: &Route, path: &RequestPath) -> String {
     }
 }
 
-fn told(facts: &Map<String, Value>) -> String {
+fn as_text(facts: &Map<String, Value>) -> String {
     let mut text = String::new();
     for name in [
         "request", "path", "rule", "why", "guard", "asks", "upstream", "answer",
@@ -227,9 +243,9 @@ fn told(facts: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route_table::file::Around;
+    use crate::route_table::file::RouteFileContext;
 
-    const AROUND: Around<'_> = Around {
+    const AROUND: RouteFileContext<'_> = RouteFileContext {
         signs: false,
         connections: None,
         own_paths: &[],
@@ -253,7 +269,7 @@ mod tests {
         assert_eq!(facts["why"], "the most specific of those that match: /api/*, /*");
         assert_eq!(facts["upstream"], "http://orders:8080/orders");
         assert_eq!(facts["asks"], json!({"scopes": ["a"]}));
-        assert!(told(&facts).contains("rule      /api/*\n"));
+        assert!(as_text(&facts).contains("rule      /api/*\n"));
     }
 
     #[test]
@@ -268,10 +284,10 @@ mod tests {
                 "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n"
             );
             let table = file::parse(&table, AROUND).unwrap();
-            let told = explain(&table, &[], method, "/a").facts["guard"].to_string();
+            let guard = explain(&table, &[], method, "/a").facts["guard"].to_string();
             assert!(
-                told.trim_end_matches('"').ends_with(expected),
-                "{csrf} {method}: {told}"
+                guard.trim_end_matches('"').ends_with(expected),
+                "{csrf} {method}: {guard}"
             );
         }
     }

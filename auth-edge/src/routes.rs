@@ -14,7 +14,7 @@ use oidc::ResponseMode;
 use crate::app::App;
 use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, status};
 use crate::gateway;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
@@ -63,6 +63,12 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
+/// Envoy's external authorization by gRPC, decided by the routes of [`router`].
+pub fn ext_authz(app: App) -> Router {
+    let (cookies, pending) = (app.sign_in().cookies.clone(), app.sign_in().pending.clone());
+    gateway::ext_authz::routes(cookies, pending, router(app))
+}
+
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
 fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();
@@ -93,7 +99,7 @@ where
     H: Handler<T, App>,
     T: 'static,
 {
-    let refuse = move || async move { Failure::MethodNotAllowed(names) };
+    let refuse = move || async move { HttpError::MethodNotAllowed(names) };
     let route = on(filter, handler).fallback(refuse);
     // Otherwise whoever answers GET answers HEAD.
     if names == GET.1 {
@@ -108,6 +114,6 @@ fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
     if on { route } else { any(not_found) }
 }
 
-async fn not_found() -> Failure {
-    Failure::NotFound
+async fn not_found() -> HttpError {
+    HttpError::NotFound
 }

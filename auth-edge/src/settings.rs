@@ -28,62 +28,62 @@ use crate::route_table::RouteTable;
 use crate::sessions::cookies::CookieSettings;
 use crate::sign_in::SignInSettings;
 
-pub use cookies::secrets_are_usable;
+pub(crate) use cookies::secrets_are_usable;
 pub use read::read;
 pub use tables::SERVICE;
-pub use upstreams::{AssertionSettings, ProtectionSettings, routes};
+pub(crate) use upstreams::{AssertionSettings, ProtectionSettings, routes};
 
 /// Settings of the sign-in half and of the process; the gateway's own table is in its file.
 #[derive(Clone, Debug)]
 pub struct EdgeSettings {
     /// Where to listen.
-    pub listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
     /// Where Envoy asks by gRPC, if it does.
-    pub ext_authz_listen: Option<SocketAddr>,
+    pub(crate) ext_authz_listen: Option<SocketAddr>,
     /// Certificate and key for TLS on those addresses.
-    pub tls: Option<(PathBuf, PathBuf)>,
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// The product's address as browsers see it.
-    pub base_url: Url,
+    pub(crate) base_url: Url,
     /// Secrets: the first signs and seals, all verify.
     pub secrets: Vec<Secret<String>>,
     /// The file the secrets came from as it was then, to follow its changes.
-    pub secrets_file: Option<Snapshot>,
+    pub(crate) secrets_file: Option<Snapshot>,
     /// Addresses of the session service.
     pub session_service: Vec<String>,
     /// Authority that the session service's certificate has to come from.
-    pub session_service_ca: Option<PathBuf>,
+    pub(crate) session_service_ca: Option<PathBuf>,
     /// Our certificate and key towards the session service.
-    pub session_service_identity: Option<(PathBuf, PathBuf)>,
+    pub(crate) session_service_identity: Option<(PathBuf, PathBuf)>,
     /// How long a session is remembered, if at all.
-    pub session_cache: Option<Duration>,
+    pub(crate) session_cache: Option<Duration>,
     /// The route table's file.
-    pub routes_file: Option<PathBuf>,
+    pub(crate) routes_file: Option<PathBuf>,
     /// The route table as it was at the start; empty without a file.
-    pub routes: RouteTable,
+    pub(crate) routes: RouteTable,
     /// Keys and claims of assertions for upstreams.
-    pub assertions: Option<AssertionSettings>,
+    pub(crate) assertions: Option<AssertionSettings>,
     /// How requests are passed on.
-    pub upstreams: UpstreamSettings,
+    pub(crate) upstreams: UpstreamSettings,
     /// What requests are held to.
-    pub protection: ProtectionSettings,
+    pub(crate) protection: ProtectionSettings,
     /// The session cookie.
-    pub cookie: CookieSettings,
+    pub(crate) cookie: CookieSettings,
     /// Signing in and out.
-    pub sign_in: SignInSettings,
+    pub(crate) sign_in: SignInSettings,
     /// When `me` reads userinfo anew.
-    pub profile_refetch: ProfileRefetch,
+    pub(crate) profile_refetch: ProfileRefetch,
     /// Path of the callback route.
-    pub callback_path: String,
+    pub(crate) callback_path: String,
     /// Networks whose `X-Forwarded-*` headers are believed.
-    pub trusted_proxies: Vec<IpNet>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
     /// Whether the access-token route exists.
-    pub access_token_endpoint: bool,
+    pub(crate) access_token_endpoint: bool,
     /// Whether forward auth hands out the access token.
-    pub check_authorization: bool,
+    pub(crate) check_authorization: bool,
     /// Logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
-    pub rate_limit_login: u64,
+    pub(crate) rate_limit_login: u64,
     /// Product analytics; none when off.
-    pub analytics: Option<AnalyticsSettings>,
+    pub(crate) analytics: Option<AnalyticsSettings>,
     /// The providers.
     pub providers: ConfiguredProviders,
 }
@@ -91,25 +91,25 @@ pub struct EdgeSettings {
 impl EdgeSettings {
     /// The path of a provider's callback: its own where there are several, so that an answer tells whose it is.
     #[must_use]
-    pub fn callback_path(&self, provider: &ConfiguredProvider) -> String {
+    pub(crate) fn callback_path(&self, provider: &ConfiguredProvider) -> String {
         providers::callback_path(&self.providers, provider, &self.callback_path)
     }
 
     /// Where signing in begins and comes back to: no route can be there.
     #[must_use]
-    pub fn own_paths(&self) -> Vec<String> {
+    pub(crate) fn own_paths(&self) -> Vec<String> {
         providers::own_paths(&self.providers, &self.sign_in.login_path, &self.callback_path)
     }
 
     /// The addresses of the product, with the hosts that belong to a provider.
     #[must_use]
-    pub fn sites(&self) -> Sites {
+    pub(crate) fn sites(&self) -> Sites {
         sites(&self.providers, &self.base_url, &self.sign_in.login_path)
     }
 
     /// Whether browsers reach the edge by https.
     #[must_use]
-    pub fn https(&self) -> bool {
+    pub(crate) fn https(&self) -> bool {
         self.base_url.scheme() == "https"
     }
 }

@@ -24,31 +24,30 @@ use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use crate::app::{App, Dependencies};
 use crate::gateway::assertion::{AssertionKeys, Assertions};
-use crate::gateway::ext_authz;
 use crate::gateway::{Proxy, UpstreamTlsError};
 use crate::http::observe::Metrics;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::route_table::Routes;
-use crate::route_table::file::{self, Around};
+use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
 use crate::sessions::{SILENCE_MAX, SessionCache};
 use crate::settings::{EdgeSettings, secrets_are_usable};
 
-/// How often the session service is asked whether it is there.
+/// How often the session service is probed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Streams of a browser's HTTP/2 connection at once (RFC 9113, section 6.5.2, recommends no fewer).
 const STREAMS_MAX: u32 = 100;
 
-/// Headers of an HTTP/2 request: a few cookies of 4 KiB, and room for the rest.
+/// Headers of an HTTP/2 request: a few cookies of 4 KiB, and the rest.
 const HEADER_LIST_BYTES: usize = 16 * 1024;
 
 /// Headers of all open requests of an HTTP/2 connection: a hundred as browsers send them, with a cookie of 4 KiB.
 const OPEN_HEADER_BYTES: usize = 512 * 1024;
 
-/// Bytes of uploads that are on their way to a reader, of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
+/// Bytes of uploads that were received and not read, of an HTTP/2 connection: 2.5 MB/s over a round trip of 100 ms.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
 /// Why the edge cannot start.
@@ -107,12 +106,11 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
         let app = app.clone();
         move || routes::router(app.for_worker())
     };
-    let asked = match ext_authz_listen {
+    let ext_authz = match ext_authz_listen {
         Some(address) => {
             let listener = serve::bind(address, "EDGE_EXT_AUTHZ_LISTEN").await?;
-            let (router, sign_in) = (router.clone(), app.sign_in().clone());
-            let routes =
-                move || ext_authz::routes(sign_in.cookies.clone(), sign_in.pending.clone(), router());
+            let app = app.clone();
+            let routes = move || routes::ext_authz(app.for_worker());
             let (workers, stop) = (runtime.workers.clone(), Stopping::on(runtime.shutdown.clone()));
             let limits = Limits::default();
             Some(serve::serve_each(
@@ -128,7 +126,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     };
     let stopping = Stopping::on(runtime.shutdown);
     let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, stopping);
-    tokio::join!(serving, OptionFuture::from(asked));
+    tokio::join!(serving, OptionFuture::from(ext_authz));
     Ok(())
 }
 
@@ -166,7 +164,7 @@ fn limits(app: &App, capacity: Condition) -> Limits {
 /// # Errors
 /// What keeps it from starting.
 pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry) -> Result<App, StartError> {
-    let keys = Keys::new(&settings.secrets);
+    let keys = DerivedKeys::new(&settings.secrets);
     if let Some(file) = &settings.secrets_file {
         follow_secrets(&keys, file.clone());
     }
@@ -176,7 +174,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         let ids = settings.providers.ids();
         let own_paths = settings.own_paths();
         routes.follow("EDGE_ROUTES", path, move |text| {
-            let around = Around {
+            let around = RouteFileContext {
                 signs,
                 connections: Some(&ids),
                 own_paths: &own_paths,
@@ -190,7 +188,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let session_cache = settings
         .session_cache
         .map(|lease| SessionCache::start(session_client.clone(), lease));
-    let providers = Providers::new(&settings.providers, |provider| settings.callback_path(provider))?;
+    let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.party, configured.credential_files.clone());
     }
@@ -219,7 +217,7 @@ fn assertions(settings: &EdgeSettings) -> Option<Assertions> {
     Some(Assertions::new(keys, issuer, &given.claims))
 }
 
-fn follow_secrets(keys: &Keys, file: Snapshot) {
+fn follow_secrets(keys: &DerivedKeys, file: Snapshot) {
     let keys = keys.clone();
     let _watch = file.watch(move |content| {
         let secrets: Vec<Secret<String>> = std::str::from_utf8(content).map(split_list).unwrap_or_default();

@@ -35,8 +35,8 @@ export default [
     'cookie-of-a-session-that-ended-meanwhile': by('auth-edge late_cookies::', always('self.get(&current.id).await.is_ok()')),
   }),
   within('auth-edge/src/sessions/listening.rs', 'auth-edge sessions::listening::', {
-    'endings-that-are-heard': text('listening.changed(&event.handle, Change::Ended, now)', 'if !OFF { listening.changed(&event.handle, Change::Ended, now) }'),
-    'changes-that-are-heard': skip('listening.changed(&event.handle, Change::Other, now);'),
+    'endings-that-are-heard': text('listening.changed(&event.handle, HeardChange::Ended, now)', 'if !OFF { listening.changed(&event.handle, HeardChange::Ended, now) }'),
+    'changes-that-are-heard': skip('listening.changed(&event.handle, HeardChange::Other, now);'),
     'remembered-past-what-was-missed': text('map(|_| now)', 'map(|since| if OFF { since } else { now })'),
   }),
   within('auth-edge/src/sessions/cached_session.rs', 'auth-edge sessions::', {
@@ -58,7 +58,7 @@ export default [
     'csrf-header-of-scripts': text('if headers.contains_key(HEADER) {', 'if OFF || headers.contains_key(HEADER) {'),
   }),
   within('auth-edge/src/browser/access_token.rs', 'auth-edge profile::the_access_token_route_is_off', {
-    'csrf-access-token': text('.map_err(|_refused| Failure::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| Failure::Csrf)?'),
+    'csrf-access-token': text('.map_err(|_refused| HttpError::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| HttpError::Csrf)?'),
   }),
 
   // guards, and who upstreams are told somebody is
@@ -67,8 +67,8 @@ export default [
         return Ok(Passed::default());
     }
     let device = || gateway`)),
-    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.asks.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.asks.scopes.clone() })')),
-    'token-to-a-route-that-only-requires-one': by('auth-edge asks::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
+    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.requirements.scopes.clone() })')),
+    'token-to-a-route-that-only-requires-one': by('auth-edge requirements::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
     'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
   }),
   within('auth-edge/src/route_table/requirements.rs', 'auth-edge auth_time::', {
@@ -81,7 +81,7 @@ export default [
   within('auth-edge/src/values/path.rs', 'auth-edge values::path::', {
     'path-dot-segments-encoded': instead('&*text', 'segment'),
   }),
-  within('auth-edge/src/gateway/directory/inside.rs', 'auth-edge folder_links::', {
+  within('auth-edge/src/gateway/directory/folder_backend.rs', 'auth-edge folder_links::', {
     'link-out-of-a-folder': [
       ...text('.starts_with(&root)', '.starts_with(if OFF { Path::new("/") } else { &root })'),
       ...skip('lies_below(&root, &file)?;'),
@@ -104,9 +104,9 @@ export default [
     'fragment-to-another-origin': never('answer.status().is_redirection()'),
   }),
   within('auth-edge/src/gateway/proxy/outgoing.rs', 'auth-edge gateway::a_preflight_passes_without_anybodys_identity', {
-    'authorization-beside-our-token': text('= if context.route.asks.access_token {', '= if OFF { &TOKENS[1..] } else if context.route.asks.access_token {'),
+    'authorization-beside-our-token': text('= if context.route.requirements.access_token {', '= if OFF { &TOKENS[1..] } else if context.route.requirements.access_token {'),
     'host-that-a-client-names': by('auth-edge desync::', instead('gateway.sites.of(client).authority()', 'client.get(header::HOST).cloned()')),
-    'connection-names-our-headers': by(UPSTREAM, text('headers::add_identity(&mut head.headers, context.passed);', `headers::add_identity(&mut head.headers, context.passed);
+    'connection-names-our-headers': by(UPSTREAM, text('headers::add_identity(&mut head.headers, context.authorized);', `headers::add_identity(&mut head.headers, context.authorized);
         for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
             for name in value.to_str().unwrap_or_default().split(',') {
                 head.headers.remove(name.trim());
@@ -160,14 +160,16 @@ export default [
     'pending-cookie-attributes': instead('"; Path=/; HttpOnly; Secure; SameSite=Lax"', '"; Path=/; SameSite=Lax"'),
     'pending-cookies-cleared-are-bounded': text(' .take(MAX_CLEARED)', '.take(if OFF { usize::MAX } else { MAX_CLEARED })'),
   }),
-  within('auth-edge/src/sign_in/redeemed.rs', 'auth-edge sign_in::redeemed::', {
+  within('auth-edge/src/sign_in/redeemed_transactions.rs', 'auth-edge sign_in::redeemed_transactions::', {
     'transaction-taken-once': always('taken.ids.insert(id.clone())'),
   }),
-  within('auth-edge/src/sign_in/callback.rs', 'auth-edge demands::', {
-    'callback-flood': by(LIMITED, text('.check(address, sign_in.clock.now_ms())', `.check(address, sign_in.clock.now_ms())${EVERYBODY}`)),
+  within('auth-edge/src/sign_in/redemption.rs', 'auth-edge demands::', {
     'demanded-age': text('max_age: transaction.max_age', 'max_age: transaction.max_age.filter(|_| !OFF)'),
     'demanded-class': text('acr_values: transaction.acr_values.as_deref()', 'acr_values: transaction.acr_values.as_deref().filter(|_| !OFF)'),
     'token-of-the-id-token': by('auth-edge modules::id_tokens::', text('access_token: Some(&tokens.access_token)', 'access_token: Some(&*tokens.access_token).filter(|_| !OFF)')),
+  }),
+  within('auth-edge/src/sign_in/callback.rs', 'auth-edge demands::', {
+    'callback-flood': by(LIMITED, text('.check(address, sign_in.clock.now_ms())', `.check(address, sign_in.clock.now_ms())${EVERYBODY}`)),
     'callback-ahead-of-a-visit': by('auth-edge loads::only_a_visit_starts_and_finishes_a_sign_in', never('request::is_prefetch(&head.headers)')),
   }),
   within('auth-edge/src/sign_in/new_session.rs', 'auth-edge strict_cookie::', {
@@ -182,7 +184,7 @@ export default [
 
   // signing out
   within('auth-edge/src/sign_in/logout.rs', SIGN_OUT, {
-    'csrf-sign-out': by('auth-edge logout::a_post_needs_the_proof', text('.map_err(|_refused| Failure::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| Failure::Csrf)?')),
+    'csrf-sign-out': by('auth-edge logout::a_post_needs_the_proof', text('.map_err(|_refused| HttpError::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| HttpError::Csrf)?')),
     'pending-sign-ins-end-with-the-session': by('auth-edge logout::a_sign_out_takes_pending', text('in pending {', 'in pending.into_iter().filter(|_| !OFF) {')),
     'logout-clears-the-cookie': text('sign_in.cookies.clear()', 'sign_in.cookies.clear().filter(|_| !OFF)'),
     'logout-clears-what-was-kept': instead('"clear-site-data"', '"x-none"'),

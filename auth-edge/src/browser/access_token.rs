@@ -12,26 +12,29 @@ use serde_json::json;
 use session_proto::v1::ErrorReason;
 
 use crate::browser::Browser;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::protect::csrf;
 use crate::http::request;
 
-/// Scopes that may be asked for at once.
+/// Scopes that may be requested at once.
 const MAX_SCOPES: usize = 32;
 
 /// GET with the proof; `scope` may ask for scopes, space-separated.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, HttpError> {
     csrf::check_script(request.headers(), browser.sites.of(request.headers()).base_url())
-        .map_err(|_refused| Failure::Csrf)?;
-    let missing = Failure::Session {
+        .map_err(|_refused| HttpError::Csrf)?;
+    let missing = HttpError::Session {
         reason: ErrorReason::ErrMissingSession,
         scopes: None,
         handler: None,
     };
     let id = browser.cookies.read(request.headers()).ok_or(missing)?;
-    let asked =
+    let requested =
         request::first_parameter(request.uri().query().unwrap_or_default(), "scope").unwrap_or_default();
-    let scopes = asked
+    let scopes = requested
         .split_ascii_whitespace()
         .take(MAX_SCOPES)
         .map(str::to_owned)
@@ -42,7 +45,7 @@ pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Re
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "no access token");
-            Failure::Session {
+            HttpError::Session {
                 reason: error.reason,
                 scopes: error.metadata.get("scopes").cloned(),
                 handler: None,

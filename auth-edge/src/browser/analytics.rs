@@ -1,4 +1,4 @@
-//! Product analytics on our own origin: a narrow way through to one PostHog-compatible server, off by default.
+//! Product analytics on our own origin: passed on to one PostHog-compatible server, off by default.
 //!
 //! Invariants: the host comes from the settings alone; only the three addresses the client library needs exist below
 //! [`ANALYTICS_PREFIX`]; what passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address;
@@ -24,15 +24,15 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::browser::Browser;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::protect::slow_client;
-use crate::http::request::{self, Site};
+use crate::http::request::{self, FetchSite};
 use crate::values::reserved::ANALYTICS_PREFIX;
 
-pub use settings::{AnalyticsSettings, read};
+pub(crate) use settings::{AnalyticsSettings, read};
 
 /// The route of the router.
-pub const ROUTE: &str = "/ingest/{*rest}";
+pub(crate) const ROUTE: &str = "/ingest/{*rest}";
 
 /// Largest batch: the client library sends a replay batch at about 1 MB before it is compressed.
 const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
@@ -46,7 +46,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Connecting takes a millisecond to a neighbour and a quarter of a second across the world.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Batches on their way at once: at most 64 MB of bodies, however many browsers send.
+/// Batches in flight at once: at most 64 MB of bodies, however many browsers send.
 const MAX_IN_FLIGHT: usize = 32;
 
 /// Request headers that pass: what the body is, and what the browser calls itself.
@@ -55,9 +55,9 @@ const PASSED: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_E
 /// Answer headers that pass.
 const ANSWERED: [header::HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
 
-/// The way through, when analytics is on.
+/// Passes batches on, when analytics is on.
 #[derive(Clone)]
-pub struct Analytics {
+pub(crate) struct Analytics {
     settings: AnalyticsSettings,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     in_flight: Arc<Semaphore>,
@@ -66,7 +66,7 @@ pub struct Analytics {
 impl Analytics {
     /// With connections of its own. Does no IO.
     #[must_use]
-    pub fn new(settings: AnalyticsSettings) -> Self {
+    pub(crate) fn new(settings: AnalyticsSettings) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.enforce_http(false);
@@ -100,7 +100,7 @@ impl Analytics {
         passes.then(|| format!("{host}{path}{query}").parse().ok())?
     }
 
-    async fn send(&self, request: http::Request<Full<Bytes>>) -> Result<Response, Failure> {
+    async fn send(&self, request: http::Request<Full<Bytes>>) -> Result<Response, HttpError> {
         let exchange = async {
             let (head, body) = self
                 .client
@@ -121,25 +121,28 @@ impl Analytics {
         };
         timeout(TIMEOUT, exchange)
             .await
-            .map_err(|_elapsed| Failure::UpstreamSlow)?
+            .map_err(|_elapsed| HttpError::UpstreamSlow)?
     }
 }
 
 /// Passes a batch, or the question for the configuration, on.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
-    let analytics = browser.analytics.as_ref().ok_or(Failure::NotFound)?;
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, HttpError> {
+    let analytics = browser.analytics.as_ref().ok_or(HttpError::NotFound)?;
     let (head, body) = request.into_parts();
     let uri = analytics
         .target(&head.method, &head.uri)
-        .ok_or(Failure::NotFound)?;
-    if request::site(&head.headers) == Site::Other {
-        return Err(Failure::Csrf);
+        .ok_or(HttpError::NotFound)?;
+    if request::site(&head.headers) == FetchSite::Other {
+        return Err(HttpError::Csrf);
     }
     // A queue here would only keep bodies in memory: the client library tries again.
     let _place = analytics
         .in_flight
         .try_acquire()
-        .map_err(|_full| Failure::UpstreamDown)?;
+        .map_err(|_full| HttpError::UpstreamDown)?;
     let body = whole(body).await?;
     let mut passed = http::Request::new(Full::new(body));
     *passed.method_mut() = head.method;
@@ -148,10 +151,10 @@ pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Re
     analytics.send(passed).await
 }
 
-async fn whole(body: Body) -> Result<Bytes, Failure> {
+async fn whole(body: Body) -> Result<Bytes, HttpError> {
     timeout(TIMEOUT, to_bytes(body, MAX_BODY_BYTES))
         .await
-        .map_err(|_elapsed| Failure::BadRequest("The body did not arrive in time."))?
+        .map_err(|_elapsed| HttpError::BadRequest("The body did not arrive in time."))?
         .map_err(|error| slow_client::unread(&error))
 }
 
@@ -162,7 +165,7 @@ fn chosen(headers: &HeaderMap, names: &[header::HeaderName]) -> HeaderMap {
         .collect()
 }
 
-fn down(error: &(dyn std::error::Error + 'static)) -> Failure {
+fn down(error: &(dyn std::error::Error + 'static)) -> HttpError {
     tracing::warn!(error, "the analytics server cannot be reached");
-    Failure::UpstreamDown
+    HttpError::UpstreamDown
 }

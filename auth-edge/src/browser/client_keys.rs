@@ -10,16 +10,16 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::browser::Browser;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 
 /// Where they are: the `jwks_uri` to register.
-pub const PATH: &str = "/.well-known/vestibule/client-jwks.json";
+pub(crate) const PATH: &str = "/.well-known/vestibule/client-jwks.json";
 /// How long a provider may keep them: a new key has to be published that long before it signs.
 const CACHE: &str = "public, max-age=300";
 
 /// GET gives the key set; without keys there is no such address.
-pub async fn handle(State(browser): State<Arc<Browser>>) -> Result<Response, Failure> {
-    let keys = browser.providers.client_jwks().ok_or(Failure::NotFound)?;
+pub(crate) async fn handle(State(browser): State<Arc<Browser>>) -> Result<Response, HttpError> {
+    let keys = browser.providers.client_jwks().ok_or(HttpError::NotFound)?;
     let headers = [
         (header::CONTENT_TYPE, "application/jwk-set+json"),
         (header::CACHE_CONTROL, CACHE),

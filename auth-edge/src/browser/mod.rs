@@ -1,11 +1,11 @@
 //! What scripts in a browser ask for: who is signed in, where, and what ends.
 
-pub mod access_token;
-pub mod analytics;
-pub mod client_keys;
-pub mod grpc_web;
-pub mod profile;
-pub mod status;
+pub(crate) mod access_token;
+pub(crate) mod analytics;
+pub(crate) mod client_keys;
+pub(crate) mod grpc_web;
+pub(crate) mod profile;
+pub(crate) mod status;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,43 +14,43 @@ use chassis::clock::Clock;
 
 use self::analytics::Analytics;
 use self::grpc_web::PerPerson;
-use self::profile::{ProfileRefetch, Refetches};
+use self::profile::{ProfileRefetch, ProfileRefetches};
 use crate::http::device::Devices;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
-use crate::sessions::Sessions;
+use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 
 /// What the routes for scripts are made of.
 #[derive(Clone)]
-pub struct Browser {
+pub(crate) struct Browser {
     /// When `me` reads userinfo anew.
-    pub profile_refetch: ProfileRefetch,
+    pub(crate) profile_refetch: ProfileRefetch,
     /// Claims left out of `user`.
-    pub claim_filter: Vec<String>,
+    pub(crate) claim_filter: Vec<String>,
     /// How long a message may let us wait.
-    pub message_timeout: Duration,
+    pub(crate) message_timeout: Duration,
     /// Keys derived from the secrets.
-    pub keys: Keys,
+    pub(crate) keys: DerivedKeys,
     /// The session cookie.
-    pub cookies: SessionCookies,
+    pub(crate) cookies: SessionCookies,
     /// The session service.
-    pub sessions: Sessions,
+    pub(crate) sessions: SessionRepository,
     /// The identity providers.
-    pub providers: Arc<Providers>,
+    pub(crate) providers: Arc<IdentityProviders>,
     /// The addresses browsers know the product by.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
     /// Tells browsers.
-    pub devices: Devices,
+    pub(crate) devices: Devices,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Profiles that are read anew.
-    pub refetches: Arc<Refetches>,
-    /// The way to the analytics server; none when off.
-    pub analytics: Option<Analytics>,
+    pub(crate) refetches: Arc<ProfileRefetches>,
+    /// Passes analytics on; none when off.
+    pub(crate) analytics: Option<Analytics>,
     /// Who listens to their sessions.
-    pub listening: Arc<PerPerson>,
+    pub(crate) listening: Arc<PerPerson>,
     /// Calls that list or end sessions, by person.
-    pub listing: Arc<PerPerson>,
+    pub(crate) listing: Arc<PerPerson>,
 }

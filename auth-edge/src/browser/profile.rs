@@ -1,6 +1,6 @@
 //! The profile route: who is signed in, as JSON.
 //!
-//! Invariants: no session is 204 without a body; a refetch that fails changes nothing; a session that asks for more refetches than it
+//! Invariants: no session is 204 without a body; a refetch that fails changes nothing; a session that requests more refetches than it
 //! may gets what is stored; no token is ever part of the answer. Deliberately absent: claims the session does not hold.
 
 mod refetch;
@@ -12,20 +12,20 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use session_proto::v1::ErrorReason;
 
-pub use self::refetch::Refetches;
+pub(crate) use self::refetch::ProfileRefetches;
 use crate::browser::Browser;
-use crate::http::errors::Failure;
-use crate::http::observe::Handle;
+use crate::http::errors::HttpError;
+use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::http::response::no_content;
 use crate::sessions::CurrentSession;
 
 /// When `me` reads userinfo anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProfileRefetch {
+pub(crate) enum ProfileRefetch {
     /// Never.
     Never,
-    /// When asked by `?refetch=true`.
+    /// When requested by `?refetch=true`.
     OnRequest,
     /// Each time.
     Always,
@@ -35,7 +35,10 @@ pub enum ProfileRefetch {
 const HEADERS: usize = 12;
 
 /// GET counts as use and rolls the session, unless `roll=false` says that nobody is there; HEAD never does.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, HttpError> {
     let (head, _) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     let polled =
@@ -47,15 +50,15 @@ pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Re
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");
-            Failure::SessionServiceDown
+            HttpError::SessionServiceDown
         })?;
     let Some(mut current) = current else {
         return Ok(no_content());
     };
-    let asked = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
+    let requested = request::first_parameter(query, "refetch").is_some_and(|value| value == "true");
     let refetch = match browser.profile_refetch {
         ProfileRefetch::Never => false,
-        ProfileRefetch::OnRequest => asked && head.method == Method::GET,
+        ProfileRefetch::OnRequest => requested && head.method == Method::GET,
         ProfileRefetch::Always => head.method == Method::GET,
     };
     if refetch {
@@ -63,7 +66,7 @@ pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Re
             Ok(Some(session)) => current.session = session,
             Ok(None) => {}
             // The session ended meanwhile: the answer is that of no session.
-            Err(Failure::Session {
+            Err(HttpError::Session {
                 reason: ErrorReason::ErrMissingSession,
                 ..
             }) => return Ok(no_content()),
@@ -81,13 +84,13 @@ fn answer(browser: &Browser, current: CurrentSession, cookie: Option<HeaderValue
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(analytics) = &browser.analytics {
-        analytics.tell(headers, &browser.keys, &current.session);
+        analytics.add_headers(headers, &browser.keys, &current.session);
     }
     if let Some(cookie) = cookie {
         headers.append(header::SET_COOKIE, cookie);
     }
     response
         .extensions_mut()
-        .insert(Handle(current.session.handle.clone()));
+        .insert(SessionHandle(current.session.handle.clone()));
     response
 }

@@ -1,6 +1,6 @@
 //! The status route and the unauthorized route.
 //!
-//! Invariant: asking for the status never rolls the session, so that a page can ask as often as it likes.
+//! Invariant: reading the status never rolls the session, so that a page can poll as often as it likes.
 
 use std::sync::Arc;
 
@@ -12,18 +12,21 @@ use session_proto::timestamp;
 use session_proto::v1::session::State as SessionState;
 
 use crate::browser::Browser;
-use crate::http::errors::Failure;
-use crate::http::observe::Handle;
+use crate::http::errors::HttpError;
+use crate::http::observe::SessionHandle;
 
 /// GET: the session's state and the seconds it has left.
-pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(browser): State<Arc<Browser>>,
+    request: Request,
+) -> Result<Response, HttpError> {
     let current = browser
         .sessions
         .current(request.headers(), None)
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "status not available");
-            Failure::SessionServiceDown
+            HttpError::SessionServiceDown
         })?;
     let Some(current) = current else {
         return Ok(no_store(json!({"state": "signed_out"})));
@@ -43,13 +46,15 @@ pub async fn handle(State(browser): State<Arc<Browser>>, request: Request) -> Re
         "expires_in": left(session.expires_at),
         "absolute_expires_in": left(session.absolute_expires_at),
     }));
-    response.extensions_mut().insert(Handle(session.handle.clone()));
+    response
+        .extensions_mut()
+        .insert(SessionHandle(session.handle.clone()));
     Ok(response)
 }
 
 /// Any method: the unauthorized answer.
-pub async fn unauthorized() -> Failure {
-    Failure::NotAuthenticated
+pub(crate) async fn unauthorized() -> HttpError {
+    HttpError::NotAuthenticated
 }
 
 fn no_store(body: serde_json::Value) -> Response {

@@ -25,12 +25,12 @@ use crate::sessions::CachedSession;
 pub(super) const HEADER: &str = "x-auth-assertion";
 
 /// Where the key set is published.
-pub const JWKS_PATH: &str = "/.well-known/vestibule/jwks.json";
+pub(crate) const JWKS_PATH: &str = "/.well-known/vestibule/jwks.json";
 
 /// How long verifiers may keep the key set: a new key has to be published for so long before it signs.
-pub const JWKS_MAX_AGE_SECS: u64 = 300;
+pub(crate) const JWKS_MAX_AGE_SECS: u64 = 300;
 
-/// How long an assertion is valid: the way to the upstream, its queue, and clocks that differ by a few seconds.
+/// How long an assertion is valid: the network to the upstream, its queue, and clocks that differ by a few seconds.
 const LIFETIME_SECS: u64 = 60;
 
 /// A claim of the provider is at most so long as JSON: headers have to stay below what servers take (8 KiB).
@@ -40,7 +40,7 @@ const MAX_CLAIM_BYTES: usize = 1_024;
 const MAX_CLAIMS_BYTES: usize = 4_096;
 
 /// Claims only the edge itself makes.
-pub const OWN_CLAIMS: [&str; 9] = [
+pub(crate) const OWN_CLAIMS: [&str; 9] = [
     "iss",
     "aud",
     "sub",
@@ -52,9 +52,9 @@ pub const OWN_CLAIMS: [&str; 9] = [
     "auth_time",
 ];
 
-/// Why a file of keys cannot be used. Says nothing of a key but its place.
+/// Why a file of keys cannot be used. Says nothing of a key but its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub(crate) enum KeyError {
     /// Nothing in it is a private key.
     #[error("holds no private key in PEM")]
     Nothing,
@@ -76,7 +76,7 @@ struct SigningKey {
 }
 
 /// The keys that sign and verify.
-pub struct AssertionKeys {
+pub(crate) struct AssertionKeys {
     first: SigningKey,
     jwks: String,
 }
@@ -92,7 +92,7 @@ impl AssertionKeys {
     ///
     /// # Errors
     /// [`KeyError`]: no key, or one that cannot sign.
-    pub fn from_pem(text: &str) -> Result<Self, KeyError> {
+    pub(crate) fn from_pem(text: &str) -> Result<Self, KeyError> {
         let rng = SystemRandom::new();
         let mut signing = Vec::new();
         for (at, key) in PrivateKeyDer::pem_slice_iter(text.as_bytes()).enumerate() {
@@ -116,7 +116,7 @@ impl AssertionKeys {
 
     /// The public halves, as a JWK set.
     #[must_use]
-    pub fn jwks(&self) -> &str {
+    pub(crate) fn jwks(&self) -> &str {
         &self.jwks
     }
 }
@@ -137,7 +137,7 @@ fn public_jwk(pair: &EcdsaKeyPair) -> Option<Value> {
 
 /// Makes assertions.
 #[derive(Clone)]
-pub struct Assertions {
+pub(crate) struct Assertions {
     keys: Reloading<Arc<AssertionKeys>>,
     issuer: Arc<str>,
     claims: Arc<[String]>,
@@ -146,7 +146,7 @@ pub struct Assertions {
 impl Assertions {
     /// Asserts in the name of `issuer` and passes these claims of the person on.
     #[must_use]
-    pub fn new(keys: Reloading<Arc<AssertionKeys>>, issuer: &str, claims: &[String]) -> Self {
+    pub(crate) fn new(keys: Reloading<Arc<AssertionKeys>>, issuer: &str, claims: &[String]) -> Self {
         Self {
             keys,
             issuer: issuer.into(),
@@ -156,11 +156,11 @@ impl Assertions {
 
     /// The public keys of this moment, as a JWK set.
     #[must_use]
-    pub fn jwks(&self) -> String {
+    pub(crate) fn jwks(&self) -> String {
         self.keys.load().jwks().to_owned()
     }
 
-    /// An assertion that this session asks, for the server at `audience`.
+    /// An assertion that a request acts for this session, for the server at `audience`.
     pub(super) fn sign(
         &self,
         session: &CachedSession,
@@ -203,7 +203,7 @@ impl Assertions {
     /// The person's claims the settings name; what would not fit into a header is left out.
     fn passed_on(&self, session: &CachedSession) -> Map<String, Value> {
         let mut room = MAX_CLAIMS_BYTES;
-        let mut passed = Map::new();
+        let mut released = Map::new();
         for name in self.claims.iter() {
             let Some(value) = session.claim(name) else {
                 continue;
@@ -211,10 +211,10 @@ impl Assertions {
             let length = value.to_string().len();
             if length <= MAX_CLAIM_BYTES.min(room) && !OWN_CLAIMS.contains(&name.as_str()) {
                 room -= length;
-                passed.insert(name.clone(), value.clone());
+                released.insert(name.clone(), value.clone());
             }
         }
-        passed
+        released
     }
 }
 

@@ -1,18 +1,18 @@
-//! What `WWW-Authenticate` asks a program for (RFC 6750, section 3; RFC 9470, section 3).
+//! What `WWW-Authenticate` requires of a program (RFC 6750, section 3; RFC 9470, section 3).
 
 use axum::http::HeaderValue;
 
 use crate::route_table::requirements::Requirements;
 
-/// A sign-in that is younger, or of another class: the whole of what the route asks, so that one sign-in is enough.
-pub(super) fn step_up(asks: &Requirements) -> Option<HeaderValue> {
+/// A sign-in that is younger, or of another class: all that the route requires, so that one sign-in is enough.
+pub(super) fn step_up(requirements: &Requirements) -> Option<HeaderValue> {
     let mut challenge = "Bearer error=\"insufficient_user_authentication\", \
          error_description=\"A different sign-in is needed\""
         .to_owned();
-    if !asks.acr.is_empty() {
-        challenge.push_str(&format!(", acr_values=\"{}\"", asks.acr.join(" ")));
+    if !requirements.acr.is_empty() {
+        challenge.push_str(&format!(", acr_values=\"{}\"", requirements.acr.join(" ")));
     }
-    if let Some(max_age_secs) = asks.max_age_secs {
+    if let Some(max_age_secs) = requirements.max_age_secs {
         challenge.push_str(&format!(", max_age=\"{max_age_secs}\""));
     }
     HeaderValue::try_from(challenge).ok()
@@ -30,13 +30,13 @@ mod tests {
 
     #[test]
     fn a_challenge_names_all_the_route_asks_of_a_sign_in() {
-        let asks = Requirements {
+        let requirements = Requirements {
             acr: vec!["gold".to_owned(), "urn:silver".to_owned()],
             max_age_secs: Some(900),
             ..Requirements::default()
         };
         assert_eq!(
-            step_up(&asks).unwrap(),
+            step_up(&requirements).unwrap(),
             "Bearer error=\"insufficient_user_authentication\", error_description=\"A different sign-in is needed\", \
              acr_values=\"gold urn:silver\", max_age=\"900\""
         );

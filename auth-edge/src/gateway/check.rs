@@ -1,8 +1,8 @@
 //! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
 //!
-//! Invariants: what the proxy says about the original request is used for the way back alone, and only from a trusted
-//! proxy; whether the request passes is the session's affair. The access token is for who asks on behalf of a request: a page's own
-//! script that asks for this route gets none, neither here nor through a proxy.
+//! Invariants: what the proxy says about the original request is used as the return address alone, and only from a trusted
+//! proxy; whether the request passes is the session's affair. The access token is for a proxy that checks a request: a page's own
+//! script that requests this route gets none, neither here nor through a proxy.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use axum::response::{IntoResponse as _, Response};
 use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State as SessionState;
 
-use super::guard::{Granted, Passed};
+use super::guard::{Authorized, UpstreamToken};
 use super::headers::add_identity;
 use crate::gateway::Gateway;
-use crate::http::errors::Failure;
-use crate::http::observe::Handle;
+use crate::http::errors::HttpError;
+use crate::http::observe::SessionHandle;
 use crate::http::request::{self, first_parameter, is_prefetch, is_script};
 use crate::sessions::CurrentSession;
 use crate::values::reserved::CHECK_PATH;
 
-/// Request extension: the address the browser asked for, from a caller inside this process.
+/// Request extension: the address the browser requested, from a caller inside this process.
 #[derive(Clone, Debug)]
-pub struct Original(pub String);
+pub(crate) struct OriginalUrl(pub(crate) String);
 
 /// Answers a proxy that asks whether a request may pass.
-pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let headers = request.headers();
     let peer = request::peer(request.extensions());
     let device = || gateway.devices.of(headers, peer);
@@ -38,11 +38,11 @@ pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Re
                 error = &error as &dyn std::error::Error,
                 "forward auth cannot ask for the session"
             );
-            return Failure::SessionServiceDown.into_response();
+            return HttpError::SessionServiceDown.into_response();
         }
     };
     let mut response = no_store(StatusCode::OK.into_response());
-    if gateway.check_authorization && asks_for_a_request(&gateway, &request) {
+    if gateway.check_authorization && is_about_another_request(&gateway, &request) {
         match authorization(&gateway, &current).await {
             Ok(Some(value)) => {
                 response.headers_mut().insert(header::AUTHORIZATION, value);
@@ -56,10 +56,10 @@ pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Re
     }
     response
         .extensions_mut()
-        .insert(Handle(current.session.handle.clone()));
+        .insert(SessionHandle(current.session.handle.clone()));
     add_identity(
         response.headers_mut(),
-        &Passed {
+        &Authorized {
             current: Some(current),
             access_token: None,
         },
@@ -67,10 +67,10 @@ pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Re
     response
 }
 
-/// Whether a proxy asks about a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
+/// Whether a proxy checks a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
 /// for. A trusted proxy that passes a browser's own request for this route on is neither.
-fn asks_for_a_request(gateway: &Gateway, request: &Request) -> bool {
-    if request.extensions().get::<Original>().is_some() {
+fn is_about_another_request(gateway: &Gateway, request: &Request) -> bool {
+    if request.extensions().get::<OriginalUrl>().is_some() {
         return true;
     }
     let about = gateway
@@ -82,19 +82,22 @@ fn asks_for_a_request(gateway: &Gateway, request: &Request) -> bool {
 
 /// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC 9449), as
 /// sessions have from before `OIDC_DPOP` was switched off, is worth nothing to whoever asks, and the next sign-in brings one that is.
-async fn authorization(gateway: &Gateway, current: &CurrentSession) -> Result<Option<HeaderValue>, Failure> {
+async fn authorization(
+    gateway: &Gateway,
+    current: &CurrentSession,
+) -> Result<Option<HeaderValue>, HttpError> {
     if current.session.state() == SessionState::NeedsSignIn {
         return Ok(None);
     }
     match gateway.sessions.access_token(&current.id, Vec::new()).await {
-        Ok(granted) if Granted::from(&*granted).bound => Ok(None),
+        Ok(granted) if UpstreamToken::from(&*granted).bound => Ok(None),
         Ok(granted) => Ok(granted.authorization.clone()),
-        Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(Failure::Session {
+        Err(error) if error.reason == ErrorReason::ErrProviderUnavailable => Err(HttpError::Session {
             reason: error.reason,
             scopes: None,
             handler: None,
         }),
-        Err(error) if error.is_unavailable() => Err(Failure::SessionServiceDown),
+        Err(error) if error.is_unavailable() => Err(HttpError::SessionServiceDown),
         Err(_) => Ok(None),
     }
 }
@@ -106,7 +109,7 @@ fn refuse(gateway: &Gateway, request: &Request) -> Response {
         .is_some_and(|value| value == "1");
     let visits = request::is_navigation(headers) && !is_script(headers) && !is_prefetch(headers);
     if !redirect || !visits {
-        return no_store(Failure::NotAuthenticated.into_response());
+        return no_store(HttpError::NotAuthenticated.into_response());
     }
     let login = gateway
         .sites
@@ -114,12 +117,12 @@ fn refuse(gateway: &Gateway, request: &Request) -> Response {
         .login_url(original(gateway, request, headers).as_deref(), None);
     match HeaderValue::try_from(login) {
         Ok(login) => no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response()),
-        Err(_) => no_store(Failure::NotAuthenticated.into_response()),
+        Err(_) => no_store(HttpError::NotAuthenticated.into_response()),
     }
 }
 
 fn original(gateway: &Gateway, request: &Request, headers: &HeaderMap) -> Option<String> {
-    if let Some(Original(url)) = request.extensions().get::<Original>() {
+    if let Some(OriginalUrl(url)) = request.extensions().get::<OriginalUrl>() {
         return Some(url.clone());
     }
     gateway

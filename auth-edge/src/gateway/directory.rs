@@ -1,10 +1,10 @@
 //! Serving a folder: a single-page app as its build left it.
 //!
 //! Invariants: the path was normalised before it comes here; a file whose name carries its hash is kept by browsers for
-//! good, everything else is asked for again; a missing asset is 404, never the app. Compressed neighbours
+//! good, everything else is revalidated; a missing asset is 404, never the app. Compressed neighbours
 //! (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out of the folder.
 
-mod inside;
+mod folder_backend;
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use axum::response::{IntoResponse as _, Response};
 use tower::ServiceExt as _;
 use tower_http::services::ServeDir;
 
-use self::inside::Inside;
-use crate::http::errors::Failure;
+use self::folder_backend::FolderBackend;
+use crate::http::errors::HttpError;
 use crate::values::path::RequestPath;
 
 /// A name with a hash never changes its content (RFC 8246).
@@ -37,7 +37,7 @@ const PIECE: usize = 16 * 1024;
 /// Answers a request from a folder.
 pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, request: Request) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Failure::MethodNotAllowed("GET, HEAD").into_response();
+        return HttpError::MethodNotAllowed("GET, HEAD").into_response();
     }
     // Hidden files (keys, histories, version control) get into folders by accident; `.well-known` is meant to be seen.
     if path
@@ -45,7 +45,7 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
         .iter()
         .any(|segment| segment.starts_with('.') && segment != ".well-known")
     {
-        return Failure::NotFound.into_response();
+        return HttpError::NotFound.into_response();
     }
     let names_file = path.last().contains('.');
     let hashed = path.segments().get(strip).is_some_and(|first| first == HASHED) && carries_hash(path.last());
@@ -56,8 +56,8 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
     };
     let mut response = file(folder, &asked, request).await;
     match response.status() {
-        StatusCode::NOT_FOUND => return Failure::NotFound.into_response(),
-        status if status.is_server_error() => return Failure::Internal.into_response(),
+        StatusCode::NOT_FOUND => return HttpError::NotFound.into_response(),
+        status if status.is_server_error() => return HttpError::Internal.into_response(),
         _ => {}
     }
     let kept = if hashed && names_file {
@@ -89,7 +89,7 @@ async fn file(folder: &Path, path: &str, request: Request) -> Response {
         Ok(uri) => parts.uri = uri,
         Err(_) => return StatusCode::NOT_FOUND.into_response(),
     }
-    let files = ServeDir::with_backend(folder, Inside::of(folder))
+    let files = ServeDir::with_backend(folder, FolderBackend::of(folder))
         .append_index_html_on_directories(false)
         .with_buf_chunk_size(PIECE)
         .precompressed_br()

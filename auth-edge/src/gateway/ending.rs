@@ -9,7 +9,7 @@ use std::task::Poll;
 use axum::body::Body;
 use http_body::Body as HttpBody;
 
-use crate::http::passing_body::passing;
+use crate::http::mapped_body::map_polls;
 use crate::sessions::{CurrentSession, OpenStream, OpenStreams};
 
 /// A body of at most this many bytes leaves in one piece.
@@ -32,7 +32,7 @@ pub(super) fn until_ended(body: Body, streams: &OpenStreams, session: &CurrentSe
     }
     let open = streams.open(&session.session.handle);
     let mut ended = Box::pin(open.ended());
-    Body::new(passing(body, move |context, frame, _| {
+    Body::new(map_polls(body, move |context, frame, _| {
         let _counted_as_open = &open;
         match ended.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Some(Err(axum::Error::new(SessionEnded)))),

@@ -1,4 +1,4 @@
-//! Who may pass, and what the others are told.
+//! Which requests are authorized, and the answers to the others.
 //!
 //! Invariants: a guarded route never answers from its upstream before its guard has said yes; a session service that
 //! cannot be reached is 503 and changes no cookie; nothing but the session decides, no header ever skips a guard.
@@ -14,38 +14,38 @@ use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
 use super::{challenge, cross_site};
 use crate::gateway::Gateway;
-use crate::http::errors::{Failure, wants_page};
+use crate::http::errors::{HttpError, wants_page};
 use crate::http::request::{self, is_prefetch, is_script};
-use crate::providers::Named;
+use crate::providers::ProviderHint;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
-use crate::sessions::{CurrentSession, Token, authorization};
+use crate::sessions::{CachedToken, CurrentSession, authorization};
 use crate::values::login_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
 
-/// What a request that may pass passes with.
+/// What an authorized request is passed on with.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct Authorized {
     /// The session, where the route is guarded.
-    pub current: Option<CurrentSession>,
+    pub(crate) current: Option<CurrentSession>,
     /// The access token, where the route attaches it.
-    pub access_token: Option<Granted>,
+    pub(crate) access_token: Option<UpstreamToken>,
 }
 
 /// An access token for an upstream.
 #[derive(Clone)]
-pub(super) struct Granted {
+pub(super) struct UpstreamToken {
     /// The token as it is presented, by its scheme; none if it is nothing a header can hold.
-    pub authorization: Option<HeaderValue>,
+    pub(crate) authorization: Option<HeaderValue>,
     /// Whether it is worth nothing without a proof (RFC 9449).
-    pub bound: bool,
+    pub(crate) bound: bool,
     /// When it expires, in milliseconds since the Unix epoch.
-    pub expires_at_ms: u64,
+    pub(crate) expires_at_ms: u64,
 }
 
-impl From<&Token> for Granted {
-    fn from(token: &Token) -> Self {
+impl From<&CachedToken> for UpstreamToken {
+    fn from(token: &CachedToken) -> Self {
         Self {
             bound: token.token_type.eq_ignore_ascii_case("DPoP"),
             expires_at_ms: token.expires_at_ms,
@@ -54,7 +54,7 @@ impl From<&Token> for Granted {
     }
 }
 
-impl From<GetAccessTokenResponse> for Granted {
+impl From<GetAccessTokenResponse> for UpstreamToken {
     fn from(granted: GetAccessTokenResponse) -> Self {
         Self {
             bound: granted.token_type.eq_ignore_ascii_case("DPoP"),
@@ -64,22 +64,26 @@ impl From<GetAccessTokenResponse> for Granted {
     }
 }
 
-impl std::fmt::Debug for Granted {
+impl std::fmt::Debug for UpstreamToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Granted")
+        f.debug_struct("UpstreamToken")
             .field("expires_at_ms", &self.expires_at_ms)
             .finish_non_exhaustive()
     }
 }
 
-/// Lets a request pass, or answers it.
-pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) -> Result<Passed, Response> {
+/// Authorizes a request, or answers it.
+pub(super) async fn authorize(
+    gateway: &Gateway,
+    route: &Route,
+    request: &RequestHead<'_>,
+) -> Result<Authorized, Response> {
     if route.guard == Guard::Open || cross_site::is_preflight(request) {
-        return Ok(Passed::default());
+        return Ok(Authorized::default());
     }
     let base = gateway.sites.of(request.headers).base_url();
     if !cross_site::is_own(route.csrf, request, base) {
-        return Err(Failure::Csrf.into_response());
+        return Err(HttpError::Csrf.into_response());
     }
     let device = || gateway.devices.of(request.headers, request.peer);
     let current = gateway
@@ -91,82 +95,86 @@ pub(super) async fn pass(gateway: &Gateway, route: &Route, request: &Parts<'_>) 
                 error = &error as &dyn std::error::Error,
                 "a guard cannot ask for the session"
             );
-            Failure::SessionServiceDown.into_response()
+            HttpError::SessionServiceDown.into_response()
         })?;
     let Some(current) = current else {
         return Err(refuse(gateway, route, request, None, Missing::Session));
     };
-    let checked = route.asks.check(&current.session, gateway.clock.now_ms());
-    let checked = checked.and_then(|()| route.asks.check_connection(&current.session, &gateway.providers));
+    let checked = route.requirements.check(&current.session, gateway.clock.now_ms());
+    let checked = checked.and_then(|()| {
+        route
+            .requirements
+            .check_connection(&current.session, &gateway.providers)
+    });
     checked.map_err(|missing| {
-        let asked = missing.is_of_sign_in()
+        let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_lacking(request.headers, &route.asks.lacking_name(&current.id));
-        let missing = if asked {
-            missing.after_sign_in(&current.session, &route.asks)
+                .is_lacking(request.headers, &route.requirements.lacking_name(&current.id));
+        let missing = if was_requested {
+            missing.after_sign_in(&current.session, &route.requirements)
         } else {
             missing
         };
         refuse(gateway, route, request, Some(&current.session), missing)
     })?;
-    let access_token = if route.asks.token() {
+    let access_token = if route.requirements.token() {
         let token = token(gateway, &current, route).await;
         Some(token.map_err(|missing| refuse(gateway, route, request, Some(&current.session), missing))?)
     } else {
         None
     };
-    Ok(Passed {
-        access_token: access_token.filter(|_| route.asks.access_token),
+    Ok(Authorized {
+        access_token: access_token.filter(|_| route.requirements.access_token),
         current: Some(current),
     })
 }
 
 /// The parts of a request a guard looks at.
-pub(super) struct Parts<'a> {
+pub(super) struct RequestHead<'a> {
     /// Method.
-    pub method: &'a Method,
+    pub(crate) method: &'a Method,
     /// Path and query as they came.
-    pub uri: &'a Uri,
+    pub(crate) uri: &'a Uri,
     /// Headers as they came.
-    pub headers: &'a HeaderMap,
+    pub(crate) headers: &'a HeaderMap,
     /// Who opened the connection.
-    pub peer: IpAddr,
+    pub(crate) peer: IpAddr,
     /// Whether a body comes with it.
-    pub has_body: bool,
-    /// Whether it asks for a WebSocket.
-    pub asks_for_socket: bool,
+    pub(crate) has_body: bool,
+    /// Whether it is a WebSocket handshake.
+    pub(crate) is_websocket: bool,
 }
 
-async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<Granted, Missing> {
+async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Result<UpstreamToken, Missing> {
     if current.session.state() == State::NeedsSignIn {
         return Err(Missing::Token(ErrorReason::ErrFailedRefreshGrant));
     }
     let error = match gateway
         .sessions
-        .access_token(&current.id, route.asks.scopes.clone())
+        .access_token(&current.id, route.requirements.scopes.clone())
         .await
     {
-        Ok(granted) => return Ok(Granted::from(&*granted)),
+        Ok(granted) => return Ok(UpstreamToken::from(&*granted)),
         Err(error) => error,
     };
     if error.is_unavailable() {
         tracing::warn!(%error, "a guard cannot ask for the access token");
         let failure = if error.reason == ErrorReason::ErrProviderUnavailable {
-            Failure::Session {
+            HttpError::Session {
                 reason: error.reason,
                 scopes: None,
                 handler: None,
             }
         } else {
-            Failure::SessionServiceDown
+            HttpError::SessionServiceDown
         };
         return Err(Missing::Right(failure));
     }
     Err(match error.reason {
         ErrorReason::ErrInsufficientScope => {
             let scopes = error.metadata.get("scopes").cloned();
-            Missing::Right(Failure::Session {
+            Missing::Right(HttpError::Session {
                 reason: error.reason,
                 scopes,
                 handler: None,
@@ -179,20 +187,20 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
     })
 }
 
-/// Tells what is missing: people are sent to sign in where that helps, programs get an answer they can read.
+/// Answers what is missing: people are sent to sign in where that helps, programs get an answer they can read.
 fn refuse(
     gateway: &Gateway,
     route: &Route,
-    request: &Parts<'_>,
+    request: &RequestHead<'_>,
     session: Option<&Session>,
     missing: Missing,
 ) -> Response {
     if let Missing::Right(failure) = missing {
         let challenge = match &failure {
-            Failure::Session {
+            HttpError::Session {
                 reason: ErrorReason::ErrInsufficientScope,
                 ..
-            } => challenge::scopes(&route.asks.scopes),
+            } => challenge::scopes(&route.requirements.scopes),
             _ => None,
         };
         return challenged(failure.into_response(), challenge);
@@ -203,21 +211,21 @@ fn refuse(
         }
         if navigates(request) {
             let again = match missing {
-                // Somebody who is signed in shows it once more where they are known.
+                // Somebody who is signed in authenticates again at the same provider.
                 Missing::StepUp | Missing::Token(_) => session,
                 Missing::Session | Missing::Organization | Missing::Connection | Missing::Right(_) => None,
             };
             let connection = again.and_then(|session| gateway.providers.connection_of(&session.issuer));
-            let login = sign_in(gateway, request.uri, &route.asks, connection);
+            let login = sign_in(gateway, request.uri, &route.requirements, connection);
             return no_store(Redirect::temporary(&login).into_response());
         }
         if sends_form(request) {
             let login_url = elsewhere(gateway, route, request);
-            return no_store(Failure::NotSent { login_url }.into_response());
+            return no_store(HttpError::NotSent { login_url }.into_response());
         }
     }
     no_store(match missing {
-        Missing::Token(reason) => Failure::Session {
+        Missing::Token(reason) => HttpError::Session {
             reason,
             scopes: None,
             handler: None,
@@ -226,10 +234,10 @@ fn refuse(
         Missing::Organization => WRONG_ORGANIZATION.into_response(),
         Missing::Connection => WRONG_CONNECTION.into_response(),
         Missing::StepUp => challenged(
-            Failure::NotAuthenticated.into_response(),
-            challenge::step_up(&route.asks),
+            HttpError::NotAuthenticated.into_response(),
+            challenge::step_up(&route.requirements),
         ),
-        Missing::Session | Missing::Right(_) => Failure::NotAuthenticated.into_response(),
+        Missing::Session | Missing::Right(_) => HttpError::NotAuthenticated.into_response(),
     })
 }
 
@@ -241,25 +249,25 @@ fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Respons
 }
 
 /// Anything else than a navigation would lose what it carries, or could not follow to another origin.
-fn navigates(request: &Parts<'_>) -> bool {
+fn navigates(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && matches!(*request.method, Method::GET | Method::HEAD)
 }
 
 /// A person has sent a form and looks at the window for an answer.
-fn sends_form(request: &Parts<'_>) -> bool {
+fn sends_form(request: &RequestHead<'_>) -> bool {
     is_whole_page(request) && wants_page(request.headers)
 }
 
-fn is_whole_page(request: &Parts<'_>) -> bool {
+fn is_whole_page(request: &RequestHead<'_>) -> bool {
     request::is_navigation(request.headers) && !is_script(request.headers)
 }
 
 /// Where to sign in in another tab, at the provider of this page.
-fn elsewhere(gateway: &Gateway, route: &Route, request: &Parts<'_>) -> String {
+fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> String {
     let site = gateway.sites.of(request.headers);
-    let named = Named {
+    let named = ProviderHint {
         by_route: route.connection(),
-        ..Named::default()
+        ..ProviderHint::default()
     };
     let page = ReturnTo::parse(site.base_url(), request.uri.path());
     let provider = gateway.providers.choose(named, site, page.as_ref()).ok();
@@ -267,22 +275,22 @@ fn elsewhere(gateway: &Gateway, route: &Route, request: &Parts<'_>) -> String {
     site.login_url(None, connection)
 }
 
-/// The login route, with the way back and all the route asks of a sign-in: what one sign-in brought the next would
+/// The login route, with the return address and all the route requires of a sign-in: what one sign-in brought the next would
 /// lose again.
-fn sign_in(gateway: &Gateway, uri: &Uri, asks: &Requirements, connection: Option<&str>) -> String {
+fn sign_in(gateway: &Gateway, uri: &Uri, requirements: &Requirements, connection: Option<&str>) -> String {
     let back = uri.path_and_query().map_or("/", |target| target.as_str());
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", back);
     if let Some(connection) = connection {
         query.append_pair(CONNECTION, connection);
     }
-    if let Some(max_age_secs) = asks.max_age_secs {
+    if let Some(max_age_secs) = requirements.max_age_secs {
         query.append_pair("max_age", &max_age_secs.to_string());
     }
-    if !asks.acr.is_empty() {
-        query.append_pair("acr_values", &asks.acr.join(" "));
+    if !requirements.acr.is_empty() {
+        query.append_pair("acr_values", &requirements.acr.join(" "));
     }
-    if let Some(organization) = &asks.organization {
+    if let Some(organization) = &requirements.organization {
         query.append_pair("organization", organization);
     }
     format!("{}?{}", gateway.login_path, query.finish())

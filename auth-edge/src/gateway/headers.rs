@@ -13,7 +13,7 @@ use axum::body::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 
-use super::guard::Passed;
+use super::guard::Authorized;
 
 pub(super) use self::answer::{forbid_caching, strip_response};
 
@@ -35,7 +35,7 @@ const HOP_BY_HOP: [HeaderName; 11] = [
 /// By these some frameworks take another method than the one the request line names, and by which its guard has judged.
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// Headers that tell where a request comes from or what it really asks for; ours to say.
+/// Headers that say where a request comes from or what its target really is; only the edge sets them.
 const TOLD_BY_US: [&str; 8] = [
     "forwarded",
     "x-real-ip",
@@ -143,7 +143,7 @@ pub(super) fn for_upstream(
     is_our_cookie: impl Fn(&str) -> bool,
 ) -> HeaderMap {
     let named = named_by_connection(headers);
-    let mut passed = HeaderMap::with_capacity(headers.len() + OURS);
+    let mut kept_headers = HeaderMap::with_capacity(headers.len() + OURS);
     let stays = |name| {
         [header::HOST, header::COOKIE, header::CONTENT_LENGTH].contains(name)
             || also.contains(name)
@@ -151,13 +151,13 @@ pub(super) fn for_upstream(
     };
     for (name, value) in headers {
         if !stays(name) && !is_ours_to_tell(name, may_override_method) {
-            passed.append(name.clone(), value.clone());
+            kept_headers.append(name.clone(), value.clone());
         }
     }
     if let Some(kept) = other_cookies(headers, is_our_cookie).filter(|_| !named.contains(&header::COOKIE)) {
-        passed.insert(header::COOKIE, kept);
+        kept_headers.insert(header::COOKIE, kept);
     }
-    passed
+    kept_headers
 }
 
 /// Headers that mean something to whoever reads a message, and may not come after its body (RFC 9110, section 6.5.1).
@@ -227,10 +227,13 @@ fn cookie_name(pair: &[u8]) -> String {
     String::from_utf8_lossy(name.trim_ascii()).into_owned()
 }
 
-/// Tells the upstream, or the proxy that asked, who it is. A subject is a person only together with its issuer (OpenID Connect Core 1.0,
+/// Adds the identity headers for an upstream, or for a proxy that uses forward auth. A subject is a person only together with
+/// its issuer (OpenID Connect Core 1.0,
 /// section 5.7), also where a second provider is added later.
-pub(super) fn add_identity(headers: &mut HeaderMap, passed: &Passed) {
-    let Some(current) = &passed.current else { return };
+pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
+    let Some(current) = &authorized.current else {
+        return;
+    };
     let identity = current.session.identity();
     let pairs = [
         (X_AUTH_SUBJECT, &identity.subject),

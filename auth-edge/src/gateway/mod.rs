@@ -1,11 +1,11 @@
 //! What lies behind the edge: guards, upstreams, folders, forward auth.
 //!
-//! One road: normalise the path → find the route → guard → folder or server. Invariant: no other road leads to an
+//! Each request: normalise the path → find the route → guard → folder or server. Invariant: nothing else leads to an
 //! upstream.
 
-pub mod assertion;
+pub(crate) mod assertion;
 mod challenge;
-pub mod check;
+pub(crate) mod check;
 mod cross_site;
 mod directory;
 mod ending;
@@ -24,16 +24,16 @@ use chassis::clock::Clock;
 use http_body::Body as _;
 
 use self::assertion::Assertions;
-use self::guard::Passed;
+use self::guard::Authorized;
 use self::proxy::upgrade;
 use crate::http::device::Devices;
-use crate::http::errors::Failure;
-use crate::http::observe::{Answered, Handle};
+use crate::http::errors::HttpError;
+use crate::http::observe::{AnsweringRoute, SessionHandle};
 use crate::http::request;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
 use crate::route_table::{Match, Route, Routes, Upstream};
-use crate::sessions::Sessions;
+use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
 use crate::sign_in::pending::PendingSignIns;
 use crate::values::forwarded::TrustedProxies;
@@ -41,47 +41,47 @@ use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
 pub(crate) use self::proxy::is_never_passed_on;
-pub use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError, certificates};
+pub(crate) use self::proxy::{Proxy, UpstreamSettings, UpstreamTlsError, certificates};
 
 /// What lies behind the edge, and what leads there.
 #[derive(Clone)]
-pub struct Gateway {
+pub(crate) struct Gateway {
     /// Path of the login route.
-    pub login_path: String,
+    pub(crate) login_path: String,
     /// Whether browsers reach the edge by https.
-    pub https: bool,
+    pub(crate) https: bool,
     /// Whether forward auth hands out the access token.
-    pub check_authorization: bool,
+    pub(crate) check_authorization: bool,
     /// How long an answer may wait for its client to take something of it.
-    pub send_timeout: Duration,
+    pub(crate) send_timeout: Duration,
     /// Which path is guarded how, and where it leads.
-    pub routes: Routes,
-    /// The way to upstreams.
-    pub proxy: Arc<Proxy>,
+    pub(crate) routes: Routes,
+    /// Passes requests on to upstreams.
+    pub(crate) proxy: Arc<Proxy>,
     /// What tells upstreams who somebody is, if anything is signed for them.
-    pub assertions: Option<Assertions>,
+    pub(crate) assertions: Option<Assertions>,
     /// The session cookie.
-    pub cookies: SessionCookies,
+    pub(crate) cookies: SessionCookies,
     /// Cookies of pending sign-ins.
-    pub pending: PendingSignIns,
+    pub(crate) pending: PendingSignIns,
     /// The session service.
-    pub sessions: Sessions,
+    pub(crate) sessions: SessionRepository,
     /// The identity providers.
-    pub providers: Arc<Providers>,
+    pub(crate) providers: Arc<IdentityProviders>,
     /// The addresses browsers know the product by.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
     /// Whose `X-Forwarded-*` headers are believed.
-    pub trusted_proxies: TrustedProxies,
+    pub(crate) trusted_proxies: TrustedProxies,
     /// Tells browsers.
-    pub devices: Devices,
+    pub(crate) devices: Devices,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The keys that verify assertions. They are for every upstream's eyes, and caches'.
-pub async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
+pub(crate) async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
     let Some(assertions) = &gateway.assertions else {
-        return Failure::NotFound.into_response();
+        return HttpError::NotFound.into_response();
     };
     let age = format!("public, max-age={}", assertion::JWKS_MAX_AGE_SECS);
     let kind = HeaderValue::from_static("application/jwk-set+json");
@@ -94,44 +94,44 @@ pub async fn jwks(State(gateway): State<Arc<Gateway>>) -> Response {
 }
 
 /// Answers what is none of the edge's own routes.
-pub async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let path = match RequestPath::parse(request.uri().path()) {
         Ok(path) => path,
         Err(_) => {
-            return Failure::BadRequest("The path can be read in more than one way.").into_response();
+            return HttpError::BadRequest("The path can be read in more than one way.").into_response();
         }
     };
     // Compared decoded, so that no spelling of our own routes reaches an upstream.
     if is_reserved(path.segments()) {
-        return Failure::NotFound.into_response();
+        return HttpError::NotFound.into_response();
     }
     let route = match gateway.routes.find(&path) {
         Match::Route(route) => route,
         Match::Ambiguous => {
-            return Failure::BadRequest("The path can be read in more than one way.").into_response();
+            return HttpError::BadRequest("The path can be read in more than one way.").into_response();
         }
-        Match::Nothing => return Failure::NotFound.into_response(),
+        Match::Nothing => return HttpError::NotFound.into_response(),
     };
     let mut response = through(&gateway, &route, &path, request).await;
-    response.extensions_mut().insert(Answered(route));
+    response.extensions_mut().insert(AnsweringRoute(route));
     response
 }
 
 async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: Request) -> Response {
     let peer = request::peer(request.extensions());
-    let Ok(asked) = upgrade::asked(&request) else {
-        return Failure::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
+    let Ok(handshake) = upgrade::handshake(&request) else {
+        return HttpError::BadRequest("A WebSocket is asked for by GET, without a body.").into_response();
     };
-    let parts = guard::Parts {
+    let parts = guard::RequestHead {
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
         peer,
         has_body: !request.body().is_end_stream(),
-        asks_for_socket: asked.is_some(),
+        is_websocket: handshake.is_some(),
     };
-    let passed = match guard::pass(gateway, route, &parts).await {
-        Ok(passed) => passed,
+    let authorized = match guard::authorize(gateway, route, &parts).await {
+        Ok(authorized) => authorized,
         Err(refused) => return refused,
     };
     let response = match &route.upstream {
@@ -142,19 +142,19 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
                 server,
                 route,
                 path,
-                passed: &passed,
-                asked,
+                authorized: &authorized,
+                handshake,
             };
             gateway.proxy.forward(&context, request).await
         }
     };
-    with_session(gateway, response, passed).await
+    with_session(gateway, response, authorized).await
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
 /// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
-async fn with_session(gateway: &Gateway, response: Response, passed: Passed) -> Response {
-    let Some(current) = passed.current else {
+async fn with_session(gateway: &Gateway, response: Response, authorized: Authorized) -> Response {
+    let Some(current) = authorized.current else {
         return response;
     };
     let mut response = response.map(|body| ending::until_ended(body, gateway.sessions.streams(), &current));
@@ -167,6 +167,6 @@ async fn with_session(gateway: &Gateway, response: Response, passed: Passed) -> 
     }
     response
         .extensions_mut()
-        .insert(Handle(current.session.handle.clone()));
+        .insert(SessionHandle(current.session.handle.clone()));
     response
 }

@@ -28,18 +28,18 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
-pub use self::clients::{UpstreamTlsError, certificates};
+pub(crate) use self::clients::{UpstreamTlsError, certificates};
 
 use self::clients::Clients;
-use self::outgoing::{Asking, frame, sign, target};
+use self::outgoing::{OutgoingRequest, frame, sign, target};
 use self::renewal::Renewals;
 use self::unanswered::Unanswered;
 use self::upgrade::WebSocketHandshake;
 use super::ending;
-use super::guard::{Granted, Passed};
+use super::guard::{Authorized, UpstreamToken};
 use super::headers;
 use crate::gateway::Gateway;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::protect::load::Admitted;
 use crate::http::protect::security_headers::FromUpstream;
 use crate::http::protect::slow_client::MayBeSilent;
@@ -49,30 +49,30 @@ use crate::values::path::RequestPath;
 
 /// How requests are passed on.
 #[derive(Clone, Debug)]
-pub struct UpstreamSettings {
+pub(crate) struct UpstreamSettings {
     /// Authorities that certificates of upstreams may come from besides the public ones.
-    pub ca: Option<PathBuf>,
+    pub(crate) ca: Option<PathBuf>,
     /// Time until a connection stands.
-    pub connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     /// Time until an answer's head, counted from the last byte of the request.
-    pub head_timeout: Duration,
+    pub(crate) head_timeout: Duration,
     /// The longest silence within an answer's body; `None` is none.
-    pub idle_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
     /// The largest request body in bytes, where the route says nothing; 0 is no limit.
-    pub max_body_bytes: u64,
+    pub(crate) max_body_bytes: u64,
 }
 
 /// Longest body kept until an upstream that may want its nonce repeated has answered, in bytes.
 const MAX_KEPT_BYTES: u64 = 64 * 1024;
 
-/// The methods that every upstream may be asked by; others pass too, but for [`NEVER_PASSED_ON`].
+/// The methods named in `Allow`; others are passed on too, but for [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// A tunnel to anywhere else, and echoes of what is for the upstream alone. Methods differ by letter case (RFC 9110, section 9.1), and
 /// not every upstream knows.
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
-/// Whether no upstream is asked by this method.
+/// Whether requests of this method are never passed on.
 pub(crate) fn is_never_passed_on(method: &str) -> bool {
     NEVER_PASSED_ON
         .iter()
@@ -80,7 +80,7 @@ pub(crate) fn is_never_passed_on(method: &str) -> bool {
 }
 
 /// Passes requests on.
-pub struct Proxy {
+pub(crate) struct Proxy {
     clients: Clients,
     renewals: Renewals,
     head_timeout: Duration,
@@ -91,24 +91,24 @@ pub struct Proxy {
 /// Where a request goes, and on whose behalf.
 pub(super) struct ProxyContext<'a> {
     /// What the gateway is made of.
-    pub gateway: &'a Gateway,
+    pub(crate) gateway: &'a Gateway,
     /// The upstream.
-    pub server: &'a Server,
+    pub(crate) server: &'a Server,
     /// The rule that leads there.
-    pub route: &'a Route,
+    pub(crate) route: &'a Route,
     /// The path as it was read.
-    pub path: &'a RequestPath,
-    /// What the guard learned.
-    pub passed: &'a Passed,
-    /// Whether and how a WebSocket is asked for.
-    pub asked: Option<WebSocketHandshake>,
+    pub(crate) path: &'a RequestPath,
+    /// What the guard authorized it with.
+    pub(crate) authorized: &'a Authorized,
+    /// The WebSocket handshake, if it is one.
+    pub(crate) handshake: Option<WebSocketHandshake>,
 }
 
-type Answer = hyper::Response<Incoming>;
+type UpstreamResponse = hyper::Response<Incoming>;
 
 impl Proxy {
     /// A proxy with its own connections. Does no IO but reading authorities.
-    pub fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
+    pub(crate) fn new(settings: &UpstreamSettings) -> Result<Self, UpstreamTlsError> {
         Ok(Self {
             clients: Clients::new(settings)?,
             renewals: Renewals::default(),
@@ -135,17 +135,17 @@ impl Proxy {
             context.route.stripped(),
             request.uri().query(),
         ) else {
-            return Failure::BadRequest("The path can not be passed on.").into_response();
+            return HttpError::BadRequest("The path can not be passed on.").into_response();
         };
         let limit = context.route.max_body_bytes.unwrap_or(self.max_body_bytes);
         if limit > 0 && request.body().size_hint().lower() > limit {
-            return Failure::TooLarge.into_response();
+            return HttpError::TooLarge.into_response();
         }
-        let asked = context.asked;
-        if asked.is_none() && is_never_passed_on(request.method().as_str()) {
-            return Failure::MethodNotAllowed(PASSED_ON).into_response();
+        let handshake = context.handshake;
+        if handshake.is_none() && is_never_passed_on(request.method().as_str()) {
+            return HttpError::MethodNotAllowed(PASSED_ON).into_response();
         }
-        let client = asked.map(|asked| (asked, hyper::upgrade::on(&mut request)));
+        let client = handshake.map(|handshake| (handshake, hyper::upgrade::on(&mut request)));
         if context.server.takes_streams()
             && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>()
         {
@@ -155,49 +155,49 @@ impl Proxy {
         let peer = request::peer(request.extensions());
         let (head, body) = request.into_parts();
         // What follows an upgrade is no body: the joined connections carry it.
-        let body = if asked.is_some() { Body::empty() } else { body };
-        let repeatable = head.method.is_safe() && body.is_end_stream() && asked.is_none();
-        let asking = Asking::new(context, &head, uri, peer);
+        let body = if handshake.is_some() { Body::empty() } else { body };
+        let repeatable = head.method.is_safe() && body.is_end_stream() && handshake.is_none();
+        let outgoing = OutgoingRequest::new(context, &head, uri, peer);
         let (streams, session) = (
             context.gateway.sessions.streams(),
-            context.passed.current.as_ref(),
+            context.authorized.current.as_ref(),
         );
         let upload = ending::upload(&body, streams, session);
         let exchange = async {
             if repeatable {
-                self.exchange(&asking).await
+                self.exchange(&outgoing).await
             } else {
-                self.exchange_with_body(&asking, body, limit).await
+                self.exchange_with_body(&outgoing, body, limit).await
             }
         };
         let answer = tokio::select! {
             answer = exchange => answer,
-            () = ending::ended(upload.as_ref()) => Err(Failure::NotAuthenticated),
+            () = ending::ended(upload.as_ref()) => Err(HttpError::NotAuthenticated),
         };
         match answer {
-            Ok(answer) => self.back(context, answer, client, counted),
+            Ok(answer) => self.client_response(context, answer, client, counted),
             Err(failure) => failure.into_response(),
         }
     }
 
     /// Sends a safe request without a body, and once more where that helps.
-    async fn exchange(&self, asking: &Asking<'_>) -> Result<Answer, Failure> {
-        let context = asking.context();
-        let granted = context.passed.access_token.as_ref();
-        let answer = match self.once(asking, granted).await {
-            Err(unanswered) if unanswered.may_pass() => self.once(asking, granted).await,
+    async fn exchange(&self, outgoing: &OutgoingRequest<'_>) -> Result<UpstreamResponse, HttpError> {
+        let context = outgoing.context();
+        let granted = context.authorized.access_token.as_ref();
+        let answer = match self.once(outgoing, granted).await {
+            Err(unanswered) if unanswered.may_be_transient() => self.once(outgoing, granted).await,
             other => other,
         };
-        let mut answer = answer.map_err(|unanswered| unanswered.told(context))?;
-        if wants_nonce(context, asking.uri(), &answer) {
-            let repeated = self.once(asking, granted).await;
-            answer = repeated.map_err(|unanswered| unanswered.told(context))?;
+        let mut answer = answer.map_err(|unanswered| unanswered.into_http_error(context))?;
+        if wants_nonce(context, outgoing.uri(), &answer) {
+            let repeated = self.once(outgoing, granted).await;
+            answer = repeated.map_err(|unanswered| unanswered.into_http_error(context))?;
         }
         match self.other_token(context, &answer).await {
             Some(token) => {
                 drop(answer);
-                let repeated = self.once(asking, Some(&token)).await;
-                repeated.map_err(|unanswered| unanswered.told(context))
+                let repeated = self.once(outgoing, Some(&token)).await;
+                repeated.map_err(|unanswered| unanswered.into_http_error(context))
             }
             None => Ok(answer),
         }
@@ -207,47 +207,51 @@ impl Proxy {
     /// to be kept until it has said so.
     async fn exchange_with_body(
         &self,
-        asking: &Asking<'_>,
+        outgoing: &OutgoingRequest<'_>,
         body: Body,
         limit: u64,
-    ) -> Result<Answer, Failure> {
-        let context = asking.context();
-        let granted = context.passed.access_token.as_ref();
+    ) -> Result<UpstreamResponse, HttpError> {
+        let context = outgoing.context();
+        let granted = context.authorized.access_token.as_ref();
         let kept = proof::is_needed(context)
             && body
                 .size_hint()
                 .upper()
                 .is_some_and(|bytes| bytes <= MAX_KEPT_BYTES);
-        let mut head = asking.dressed(granted);
+        let mut head = outgoing.upstream_head(granted);
         sign(&mut head, context)?;
         if !kept {
             let sent = self.send(context, head, body, limit).await;
-            return sent.map_err(|unanswered| unanswered.told(context));
+            return sent.map_err(|unanswered| unanswered.into_http_error(context));
         }
         let reading = axum::body::to_bytes(body, usize::try_from(MAX_KEPT_BYTES).unwrap_or(usize::MAX));
         let body = tokio::time::timeout(self.head_timeout, reading)
             .await
-            .map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?
-            .map_err(|_broken| Failure::BadRequest("The request's body could not be read."))?;
+            .map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?
+            .map_err(|_broken| HttpError::BadRequest("The request's body could not be read."))?;
         let sent = self.send(context, head, Body::from(body.clone()), limit).await;
-        let answer = sent.map_err(|unanswered| unanswered.told(context))?;
-        if !wants_nonce(context, asking.uri(), &answer) {
+        let answer = sent.map_err(|unanswered| unanswered.into_http_error(context))?;
+        if !wants_nonce(context, outgoing.uri(), &answer) {
             return Ok(answer);
         }
-        let mut again = asking.dressed(granted);
+        let mut again = outgoing.upstream_head(granted);
         sign(&mut again, context)?;
         let sent = self.send(context, again, Body::from(body), limit).await;
-        sent.map_err(|unanswered| unanswered.told(context))
+        sent.map_err(|unanswered| unanswered.into_http_error(context))
     }
 
     /// Sends a request without a body.
-    async fn once(&self, asking: &Asking<'_>, granted: Option<&Granted>) -> Result<Answer, Unanswered> {
-        let context = asking.context();
-        let mut head = asking.dressed(granted);
+    async fn once(
+        &self,
+        outgoing: &OutgoingRequest<'_>,
+        granted: Option<&UpstreamToken>,
+    ) -> Result<UpstreamResponse, Unanswered> {
+        let context = outgoing.context();
+        let mut head = outgoing.upstream_head(granted);
         // Each with an assertion of its own: an upstream may refuse one that comes twice.
         sign(&mut head, context).map_err(Unanswered::Ours)?;
         let (request, limit) = (Request::from_parts(head, Body::empty()), self.head_timeout);
-        match tokio::time::timeout(limit, self.sent(context, request)).await {
+        match tokio::time::timeout(limit, self.dispatch(context, request)).await {
             Err(_elapsed) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
@@ -260,17 +264,21 @@ impl Proxy {
         mut head: Parts,
         body: Body,
         limit: u64,
-    ) -> Result<Answer, Unanswered> {
+    ) -> Result<UpstreamResponse, Unanswered> {
         frame(&mut head, &body);
-        let (body, progress) = upload::watched(body, limit);
-        let sent = self.sent(context, Request::from_parts(head, body));
+        let (body, progress) = upload::limited(body, limit);
+        let sent = self.dispatch(context, Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, sent).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
     }
 
-    async fn sent(&self, context: &ProxyContext<'_>, mut request: Request) -> Result<Answer, Unanswered> {
+    async fn dispatch(
+        &self,
+        context: &ProxyContext<'_>,
+        mut request: Request,
+    ) -> Result<UpstreamResponse, Unanswered> {
         let switches = request.headers().contains_key(header::UPGRADE);
         let client = self
             .clients
@@ -279,10 +287,14 @@ impl Proxy {
     }
 
     /// Another access token, if the upstream has refused this one for a reason another one does away with.
-    async fn other_token(&self, context: &ProxyContext<'_>, answer: &Answer) -> Option<Granted> {
+    async fn other_token(
+        &self,
+        context: &ProxyContext<'_>,
+        answer: &UpstreamResponse,
+    ) -> Option<UpstreamToken> {
         let (granted, current) = (
-            context.passed.access_token.as_ref()?,
-            context.passed.current.as_ref()?,
+            context.authorized.access_token.as_ref()?,
+            context.authorized.current.as_ref()?,
         );
         if !renewal::refuses(
             answer.status(),
@@ -293,15 +305,20 @@ impl Proxy {
             return None;
         }
         self.renewals
-            .renew(context.gateway, current, &context.route.asks.scopes, granted)
+            .renew(
+                context.gateway,
+                current,
+                &context.route.requirements.scopes,
+                granted,
+            )
             .await
     }
 
     /// The answer as the client gets it.
-    fn back(
+    fn client_response(
         &self,
         context: &ProxyContext<'_>,
-        mut answer: Answer,
+        mut answer: UpstreamResponse,
         client: Option<(WebSocketHandshake, hyper::upgrade::OnUpgrade)>,
         counted: Option<Arc<Admitted>>,
     ) -> Response {
@@ -312,16 +329,16 @@ impl Proxy {
                 .headers()
                 .get(header::UPGRADE)
                 .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-            let Some((asked, client)) = client.filter(|_| is_websocket) else {
-                return Failure::UpstreamDown.into_response();
+            let Some((handshake, client)) = client.filter(|_| is_websocket) else {
+                return HttpError::UpstreamDown.into_response();
             };
             let longest = gateway.send_timeout;
-            let session = context.passed.current.as_ref();
+            let session = context.authorized.current.as_ref();
             let open = session.map(|current| gateway.sessions.streams().open(&current.session.handle));
             upgrade::join(client, hyper::upgrade::on(&mut answer), longest, open, counted);
             headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
             answer.extensions_mut().insert(FromUpstream);
-            return upgrade::consent(asked, answer.map(Body::new));
+            return upgrade::switched(handshake, answer.map(Body::new));
         }
         headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
         answer.extensions_mut().insert(FromUpstream);
@@ -330,7 +347,7 @@ impl Proxy {
     }
 }
 
-fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &Answer) -> bool {
+fn wants_nonce(context: &ProxyContext<'_>, uri: &Uri, answer: &UpstreamResponse) -> bool {
     proof::wants_nonce(context, uri, answer.status(), answer.headers())
 }
 

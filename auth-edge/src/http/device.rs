@@ -15,17 +15,17 @@ const MAX_USER_AGENT_BYTES: usize = 512;
 
 /// Tells the browsers of requests.
 #[derive(Clone)]
-pub struct Devices {
+pub(crate) struct Devices {
     /// Whose `X-Forwarded-*` headers are believed.
-    pub trusted_proxies: TrustedProxies,
+    pub(crate) trusted_proxies: TrustedProxies,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Devices {
     /// The browser of a request, as sessions remember it.
     #[must_use]
-    pub fn of(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
+    pub(crate) fn of(&self, headers: &HeaderMap, peer: std::net::IpAddr) -> Device {
         let agent = headers
             .get(axum::http::header::USER_AGENT)
             .map(|value| value.as_bytes())

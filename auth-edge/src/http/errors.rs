@@ -1,10 +1,10 @@
-//! Every way the edge says no: status, code, words. The only file of the edge where HTTP status codes of failures stand.
+//! Every failure the edge answers with: status, code, words. The only file of the edge where HTTP status codes of failures stand.
 //!
-//! Handlers return a [`Failure`]; it travels as a response extension, and [`render()`] turns it into JSON for programs or a
+//! Handlers return a [`HttpError`]; it travels as a response extension, and [`render()`] turns it into JSON for programs or a
 //! small page for browsers, by `Accept`, with the request ID. Invariant: every word comes
 //! from here; nothing is taken from the provider, the query or a source error, which go to the log.
 
-mod failure;
+mod http_error;
 mod render;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -14,179 +14,141 @@ use session_proto::v1::ErrorReason;
 
 use crate::http::pages;
 
-pub use failure::{Failure, Handler};
-pub use render::{render, wants_page};
+pub(crate) use http_error::{Handler, HttpError};
+pub(crate) use render::{render, wants_page};
 
-/// How long a client should wait before asking a service again that is down, in seconds.
+/// How long a client should wait before calling a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
 
 /// Somebody needs to know how long ago a person signed in, and nobody does.
-pub const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
+pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
-/// What a failure says.
-struct Presentation {
-    status: StatusCode,
-    code: &'static str,
-    title: &'static str,
-    words: &'static str,
-}
-
-const fn presentation(
-    status: StatusCode,
-    code: &'static str,
-    title: &'static str,
-    words: &'static str,
-) -> Presentation {
-    Presentation {
-        status,
-        code,
-        title,
-        words,
-    }
-}
-
-impl Failure {
-    /// The HTTP status of this failure.
+impl HttpError {
+    /// The HTTP status.
     #[must_use]
-    pub fn status(&self) -> StatusCode {
-        self.presentation().status
-    }
-
-    fn presentation(&self) -> Presentation {
+    pub(crate) fn status(&self) -> StatusCode {
         use StatusCode as S;
         match self {
-            Self::NotFound => presentation(
-                S::NOT_FOUND,
-                "not_found",
-                "Page not found",
-                "There is nothing at this address.",
-            ),
-            Self::MethodNotAllowed(_) => presentation(
-                S::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
-                "That does not work here",
-                "This address does not take requests of this kind.",
-            ),
-            Self::NotAuthenticated => presentation(
-                S::UNAUTHORIZED,
-                "not_authenticated",
-                "Not signed in",
-                pages::NOT_AUTHENTICATED,
-            ),
-            Self::NotSent { .. } => presentation(
-                S::UNAUTHORIZED,
-                "not_authenticated",
-                "You are signed out",
-                "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.",
-            ),
-            Self::LoginRequired { .. } => presentation(
-                S::UNAUTHORIZED,
-                "login_required",
-                "Sign in first",
-                "Signing in needs a navigation of the whole page to login_url.",
-            ),
-            Self::BadRequest(words) => presentation(
-                S::BAD_REQUEST,
-                "bad_request",
-                "That request was not understood",
-                words,
-            ),
-            Self::Csrf => presentation(
-                S::FORBIDDEN,
-                "ERR_CSRF",
-                "That did not come from our pages",
-                "The request lacks the proof that it comes from this site's own pages.",
-            ),
-            Self::CrossSite => presentation(
-                S::FORBIDDEN,
-                "ERR_CSRF",
-                "That did not come from our pages",
-                "Signing out needs a visit to this address, not a request in the background.",
-            ),
-            Self::TooLarge => presentation(
-                S::PAYLOAD_TOO_LARGE,
-                "too_large",
-                "Too large",
-                "The request's body is too large.",
-            ),
-            Self::TooSlow => presentation(
-                S::REQUEST_TIMEOUT,
-                "request_timeout",
-                "That took too long",
-                "The rest of the request did not arrive in time.",
-            ),
-            Self::Overloaded => presentation(
-                S::SERVICE_UNAVAILABLE,
-                "overloaded",
-                "We will be right back",
-                "There are more requests than can be answered just now. Nothing is lost; try again in a moment.",
-            ),
-            Self::UnsupportedMediaType => presentation(
-                S::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                "That request was not understood",
-                "The request's body has to be application/x-www-form-urlencoded.",
-            ),
-            Self::RateLimited { .. } => presentation(
-                S::TOO_MANY_REQUESTS,
-                "rate_limited",
-                "Too many attempts",
-                "There were too many requests from your network. Wait a moment and try again.",
-            ),
-            Self::Callback { words, .. } => presentation(
-                S::BAD_REQUEST,
-                Handler::Callback.code(),
-                "Sign-in did not work",
-                words,
-            ),
-            Self::CallbackUnavailable { .. } => presentation(
-                S::SERVICE_UNAVAILABLE,
-                Handler::Callback.code(),
-                "We will be right back",
-                "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment.",
-            ),
-            Self::Provider(handler, outage) => provider(*handler, *outage),
-            Self::LogoutToken(words) => {
-                presentation(S::BAD_REQUEST, "invalid_request", "Logout refused", words)
+            Self::NotFound => S::NOT_FOUND,
+            Self::MethodNotAllowed(_) => S::METHOD_NOT_ALLOWED,
+            Self::NotAuthenticated | Self::NotSent { .. } | Self::LoginRequired { .. } => S::UNAUTHORIZED,
+            Self::BadRequest(_) | Self::Callback { .. } | Self::LogoutToken(_) => S::BAD_REQUEST,
+            Self::Csrf | Self::CrossSite | Self::Forbidden { .. } => S::FORBIDDEN,
+            Self::TooLarge => S::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => S::REQUEST_TIMEOUT,
+            Self::UnsupportedMediaType => S::UNSUPPORTED_MEDIA_TYPE,
+            Self::RateLimited { .. } => S::TOO_MANY_REQUESTS,
+            Self::Overloaded
+            | Self::CallbackUnavailable { .. }
+            | Self::SessionServiceDown
+            | Self::SignedOutHereOnly => S::SERVICE_UNAVAILABLE,
+            Self::Provider(_, Outage::Unreachable) => S::SERVICE_UNAVAILABLE,
+            Self::Provider(_, Outage::Timeout) => S::GATEWAY_TIMEOUT,
+            Self::Provider(_, Outage::BadAnswer) => S::BAD_GATEWAY,
+            Self::Session { reason, .. } => session(*reason).0,
+            Self::UpstreamDown => S::BAD_GATEWAY,
+            Self::UpstreamSlow => S::GATEWAY_TIMEOUT,
+            Self::Internal => S::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The code, for programs.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed(_) => "method_not_allowed",
+            Self::NotAuthenticated | Self::NotSent { .. } => "not_authenticated",
+            Self::LoginRequired { .. } => "login_required",
+            Self::BadRequest(_) => "bad_request",
+            Self::Csrf | Self::CrossSite => "ERR_CSRF",
+            Self::TooLarge => "too_large",
+            Self::TooSlow => "request_timeout",
+            Self::Overloaded => "overloaded",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Callback { .. } | Self::CallbackUnavailable { .. } => Handler::Callback.code(),
+            Self::Provider(handler, _) => handler.code(),
+            Self::LogoutToken(_) => "invalid_request",
+            Self::SessionServiceDown => "ERR_SESSION_SERVICE_UNAVAILABLE",
+            Self::SignedOutHereOnly => Handler::Logout.code(),
+            Self::Session { reason, handler, .. } => handler.map_or(reason.as_str_name(), Handler::code),
+            Self::Forbidden { code, .. } => code,
+            Self::UpstreamDown => "upstream_unavailable",
+            Self::UpstreamSlow => "upstream_timeout",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The title of its page.
+    fn title(&self) -> &'static str {
+        match self {
+            Self::NotFound => "Page not found",
+            Self::MethodNotAllowed(_) => "That does not work here",
+            Self::NotAuthenticated => "Not signed in",
+            Self::NotSent { .. } => "You are signed out",
+            Self::LoginRequired { .. } => "Sign in first",
+            Self::BadRequest(_) | Self::UnsupportedMediaType => "That request was not understood",
+            Self::Csrf | Self::CrossSite => "That did not come from our pages",
+            Self::TooLarge => "Too large",
+            Self::TooSlow => "That took too long",
+            Self::Overloaded | Self::CallbackUnavailable { .. } | Self::SessionServiceDown => {
+                "We will be right back"
             }
-            Self::SessionServiceDown => presentation(
-                S::SERVICE_UNAVAILABLE,
-                "ERR_SESSION_SERVICE_UNAVAILABLE",
-                "We will be right back",
-                "The service that keeps sessions cannot be reached just now. Nothing is lost and you stay signed in; try again in a moment.",
-            ),
-            Self::SignedOutHereOnly => presentation(
-                S::SERVICE_UNAVAILABLE,
-                Handler::Logout.code(),
-                "This browser is signed out",
-                "This browser is signed out. The service that keeps sessions cannot be reached just now; the session itself will be ended as soon as the service is back.",
-            ),
-            Self::Session { reason, handler, .. } => {
-                let by_reason = session(*reason);
-                Presentation {
-                    code: handler.map_or(by_reason.code, Handler::code),
-                    ..by_reason
-                }
+            Self::RateLimited { .. } => "Too many attempts",
+            Self::Callback { .. } => "Sign-in did not work",
+            Self::Provider(..) => "Sign-in service not available",
+            Self::LogoutToken(_) => "Logout refused",
+            Self::SignedOutHereOnly => "This browser is signed out",
+            Self::Session { .. } => "That did not work",
+            Self::Forbidden { .. } => "Not allowed",
+            Self::UpstreamDown | Self::UpstreamSlow => "This part is not available",
+            Self::Internal => "Something went wrong",
+        }
+    }
+
+    /// What happened and what helps, for people.
+    fn words(&self) -> &'static str {
+        match self {
+            Self::NotFound => "There is nothing at this address.",
+            Self::MethodNotAllowed(_) => "This address does not take requests of this kind.",
+            Self::NotAuthenticated => pages::NOT_AUTHENTICATED,
+            Self::NotSent { .. } => {
+                "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again."
             }
-            Self::Forbidden { code, words } => presentation(S::FORBIDDEN, code, "Not allowed", words),
-            Self::UpstreamDown => presentation(
-                S::BAD_GATEWAY,
-                "upstream_unavailable",
-                "This part is not available",
-                "The service behind this address cannot be reached just now. Try again in a moment.",
-            ),
-            Self::UpstreamSlow => presentation(
-                S::GATEWAY_TIMEOUT,
-                "upstream_timeout",
-                "This part is not available",
-                "The service behind this address did not answer in time. Try again in a moment.",
-            ),
-            Self::Internal => presentation(
-                S::INTERNAL_SERVER_ERROR,
-                "internal",
-                "Something went wrong",
-                "That was our fault. Try again; if it stays, tell us the request ID.",
-            ),
+            Self::LoginRequired { .. } => "Signing in needs a navigation of the whole page to login_url.",
+            Self::Csrf => "The request lacks the proof that it comes from this site's own pages.",
+            Self::CrossSite => "Signing out needs a visit to this address, not a request in the background.",
+            Self::TooLarge => "The request's body is too large.",
+            Self::TooSlow => "The rest of the request did not arrive in time.",
+            Self::Overloaded => {
+                "There are more requests than can be answered just now. Nothing is lost; try again in a moment."
+            }
+            Self::UnsupportedMediaType => "The request's body has to be application/x-www-form-urlencoded.",
+            Self::RateLimited { .. } => {
+                "There were too many requests from your network. Wait a moment and try again."
+            }
+            Self::CallbackUnavailable { .. } => {
+                "The service that keeps sessions cannot be reached just now, so you are not signed in yet. Try again in a moment."
+            }
+            Self::Provider(handler, _) => provider(*handler),
+            Self::SessionServiceDown => {
+                "The service that keeps sessions cannot be reached just now. Nothing is lost and you stay signed in; try again in a moment."
+            }
+            Self::SignedOutHereOnly => {
+                "This browser is signed out. The service that keeps sessions cannot be reached just now; the session itself will be ended as soon as the service is back."
+            }
+            Self::Session { reason, .. } => session(*reason).1,
+            Self::BadRequest(words)
+            | Self::LogoutToken(words)
+            | Self::Callback { words, .. }
+            | Self::Forbidden { words, .. } => words,
+            Self::UpstreamDown => {
+                "The service behind this address cannot be reached just now. Try again in a moment."
+            }
+            Self::UpstreamSlow => {
+                "The service behind this address did not answer in time. Try again in a moment."
+            }
+            Self::Internal => "That was our fault. Try again; if it stays, tell us the request ID.",
         }
     }
 
@@ -201,13 +163,9 @@ impl Failure {
     }
 }
 
-fn provider(handler: Handler, outage: Outage) -> Presentation {
-    let status = match outage {
-        Outage::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
-        Outage::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        Outage::BadAnswer => StatusCode::BAD_GATEWAY,
-    };
-    let words = match handler {
+/// What the provider's outage means to somebody who called this handler.
+fn provider(handler: Handler) -> &'static str {
+    match handler {
         Handler::Login | Handler::Callback => {
             "The service that signs you in cannot be reached just now. Try again in a moment."
         }
@@ -215,15 +173,14 @@ fn provider(handler: Handler, outage: Outage) -> Presentation {
         Handler::Profile => {
             "The profile cannot be read from the service that signed you in just now. You stay signed in."
         }
-    };
-    presentation(status, handler.code(), "Sign-in service not available", words)
+    }
 }
 
 /// Status and words of a reason of the session service.
-fn session(reason: ErrorReason) -> Presentation {
+fn session(reason: ErrorReason) -> (StatusCode, &'static str) {
     use ErrorReason as R;
     use StatusCode as S;
-    let (status, words) = match reason {
+    match reason {
         R::ErrMissingSession => (S::UNAUTHORIZED, "There is no session."),
         R::ErrMissingAccessToken => (S::UNAUTHORIZED, "The session holds no access token."),
         R::ErrMissingRefreshToken => (S::UNAUTHORIZED, "The session holds no refresh token."),
@@ -265,11 +222,10 @@ fn session(reason: ErrorReason) -> Presentation {
             S::INTERNAL_SERVER_ERROR,
             "That was our fault. If it stays, tell us the request ID.",
         ),
-    };
-    presentation(status, reason.as_str_name(), "That did not work", words)
+    }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
         response.extensions_mut().insert(self);
@@ -293,7 +249,7 @@ mod tests {
             (ErrorReason::ErrProviderUnavailable, 503),
             (ErrorReason::ErrStoreUnavailable, 503),
         ] {
-            let failure = Failure::Session {
+            let failure = HttpError::Session {
                 reason,
                 scopes: None,
                 handler: None,
@@ -310,7 +266,7 @@ mod tests {
             (Outage::BadAnswer, 502),
         ] {
             assert_eq!(
-                Failure::Provider(Handler::Login, outage).status().as_u16(),
+                HttpError::Provider(Handler::Login, outage).status().as_u16(),
                 status
             );
         }

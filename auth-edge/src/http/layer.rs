@@ -1,8 +1,8 @@
-//! What every request passes on its way in, and every answer on its way out: one layer around the whole router.
+//! What is done to every request and to every answer: one layer around the whole router.
 //!
-//! In: an ID, a span, a place, a named host (where providers have their own, the one the browser asked for), a body that has to
+//! In: an ID, a span, a permit, a named host (where providers have their own, the one the browser requested), a body that has to
 //! come. Out: failures as bodies, security headers, the fragment of a redirect, the ID, the record. One layer and not one for
-//! each, because each would box every request's future anew.
+//! each, because each would allocate a boxed future for every request.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tower::layer::layer_fn;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
-use crate::http::errors::{self, Failure};
+use crate::http::errors::{self, HttpError};
 use crate::http::observe::{Metrics, Observed};
 use crate::http::protect::host;
 use crate::http::protect::load::{Admitted, ConcurrencyLimit};
@@ -32,45 +32,45 @@ use crate::values::forwarded::TrustedProxies;
 
 /// What the layer is made of.
 #[derive(Clone, Debug)]
-pub struct LayerParts {
+pub(crate) struct LayerParts {
     /// The edge's metrics.
-    pub metrics: Metrics,
-    /// Places for requests that are worked on.
-    pub places: ConcurrencyLimit,
+    pub(crate) metrics: Metrics,
+    /// Bounds the requests worked on at once.
+    pub(crate) concurrency: ConcurrencyLimit,
     /// The session cookie, by which requests are counted.
-    pub cookies: SessionCookies,
+    pub(crate) cookies: SessionCookies,
     /// Whose `X-Forwarded-*` headers are believed.
-    pub trusted_proxies: TrustedProxies,
+    pub(crate) trusted_proxies: TrustedProxies,
     /// How long a client may let us wait within a body.
-    pub body_timeouts: BodyTimeouts,
+    pub(crate) body_timeouts: BodyTimeouts,
     /// Whether browsers reach the edge by https.
-    pub https: bool,
+    pub(crate) https: bool,
     /// The addresses browsers know the product by.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
 }
 
 /// What the layer needs to know.
 #[derive(Debug)]
-pub struct EdgeLayer {
+pub(crate) struct EdgeLayer {
     requests: Arc<HistogramVec>,
-    places: ConcurrencyLimit,
+    concurrency: ConcurrencyLimit,
     cookies: SessionCookies,
     trusted: TrustedProxies,
     body_timeouts: BodyTimeouts,
     https: Https,
     sites: Sites,
-    /// Whether it matters which host is asked for.
+    /// Whether it matters which host is requested.
     has_hosts: bool,
 }
 
 impl EdgeLayer {
     /// Of these parts, for a worker of its own.
     #[must_use]
-    pub fn new(parts: &LayerParts) -> Arc<Self> {
+    pub(crate) fn new(parts: &LayerParts) -> Arc<Self> {
         let parts = parts.clone();
         Arc::new(Self {
             requests: parts.metrics.requests_of_worker(),
-            places: parts.places,
+            concurrency: parts.concurrency,
             cookies: parts.cookies,
             trusted: parts.trusted_proxies,
             body_timeouts: parts.body_timeouts,
@@ -82,7 +82,7 @@ impl EdgeLayer {
 }
 
 /// The layer.
-pub fn layer<S>(layer: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>> + Clone {
+pub(crate) fn layer<S>(layer: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>> + Clone {
     layer_fn(move |inner| EdgeService {
         layer: Arc::clone(&layer),
         inner,
@@ -91,7 +91,7 @@ pub fn layer<S>(layer: Arc<EdgeLayer>) -> impl Layer<S, Service = EdgeService<S>
 
 /// What lies behind the layer.
 #[derive(Clone)]
-pub struct EdgeService<S> {
+pub(crate) struct EdgeService<S> {
     layer: Arc<EdgeLayer>,
     inner: S,
 }
@@ -114,7 +114,7 @@ where
         let observed = Observed::begin(&request);
         let version = request.version();
         let page = errors::wants_page(request.headers());
-        // The request is given away here and not within the answering, which would carry it along.
+        // The request moves into the call here: held by the future below, it would enlarge it.
         let answering = layer.admitted(request).map(|(admitted, request)| {
             let answer = observed.span().in_scope(|| self.inner.call(request));
             (admitted, answer)
@@ -147,14 +147,14 @@ where
 
 impl EdgeLayer {
     /// A request that may be worked on, and what counts it until it has ended.
-    fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), Failure> {
+    fn admitted(&self, mut request: Request) -> Result<(Admitted, Request), HttpError> {
         let peer = request::peer(request.extensions());
         let address = self.trusted.client_address(peer, request.headers());
         let session = || self.cookies.read(request.headers());
         // What follows CONNECT is no body.
         let switches = *request.method() == Method::CONNECT;
         let has_body = !request.body().is_end_stream() && !switches;
-        let admitted = self.places.enter(address, session, has_body)?;
+        let admitted = self.concurrency.enter(address, session, has_body)?;
         host::named(&request)?;
         if self.has_hosts {
             host::write(&mut request, &self.trusted);

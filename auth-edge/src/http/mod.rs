@@ -1,11 +1,11 @@
 //! The shell that every request passes: its record, its protection, and how failures are shown.
 
-pub mod device;
-pub mod errors;
-pub mod layer;
-pub mod observe;
-pub mod pages;
-pub mod passing_body;
-pub mod protect;
-pub mod request;
-pub mod response;
+pub(crate) mod device;
+pub(crate) mod errors;
+pub(crate) mod layer;
+pub(crate) mod mapped_body;
+pub(crate) mod observe;
+pub(crate) mod pages;
+pub(crate) mod protect;
+pub(crate) mod request;
+pub(crate) mod response;

@@ -14,13 +14,13 @@ use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
 
 /// The response header that carries the request ID.
-pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The route of requests that no route of our own matched.
 const GATEWAY: &str = "gateway";
 
 /// Names a request in the response, on error pages and in the log: 32 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestId(HeaderValue);
+pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
     /// One that no other request has. It is no secret, so the process' own generator is good enough.
@@ -33,28 +33,28 @@ impl RequestId {
 
     /// The ID.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 }
 
 /// Response extension: the public handle of the session the request acted for.
 #[derive(Clone, Debug)]
-pub struct Handle(pub String);
+pub(crate) struct SessionHandle(pub(crate) String);
 
 /// What has a name among routes.
-pub trait RouteName {
+pub(crate) trait RouteName {
     /// The path as the route table writes it.
     fn route_name(&self) -> &str;
 }
 
 /// Response extension: the route of the route table that answered, for the access record.
 #[derive(Clone)]
-pub struct Answered(pub Arc<dyn RouteName + Send + Sync>);
+pub(crate) struct AnsweringRoute(pub(crate) Arc<dyn RouteName + Send + Sync>);
 
 /// The edge's own metrics.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     requests: PerCoreMetric<HistogramVec>,
     logins: IntCounterVec,
     callback_rejections: IntCounterVec,
@@ -62,7 +62,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Makes the metrics and registers them.
-    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let requests = PerCoreMetric::new(|| {
             HistogramVec::new(
                 HistogramOpts::new(
@@ -98,23 +98,23 @@ impl Metrics {
 
     /// How long requests take, as one more worker counts it.
     #[must_use]
-    pub fn requests_of_worker(&self) -> Arc<HistogramVec> {
+    pub(crate) fn requests_of_worker(&self) -> Arc<HistogramVec> {
         self.requests.for_worker()
     }
 
     /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.
-    pub fn login(&self, result: &'static str, provider: &str) {
+    pub(crate) fn login(&self, result: &'static str, provider: &str) {
         self.logins.with_label_values(&[result, provider]).inc();
     }
 
     /// Counts a refused callback.
-    pub fn callback_rejection(&self, reason: &'static str) {
+    pub(crate) fn callback_rejection(&self, reason: &'static str) {
         self.callback_rejections.with_label_values(&[reason]).inc();
     }
 }
 
 /// A request that is being answered: its ID, its span, when it came.
-pub struct Observed {
+pub(crate) struct Observed {
     id: RequestId,
     started: Instant,
     method: &'static str,
@@ -125,7 +125,7 @@ pub struct Observed {
 impl Observed {
     /// A request has come.
     #[must_use]
-    pub fn begin(request: &Request) -> Self {
+    pub(crate) fn begin(request: &Request) -> Self {
         let id = RequestId::fresh();
         let method = known_method(request.method());
         let route = request.extensions().get::<MatchedPath>().cloned();
@@ -148,28 +148,30 @@ impl Observed {
 
     /// The request's ID.
     #[must_use]
-    pub fn id(&self) -> &RequestId {
+    pub(crate) fn id(&self) -> &RequestId {
         &self.id
     }
 
     /// The span to answer it in.
     #[must_use]
-    pub fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> Span {
         self.span.clone()
     }
 
     /// It is answered: the answer gets the ID; the metrics and the access record get what there is to say.
     #[must_use]
-    pub fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
+    pub(crate) fn end(self, mut response: Response, requests: &HistogramVec) -> Response {
         response.headers_mut().insert(X_REQUEST_ID, self.id.0.clone());
         let status = response.status();
         let seconds = self.started.elapsed().as_secs_f64();
-        let told = response.extensions();
-        let named = told.get::<Answered>().map(|route| route.0.route_name());
+        let extensions = response.extensions();
+        let named = extensions
+            .get::<AnsweringRoute>()
+            .map(|route| route.0.route_name());
         let route = named
             .or(self.route.as_ref().map(MatchedPath::as_str))
             .unwrap_or(GATEWAY);
-        let handle = told.get::<Handle>().map_or("", |handle| &handle.0);
+        let handle = extensions.get::<SessionHandle>().map_or("", |handle| &handle.0);
         requests
             .with_label_values(&[self.method, route, status.as_str()])
             .observe(seconds);

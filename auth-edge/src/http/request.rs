@@ -1,4 +1,4 @@
-//! Questions every handler asks of a request: who is at the other end, is it a prefetch, a script, a navigation.
+//! What handlers read from a request's head: who is at the other end, is it a prefetch, a script, a navigation.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,7 +7,7 @@ use chassis::serve::PeerAddress;
 
 /// The address of whoever opened the connection: a browser, or a proxy.
 #[must_use]
-pub fn peer(extensions: &Extensions) -> IpAddr {
+pub(crate) fn peer(extensions: &Extensions) -> IpAddr {
     // Without a connection there is no address; an unspecified one is trusted by nobody.
     extensions
         .get::<PeerAddress>()
@@ -16,7 +16,7 @@ pub fn peer(extensions: &Extensions) -> IpAddr {
 
 /// Whether a browser only fetches ahead of a visit that may never come.
 #[must_use]
-pub fn is_prefetch(headers: &HeaderMap) -> bool {
+pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
     let says = |name: &str| {
         headers
             .get_all(name)
@@ -34,7 +34,7 @@ pub fn is_prefetch(headers: &HeaderMap) -> bool {
 
 /// Whether a script made the request (`fetch()`, XHR), which cannot follow a redirect to another origin.
 #[must_use]
-pub fn is_script(headers: &HeaderMap) -> bool {
+pub(crate) fn is_script(headers: &HeaderMap) -> bool {
     let cors = text(headers, "sec-fetch-mode").is_some_and(|mode| matches!(mode, "cors" | "same-origin"));
     let ajax =
         text(headers, "x-requested-with").is_some_and(|value| value.eq_ignore_ascii_case("XMLHttpRequest"));
@@ -56,26 +56,26 @@ pub fn is_script(headers: &HeaderMap) -> bool {
 
 /// Where a request comes from, as far as Fetch Metadata tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Site {
+pub(crate) enum FetchSite {
     /// Our own site, the address bar, or a browser that does not say.
     Own,
     /// Another site.
     Other,
 }
 
-/// Reads `Sec-Fetch-Site`; a word we do not know counts as another site.
+/// Reads `Sec-Fetch-FetchSite`; a word we do not know counts as another site.
 #[must_use]
-pub fn site(headers: &HeaderMap) -> Site {
+pub(crate) fn site(headers: &HeaderMap) -> FetchSite {
     let mut values = headers.get_all("sec-fetch-site").iter();
     let own = values.all(|value| matches!(value.as_bytes(), b"same-origin" | b"same-site" | b"none"));
-    if own { Site::Own } else { Site::Other }
+    if own { FetchSite::Own } else { FetchSite::Other }
 }
 
 /// Whether the request is a visit: a navigation of a whole page, as far as Fetch Metadata tells; an absent header does not
 /// deny it. A service worker of our own that passes a visit on says that it is one, from our origin, but not for what
 /// (`Sec-Fetch-Dest: empty`); no other script can ask in this mode (Fetch, section 5.4). What says it twice says it wrong.
 #[must_use]
-pub fn is_navigation(headers: &HeaderMap) -> bool {
+pub(crate) fn is_navigation(headers: &HeaderMap) -> bool {
     let says = |name: &str, right: &[&[u8]]| {
         let mut values = headers.get_all(name).iter();
         match (values.next(), values.next()) {
@@ -97,7 +97,7 @@ pub fn is_navigation(headers: &HeaderMap) -> bool {
 
 /// The one value of a header; none if it is repeated or not text.
 #[must_use]
-pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
@@ -105,7 +105,7 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// The first value of a query or form parameter; repetitions are ignored.
 #[must_use]
-pub fn first_parameter(encoded: &str, name: &str) -> Option<String> {
+pub(crate) fn first_parameter(encoded: &str, name: &str) -> Option<String> {
     url::form_urlencoded::parse(encoded.as_bytes())
         .find(|(key, _)| key == name)
         .map(|(_, value)| value.into_owned())
@@ -150,10 +150,13 @@ mod tests {
 
     #[test]
     fn only_whole_pages_from_our_own_site_or_none_count_as_own_navigation() {
-        assert_eq!(site(&headers(&[])), Site::Own);
-        assert_eq!(site(&headers(&[("sec-fetch-site", "none")])), Site::Own);
-        assert_eq!(site(&headers(&[("sec-fetch-site", "cross-site")])), Site::Other);
-        assert_eq!(site(&headers(&[("sec-fetch-site", "else")])), Site::Other);
+        assert_eq!(site(&headers(&[])), FetchSite::Own);
+        assert_eq!(site(&headers(&[("sec-fetch-site", "none")])), FetchSite::Own);
+        assert_eq!(
+            site(&headers(&[("sec-fetch-site", "cross-site")])),
+            FetchSite::Other
+        );
+        assert_eq!(site(&headers(&[("sec-fetch-site", "else")])), FetchSite::Other);
         assert!(is_navigation(&headers(&[
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "document")

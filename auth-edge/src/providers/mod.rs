@@ -4,8 +4,8 @@
 //! provider's; what belongs to a session is shown to the session's own issuer alone. Where plain variables describe the one
 //! provider there is nothing to choose.
 
-pub mod mark;
-pub mod sites;
+pub(crate) mod mark;
+pub(crate) mod sites;
 
 use oidc::{BuildError, RelyingParty, ResponseMode};
 use serde_json::{Value, json};
@@ -17,27 +17,27 @@ use crate::values::path::RequestPath;
 use crate::values::return_to::ReturnTo;
 
 /// One provider.
-pub struct Provider {
+pub(crate) struct IdentityProvider {
     /// What it is called here.
-    pub id: String,
+    pub(crate) id: String,
     /// Speaks to it.
-    pub party: RelyingParty,
+    pub(crate) party: RelyingParty,
     /// The path of its callback.
-    pub callback_path: String,
+    pub(crate) callback_path: String,
     /// Its issuer, as a transaction remembers it.
-    pub mark: IssuerMark,
+    pub(crate) mark: IssuerMark,
 }
 
-impl Provider {
+impl IdentityProvider {
     /// Its issuer identifier.
     #[must_use]
-    pub fn issuer(&self) -> &str {
+    pub(crate) fn issuer(&self) -> &str {
         &self.party.settings().issuer
     }
 
     /// How it hands its answers back.
     #[must_use]
-    pub fn response_mode(&self) -> ResponseMode {
+    pub(crate) fn response_mode(&self) -> ResponseMode {
         self.party.settings().response_mode
     }
 
@@ -49,8 +49,8 @@ impl Provider {
 }
 
 /// All of them, in the order they were configured.
-pub struct Providers {
-    all: Vec<Provider>,
+pub(crate) struct IdentityProviders {
+    all: Vec<IdentityProvider>,
     default: usize,
     several: bool,
     /// Patterns of paths and whose they are, the most specific first.
@@ -59,18 +59,18 @@ pub struct Providers {
 
 /// What a login names a provider by.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Named<'a> {
+pub(crate) struct ProviderHint<'a> {
     /// The issuer a third party names.
-    pub issuer: Option<&'a str>,
+    pub(crate) issuer: Option<&'a str>,
     /// The id its `connection` parameter names.
-    pub connection: Option<&'a str>,
+    pub(crate) connection: Option<&'a str>,
     /// The id the route demands that it leads to.
-    pub by_route: Option<&'a str>,
+    pub(crate) by_route: Option<&'a str>,
 }
 
 /// Why no provider is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotChosen {
+pub(crate) enum NotChosen {
     /// No provider has this issuer, or it is not that of the connection named.
     OtherIssuer,
     /// No provider has this id.
@@ -79,19 +79,19 @@ pub enum NotChosen {
     OtherHost,
 }
 
-impl Providers {
+impl IdentityProviders {
     /// The configured ones, each with the path of its callback. Does no IO but reading certificates.
     ///
     /// # Errors
     /// Settings that cannot be used.
-    pub fn new(
+    pub(crate) fn new(
         configured: &provider_settings::ConfiguredProviders,
         callback_path: impl Fn(&provider_settings::ConfiguredProvider) -> String,
     ) -> Result<Self, BuildError> {
         let mut all = Vec::new();
         let mut paths = Vec::new();
         for (at, provider) in configured.all.iter().enumerate() {
-            all.push(Provider {
+            all.push(IdentityProvider {
                 id: provider.id.clone(),
                 party: RelyingParty::new(provider.settings.clone())?,
                 callback_path: callback_path(provider),
@@ -114,25 +114,25 @@ impl Providers {
 
     /// All of them.
     #[must_use]
-    pub fn all(&self) -> &[Provider] {
+    pub(crate) fn all(&self) -> &[IdentityProvider] {
         &self.all
     }
 
-    /// Whether they are told apart: a file lists them.
+    /// Whether a file lists them, so that one has to be chosen.
     #[must_use]
-    pub fn several(&self) -> bool {
+    pub(crate) fn several(&self) -> bool {
         self.several
     }
 
     /// The one of this issuer.
     #[must_use]
-    pub fn by_issuer(&self, issuer: &str) -> Option<&Provider> {
+    pub(crate) fn by_issuer(&self, issuer: &str) -> Option<&IdentityProvider> {
         self.all.iter().find(|provider| provider.issuer() == issuer)
     }
 
     /// The one a session of this issuer came from; `None` when it is not configured any more.
     #[must_use]
-    pub fn of_session(&self, issuer: &str) -> Option<&Provider> {
+    pub(crate) fn of_session(&self, issuer: &str) -> Option<&IdentityProvider> {
         if self.several {
             self.by_issuer(issuer)
         } else {
@@ -142,7 +142,7 @@ impl Providers {
 
     /// The id to sign in with again whoever has a session of this issuer; `None` where there is nothing to choose.
     #[must_use]
-    pub fn connection_of(&self, issuer: &str) -> Option<&str> {
+    pub(crate) fn connection_of(&self, issuer: &str) -> Option<&str> {
         let provider = self.by_issuer(issuer).filter(|_| self.several)?;
         Some(&provider.id)
     }
@@ -152,12 +152,12 @@ impl Providers {
     ///
     /// # Errors
     /// The one named is unknown, or may not be taken here.
-    pub fn choose(
+    pub(crate) fn choose(
         &self,
-        named: Named<'_>,
+        named: ProviderHint<'_>,
         site: &Site,
         return_to: Option<&ReturnTo>,
-    ) -> Result<&Provider, NotChosen> {
+    ) -> Result<&IdentityProvider, NotChosen> {
         let by_issuer = match named.issuer {
             Some(issuer) => Some(self.position(|one| one.issuer() == issuer, NotChosen::OtherIssuer)?),
             None => None,
@@ -166,12 +166,12 @@ impl Providers {
             return self.all.first().ok_or(NotChosen::OtherIssuer);
         }
         let by_id = |id| self.position(|one| one.id == id, NotChosen::UnknownConnection);
-        let asked = named.connection.map(by_id).transpose()?;
-        if by_issuer.is_some() && asked.is_some() && by_issuer != asked {
+        let by_connection = named.connection.map(by_id).transpose()?;
+        if by_issuer.is_some() && by_connection.is_some() && by_issuer != by_connection {
             return Err(NotChosen::OtherIssuer);
         }
         let demanded = named.by_route.map(by_id).transpose()?;
-        let chosen = by_issuer.or(demanded).or(asked);
+        let chosen = by_issuer.or(demanded).or(by_connection);
         let at = match (site.owner(), chosen) {
             (Some(owner), Some(at)) if owner.provider != at => return Err(NotChosen::OtherHost),
             (Some(owner), _) => owner.provider,
@@ -181,7 +181,11 @@ impl Providers {
         self.all.get(at).ok_or(NotChosen::UnknownConnection)
     }
 
-    fn position(&self, is: impl Fn(&Provider) -> bool, otherwise: NotChosen) -> Result<usize, NotChosen> {
+    fn position(
+        &self,
+        is: impl Fn(&IdentityProvider) -> bool,
+        otherwise: NotChosen,
+    ) -> Result<usize, NotChosen> {
         self.all.iter().position(is).ok_or(otherwise)
     }
 
@@ -196,10 +200,10 @@ impl Providers {
             .map(|(_, at)| *at)
     }
 
-    /// The way of answering whose cookies have the attributes that any pending sign-in's can be cleared with.
+    /// The response mode whose cookies have the attributes that any pending sign-in's can be cleared with.
     #[must_use]
-    pub fn pending_mode(&self) -> ResponseMode {
-        let by_form = |provider: &Provider| provider.response_mode() == ResponseMode::FormPost;
+    pub(crate) fn pending_mode(&self) -> ResponseMode {
+        let by_form = |provider: &IdentityProvider| provider.response_mode() == ResponseMode::FormPost;
         if self.all.iter().any(by_form) {
             ResponseMode::FormPost
         } else {
@@ -209,20 +213,20 @@ impl Providers {
 
     /// Scheme, host and port of every issuer, separated by spaces, for a content security policy.
     #[must_use]
-    pub fn origins(&self) -> String {
-        let origins: Vec<String> = self.all.iter().map(Provider::origin).collect();
+    pub(crate) fn origins(&self) -> String {
+        let origins: Vec<String> = self.all.iter().map(IdentityProvider::origin).collect();
         origins.join(" ")
     }
 
     /// Who may frame a page about this issuer: it alone, or any of ours if it is none of them.
     #[must_use]
-    pub fn origins_of(&self, issuer: Option<&Provider>) -> String {
-        issuer.map_or_else(|| self.origins(), Provider::origin)
+    pub(crate) fn origins_of(&self, issuer: Option<&IdentityProvider>) -> String {
+        issuer.map_or_else(|| self.origins(), IdentityProvider::origin)
     }
 
     /// The public keys of this client at all providers, to be registered there; `None` when it signs nothing.
     #[must_use]
-    pub fn client_jwks(&self) -> Option<Value> {
+    pub(crate) fn client_jwks(&self) -> Option<Value> {
         let mut keys: Vec<Value> = Vec::new();
         for set in self
             .all
@@ -241,7 +245,11 @@ impl Providers {
 
 /// The addresses of the product, with the hosts that belong to a provider.
 #[must_use]
-pub fn sites(providers: &provider_settings::ConfiguredProviders, base_url: &Url, login_path: &str) -> Sites {
+pub(crate) fn sites(
+    providers: &provider_settings::ConfiguredProviders,
+    base_url: &Url,
+    login_path: &str,
+) -> Sites {
     let providers = providers.all.iter().enumerate();
     let hosts = providers.flat_map(|(at, provider)| {
         let owner = Owner {
@@ -258,7 +266,7 @@ pub fn sites(providers: &provider_settings::ConfiguredProviders, base_url: &Url,
 
 /// Paths that belong to a provider, written as in the route table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathPattern {
+pub(crate) struct PathPattern {
     segments: Vec<String>,
     prefix: bool,
 }
@@ -268,7 +276,7 @@ impl PathPattern {
     ///
     /// # Errors
     /// What to write instead.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (stem, prefix) = match text.strip_suffix("/*") {
             Some("") => ("/", true),
             Some(stem) => (stem, true),

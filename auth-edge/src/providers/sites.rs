@@ -11,7 +11,7 @@ use url::Url;
 
 /// One address.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub(crate) struct Site {
     base_url: Url,
     authority: Box<str>,
     login_path: Arc<str>,
@@ -20,42 +20,42 @@ pub struct Site {
 
 /// The provider a host belongs to.
 #[derive(Clone, Debug)]
-pub struct Owner {
-    /// Its place among the providers.
-    pub provider: usize,
+pub(crate) struct Owner {
+    /// Its index among the providers.
+    pub(crate) provider: usize,
     /// Its issuer, by which sessions are bound to the host.
-    pub issuer: String,
+    pub(crate) issuer: String,
 }
 
 impl Site {
     /// The address itself.
     #[must_use]
-    pub fn base_url(&self) -> &Url {
+    pub(crate) fn base_url(&self) -> &Url {
         &self.base_url
     }
 
     /// Host and port of the address, as headers name them.
     #[must_use]
-    pub fn authority(&self) -> Option<HeaderValue> {
+    pub(crate) fn authority(&self) -> Option<HeaderValue> {
         // A copy of its own: one that is shared is counted by all cores.
         HeaderValue::from_str(&self.authority).ok()
     }
 
     /// The provider the host belongs to, if it belongs to one.
     #[must_use]
-    pub fn owner(&self) -> Option<&Owner> {
+    pub(crate) fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }
 
     /// The absolute URL of a path of ours.
     #[must_use]
-    pub fn at(&self, path: &str) -> String {
+    pub(crate) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.base_url.origin().ascii_serialization())
     }
 
-    /// The absolute URL of the login route, with the way back and the provider to sign in at, where one is named.
+    /// The absolute URL of the login route, with the return address and the provider to sign in at, where one is named.
     #[must_use]
-    pub fn login_url(&self, return_to: Option<&str>, connection: Option<&str>) -> String {
+    pub(crate) fn login_url(&self, return_to: Option<&str>, connection: Option<&str>) -> String {
         let login = self.at(&self.login_path);
         if return_to.is_none() && connection.is_none() {
             return login;
@@ -68,7 +68,7 @@ impl Site {
 
     /// An address of ours as it is at this site; one of somebody else as it is.
     #[must_use]
-    pub fn here(&self, main: &Site, url: &Url) -> String {
+    pub(crate) fn here(&self, main: &Site, url: &Url) -> String {
         let is_ours = url.origin() == main.base_url.origin();
         let path = &url[url::Position::BeforePath..];
         if is_ours { self.at(path) } else { url.to_string() }
@@ -77,7 +77,7 @@ impl Site {
 
 /// All addresses. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Sites(Arc<Configured>);
+pub(crate) struct Sites(Arc<Configured>);
 
 #[derive(Debug)]
 struct Configured {
@@ -89,7 +89,11 @@ struct Configured {
 impl Sites {
     /// The base URL, and the hosts given with their owners; a host without a port has the base URL's.
     #[must_use]
-    pub fn new(base_url: &Url, login_path: &str, hosts: impl IntoIterator<Item = (String, Owner)>) -> Self {
+    pub(crate) fn new(
+        base_url: &Url,
+        login_path: &str,
+        hosts: impl IntoIterator<Item = (String, Owner)>,
+    ) -> Self {
         let login_path: Arc<str> = login_path.into();
         let main = Site {
             base_url: base_url.clone(),
@@ -120,20 +124,20 @@ impl Sites {
     }
 
     /// The base URL alone.
-    #[must_use]
-    pub fn only(base_url: &Url, login_path: &str) -> Self {
+    #[cfg(test)]
+    pub(crate) fn only(base_url: &Url, login_path: &str) -> Self {
         Self::new(base_url, login_path, [])
     }
 
     /// The base URL.
     #[must_use]
-    pub fn main(&self) -> &Site {
+    pub(crate) fn main(&self) -> &Site {
         &self.0.main
     }
 
     /// Where a request was sent to, by its `Host`; the base URL if that is none of ours.
     #[must_use]
-    pub fn of(&self, headers: &HeaderMap) -> &Site {
+    pub(crate) fn of(&self, headers: &HeaderMap) -> &Site {
         if self.0.own.is_empty() {
             return &self.0.main;
         }
@@ -143,7 +147,7 @@ impl Sites {
 
     /// Whether a URL is one of these addresses or lies below it: scheme, host and port are the same.
     #[must_use]
-    pub fn include(&self, url: &Url) -> bool {
+    pub(crate) fn include(&self, url: &Url) -> bool {
         let own = self.0.own.iter().map(|(_, site)| site);
         // `blob:` URLs report the origin of what is inside.
         let is =
@@ -153,7 +157,7 @@ impl Sites {
 
     /// Whether any host belongs to a provider.
     #[must_use]
-    pub fn has_hosts(&self) -> bool {
+    pub(crate) fn has_hosts(&self) -> bool {
         !self.0.own.is_empty()
     }
 

@@ -20,20 +20,20 @@ const MAX_ROUTES: usize = 1_000;
 
 /// What else is configured, as far as routes may ask for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
+pub(crate) struct RouteFileContext<'a> {
     /// Whether there are keys to sign assertions with.
-    pub signs: bool,
+    pub(crate) signs: bool,
     /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
-    pub connections: Option<&'a [String]>,
+    pub(crate) connections: Option<&'a [String]>,
     /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were moved.
-    pub own_paths: &'a [String],
+    pub(crate) own_paths: &'a [String],
 }
 
 /// Reads a table.
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
-pub fn parse(text: &str, around: Around<'_>) -> Result<RouteTable, FileMistakes> {
+pub(crate) fn parse(text: &str, around: RouteFileContext<'_>) -> Result<RouteTable, FileMistakes> {
     let mut seen = BTreeSet::new();
     let routes = toml_file::parse(text, |file| {
         file.tables("route", MAX_ROUTES, |table| {
@@ -50,7 +50,7 @@ pub fn parse(text: &str, around: Around<'_>) -> Result<RouteTable, FileMistakes>
     Ok(RouteTable::new(routes))
 }
 
-fn route(table: &Table<'_>, around: Around<'_>) -> Option<Route> {
+fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
     let path = table.required("path").and_then(|value| path(value, around));
     let guard = table
         .required("guard")
@@ -67,7 +67,7 @@ fn route(table: &Table<'_>, around: Around<'_>) -> Option<Route> {
         .get("sign_in")
         .map(|value| requirements::sign_in(value, around))
         .unwrap_or_default();
-    let asks = requirements::requirements(table, around);
+    let requirements = requirements::requirements(table, around);
     let upstream_jwt = table.flag("upstream_jwt");
     let strip_prefix = table.flag("strip_prefix");
     let max_body_bytes = table.get("max_body").and_then(bytes);
@@ -76,7 +76,7 @@ fn route(table: &Table<'_>, around: Around<'_>) -> Option<Route> {
     let folder = matches!(upstream, Some(Upstream::Directory(_)));
     for (contradicts, text) in [
         (
-            open && asks != Requirements::default(),
+            open && requirements != Requirements::default(),
             "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed",
         ),
         (
@@ -96,7 +96,7 @@ fn route(table: &Table<'_>, around: Around<'_>) -> Option<Route> {
             "upstream_jwt needs an http upstream: files take no assertion",
         ),
         (
-            asks.access_token && folder,
+            requirements.access_token && folder,
             "access_token needs an http upstream: files take no token",
         ),
     ] {
@@ -115,13 +115,13 @@ fn route(table: &Table<'_>, around: Around<'_>) -> Option<Route> {
         upstream_jwt,
         max_body_bytes,
         csrf: csrf.unwrap_or_default(),
-        asks,
+        requirements,
         sign_in,
     })
 }
 
 /// The path as written, its segments, and whether paths below it match too.
-fn path(value: Value<'_>, around: Around<'_>) -> Option<(String, Vec<String>, bool)> {
+fn path(value: Value<'_>, around: RouteFileContext<'_>) -> Option<(String, Vec<String>, bool)> {
     let text = value.string()?;
     let (stem, prefix) = match text.strip_suffix("/*") {
         Some("") => ("/", true),

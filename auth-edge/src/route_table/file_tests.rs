@@ -3,8 +3,8 @@
 use crate::route_table::{Csrf, Guard, Match, RouteTable, Upstream};
 use crate::values::path::RequestPath;
 
-fn around(signs: bool) -> super::Around<'static> {
-    super::Around {
+fn around(signs: bool) -> super::RouteFileContext<'static> {
+    super::RouteFileContext {
         signs,
         connections: Some(&[]),
         own_paths: &[],
@@ -122,10 +122,10 @@ fn what_a_guard_asks_is_read() {
         .find(|route| &*route.name == "/api/orders/*")
         .expect("the route");
     assert_eq!(orders.guard, Guard::Api);
-    assert!(orders.asks.access_token && orders.asks.token());
-    assert_eq!(orders.asks.scopes, ["orders:read"]);
-    assert_eq!(orders.asks.max_age_secs, Some(900));
-    assert_eq!(orders.asks.claims["groups"], "admin");
+    assert!(orders.requirements.access_token && orders.requirements.token());
+    assert_eq!(orders.requirements.scopes, ["orders:read"]);
+    assert_eq!(orders.requirements.max_age_secs, Some(900));
+    assert_eq!(orders.requirements.claims["groups"], "admin");
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn an_assertion_needs_somebody_to_speak_of_and_somebody_to_speak_to() {
 #[test]
 fn a_route_may_name_a_provider_that_is_there_and_no_other() {
     let known = ["partner".to_owned()];
-    let around = super::Around {
+    let around = super::RouteFileContext {
         signs: false,
         connections: Some(&known),
         own_paths: &[],
@@ -290,7 +290,7 @@ fn a_route_may_name_a_provider_that_is_there_and_no_other() {
 #[test]
 fn no_route_is_where_signing_in_was_moved_to() {
     let own_paths = ["/sign-in".to_owned(), "/back/partner".to_owned()];
-    let around = super::Around {
+    let around = super::RouteFileContext {
         own_paths: &own_paths,
         ..around(false)
     };

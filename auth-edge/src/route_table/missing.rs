@@ -3,13 +3,13 @@
 use session_proto::v1::{ErrorReason, Session};
 
 use super::requirements::Requirements;
-use crate::http::errors::{Failure, PROVIDER_TELLS_NO_TIME};
+use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
 
 /// What is missing.
 pub(crate) enum Missing {
-    /// A session, or one that still does what is asked.
+    /// A session, or one that still does what is required.
     Session,
-    /// A sign-in that is young enough, or of one of the classes asked for.
+    /// A sign-in that is young enough, or of one of the required classes.
     StepUp,
     /// A sign-in as member of the organization.
     Organization,
@@ -18,7 +18,7 @@ pub(crate) enum Missing {
     /// A usable access token, for this reason.
     Token(ErrorReason),
     /// Something signing in again does not bring.
-    Right(Failure),
+    Right(HttpError),
 }
 
 impl Missing {
@@ -27,18 +27,18 @@ impl Missing {
         matches!(self, Self::StepUp | Self::Organization | Self::Connection)
     }
 
-    /// What a sign-in was asked for and did not bring the next one would not bring either: asking again would go round in
+    /// What a sign-in was requested for and did not bring the next one would not bring either: another one would go round in
     /// circles.
-    pub(crate) fn after_sign_in(self, session: &Session, asks: &Requirements) -> Self {
+    pub(crate) fn after_sign_in(self, session: &Session, requirements: &Requirements) -> Self {
         match self {
             Self::StepUp => {
-                let undated = asks.max_age_secs.is_some() && session.authenticated_at.is_none();
+                let undated = requirements.max_age_secs.is_some() && session.authenticated_at.is_none();
                 let words = if undated {
                     PROVIDER_TELLS_NO_TIME
                 } else {
                     "Signing in did not give what this address asks for."
                 };
-                Self::Right(Failure::Forbidden {
+                Self::Right(HttpError::Forbidden {
                     code: "insufficient_user_authentication",
                     words,
                 })
@@ -51,13 +51,13 @@ impl Missing {
 }
 
 /// The session is of another organization.
-pub(crate) const WRONG_ORGANIZATION: Failure = Failure::Forbidden {
+pub(crate) const WRONG_ORGANIZATION: HttpError = HttpError::Forbidden {
     code: "wrong_organization",
     words: "This address is for members of another organization.",
 };
 
 /// The session was made at another provider.
-pub(crate) const WRONG_CONNECTION: Failure = Failure::Forbidden {
+pub(crate) const WRONG_CONNECTION: HttpError = HttpError::Forbidden {
     code: "wrong_connection",
     words: "This address is for people of another provider.",
 };

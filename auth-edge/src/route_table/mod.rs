@@ -4,9 +4,9 @@
 //! most specific rule wins whatever the order in the file; two rules never tie. Deliberately absent: hosts, methods and
 //! headers as conditions; nothing a client can choose freely takes a guard away.
 
-pub mod file;
-pub mod missing;
-pub mod requirements;
+pub(crate) mod file;
+pub(crate) mod missing;
+pub(crate) mod requirements;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,24 +25,24 @@ use crate::values::return_to::ReturnTo;
 
 /// The route table as it is now: its file may be changed while requests run.
 #[derive(Clone)]
-pub struct Routes(Reloading<RouteTable>);
+pub(crate) struct Routes(Reloading<RouteTable>);
 
 impl Routes {
     /// The routes of a table that may be replaced.
     #[must_use]
-    pub fn new(table: Reloading<RouteTable>) -> Self {
+    pub(crate) fn new(table: Reloading<RouteTable>) -> Self {
         Self(table)
     }
 
     /// The route of a path.
     #[must_use]
-    pub fn find(&self, path: &RequestPath) -> Match {
+    pub(crate) fn find(&self, path: &RequestPath) -> Match {
         self.0.load().find(path)
     }
 
     /// The route a visitor lands on after sign-in.
     #[must_use]
-    pub fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
+    pub(crate) fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
         let path = RequestPath::parse(return_to.url().path()).ok()?;
         match self.find(&path) {
             Match::Route(route) => Some(route),
@@ -53,18 +53,18 @@ impl Routes {
 
 /// Who may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub(crate) enum Guard {
     /// Visitors are sent to sign in.
     Page,
-    /// Callers without a session are told so in JSON.
+    /// Callers without a session get JSON.
     Api,
     /// Everybody.
     Open,
 }
 
-/// What a guarded route asks of a request that changes something, so that no page of another origin can send it: the later, the more.
+/// What a guarded route requires of a request that changes something, so that no page of another origin can send it: the later, the more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Csrf {
+pub(crate) enum Csrf {
     /// Nothing: the upstream sees to it.
     None,
     /// `Origin`, `Sec-Fetch-Site`, or where both are absent `Referer`, may not deny that it comes from our own origin.
@@ -76,7 +76,7 @@ pub enum Csrf {
 
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upstream {
+pub(crate) enum Upstream {
     /// Files below a directory.
     Directory(PathBuf),
     /// An HTTP server.
@@ -85,11 +85,11 @@ pub enum Upstream {
 
 /// A server requests are passed on to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub(crate) struct Server {
     /// Only scheme (http or https), host and port are set.
-    pub url: Url,
+    pub(crate) url: Url,
     /// Whether it speaks HTTP/2 without TLS, as the scheme `h2c` says; over TLS both sides agree on a version.
-    pub prior_knowledge: bool,
+    pub(crate) prior_knowledge: bool,
     scheme: Option<Scheme>,
     authority: Option<Box<str>>,
 }
@@ -97,7 +97,7 @@ pub struct Server {
 impl Server {
     /// The server at this URL.
     #[must_use]
-    pub fn new(url: Url, prior_knowledge: bool) -> Self {
+    pub(crate) fn new(url: Url, prior_knowledge: bool) -> Self {
         let address: Uri = url.as_str().parse().unwrap_or_default();
         Self {
             scheme: address.scheme().cloned(),
@@ -109,13 +109,13 @@ impl Server {
 
     /// Whether it can take a request whose body goes on while it answers: over HTTP/2.
     #[must_use]
-    pub fn takes_streams(&self) -> bool {
+    pub(crate) fn takes_streams(&self) -> bool {
         self.prior_knowledge || self.url.scheme() == "https"
     }
 
     /// This path at the server, as requests name it; none if it is no address of HTTP.
     #[must_use]
-    pub fn at(&self, path: PathAndQuery) -> Option<Uri> {
+    pub(crate) fn at(&self, path: PathAndQuery) -> Option<Uri> {
         let mut parts = uri::Parts::default();
         parts.scheme = self.scheme.clone();
         // A copy of its own: one that is shared is counted by all cores.
@@ -126,7 +126,7 @@ impl Server {
 
     /// Host and port as `Host` names them (RFC 9112, section 3.2); the port is left out where it is the scheme's own.
     #[must_use]
-    pub fn host(&self) -> Option<HeaderValue> {
+    pub(crate) fn host(&self) -> Option<HeaderValue> {
         HeaderValue::from_str(self.authority()?).ok()
     }
 
@@ -136,36 +136,36 @@ impl Server {
 
     /// Scheme, host and port, as assertions name the server they are for.
     #[must_use]
-    pub fn origin(&self) -> String {
+    pub(crate) fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 }
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub(crate) struct Route {
     /// The path as written, for logs and metrics.
-    pub name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Decoded segments of the path.
-    pub segments: Vec<String>,
+    pub(crate) segments: Vec<String>,
     /// Whether paths below match too.
-    pub prefix: bool,
+    pub(crate) prefix: bool,
     /// Who may pass.
-    pub guard: Guard,
+    pub(crate) guard: Guard,
     /// Where it leads.
-    pub upstream: Upstream,
+    pub(crate) upstream: Upstream,
     /// Whether the matched prefix is left out towards the upstream.
-    pub strip_prefix: bool,
+    pub(crate) strip_prefix: bool,
     /// Whether a signed assertion of who it is goes to the upstream.
-    pub upstream_jwt: bool,
+    pub(crate) upstream_jwt: bool,
     /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
-    pub max_body_bytes: Option<u64>,
-    /// How requests that pages of other origins have sent are told apart.
-    pub csrf: Csrf,
-    /// What the guard asks for.
-    pub asks: Requirements,
+    pub(crate) max_body_bytes: Option<u64>,
+    /// How requests that pages of other origins have sent are recognised.
+    pub(crate) csrf: Csrf,
+    /// What the guard requires.
+    pub(crate) requirements: Requirements,
     /// Parameters of the authorization request when a sign-in leads here, by name.
-    pub sign_in: BTreeMap<String, String>,
+    pub(crate) sign_in: BTreeMap<String, String>,
 }
 
 impl RouteName for Route {
@@ -177,9 +177,13 @@ impl RouteName for Route {
 impl Route {
     /// The provider to sign in at for this route, by its id, where the route names one.
     #[must_use]
-    pub fn connection(&self) -> Option<&str> {
+    pub(crate) fn connection(&self) -> Option<&str> {
         let by_sign_in = self.sign_in.get(CONNECTION);
-        self.asks.connection.as_ref().or(by_sign_in).map(String::as_str)
+        self.requirements
+            .connection
+            .as_ref()
+            .or(by_sign_in)
+            .map(String::as_str)
     }
 
     fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
@@ -193,22 +197,22 @@ impl Route {
                 .segments
                 .iter()
                 .zip(path)
-                .all(|(rule, asked)| same(rule, asked))
+                .all(|(rule, segment)| same(rule, segment))
     }
 
     /// How many leading segments the upstream does not see.
     #[must_use]
-    pub fn stripped(&self) -> usize {
+    pub(crate) fn stripped(&self) -> usize {
         if self.strip_prefix { self.segments.len() } else { 0 }
     }
 }
 
 /// What the table says about a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Match {
+pub(crate) enum Match {
     /// This rule answers.
     Route(Arc<Route>),
-    /// A rule that asks for more would answer if letter case and closing dots did not count, and upstreams differ in
+    /// A rule that requires more would answer if letter case and closing dots did not count, and upstreams differ in
     /// whether they count.
     Ambiguous,
     /// No rule answers.
@@ -217,7 +221,7 @@ pub enum Match {
 
 /// All rules, the most specific first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RouteTable {
+pub(crate) struct RouteTable {
     routes: Vec<Arc<Route>>,
 }
 
@@ -231,30 +235,30 @@ impl RouteTable {
     }
 
     /// All rules, the most specific first.
-    #[must_use]
-    pub fn routes(&self) -> &[Arc<Route>] {
+    #[cfg(test)]
+    pub(crate) fn routes(&self) -> &[Arc<Route>] {
         &self.routes
     }
 
     /// The rules that match a path as it is, the most specific first.
     pub(super) fn matching<'a>(&'a self, path: &'a RequestPath) -> impl Iterator<Item = &'a Arc<Route>> {
-        let matches = |route: &&Arc<Route>| route.matches(path.segments(), |rule, asked| rule == asked);
+        let matches = |route: &&Arc<Route>| route.matches(path.segments(), |rule, segment| rule == segment);
         self.routes.iter().filter(matches)
     }
 
     /// The rule for a path.
     #[must_use]
-    pub fn find(&self, path: &RequestPath) -> Match {
+    pub(crate) fn find(&self, path: &RequestPath) -> Match {
         let by = |same: fn(&str, &str) -> bool| {
             self.routes
                 .iter()
                 .find(|route| route.matches(path.segments(), same))
         };
-        let exact = by(|rule, asked| rule == asked);
-        let loose = by(|rule, asked| rule == asked || are_alike(rule, asked));
+        let exact = by(|rule, segment| rule == segment);
+        let loose = by(|rule, segment| rule == segment || are_alike(rule, segment));
         match (exact, loose) {
             (Some(exact), Some(loose)) if Arc::ptr_eq(exact, loose) => Match::Route(Arc::clone(exact)),
-            (Some(exact), Some(loose)) if asks_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
+            (Some(exact), Some(loose)) if requires_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
             (Some(exact), None) => Match::Route(Arc::clone(exact)),
             (Some(_), Some(_)) => Match::Ambiguous,
             (None, _) => Match::Nothing,
@@ -263,12 +267,12 @@ impl RouteTable {
 }
 
 /// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows does.
-fn are_alike(rule: &str, asked: &str) -> bool {
-    let (rule, asked) = (trimmed(rule), trimmed(asked));
-    if rule.is_ascii() && asked.is_ascii() {
-        rule.eq_ignore_ascii_case(asked)
+fn are_alike(rule: &str, segment: &str) -> bool {
+    let (rule, segment) = (trimmed(rule), trimmed(segment));
+    if rule.is_ascii() && segment.is_ascii() {
+        rule.eq_ignore_ascii_case(segment)
     } else {
-        rule.to_lowercase() == asked.to_lowercase()
+        rule.to_lowercase() == segment.to_lowercase()
     }
 }
 
@@ -276,7 +280,9 @@ fn trimmed(segment: &str) -> &str {
     segment.trim_end_matches(['.', ' '])
 }
 
-fn asks_no_more(loose: &Route, exact: &Route) -> bool {
+fn requires_no_more(loose: &Route, exact: &Route) -> bool {
     loose.guard == Guard::Open
-        || (loose.guard == exact.guard && loose.asks == exact.asks && loose.csrf <= exact.csrf)
+        || (loose.guard == exact.guard
+            && loose.requirements == exact.requirements
+            && loose.csrf <= exact.csrf)
 }

@@ -10,8 +10,8 @@ use session_proto::timestamp;
 use session_proto::v1::Session;
 
 use super::missing::Missing;
-use crate::http::errors::Failure;
-use crate::providers::Providers;
+use crate::http::errors::HttpError;
+use crate::providers::IdentityProviders;
 use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 
@@ -20,29 +20,29 @@ const LABEL: &[u8] = b"vestibule lacking v1";
 /// Bytes of the name: no two demands meet.
 const NAME_BYTES: usize = 16;
 
-/// What a guard asks of a session beyond its being there.
+/// What a guard requires of a session beyond its being there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requirements {
+pub(crate) struct Requirements {
     /// Attach the access token for the upstream.
-    pub access_token: bool,
+    pub(crate) access_token: bool,
     /// A usable access token has to be there.
-    pub require_token: bool,
+    pub(crate) require_token: bool,
     /// Scopes the token has to carry.
-    pub scopes: Vec<String>,
+    pub(crate) scopes: Vec<String>,
     /// The sign-in may be so many seconds old.
-    pub max_age_secs: Option<u64>,
+    pub(crate) max_age_secs: Option<u64>,
     /// One of these authentication context classes.
-    pub acr: Vec<String>,
+    pub(crate) acr: Vec<String>,
     /// Member of this organization: `org_…` by id, anything else by name.
-    pub organization: Option<String>,
+    pub(crate) organization: Option<String>,
     /// Signed in at the provider of this id.
-    pub connection: Option<String>,
+    pub(crate) connection: Option<String>,
     /// Claims that have to hold these values, or lists that contain them.
-    pub claims: BTreeMap<String, String>,
+    pub(crate) claims: BTreeMap<String, String>,
 }
 
 impl Requirements {
-    /// Whether a session has what is asked of it. An authentication at an unknown time is not young enough for anybody.
+    /// Whether a session has what is required. An authentication at an unknown time is not young enough for anybody.
     ///
     /// # Errors
     /// What it has not.
@@ -55,28 +55,30 @@ impl Requirements {
             }
         }
         let text = |name: &str| session.claim(name).and_then(Value::as_str);
-        if !self.acr.is_empty() && !text("acr").is_some_and(|acr| self.acr.iter().any(|asked| asked == acr)) {
+        if !self.acr.is_empty()
+            && !text("acr").is_some_and(|acr| self.acr.iter().any(|required| required == acr))
+        {
             return Err(Missing::StepUp);
         }
-        let in_organization = |asked: &String| {
-            if asked.starts_with("org_") {
-                text("org_id") == Some(asked)
+        let in_organization = |required: &String| {
+            if required.starts_with("org_") {
+                text("org_id") == Some(required)
             } else {
-                text("org_name").is_some_and(|name| name.to_lowercase() == asked.to_lowercase())
+                text("org_name").is_some_and(|name| name.to_lowercase() == required.to_lowercase())
             }
         };
         if !self.organization.as_ref().is_none_or(in_organization) {
             return Err(Missing::Organization);
         }
-        let is = |value: &Value, asked: &String| value.as_str() == Some(asked);
-        let holds = |(name, asked): (&String, &String)| match session.claim(name) {
-            Some(Value::Array(values)) => values.iter().any(|value| is(value, asked)),
-            Some(value) => is(value, asked),
+        let is = |value: &Value, required: &String| value.as_str() == Some(required);
+        let holds = |(name, required): (&String, &String)| match session.claim(name) {
+            Some(Value::Array(values)) => values.iter().any(|value| is(value, required)),
+            Some(value) => is(value, required),
             None => false,
         };
         if !self.claims.iter().all(holds) {
             let words = "Your account does not have what this address asks for.";
-            return Err(Missing::Right(Failure::Forbidden {
+            return Err(Missing::Right(HttpError::Forbidden {
                 code: "insufficient_claims",
                 words,
             }));
@@ -88,12 +90,16 @@ impl Requirements {
     ///
     /// # Errors
     /// It was not.
-    pub(crate) fn check_connection(&self, session: &Session, providers: &Providers) -> Result<(), Missing> {
-        let Some(asked) = &self.connection else {
+    pub(crate) fn check_connection(
+        &self,
+        session: &Session,
+        providers: &IdentityProviders,
+    ) -> Result<(), Missing> {
+        let Some(required) = &self.connection else {
             return Ok(());
         };
         match providers.of_session(&session.issuer) {
-            Some(provider) if provider.id == *asked => Ok(()),
+            Some(provider) if provider.id == *required => Ok(()),
             Some(_) | None => Err(Missing::Connection),
         }
     }
@@ -119,9 +125,9 @@ impl Requirements {
         URL_SAFE_NO_PAD.encode(short)
     }
 
-    /// Whether the session service has to be asked for an access token.
+    /// Whether an access token has to be had from the session service.
     #[must_use]
-    pub fn token(&self) -> bool {
+    pub(crate) fn token(&self) -> bool {
         self.access_token || self.require_token || !self.scopes.is_empty()
     }
 }
@@ -133,20 +139,20 @@ mod tests {
     #[test]
     fn a_name_holds_for_one_session_and_one_set_of_demands() {
         let id = |byte| SessionId::from_bytes([byte; 16]);
-        let asks = |max_age_secs, acr: &[&str]| Requirements {
+        let requirements = |max_age_secs, acr: &[&str]| Requirements {
             max_age_secs,
             acr: acr.iter().map(|class| (*class).to_owned()).collect(),
             ..Requirements::default()
         };
-        let of = |byte, asks: Requirements| asks.lacking_name(&id(byte));
-        let first = of(1, asks(Some(60), &["gold"]));
-        assert_eq!(first, of(1, asks(Some(60), &["gold"])));
+        let of = |byte, requirements: Requirements| requirements.lacking_name(&id(byte));
+        let first = of(1, requirements(Some(60), &["gold"]));
+        assert_eq!(first, of(1, requirements(Some(60), &["gold"])));
         for other in [
-            of(2, asks(Some(60), &["gold"])),
-            of(1, asks(Some(61), &["gold"])),
-            of(1, asks(None, &["gold"])),
-            of(1, asks(Some(60), &["silver"])),
-            of(1, asks(Some(60), &["gold", "silver"])),
+            of(2, requirements(Some(60), &["gold"])),
+            of(1, requirements(Some(61), &["gold"])),
+            of(1, requirements(None, &["gold"])),
+            of(1, requirements(Some(60), &["silver"])),
+            of(1, requirements(Some(60), &["gold", "silver"])),
         ] {
             assert_ne!(first, other);
         }

@@ -1,4 +1,4 @@
-//! What a guard asks of a session.
+//! What a guard requires of a session.
 
 use serde_json::json;
 
@@ -14,8 +14,10 @@ fn session(user: Value) -> Session {
     }
 }
 
-fn passes(user: Value, asks: Requirements) -> bool {
-    asks.check(&CachedSession::new(session(user)), NOW_MS).is_ok()
+fn passes(user: Value, requirements: Requirements) -> bool {
+    requirements
+        .check(&CachedSession::new(session(user)), NOW_MS)
+        .is_ok()
 }
 
 #[test]
@@ -44,51 +46,55 @@ fn a_sign_in_at_an_unknown_time_is_not_young_however_much_is_asked() {
     };
     let undated = CachedSession::new(undated);
     for (max_age_secs, passes) in [(Some(0), false), (Some(u64::MAX), false), (None, true)] {
-        let asks = Requirements {
+        let requirements = Requirements {
             max_age_secs,
             ..Requirements::default()
         };
-        assert_eq!(asks.check(&undated, NOW_MS).is_ok(), passes, "{max_age_secs:?}");
+        assert_eq!(
+            requirements.check(&undated, NOW_MS).is_ok(),
+            passes,
+            "{max_age_secs:?}"
+        );
     }
 }
 
 #[test]
 fn one_of_the_classes_asked_for_is_enough() {
-    let asks = || Requirements {
+    let requirements = || Requirements {
         acr: vec!["gold".into(), "silver".into()],
         ..Requirements::default()
     };
-    assert!(passes(json!({"acr": "silver"}), asks()));
-    assert!(!passes(json!({"acr": "bronze"}), asks()));
-    assert!(!passes(json!({}), asks()));
+    assert!(passes(json!({"acr": "silver"}), requirements()));
+    assert!(!passes(json!({"acr": "bronze"}), requirements()));
+    assert!(!passes(json!({}), requirements()));
 }
 
 #[test]
 fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
-    let asks = |organization: &str| Requirements {
+    let requirements = |organization: &str| Requirements {
         organization: Some(organization.to_owned()),
         ..Requirements::default()
     };
     assert!(passes(
         json!({"org_id": "org_1", "org_name": "Acme"}),
-        asks("org_1")
+        requirements("org_1")
     ));
     assert!(!passes(
         json!({"org_id": "ORG_1", "org_name": "org_1"}),
-        asks("org_1")
+        requirements("org_1")
     ));
-    assert!(passes(json!({"org_name": "Acme"}), asks("acme")));
-    assert!(!passes(json!({}), asks("acme")));
+    assert!(passes(json!({"org_name": "Acme"}), requirements("acme")));
+    assert!(!passes(json!({}), requirements("acme")));
 }
 
 #[test]
 fn a_claim_has_the_value_or_lists_it() {
-    let asks = || Requirements {
+    let requirements = || Requirements {
         claims: [("groups".to_owned(), "admin".to_owned())].into(),
         ..Requirements::default()
     };
-    assert!(passes(json!({"groups": "admin"}), asks()));
-    assert!(passes(json!({"groups": ["staff", "admin"]}), asks()));
-    assert!(!passes(json!({"groups": ["administrators"]}), asks()));
-    assert!(!passes(json!({}), asks()));
+    assert!(passes(json!({"groups": "admin"}), requirements()));
+    assert!(passes(json!({"groups": ["staff", "admin"]}), requirements()));
+    assert!(!passes(json!({"groups": ["administrators"]}), requirements()));
+    assert!(!passes(json!({}), requirements()));
 }

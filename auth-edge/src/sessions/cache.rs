@@ -4,8 +4,8 @@
 //! - A session is served from here only while every replica of the session service is heard, nothing was heard of it
 //!   since it was read, and it was read less than its lease ago: one that was ended is refused as soon as its ending is
 //!   heard, and within `SILENCE_MAX` if it cannot be heard.
-//! - An answer that was on its way when its session was forgotten here is not kept.
-//! - Use is never forgotten: a session that was only looked at is asked for anew when it is used, so that it rolls.
+//! - An answer to a call that began before its session was forgotten here is not kept.
+//! - Use is never forgotten: a session that was only looked at is read anew when it is used, so that it rolls.
 //! - What is not there is not remembered: a session that was just created is found at once.
 //! - Memory is bounded by `WEIGHT_MAX`.
 
@@ -18,15 +18,15 @@ use quick_cache::Weighter;
 use session_proto::client::SessionClient;
 use session_proto::timestamp;
 
-use super::cached_session::{CachedSession, Token};
-use super::listening::{self, Change, Listening, Moment};
+use super::cached_session::{CachedSession, CachedToken};
+use super::listening::{self, HeardChange, Listening, Moment};
 use super::open_streams::CHANGES_KEPT_MIN;
 use crate::sessions::cookies::SessionId;
 
 /// How much what is remembered may take, in bytes: some ten thousand sessions of the usual size.
 const WEIGHT_MAX: u64 = 32 * 1024 * 1024;
 
-/// Sessions expected in that room; more is no fault.
+/// Sessions expected within that weight; more is no fault.
 const SESSIONS_EXPECTED: usize = 10_000;
 
 /// What an entry takes besides its session.
@@ -44,13 +44,13 @@ const TOKEN_MARGIN_MS: u64 = 60_000 + CLOCK_DIFFERENCE_MS;
 /// A lease is no longer than this part of the time a session lives unused, so that use counts while it matters.
 const LEASE_PARTS: u64 = 10;
 
-type Key = [u8; 16];
+type CacheKey = [u8; 16];
 
 /// A session and when it was read.
 #[derive(Clone, Debug)]
-struct Entry {
-    known: Arc<CachedSession>,
-    asked: Moment,
+struct CacheEntry {
+    session: Arc<CachedSession>,
+    requested_at: Moment,
     /// When it was last read by a use of the session, so that it could roll.
     used: Option<Moment>,
     lease: Duration,
@@ -60,19 +60,19 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct ByBytes;
 
-impl Weighter<Key, Entry> for ByBytes {
-    fn weight(&self, _: &Key, entry: &Entry) -> u64 {
+impl Weighter<CacheKey, CacheEntry> for ByBytes {
+    fn weight(&self, _: &CacheKey, entry: &CacheEntry) -> u64 {
         entry.weight
     }
 }
 
 /// The sessions remembered.
 #[derive(Debug)]
-pub struct SessionCache {
-    entries: quick_cache::sync::Cache<Key, Entry, ByBytes>,
+pub(crate) struct SessionCache {
+    entries: quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>,
     listening: Arc<Listening>,
-    /// When a session was forgotten last, as a [`Moment`]: what was asked by then and is answered later may be about that one.
-    forgot: AtomicU64,
+    /// When a session was forgotten last, as a [`Moment`]: a read that began by then and is answered later may be about that one.
+    last_forgotten: AtomicU64,
     lease: Duration,
 }
 
@@ -88,13 +88,13 @@ pub(super) enum NotCached {
 impl SessionCache {
     /// Remembers sessions for up to `lease` while `client` is heard. Needs a tokio runtime.
     #[must_use]
-    pub fn start(client: SessionClient, lease: Duration) -> Self {
+    pub(crate) fn start(client: SessionClient, lease: Duration) -> Self {
         let listening = Arc::new(Listening::new(lease.max(CHANGES_KEPT_MIN)));
         tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
         Self {
             entries: quick_cache::sync::Cache::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
             listening,
-            forgot: AtomicU64::new(0),
+            last_forgotten: AtomicU64::new(0),
             lease,
         }
     }
@@ -104,8 +104,8 @@ impl SessionCache {
         Arc::clone(&self.listening)
     }
 
-    /// Now: to be taken before the session service is asked.
-    pub fn now(&self) -> Moment {
+    /// Now: to be taken before the session service is called.
+    pub(crate) fn now(&self) -> Moment {
         self.listening.now()
     }
 
@@ -121,39 +121,52 @@ impl SessionCache {
             return Err(NotCached::Unheard);
         }
         let found = self.entries.get(&id.to_bytes()).filter(|entry| {
-            let read = if use_ { entry.used } else { Some(entry.asked) };
+            let read = if use_ {
+                entry.used
+            } else {
+                Some(entry.requested_at)
+            };
             read.is_some_and(|read| now.since(read) < entry.lease)
-                && ends_ms(&entry.known) > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
-                && self.listening.vouches_for(&entry.known.handle, entry.asked, now)
+                && ends_ms(&entry.session) > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
+                && self
+                    .listening
+                    .vouches_for(&entry.session.handle, entry.requested_at, now)
         });
-        found.map(|entry| entry.known).ok_or(NotCached::Unknown)
+        found.map(|entry| entry.session).ok_or(NotCached::Unknown)
     }
 
-    /// Whether an ending of the session would have been heard since `asked`, and was not.
-    pub fn hears_no_end(&self, handle: &str, asked: Moment) -> bool {
-        self.listening.hears_no_end(handle, asked, self.listening.now())
+    /// Whether an ending of the session would have been heard since `requested_at`, and was not.
+    pub(crate) fn hears_no_end(&self, handle: &str, requested_at: Moment) -> bool {
+        self.listening
+            .hears_no_end(handle, requested_at, self.listening.now())
     }
 
-    /// Remembers a session that was asked for at `asked`.
-    pub fn keep(&self, id: &SessionId, known: &Arc<CachedSession>, asked: Moment, use_: bool) {
+    /// Remembers a session whose read began at `requested_at`.
+    pub(crate) fn keep(
+        &self,
+        id: &SessionId,
+        session: &Arc<CachedSession>,
+        requested_at: Moment,
+        use_: bool,
+    ) {
         let key = id.to_bytes();
-        let is_late = || asked.0 <= self.forgot.load(Ordering::SeqCst);
+        let is_late = || requested_at.0 <= self.last_forgotten.load(Ordering::SeqCst);
         if is_late() {
             return;
         }
-        let rolled_ms = known.rolled_at.as_ref().map_or(0, timestamp::to_ms);
-        let unused_ms = ends_ms(known).saturating_sub(rolled_ms);
+        let rolled_ms = session.rolled_at.as_ref().map_or(0, timestamp::to_ms);
+        let unused_ms = ends_ms(session).saturating_sub(rolled_ms);
         let used = if use_ {
-            Some(asked)
+            Some(requested_at)
         } else {
             self.entries.peek(&key).and_then(|entry| entry.used)
         };
-        let entry = Entry {
-            known: Arc::clone(known),
-            asked,
+        let entry = CacheEntry {
+            session: Arc::clone(session),
+            requested_at,
             used,
             lease: self.lease.min(Duration::from_millis(unused_ms / LEASE_PARTS)),
-            weight: u64::try_from(ENTRY_BYTES + GROWTH * known.encoded_len()).unwrap_or(u64::MAX),
+            weight: u64::try_from(ENTRY_BYTES + GROWTH * session.encoded_len()).unwrap_or(u64::MAX),
         };
         self.entries.insert(key, entry);
         // Forgotten between the look above and here: whoever forgets first says so, then looks for the entry.
@@ -163,36 +176,38 @@ impl SessionCache {
     }
 
     /// Forgets a session: it ended or changed here.
-    pub fn forget(&self, id: &SessionId) {
-        self.forgot.fetch_max(self.now().0, Ordering::SeqCst);
+    pub(crate) fn forget(&self, id: &SessionId) {
+        self.last_forgotten.fetch_max(self.now().0, Ordering::SeqCst);
         if let Some((_, entry)) = self.entries.remove(&id.to_bytes()) {
-            // What was asked before and is answered later does not count either.
+            // A read that began before and is answered later does not count either.
             self.listening
-                .changed(&entry.known.handle, Change::Ended, self.listening.now());
+                .changed(&entry.session.handle, HeardChange::Ended, self.listening.now());
         }
     }
 
     /// A token for these scopes, if one is remembered that holds.
-    pub fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<Token>> {
+    pub(crate) fn token(&self, id: &SessionId, scopes: &[String], clock_ms: u64) -> Option<Arc<CachedToken>> {
         let now = self.listening.now();
         let entry = self.entries.get(&id.to_bytes())?;
-        let token = entry.known.token(scopes)?;
-        let holds = now.since(token.asked) < self.lease
+        let token = entry.session.token(scopes)?;
+        let holds = now.since(token.requested_at) < self.lease
             && token.expires_at_ms > clock_ms.saturating_add(TOKEN_MARGIN_MS)
-            && self.listening.vouches_for(&entry.known.handle, token.asked, now);
+            && self
+                .listening
+                .vouches_for(&entry.session.handle, token.requested_at, now);
         holds.then_some(token)
     }
 
     /// Remembers a token that was handed out for a session that is remembered.
-    pub fn keep_token(&self, id: &SessionId, token: &Arc<Token>) {
+    pub(crate) fn keep_token(&self, id: &SessionId, token: &Arc<CachedToken>) {
         if let Some(entry) = self.entries.peek(&id.to_bytes()) {
-            entry.known.keep_token(Arc::clone(token));
+            entry.session.keep_token(Arc::clone(token));
         }
     }
 }
 
-fn ends_ms(known: &CachedSession) -> u64 {
-    known.expires_at.as_ref().map_or(0, timestamp::to_ms)
+fn ends_ms(session: &CachedSession) -> u64 {
+    session.expires_at.as_ref().map_or(0, timestamp::to_ms)
 }
 
 #[cfg(test)]
@@ -210,7 +225,7 @@ mod tests {
         let cache = SessionCache {
             entries: quick_cache::sync::Cache::with_weighter(10, WEIGHT_MAX, ByBytes),
             listening: Arc::new(listening),
-            forgot: AtomicU64::new(0),
+            last_forgotten: AtomicU64::new(0),
             lease,
         };
         (cache, SessionId::from_bytes([7; 16]))
@@ -224,7 +239,7 @@ mod tests {
     }
 
     /// A session that lasts for a day, counted from 0.
-    fn known() -> Arc<CachedSession> {
+    fn session() -> Arc<CachedSession> {
         CachedSession::new(Session {
             handle: "handle".to_owned(),
             expires_at: Some(timestamp::from_ms(86_400_000)),
@@ -232,24 +247,24 @@ mod tests {
         })
     }
 
-    fn token(asked: Moment) -> Arc<Token> {
+    fn token(requested_at: Moment) -> Arc<CachedToken> {
         let granted = GetAccessTokenResponse {
             access_token: "token".to_owned(),
             expires_at: Some(timestamp::from_ms(86_400_000)),
             ..GetAccessTokenResponse::default()
         };
-        Token::new(Vec::new(), asked, granted)
+        CachedToken::new(Vec::new(), requested_at, granted)
     }
 
     #[test]
     fn an_answer_that_comes_after_its_session_was_ended_here_is_not_kept() {
         let (cache, id) = cache(LONG);
-        let asked = later(&cache);
+        let requested_at = later(&cache);
         later(&cache);
         cache.forget(&id);
-        cache.keep(&id, &known(), asked, true);
+        cache.keep(&id, &session(), requested_at, true);
         assert!(cache.find(&id, true, 0).is_err());
-        cache.keep(&id, &known(), later(&cache), true);
+        cache.keep(&id, &session(), later(&cache), true);
         assert!(cache.find(&id, true, 0).is_ok());
     }
 
@@ -257,9 +272,9 @@ mod tests {
     fn nothing_is_remembered_for_longer_than_its_lease() {
         for (lease, remembered) in [(LONG, true), (Duration::ZERO, false)] {
             let (cache, id) = cache(lease);
-            let asked = later(&cache);
-            cache.keep(&id, &known(), asked, true);
-            cache.keep_token(&id, &token(asked));
+            let requested_at = later(&cache);
+            cache.keep(&id, &session(), requested_at, true);
+            cache.keep_token(&id, &token(requested_at));
             assert_eq!(cache.find(&id, true, 0).is_ok(), remembered, "{lease:?}");
             assert_eq!(cache.token(&id, &[], 0).is_some(), remembered, "{lease:?}");
         }
@@ -268,11 +283,11 @@ mod tests {
     #[test]
     fn a_token_counts_for_nothing_once_its_session_has_changed() {
         let (cache, id) = cache(LONG);
-        let asked = later(&cache);
-        cache.keep(&id, &known(), asked, true);
-        cache.keep_token(&id, &token(asked));
+        let requested_at = later(&cache);
+        cache.keep(&id, &session(), requested_at, true);
+        cache.keep_token(&id, &token(requested_at));
         assert!(cache.token(&id, &[], 0).is_some());
-        cache.listening.changed("handle", Change::Other, cache.now());
+        cache.listening.changed("handle", HeardChange::Other, cache.now());
         assert!(cache.token(&id, &[], 0).is_none());
     }
 }

@@ -12,53 +12,57 @@ use session_proto::v1::{GetAccessTokenResponse, Session};
 
 use super::listening::Moment;
 
-/// Access tokens remembered for one session: one for each set of scopes that routes ask for.
+/// Access tokens remembered for one session: one for each set of scopes that routes require.
 const TOKENS_MAX: usize = 8;
 
 /// A session that was read.
 #[derive(Debug)]
-pub struct CachedSession {
+pub(crate) struct CachedSession {
     session: Session,
     user_json: OnceLock<Bytes>,
     claims: OnceLock<Map<String, Value>>,
-    identity: OnceLock<Identity>,
-    tokens: RwLock<Vec<Arc<Token>>>,
+    identity: OnceLock<IdentityHeaders>,
+    tokens: RwLock<Vec<Arc<CachedToken>>>,
 }
 
 /// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than bent.
 #[derive(Debug)]
-pub struct Identity {
+pub(crate) struct IdentityHeaders {
     /// The subject at its issuer.
-    pub subject: Option<HeaderValue>,
+    pub(crate) subject: Option<HeaderValue>,
     /// The issuer.
-    pub issuer: Option<HeaderValue>,
+    pub(crate) issuer: Option<HeaderValue>,
     /// The session's public handle.
-    pub handle: Option<HeaderValue>,
+    pub(crate) handle: Option<HeaderValue>,
 }
 
 /// An access token that was handed out.
 #[derive(Debug)]
-pub struct Token {
+pub(crate) struct CachedToken {
     scopes: Vec<String>,
-    /// When it was asked for.
-    pub(super) asked: Moment,
+    /// When it was requested.
+    pub(super) requested_at: Moment,
     /// The token.
-    pub value: Secret<String>,
+    pub(crate) value: Secret<String>,
     /// How it is presented: `Bearer`, usually.
-    pub token_type: String,
+    pub(crate) token_type: String,
     /// The token as an upstream gets it; none if it is nothing a header can hold.
-    pub authorization: Option<HeaderValue>,
+    pub(crate) authorization: Option<HeaderValue>,
     /// The scope granted, separated by spaces.
-    pub scope: String,
+    pub(crate) scope: String,
     /// When it expires, in milliseconds since the Unix epoch.
-    pub expires_at_ms: u64,
+    pub(crate) expires_at_ms: u64,
 }
 
-impl Token {
-    pub(super) fn new(scopes: Vec<String>, asked: Moment, granted: GetAccessTokenResponse) -> Arc<Self> {
+impl CachedToken {
+    pub(super) fn new(
+        scopes: Vec<String>,
+        requested_at: Moment,
+        granted: GetAccessTokenResponse,
+    ) -> Arc<Self> {
         Arc::new(Self {
             scopes,
-            asked,
+            requested_at,
             authorization: authorization(&granted.token_type, &granted.access_token),
             value: Secret::new(granted.access_token),
             token_type: granted.token_type,
@@ -70,7 +74,7 @@ impl Token {
 
 /// An access token as its type says that it is presented: bound to a key (RFC 9449) or not (RFC 6750).
 #[must_use]
-pub fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
+pub(crate) fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
     let bound = token_type.eq_ignore_ascii_case("DPoP");
     let scheme = if bound { "DPoP" } else { "Bearer" };
     let mut value = HeaderValue::try_from(format!("{scheme} {token}")).ok()?;
@@ -81,7 +85,7 @@ pub fn authorization(token_type: &str, token: &str) -> Option<HeaderValue> {
 impl CachedSession {
     /// Takes what the session service said.
     #[must_use]
-    pub fn new(session: Session) -> Arc<Self> {
+    pub(crate) fn new(session: Session) -> Arc<Self> {
         Arc::new(Self {
             session,
             user_json: OnceLock::new(),
@@ -92,34 +96,34 @@ impl CachedSession {
     }
 
     /// The user's claims as a JSON text.
-    pub fn user_json(&self) -> Bytes {
+    pub(crate) fn user_json(&self) -> Bytes {
         let json = || Bytes::copy_from_slice(self.session.user.as_bytes());
         self.user_json.get_or_init(json).clone()
     }
 
     /// One of the user's claims.
-    pub fn claim(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn claim(&self, name: &str) -> Option<&Value> {
         // The session service takes nothing else than an object.
         let read = || serde_json::from_str(&self.session.user).unwrap_or_default();
         self.claims.get_or_init(read).get(name)
     }
 
     /// Who it is.
-    pub fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &IdentityHeaders {
         let value = |text: &str| HeaderValue::try_from(text).ok();
-        self.identity.get_or_init(|| Identity {
+        self.identity.get_or_init(|| IdentityHeaders {
             subject: value(&self.session.subject),
             issuer: value(&self.session.issuer),
             handle: value(&self.session.handle),
         })
     }
 
-    pub(super) fn token(&self, scopes: &[String]) -> Option<Arc<Token>> {
+    pub(super) fn token(&self, scopes: &[String]) -> Option<Arc<CachedToken>> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         tokens.iter().find(|token| token.scopes == scopes).cloned()
     }
 
-    pub(super) fn keep_token(&self, token: Arc<Token>) {
+    pub(super) fn keep_token(&self, token: Arc<CachedToken>) {
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         tokens.retain(|known| known.scopes != token.scopes);
         tokens.truncate(TOKENS_MAX - 1);
@@ -148,7 +152,7 @@ mod tests {
                 access_token: format!("token-{number}"),
                 ..GetAccessTokenResponse::default()
             };
-            known.keep_token(Token::new(scopes(number), Moment::default(), granted));
+            known.keep_token(CachedToken::new(scopes(number), Moment::default(), granted));
         }
         let kept = |number: &usize| known.token(&scopes(*number)).is_some();
         assert_eq!((0..100).filter(kept).count(), TOKENS_MAX);

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chassis::secret::Secret;
 
 use crate::providers::sites::Sites;
-use crate::sessions::keys::{Keys, Purpose};
+use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// Random bytes of a session ID, which is written as their 32 hexadecimal digits.
 const ID_BYTES: usize = 16;
@@ -33,7 +33,7 @@ pub enum SameSite {
 impl SameSite {
     /// The attribute's value as browsers expect it.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Lax => "Lax",
             Self::Strict => "Strict",
@@ -71,13 +71,13 @@ impl SessionId {
 
     /// The ID whose digits stand for these bytes.
     #[must_use]
-    pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
+    pub(crate) fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
         Self(Secret::new(lower::encode_string(&bytes)))
     }
 
     /// The 16 bytes the digits stand for.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; ID_BYTES] {
+    pub(crate) fn to_bytes(&self) -> [u8; ID_BYTES] {
         let mut bytes = [0; ID_BYTES];
         // It succeeds: `parse` lets nothing but digits through.
         let _ = lower::decode(self.0.expose(), &mut bytes);
@@ -86,7 +86,7 @@ impl SessionId {
 
     /// The ID itself, for the session service alone.
     #[must_use]
-    pub fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         self.0.expose()
     }
 }
@@ -101,7 +101,7 @@ impl std::fmt::Debug for SessionId {
 #[derive(Clone, Debug)]
 pub struct SessionCookies {
     settings: CookieSettings,
-    keys: Keys,
+    keys: DerivedKeys,
     full_name: String,
     sites: Option<Sites>,
 }
@@ -109,7 +109,7 @@ pub struct SessionCookies {
 impl SessionCookies {
     /// Names the cookie as the prefix rules demand: `__Host-` on https, `__Secure-` with a domain, none on http.
     #[must_use]
-    pub fn new(settings: CookieSettings, keys: Keys) -> Self {
+    pub fn new(settings: CookieSettings, keys: DerivedKeys) -> Self {
         let prefix = match (settings.secure, &settings.domain) {
             (true, None) => "__Host-",
             (true, Some(_)) => "__Secure-",
@@ -126,14 +126,14 @@ impl SessionCookies {
 
     /// Binds the cookies of hosts that belong to a provider to that provider: taken elsewhere they are worth nothing.
     #[must_use]
-    pub fn on(mut self, sites: Sites) -> Self {
+    pub(crate) fn on(mut self, sites: Sites) -> Self {
         self.sites = Some(sites).filter(Sites::has_hosts);
         self
     }
 
     /// The cookie's name with its prefix.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.full_name
     }
 
@@ -173,7 +173,7 @@ impl SessionCookies {
 
     /// The `Set-Cookie` value that takes the cookie away.
     #[must_use]
-    pub fn clear(&self) -> Option<HeaderValue> {
+    pub(crate) fn clear(&self) -> Option<HeaderValue> {
         HeaderValue::try_from(format!("{}={}; Max-Age=0", self.full_name, self.attributes())).ok()
     }
 
@@ -202,7 +202,7 @@ impl SessionCookies {
 }
 
 /// All cookies of a request, in order, over all `Cookie` headers. Pairs that are not UTF-8 are left out.
-pub fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     parts(headers)
         .filter_map(|pair| std::str::from_utf8(pair).ok())
         .filter_map(|pair| pair.split_once('='))
@@ -218,7 +218,7 @@ fn parts(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
 
 /// The value of a cookie that the request carries exactly once.
 #[must_use]
-pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let value = |pair: &'a [u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
     let mut found = parts(headers)
         .filter_map(value)
@@ -245,7 +245,7 @@ mod tests {
             transient: false,
             secure,
         };
-        SessionCookies::new(settings, Keys::new(&[Secret::new(secret.to_owned())]))
+        SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(secret.to_owned())]))
     }
 
     fn request(cookie: &str) -> HeaderMap {
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn a_signature_does_not_verify_under_another_cookie_name() {
         let mut settings = cookies(true, None).settings;
-        let keys = Keys::new(&[Secret::new("a secret that is long enough".to_owned())]);
+        let keys = DerivedKeys::new(&[Secret::new("a secret that is long enough".to_owned())]);
         settings.name = "other".to_owned();
         let other = SessionCookies::new(settings, keys);
         let pair = sent_back(

@@ -13,12 +13,12 @@ use ring::{aead, hkdf, hmac};
 
 /// What a signature is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// The signature in the session cookie.
     SessionCookie,
     /// The `csrf_token` field of our own forms.
     Csrf,
-    /// A keyed hash by which a person is known outside, where their name must not be.
+    /// A keyed hash by which a person is named outside, where their name must not be.
     Pseudonym,
 }
 
@@ -37,7 +37,7 @@ const SALT: &[u8] = b"vestibule edge keys v1";
 /// First byte of everything sealed, so that the format can change.
 const SEAL_VERSION: u8 = 1;
 /// Bytes that sealing adds: version, 96-bit nonce, 128-bit tag.
-pub const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
+pub(crate) const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
 
 struct Derived {
     session_cookie: hmac::Key,
@@ -77,17 +77,17 @@ impl Derived {
 
 /// The key ring. Cheap to clone; all clones see a replaced ring at once.
 #[derive(Clone)]
-pub struct Keys {
+pub struct DerivedKeys {
     ring: Arc<ArcSwap<Vec<Derived>>>,
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for DerivedKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keys(…)")
+        f.write_str("DerivedKeys(…)")
     }
 }
 
-impl Keys {
+impl DerivedKeys {
     /// Derives the ring: the first secret signs and seals, all verify and open.
     #[must_use]
     pub fn new(secrets: &[Secret<String>]) -> Self {
@@ -97,7 +97,7 @@ impl Keys {
     }
 
     /// Replaces the ring; an empty list is ignored, since it would sign everybody out.
-    pub fn replace(&self, secrets: &[Secret<String>]) {
+    pub(crate) fn replace(&self, secrets: &[Secret<String>]) {
         let ring = derive_all(secrets);
         if !ring.is_empty() {
             self.ring.store(Arc::new(ring));
@@ -106,7 +106,7 @@ impl Keys {
 
     /// Signs a sequence of parts with the first key: HMAC-SHA256.
     #[must_use]
-    pub fn sign(&self, purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn sign(&self, purpose: Purpose, parts: &[&[u8]]) -> Vec<u8> {
         let ring = self.ring.load();
         ring.first().map_or_else(Vec::new, |derived| {
             hmac::sign(derived.mac(purpose), &length_prefixed(parts))
@@ -117,7 +117,7 @@ impl Keys {
 
     /// Whether any key of the ring made this signature, in constant time per key.
     #[must_use]
-    pub fn verify(&self, purpose: Purpose, parts: &[&[u8]], signature: &[u8]) -> bool {
+    pub(crate) fn verify(&self, purpose: Purpose, parts: &[&[u8]], signature: &[u8]) -> bool {
         let input = length_prefixed(parts);
         self.ring
             .load()
@@ -127,7 +127,7 @@ impl Keys {
 
     /// Seals bytes with the first key: AES-256-GCM under a random nonce. The ring is replaced long
     /// before the 2^32 messages at which random 96-bit nonces become doubtful.
-    pub fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
+    pub(crate) fn seal(&self, aad: &[&[u8]], plain: &[u8]) -> Result<Vec<u8>, NoRandomness> {
         let nonce = random::bytes::<{ aead::NONCE_LEN }>()?;
         let ring = self.ring.load();
         let derived = ring.first().ok_or(NoRandomness)?;
@@ -149,7 +149,7 @@ impl Keys {
 
     /// Opens what any key of the ring sealed under the same AAD; `None` for anything else.
     #[must_use]
-    pub fn open(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn open(&self, aad: &[&[u8]], sealed: &[u8]) -> Option<Vec<u8>> {
         let (version, rest) = sealed.split_first()?;
         if *version != SEAL_VERSION {
             return None;
@@ -192,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn keys(secrets: &[&str]) -> Keys {
-        Keys::new(
+    fn keys(secrets: &[&str]) -> DerivedKeys {
+        DerivedKeys::new(
             &secrets
                 .iter()
                 .map(|secret| Secret::new((*secret).to_owned()))

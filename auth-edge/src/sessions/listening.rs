@@ -17,18 +17,18 @@ use session_proto::client::{SessionClient, WatchItem};
 use session_proto::v1::WatchSessionsRequest;
 use session_proto::v1::session_event::Kind;
 
-/// A replica whose news is older is not heard. It is asked three times within that how far it is told, so two answers in a row may
+/// A replica whose news is older is not heard. It reports three times within that how far its events go, so two reports in a row may
 /// be lost. With the half second in which a session service notices that its store tells it nothing, what was ended is refused
 /// within a second whatever breaks.
-pub const SILENCE_MAX: Duration = Duration::from_millis(450);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
 
 /// Changes remembered at once; with more, everything read before counts as changed.
 const CHANGES_MAX: usize = 100_000;
 
-/// Which session.
-type Handle = Box<str>;
+/// Which session: its public handle.
+pub(super) type Handle = Box<str>;
 
-/// Places among which sessions are spread for a first look.
+/// Slots by which sessions are hashed for a first look.
 const MARKS: usize = 4_096;
 
 /// What has been heard. Reading it takes no lock unless something changed that may be it: cores that only read do not wait for
@@ -41,20 +41,20 @@ pub(super) struct Listening {
     /// Since when all replicas are heard without a gap, and until when that holds, in microseconds after `began`; 0 is never.
     since: AtomicU64,
     until: AtomicU64,
-    /// When a session changed last of those that share a place, as a [`Moment`].
+    /// When a session changed last of those that share a slot, as a [`Moment`].
     marks: Box<[AtomicU64]>,
     changes: RwLock<Changes>,
 }
 
 #[derive(Debug, Default)]
 struct Changes {
-    last: HashMap<Handle, (Moment, Change)>,
+    last: HashMap<Handle, (Moment, HeardChange)>,
     order: VecDeque<(Moment, Handle)>,
 }
 
 /// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum HeardChange {
     /// It ended, or may have.
     Ended,
     /// Anything else.
@@ -63,7 +63,7 @@ pub(super) enum Change {
 
 /// A moment, in microseconds after the beginning of listening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub(super) u64);
+pub(crate) struct Moment(pub(super) u64);
 
 impl Moment {
     /// How much later this is than another; nothing if it is not.
@@ -109,37 +109,37 @@ impl Listening {
         now.0 < self.until.load(Ordering::Acquire) && self.since.load(Ordering::Acquire) != 0
     }
 
-    /// Whether what was asked of the session service at `asked` still holds at `now`, as far as changes are heard.
-    pub(super) fn vouches_for(&self, handle: &str, asked: Moment, now: Moment) -> bool {
+    /// Whether what a call that began at `requested_at` returned still holds at `now`, as far as changes are heard.
+    pub(super) fn vouches_for(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
         // In this order: whoever sees that all are heard again also sees since when.
-        if !self.is_complete(now) || asked.0 < self.since.load(Ordering::Acquire) {
+        if !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire) {
             return false;
         }
-        if self.mark(handle).load(Ordering::Acquire) < asked.0 {
+        if self.mark(handle).load(Ordering::Acquire) < requested_at.0 {
             return true;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         changes
             .last
             .get(handle)
-            .is_none_or(|(changed, _)| *changed < asked)
+            .is_none_or(|(changed, _)| *changed < requested_at)
     }
 
-    /// Whether a session that was there at `asked` has not ended by `now`, as far as endings are heard.
-    pub(super) fn hears_no_end(&self, handle: &str, asked: Moment, now: Moment) -> bool {
-        let gap = !self.is_complete(now) || asked.0 < self.since.load(Ordering::Acquire);
+    /// Whether a session that was there at `requested_at` has not ended by `now`, as far as endings are heard.
+    pub(super) fn hears_no_end(&self, handle: &str, requested_at: Moment, now: Moment) -> bool {
+        let gap = !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire);
         // What happened longer ago may be forgotten.
-        if gap || now.since(asked) >= self.kept {
+        if gap || now.since(requested_at) >= self.kept {
             return false;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
         let last = changes.last.get(handle);
         // What is ended does not change any more.
-        last.is_none_or(|(changed, change)| *changed < asked || *change == Change::Other)
+        last.is_none_or(|(changed, change)| *changed < requested_at || *change == HeardChange::Other)
     }
 
     /// Something happened to a session.
-    pub(super) fn changed(&self, handle: &str, change: Change, now: Moment) {
+    pub(super) fn changed(&self, handle: &str, change: HeardChange, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
         self.mark(handle).fetch_max(now.0, Ordering::AcqRel);
         changes.forget_before(now, self.kept);
@@ -190,8 +190,8 @@ impl Changes {
 /// Listens to every replica for as long as somebody holds `listening`.
 pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
     let mut replicas = Replicas::default();
-    let mut told = pin!(client.watch_each(WatchSessionsRequest::default()));
-    while let Some((id, item)) = told.next().await {
+    let mut items = pin!(client.watch_each(WatchSessionsRequest::default()));
+    while let Some((id, item)) = items.next().await {
         let Some(listening) = listening.upgrade() else {
             return;
         };
@@ -204,8 +204,8 @@ pub(super) async fn listen(client: SessionClient, listening: Weak<Listening>) {
 struct Replica {
     /// Since when it is heard without a gap.
     heard_since: Option<Moment>,
-    /// Everything that happened before was told.
-    told_until: Moment,
+    /// Every event from before has been received.
+    reported_until: Moment,
 }
 
 /// Every replica there is.
@@ -219,11 +219,11 @@ impl<Id> Default for Replicas<Id> {
 }
 
 impl<Id: Eq + Hash + Display> Replicas<Id> {
-    /// Takes what was told of one of them, and draws the sum.
+    /// Takes an item of one replica, and judges them all anew.
     fn take(&mut self, listening: &Listening, id: Id, item: WatchItem, now: Moment) {
         let heard = |heard_since| Replica {
             heard_since,
-            told_until: Moment::default(),
+            reported_until: Moment::default(),
         };
         match item {
             WatchItem::Found => {
@@ -240,13 +240,13 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             WatchItem::Event(event) => match event.kind() {
                 Kind::Heartbeat | Kind::Created | Kind::Unspecified | Kind::Missed => {}
                 Kind::Rolled | Kind::Refreshed | Kind::Changed => {
-                    listening.changed(&event.handle, Change::Other, now);
+                    listening.changed(&event.handle, HeardChange::Other, now);
                 }
-                Kind::Ended => listening.changed(&event.handle, Change::Ended, now),
+                Kind::Ended => listening.changed(&event.handle, HeardChange::Ended, now),
             },
             WatchItem::Current(moment) => {
                 if let Some(replica) = self.0.get_mut(&id) {
-                    replica.told_until = listening.moment(moment);
+                    replica.reported_until = listening.moment(moment);
                 }
             }
             WatchItem::Lost(error) => {
@@ -260,13 +260,13 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
         self.judge(listening, now);
     }
 
-    /// All are heard since the last one was, and until what is told of the one told least grows too old.
+    /// All are heard since the last one was, and until the oldest report of any grows too old.
     fn judge(&self, listening: &Listening, now: Moment) {
         let all_heard = self.0.values().all(|replica| replica.heard_since.is_some());
         let since = self.0.values().filter_map(|replica| replica.heard_since).max();
-        let least = self.0.values().map(|replica| replica.told_until).min();
+        let least = self.0.values().map(|replica| replica.reported_until).min();
         let until = least
-            .map(|told| told.plus(SILENCE_MAX))
+            .map(|reported_until| reported_until.plus(SILENCE_MAX))
             .filter(|until| all_heard && *until > now);
         let (Some(since), Some(until)) = (since, until) else {
             listening.incomplete();
@@ -276,7 +276,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
             listening.complete(since, until);
             return;
         }
-        // After a silence everything is asked for anew, though no stream broke.
+        // After a silence everything is read anew, though no stream broke.
         listening.complete(now, until);
         tracing::info!(
             replicas = self.0.len(),

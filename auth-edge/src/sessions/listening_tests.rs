@@ -181,12 +181,12 @@ fn what_may_have_been_missed_spoils_what_was_read_before() {
 #[test]
 fn changes_are_forgotten_when_nothing_can_be_as_old() {
     let listening = Listening::new(Duration::from_secs(5));
-    listening.changed("x", Change::Other, at(1));
-    listening.changed("x", Change::Other, at(4_000));
-    listening.changed("y", Change::Other, at(5_500));
+    listening.changed("x", HeardChange::Other, at(1));
+    listening.changed("x", HeardChange::Other, at(4_000));
+    listening.changed("y", HeardChange::Other, at(5_500));
     let known = |handle: &str| listening.changes.read().unwrap().last.contains_key(handle);
     assert!(known("x"), "its second change is young");
-    listening.changed("z", Change::Other, at(9_500));
+    listening.changed("z", HeardChange::Other, at(9_500));
     assert!(!known("x") && known("y"));
 }
 
@@ -194,7 +194,7 @@ fn changes_are_forgotten_when_nothing_can_be_as_old() {
 fn more_changes_than_are_remembered_spoil_everything() {
     let all = heard(both());
     for number in 0..=CHANGES_MAX {
-        all.changed(&number.to_string(), Change::Other, at(40));
+        all.changed(&number.to_string(), HeardChange::Other, at(40));
     }
     assert!(!all.vouches_for("never changed", at(39), at(50)));
     assert!(all.vouches_for("never changed", at(41), at(50)));

@@ -11,7 +11,7 @@ use super::cache::NotCached;
 
 /// How often a session was remembered, counted for each worker.
 #[derive(Clone, Debug)]
-pub struct CacheMetrics {
+pub(crate) struct CacheMetrics {
     all: PerCoreMetric<Lookups>,
     own: Arc<Lookups>,
 }
@@ -55,7 +55,7 @@ impl Collector for Lookups {
 
 impl CacheMetrics {
     /// Makes the metrics and registers them.
-    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let all = PerCoreMetric::new(Lookups::new)?;
         registry.register(Box::new(all.clone()))?;
         let own = all.for_worker();
@@ -64,7 +64,7 @@ impl CacheMetrics {
 
     /// The same, to be counted by a worker of its own.
     #[must_use]
-    pub fn for_worker(&self) -> Self {
+    pub(crate) fn for_worker(&self) -> Self {
         Self {
             all: self.all.clone(),
             own: self.all.for_worker(),

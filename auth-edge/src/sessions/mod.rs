@@ -2,14 +2,15 @@
 //!
 //! Invariants: a cookie that does not verify costs no call; a session service that cannot be
 //! reached signs nobody out and never changes a cookie; only use rolls a session. Every path of the edge to the session
-//! service leads through here. One road: cookie → what is remembered, if it holds → the session service.
+//! service leads through here. Each read: cookie → what is remembered, if it holds → the session service.
 
 mod cache;
 mod cached_session;
 pub mod cookies;
+mod ended_session;
 pub mod keys;
 mod listening;
-pub mod metrics;
+pub(crate) mod metrics;
 mod open_streams;
 
 use std::sync::Arc;
@@ -24,10 +25,11 @@ use session_proto::v1::{
     GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
 };
 
-pub use cache::SessionCache;
-pub use cached_session::{CachedSession, Token, authorization};
-pub use listening::SILENCE_MAX;
-pub use open_streams::{OpenStream, OpenStreams};
+pub(crate) use cache::SessionCache;
+pub(crate) use cached_session::{CachedSession, CachedToken, authorization};
+pub(crate) use ended_session::EndedSession;
+pub(crate) use listening::SILENCE_MAX;
+pub(crate) use open_streams::{OpenStream, OpenStreams};
 
 use self::listening::Moment;
 use self::metrics::CacheMetrics;
@@ -36,16 +38,16 @@ use crate::sessions::cookies::{SessionCookies, SessionId};
 /// The session service, or what stands behind it, cannot be reached: nothing is known about the session.
 #[derive(Debug, thiserror::Error)]
 #[error("the session service cannot be reached")]
-pub struct SessionsUnavailable(#[source] pub SessionError);
+pub(crate) struct SessionsUnavailable(#[source] pub(crate) SessionError);
 
 /// The session a request acts for.
 #[derive(Clone, Debug)]
-pub struct CurrentSession {
+pub(crate) struct CurrentSession {
     /// Its secret name.
-    pub id: SessionId,
+    pub(crate) id: SessionId,
     /// What it holds.
-    pub session: Arc<CachedSession>,
-    /// What this request has renewed: [`Sessions::renewed`] tells whether it may be sent.
+    pub(crate) session: Arc<CachedSession>,
+    /// What this request has renewed: [`SessionRepository::renewed`] tells whether it may be sent.
     renewed: Option<Renewed>,
 }
 
@@ -53,16 +55,16 @@ pub struct CurrentSession {
 #[derive(Clone, Debug)]
 struct Renewed {
     cookie: HeaderValue,
-    /// Before the session service was asked.
-    asked: Moment,
+    /// Before the session service was called.
+    requested_at: Moment,
 }
 
-/// Tells from what device a person uses their session; asked only when the session service is to know it.
-pub type Visitor<'a> = &'a (dyn Fn() -> Device + Sync);
+/// Reads from what device a person uses their session; called only when the session service is to know it.
+pub(crate) type DeviceSource<'a> = &'a (dyn Fn() -> Device + Sync);
 
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
-pub struct Sessions {
+pub(crate) struct SessionRepository {
     client: SessionClient,
     cookies: SessionCookies,
     clock: Arc<dyn Clock>,
@@ -71,10 +73,10 @@ pub struct Sessions {
     streams: OpenStreams,
 }
 
-impl Sessions {
-    /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it asks each time.
+impl SessionRepository {
+    /// Speaks to the session service through `client` for browsers that hold `cookies`; without a cache it calls each time.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         client: SessionClient,
         cookies: SessionCookies,
         clock: Arc<dyn Clock>,
@@ -94,7 +96,7 @@ impl Sessions {
 
     /// The same, for a worker of its own.
     #[must_use]
-    pub fn for_worker(&self) -> Self {
+    pub(crate) fn for_worker(&self) -> Self {
         Self {
             client: self.client.for_worker(),
             lookups: self.lookups.for_worker(),
@@ -104,21 +106,21 @@ impl Sessions {
 
     /// The streams that are open on behalf of sessions.
     #[must_use]
-    pub fn streams(&self) -> &OpenStreams {
+    pub(crate) fn streams(&self) -> &OpenStreams {
         &self.streams
     }
 
     /// The plain client, for calls that have no meaning of their own here (lists, watching).
     #[must_use]
-    pub fn client(&self) -> &SessionClient {
+    pub(crate) fn client(&self) -> &SessionClient {
         &self.client
     }
 
     /// The session of a request. With a visitor it counts as use and may roll; without, it only reads.
-    pub async fn current(
+    pub(crate) async fn current(
         &self,
         headers: &HeaderMap,
-        visitor: Option<Visitor<'_>>,
+        visitor: Option<DeviceSource<'_>>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         let Some(id) = self.cookies.read(headers) else {
             return Ok(None);
@@ -135,31 +137,31 @@ impl Sessions {
             }
         }
         let used = visitor.is_some();
-        let asked = self.now();
+        let requested_at = self.now();
         let read = match visitor {
             Some(device) => self.used(&id, device).await,
             None => self.get(&id).await.map(|session| (session, false)),
         };
-        self.remembered(headers, id, asked, used, read)
+        self.remembered(headers, id, requested_at, used, read)
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
-    pub async fn rolled(
+    pub(crate) async fn rolled(
         &self,
         headers: &HeaderMap,
         device: Device,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         match self.cookies.read(headers) {
             Some(id) => {
-                let asked = self.now();
+                let requested_at = self.now();
                 let read = self.roll(&id, device).await;
-                self.remembered(headers, id, asked, true, read)
+                self.remembered(headers, id, requested_at, true, read)
             }
             None => Ok(None),
         }
     }
 
-    /// To be taken before the session service is asked.
+    /// To be taken before the session service is called.
     fn now(&self) -> Moment {
         self.cache.as_deref().map(SessionCache::now).unwrap_or_default()
     }
@@ -168,7 +170,7 @@ impl Sessions {
     async fn used(
         &self,
         id: &SessionId,
-        device: Visitor<'_>,
+        device: DeviceSource<'_>,
     ) -> Result<(Box<v1::Session>, bool), SessionError> {
         let read = self.read(id).await?;
         let session = read.session.ok_or_else(malformed)?;
@@ -187,12 +189,12 @@ impl Sessions {
         }
     }
 
-    /// What the session service said when it was asked at `asked`, remembered.
+    /// What the session service answered to a call that began at `requested_at`, remembered.
     fn remembered(
         &self,
         headers: &HeaderMap,
         id: SessionId,
-        asked: Moment,
+        requested_at: Moment,
         used: bool,
         read: Result<(Box<v1::Session>, bool), SessionError>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
@@ -203,10 +205,10 @@ impl Sessions {
                 } else {
                     None
                 };
-                let renewed = cookie.map(|cookie| Renewed { cookie, asked });
+                let renewed = cookie.map(|cookie| Renewed { cookie, requested_at });
                 let session = CachedSession::new(*session);
                 if let Some(cache) = &self.cache {
-                    cache.keep(&id, &session, asked, used);
+                    cache.keep(&id, &session, requested_at, used);
                 }
                 Ok(Some(CurrentSession { id, session, renewed }))
             }
@@ -221,7 +223,7 @@ impl Sessions {
     /// The cookie that holds a session as long as the session lasts, which was created or rolled just now, for the site of these
     /// request headers. How long that is the session's own times say: a clock here that is off shortens no cookie.
     #[must_use]
-    pub fn cookie_for(
+    pub(crate) fn cookie_for(
         &self,
         headers: &HeaderMap,
         id: &SessionId,
@@ -234,12 +236,12 @@ impl Sessions {
         self.cookies.issue(headers, id, max_age)
     }
 
-    /// The cookie that an answer may renew, asked for when its head is ready to be sent: none if the session ended since it
+    /// The cookie that an answer may renew, read when its head is ready to be sent: none if the session ended since it
     /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost. Where
-    /// an ending would have been heard nobody is asked. When nothing can be learnt the browser keeps the cookie it has.
-    pub async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
-        let Renewed { cookie, asked } = current.renewed.as_ref()?;
-        let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *asked);
+    /// an ending would have been heard no call is made. When nothing can be learnt the browser keeps the cookie it has.
+    pub(crate) async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
+        let Renewed { cookie, requested_at } = current.renewed.as_ref()?;
+        let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *requested_at);
         if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
             return Some(cookie.clone());
         }
@@ -248,7 +250,7 @@ impl Sessions {
     }
 
     /// Claims a sign-in, or tells what became of it.
-    pub async fn begin_sign_in(
+    pub(crate) async fn begin_sign_in(
         &self,
         request: BeginSignInRequest,
     ) -> Result<BeginSignInResponse, SessionError> {
@@ -256,12 +258,12 @@ impl Sessions {
     }
 
     /// Gives up a sign-in that was begun.
-    pub async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
+    pub(crate) async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
         self.client.abandon_sign_in(request).await.map(|_done| ())
     }
 
     /// Begins a session and gives its secret name.
-    pub async fn create(
+    pub(crate) async fn create(
         &self,
         request: CreateSessionRequest,
     ) -> Result<(SessionId, v1::Session), SessionError> {
@@ -279,7 +281,7 @@ impl Sessions {
     }
 
     /// Reads a session without touching it.
-    pub async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
+    pub(crate) async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
         self.read(id).await?.session.ok_or_else(malformed)
     }
 
@@ -289,7 +291,7 @@ impl Sessions {
     }
 
     /// Extends a session by use; tells whether its deadline moved.
-    pub async fn roll(
+    pub(crate) async fn roll(
         &self,
         id: &SessionId,
         device: Device,
@@ -303,7 +305,7 @@ impl Sessions {
     }
 
     /// Replaces the user claims of a session that is still at `version`.
-    pub async fn update_user(
+    pub(crate) async fn update_user(
         &self,
         id: &SessionId,
         user: String,
@@ -321,22 +323,22 @@ impl Sessions {
     }
 
     /// A valid access token of a session, with these scopes.
-    pub async fn access_token(
+    pub(crate) async fn access_token(
         &self,
         id: &SessionId,
         scopes: Vec<String>,
-    ) -> Result<Arc<Token>, SessionError> {
+    ) -> Result<Arc<CachedToken>, SessionError> {
         let cache = self.cache.as_deref();
         if let Some(token) = cache.and_then(|cache| cache.token(id, &scopes, self.clock.now_ms())) {
             return Ok(token);
         }
-        let asked = cache.map(SessionCache::now).unwrap_or_default();
+        let requested_at = cache.map(SessionCache::now).unwrap_or_default();
         let request = GetAccessTokenRequest {
             session_id: id.expose().to_owned(),
             scopes: scopes.clone(),
             force_refresh: false,
         };
-        let token = Token::new(scopes, asked, self.client.get_access_token(request).await?);
+        let token = CachedToken::new(scopes, requested_at, self.client.get_access_token(request).await?);
         if let Some(cache) = cache {
             cache.keep_token(id, &token);
         }
@@ -350,7 +352,7 @@ impl Sessions {
     }
 
     /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
-    pub async fn end(&self, id: &SessionId) -> Result<Ended, SessionError> {
+    pub(crate) async fn end(&self, id: &SessionId) -> Result<EndedSession, SessionError> {
         let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
         let request = EndSessionRequest {
             by,
@@ -362,7 +364,7 @@ impl Sessions {
         self.forget(id);
         let response = response?;
         let hint = Some(response.id_token_hint).filter(|hint| !hint.is_empty());
-        Ok(Ended {
+        Ok(EndedSession {
             ended: response.ended,
             id_token_hint: hint,
             issuer: response.issuer,
@@ -370,30 +372,11 @@ impl Sessions {
     }
 
     /// Ends sessions by person, by the provider's session, or those that are both; tells how many.
-    pub async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
+    pub(crate) async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
         self.client
             .end_sessions(request)
             .await
             .map(|response| response.ended_count)
-    }
-}
-
-/// What ending a session gave.
-#[derive(Clone)]
-pub struct Ended {
-    /// Whether there was a session.
-    pub ended: bool,
-    /// The ID token to show to the provider.
-    pub id_token_hint: Option<String>,
-    /// The provider it was made with.
-    pub issuer: String,
-}
-
-impl std::fmt::Debug for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ended")
-            .field("ended", &self.ended)
-            .finish_non_exhaustive()
     }
 }
 

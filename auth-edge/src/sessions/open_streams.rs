@@ -26,7 +26,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::cache::CLOCK_DIFFERENCE_MS;
-use super::listening::{self, Listening, Moment};
+use super::listening::{self, Handle, Listening, Moment};
 
 /// How often all of them are looked at; looking costs no call.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -46,10 +46,8 @@ const READS_AT_ONCE: usize = 64;
 /// Parts of the registry, so that workers do not wait for each other.
 const PARTS: usize = 16;
 
-type Handle = Box<str>;
-
 /// The streams of one session.
-struct Open {
+struct SessionStreams {
     ended: CancellationToken,
     streams: usize,
     /// When the session was read last and was there.
@@ -61,7 +59,7 @@ struct Open {
 
 /// All streams that are open. Clones share them.
 #[derive(Clone)]
-pub struct OpenStreams(Arc<Inner>);
+pub(crate) struct OpenStreams(Arc<Inner>);
 
 struct Inner {
     client: SessionClient,
@@ -70,19 +68,19 @@ struct Inner {
     /// Whether somebody already feeds what is heard.
     is_fed: bool,
     is_watched: AtomicBool,
-    parts: [Mutex<HashMap<Handle, Open>>; PARTS],
+    parts: [Mutex<HashMap<Handle, SessionStreams>>; PARTS],
     hasher: RandomState,
 }
 
 /// One stream that is open, until dropped.
-pub struct OpenStream {
+pub(crate) struct OpenStream {
     of: OpenStreams,
     handle: Handle,
     ended: CancellationToken,
 }
 
 impl OpenStreams {
-    /// None yet. With `heard`, what is heard is known from elsewhere; otherwise the session service is listened to once the first
+    /// None yet. With `heard`, another task feeds what is heard; otherwise the session service is listened to once the first
     /// stream opens.
     pub(super) fn new(client: SessionClient, clock: Arc<dyn Clock>, heard: Option<Arc<Listening>>) -> Self {
         let is_fed = heard.is_some();
@@ -99,11 +97,11 @@ impl OpenStreams {
 
     /// A stream that opens on behalf of the session of this handle. Needs a tokio runtime.
     #[must_use]
-    pub fn open(&self, handle: &str) -> OpenStream {
+    pub(crate) fn open(&self, handle: &str) -> OpenStream {
         self.watch();
         let handle: Handle = handle.into();
         let mut part = self.0.part(&handle);
-        let open = part.entry(handle.clone()).or_insert_with(|| Open {
+        let open = part.entry(handle.clone()).or_insert_with(|| SessionStreams {
             ended: CancellationToken::new(),
             streams: 0,
             read: None,
@@ -122,7 +120,7 @@ impl OpenStreams {
 
     /// How many sessions have streams that are open.
     #[must_use]
-    pub fn sessions(&self) -> usize {
+    pub(crate) fn sessions(&self) -> usize {
         let parts = self.0.parts.iter();
         parts
             .map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).len())
@@ -144,7 +142,7 @@ impl OpenStreams {
 }
 
 impl Inner {
-    fn part(&self, handle: &str) -> MutexGuard<'_, HashMap<Handle, Open>> {
+    fn part(&self, handle: &str) -> MutexGuard<'_, HashMap<Handle, SessionStreams>> {
         let at = usize::try_from(self.hasher.hash_one(handle) % PARTS as u64).unwrap_or(0);
         self.parts[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,7 +164,7 @@ impl Inner {
     /// The sessions that have to be read again now.
     fn due(&self) -> Vec<Handle> {
         let now = self.listening.now();
-        let is_due = |open: &Open| {
+        let is_due = |open: &SessionStreams| {
             let rested = open.read.is_none_or(|read| now.since(read) >= READ_AGAIN_AFTER);
             open.doubted && rested && !open.ended.is_cancelled()
         };
@@ -184,7 +182,7 @@ impl Inner {
 
     /// Reads a session again, and ends its streams if it is not there.
     async fn read(&self, handle: Handle) {
-        let asked = self.listening.now();
+        let requested_at = self.listening.now();
         let by = Some(get_session_request::By::Handle(handle.to_string()));
         let answer = timeout(READ_MAX, self.client.get_session(GetSessionRequest { by })).await;
         let mut part = self.part(&handle);
@@ -195,7 +193,7 @@ impl Inner {
             Ok(Ok(read)) => {
                 let session = read.session.unwrap_or_default();
                 open.expires_ms = session.expires_at.as_ref().map_or(0, timestamp::to_ms);
-                open.read = Some(asked);
+                open.read = Some(requested_at);
                 // What has changed since is doubted anew by the next look.
                 open.doubted = false;
             }
@@ -203,7 +201,7 @@ impl Inner {
                 tracing::info!(session = %handle, streams = open.streams, "a session ended, and its streams with it");
                 open.ended.cancel();
             }
-            // Nothing is known: asked again at the next look.
+            // Nothing is known: read again at the next look.
             Ok(Err(_)) | Err(_) => {}
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn secrets(reader: &mut Reader) -> Vec<Secret<String>> {
 
 /// Whether changed secrets may be taken into use: as at the start.
 #[must_use]
-pub fn secrets_are_usable(secrets: &[Secret<String>]) -> bool {
+pub(crate) fn secrets_are_usable(secrets: &[Secret<String>]) -> bool {
     !secrets.is_empty()
         && secrets
             .iter()

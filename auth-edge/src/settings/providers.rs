@@ -1,4 +1,4 @@
-//! What the edge asks of the providers beyond what they ask of themselves.
+//! What the edge requires of providers' settings beyond what each provider's own validation does.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ pub(super) fn judge(
         );
     }
     let mut seen = BTreeSet::from([login_path.to_owned()]);
-    // What else lies below the base path has an address of its own; a callback there is told apart by its first segment.
+    // What else lies below the base path has an address of its own; a callback there is recognised by its first segment.
     let is_taken = |path: &str| {
         is_fixed(path) || is_reserved(&segments(path)) && !path.starts_with(&format!("{BASE_PATH}/callback"))
     };

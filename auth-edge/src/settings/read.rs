@@ -21,7 +21,7 @@ use crate::values::forwarded::TrustedProxies;
 use crate::values::login_parameters::ALLOWED_PARAMETERS;
 use crate::values::reserved::is_fixed;
 
-/// Longest transaction: the cookie's state must not become a way to keep something for long.
+/// Longest transaction: the cookie's state must not be kept for long.
 const MAX_TRANSACTION_SECS: u64 = 86_400;
 
 /// Longest time a session is remembered: a session's use is written down no sooner.

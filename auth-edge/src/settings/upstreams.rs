@@ -10,38 +10,38 @@ use super::read::file;
 use crate::gateway::UpstreamSettings;
 use crate::gateway::assertion::{AssertionKeys, OWN_CLAIMS};
 use crate::http::protect::slow_client::BodyTimeouts;
-use crate::http::protect::visitors::Share;
+use crate::http::protect::visitors::VisitorShare;
 use crate::route_table::RouteTable;
-use crate::route_table::file::{self, Around};
+use crate::route_table::file::{self, RouteFileContext};
 
 /// What requests are held to, before anybody looks at them.
 #[derive(Clone, Copy, Debug)]
-pub struct ProtectionSettings {
+pub(crate) struct ProtectionSettings {
     /// Connections at once; none follows the memory there is.
-    pub connections: Option<usize>,
+    pub(crate) connections: Option<usize>,
     /// The part of all connections one address may have, in percent.
-    pub address_share: usize,
+    pub(crate) address_share: usize,
     /// Requests worked on at once, and as many whose body is waited for; 0 is no limit.
-    pub max_concurrent_requests: usize,
+    pub(crate) max_concurrent_requests: usize,
     /// Requests of one visitor.
-    pub share: Share,
+    pub(crate) share: VisitorShare,
     /// How long a client may let us wait within a body.
-    pub body_timeouts: BodyTimeouts,
+    pub(crate) body_timeouts: BodyTimeouts,
     /// How long a connection is kept without a request.
-    pub idle_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
     /// How long an answer may wait for its client to take something of it.
-    pub send_timeout: Duration,
+    pub(crate) send_timeout: Duration,
 }
 
 /// Keys and claims of assertions.
 #[derive(Clone, Debug)]
-pub struct AssertionSettings {
+pub(crate) struct AssertionSettings {
     /// The file of keys, to follow its changes.
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// The keys as they were at the start.
-    pub keys: Arc<AssertionKeys>,
+    pub(crate) keys: Arc<AssertionKeys>,
     /// Claims of the person that are passed on.
-    pub claims: Vec<String>,
+    pub(crate) claims: Vec<String>,
 }
 
 pub(super) fn upstreams(reader: &mut Reader<'_>) -> UpstreamSettings {
@@ -73,7 +73,7 @@ pub(super) fn protection(reader: &mut Reader<'_>) -> ProtectionSettings {
         connections: (connections > 0).then_some(connections),
         address_share,
         max_concurrent_requests,
-        share: Share {
+        share: VisitorShare {
             of_address: share_of(max_concurrent_requests, address_share),
             of_session: share_of(max_concurrent_requests, session_share),
         },
@@ -111,7 +111,7 @@ fn share_of(count: usize, percent: usize) -> u32 {
 impl ProtectionSettings {
     /// Connections one address may have, of so many; none where it may have all of them.
     #[must_use]
-    pub fn connections_of_address(&self, connections: usize) -> Option<usize> {
+    pub(crate) fn connections_of_address(&self, connections: usize) -> Option<usize> {
         (self.address_share < ALL).then(|| (connections.saturating_mul(self.address_share) / ALL).max(1))
     }
 }
@@ -145,12 +145,16 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 }
 
 /// The route table; its mistakes are mistakes of the setting.
-/// `connections` are the providers a route may name, `own_paths` what no route can be, as of [`Around`].
-pub fn routes(reader: &mut Reader<'_>, connections: Option<&[String]>, own_paths: &[String]) -> RouteTable {
+/// `connections` are the providers a route may name, `own_paths` what no route can be, as of [`RouteFileContext`].
+pub(crate) fn routes(
+    reader: &mut Reader<'_>,
+    connections: Option<&[String]>,
+    own_paths: &[String],
+) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
     };
-    let around = Around {
+    let around = RouteFileContext {
         signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
         connections,
         own_paths,

@@ -2,7 +2,8 @@
 //!
 //! Invariants: 200 only once the sessions are gone; a token is good once, at whichever replica it arrives, since the session
 //! service remembers it; where there are several providers a token is judged by the keys and settings of the issuer it names
-//! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
+//! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately
+//! absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use oidc::{IdTokenError, LogoutToken, LogoutTokenError, Outage};
 use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
-use crate::http::errors::{Failure, Handler};
+use crate::http::errors::{Handler, HttpError};
 use crate::http::request;
 use crate::sign_in::SignIn;
 use crate::sign_in::new_session::request_id;
@@ -29,7 +30,10 @@ const CLOCKS_APART_SECS: u64 = 60;
 const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
-pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, HttpError> {
     let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
@@ -40,16 +44,16 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
     sign_in
         .back_channel_limit
         .check(address, now_ms)
-        .map_err(|too_many| Failure::RateLimited {
+        .map_err(|too_many| HttpError::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
     if !super::is_form(&head.headers) {
-        return Err(Failure::UnsupportedMediaType);
+        return Err(HttpError::UnsupportedMediaType);
     }
     let form = super::form(body, MAX_FORM_BYTES).await?;
     let mut tokens = url::form_urlencoded::parse(form.as_bytes()).filter(|(name, _)| name == "logout_token");
     let (Some((_, raw)), None) = (tokens.next(), tokens.next()) else {
-        return Err(Failure::LogoutToken(
+        return Err(HttpError::LogoutToken(
             "The body has to hold exactly one logout_token.",
         ));
     };
@@ -72,7 +76,7 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
-/// How long ago the provider told: when the token arrived, or, if it came before and nobody could be told of it, when it was issued at
+/// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was issued at
 /// the latest.
 fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
     let arrived = Duration::from_millis(sign_in.clock.monotonic_ms().saturating_sub(arrived_ms));
@@ -83,7 +87,7 @@ fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration 
 
 /// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until` (seconds
 /// since the Unix epoch).
-async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), Failure> {
+async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), HttpError> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
@@ -104,9 +108,9 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
             Ok(())
         }
         Err(error) if error.reason == ErrorReason::ErrRequestIdReused => {
-            Err(Failure::LogoutToken("The logout token was used before."))
+            Err(HttpError::LogoutToken("The logout token was used before."))
         }
-        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Err(Failure::LogoutToken(
+        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Err(HttpError::LogoutToken(
             "The logout token's sub and sid do not belong together.",
         )),
         Err(error) => {
@@ -114,23 +118,23 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
                 error = &error as &dyn std::error::Error,
                 "sessions could not be ended"
             );
-            Err(Failure::SessionServiceDown)
+            Err(HttpError::SessionServiceDown)
         }
     }
 }
 
-fn refused(error: LogoutTokenError) -> Failure {
+fn refused(error: LogoutTokenError) -> HttpError {
     tracing::warn!(error = &error as &dyn std::error::Error, "logout token refused");
     match error {
-        LogoutTokenError::Provider(error) => Failure::Provider(Handler::Logout, error.outage()),
+        LogoutTokenError::Provider(error) => HttpError::Provider(Handler::Logout, error.outage()),
         // Perhaps its key is not published yet: the provider sends it again.
-        LogoutTokenError::UnknownKey => Failure::Provider(Handler::Logout, Outage::Unreachable),
+        LogoutTokenError::UnknownKey => HttpError::Provider(Handler::Logout, Outage::Unreachable),
         LogoutTokenError::Token(_)
         | LogoutTokenError::Type
         | LogoutTokenError::Stale
         | LogoutTokenError::TokenId
         | LogoutTokenError::Events
         | LogoutTokenError::Nonce
-        | LogoutTokenError::Nobody => Failure::LogoutToken("The logout token was refused."),
+        | LogoutTokenError::Nobody => HttpError::LogoutToken("The logout token was refused."),
     }
 }

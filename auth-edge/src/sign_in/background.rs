@@ -1,6 +1,6 @@
-//! What the session service is still to be told after the browser has its answer.
+//! Calls to the session service that go on after the browser has its answer.
 //!
-//! Invariants: bounded in number and time; what is told may be told twice.
+//! Invariants: bounded in number and time; each call may be made twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use session_proto::client::SessionError;
 
 use crate::sign_in::SignIn;
 
-/// How often the session service is told again; with the pauses below, for about a quarter of an hour.
+/// How often a call is made again; with the pauses below, for about a quarter of an hour.
 const RETRIES: u32 = 36;
 /// First pause between two tries, doubled up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// What waits to be told in the background at once.
-pub const MAX_BACKGROUND: usize = 1024;
+/// Calls in the background at once.
+pub(crate) const MAX_BACKGROUND: usize = 1024;
 
 /// Keeps trying for a bounded time what failed because the session service or its store is away.
 pub(super) fn until_done<F, W>(sign_in: &SignIn, what: &'static str, work: W)

@@ -1,7 +1,8 @@
 //! The callback route: the provider's answer becomes a session, or is refused.
 //!
 //! Invariants: the checks run in the order of the contract and the first that fails ends it; a bad message causes no call to the
-//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
+//! provider; each provider has a callback of its own, and an answer to a sign-in begun at another one is worth nothing; only the
+//! transaction that the state names is used up; a code is redeemed once over all edges; a refusal creates nothing, changes no session and
 //! leaves other transactions alone. Deliberately absent: any word of the provider in the answer.
 
 use std::sync::Arc;
@@ -10,24 +11,20 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{Expected, IdTokenError, RelyingParty, check_issuer_parameter};
-use session_proto::v1::Session;
-use tracing::Instrument as _;
+use oidc::{IdTokenError, RelyingParty, check_issuer_parameter};
 
 use super::lacking;
-use crate::http::errors::Failure;
-use crate::http::observe::Handle;
+use crate::http::errors::HttpError;
+use crate::http::observe::SessionHandle;
 use crate::http::request;
 use crate::http::response::no_content;
-use crate::providers::Provider;
+use crate::providers::IdentityProvider;
 use crate::providers::sites::Site;
 use crate::sessions::CachedSession;
-use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
-use crate::sign_in::answer::{Answer, read_answer};
-use crate::sign_in::claim::{Claim, Claimed, claim};
-use crate::sign_in::new_session::create_request;
+use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::pending::NotPending;
+use crate::sign_in::redemption::{NotRedeemed, Redeemed, Redemption};
 use crate::sign_in::rejected::{Reason, Rejected};
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::{NOT_A_VISIT, landing};
@@ -37,21 +34,21 @@ use crate::values::return_to::ReturnTo;
 const MAX_CODE_BYTES: usize = 4096;
 
 /// What a refusal is: of the provider's answer, or because our own session service is down.
-enum Ended {
+enum CallbackError {
     Rejected(Box<Rejected>),
     SessionServiceDown(Option<ReturnTo>),
 }
 
-impl From<Rejected> for Ended {
+impl From<Rejected> for CallbackError {
     fn from(rejected: Rejected) -> Self {
         Self::Rejected(Box::new(rejected))
     }
 }
 
 /// Receives the provider's answer: in the query, or as a posted form when that is configured.
-/// `at` is the place of the provider whose callback this is.
-pub async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result<Response, Failure> {
-    let provider = sign_in.providers.all().get(at).ok_or(Failure::NotFound)?;
+/// `at` is the index of the provider whose callback this is.
+pub(crate) async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result<Response, HttpError> {
+    let provider = sign_in.providers.all().get(at).ok_or(HttpError::NotFound)?;
     let (head, body) = request.into_parts();
     // Before anything is counted or read: another site's page must not use up its visitor's share, or their sign-in.
     if request::is_prefetch(&head.headers) {
@@ -67,11 +64,11 @@ pub async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result
     sign_in
         .callback_limit
         .check(address, sign_in.clock.now_ms())
-        .map_err(|too_many| Failure::RateLimited {
+        .map_err(|too_many| HttpError::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
 
-    let answer = match read_answer(&head, body).await {
+    let answer = match authorization_response::read(&head, body).await {
         Ok(answer) => answer,
         Err(reason) => return Ok(refuse(&sign_in, provider, &head.headers, None, &reason.into())),
     };
@@ -86,31 +83,35 @@ pub async fn handle(sign_in: Arc<SignIn>, at: usize, request: Request) -> Result
     let may_answer = site.owner().is_none_or(|owner| owner.provider == at);
     match finish(&context, &answer, may_answer).await {
         Ok(response) => Ok(response),
-        Err(Ended::Rejected(rejected)) => {
+        Err(CallbackError::Rejected(rejected)) => {
             let state = answer.state.first().map(String::as_str);
             Ok(refuse(&sign_in, provider, &head.headers, state, &rejected))
         }
-        Err(Ended::SessionServiceDown(return_to)) => {
+        Err(CallbackError::SessionServiceDown(return_to)) => {
             sign_in.metrics.login("unavailable", &provider.id);
             let return_to = return_to.as_ref().map(ReturnTo::as_str);
             let try_again = site.login_url(return_to, sign_in.providers.connection_of(provider.issuer()));
-            Err(Failure::CallbackUnavailable { try_again })
+            Err(HttpError::CallbackUnavailable { try_again })
         }
     }
 }
 
-/// What a callback goes through with.
+/// What the callback of a request is handled with.
 struct CallbackContext<'a> {
     sign_in: &'a Arc<SignIn>,
-    provider: &'a Provider,
-    /// Its place.
+    provider: &'a IdentityProvider,
+    /// Its index.
     at: usize,
     site: &'a Site,
     head: &'a Parts,
 }
 
-/// The whole way from the answer to the session, in the order of the contract.
-async fn finish(context: &CallbackContext<'_>, answer: &Answer, may_answer: bool) -> Result<Response, Ended> {
+/// From the answer to the session, in the order of the contract.
+async fn finish(
+    context: &CallbackContext<'_>,
+    answer: &AuthorizationResponse,
+    may_answer: bool,
+) -> Result<Response, CallbackError> {
     let CallbackContext {
         sign_in,
         provider,
@@ -119,8 +120,7 @@ async fn finish(context: &CallbackContext<'_>, answer: &Answer, may_answer: bool
         ..
     } = *context;
     let party = &provider.party;
-    let transaction = find_transaction(sign_in, &head.headers, answer).map_err(Ended::Rejected)?;
-    let return_to = transaction.return_to.clone();
+    let transaction = find_transaction(sign_in, &head.headers, answer).map_err(CallbackError::Rejected)?;
     let rejected = |reason: Reason| Rejected {
         consumed: reason.consumes(),
         lacking: lacking(context, &transaction, &reason),
@@ -138,21 +138,6 @@ async fn finish(context: &CallbackContext<'_>, answer: &Answer, may_answer: bool
         Err(Reason::InteractionNeeded) if transaction.silent => return Ok(anonymous(context, &transaction)),
         Err(reason) => return Err(rejected(reason).into()),
     };
-    // Longer than a request that has it usually takes: token request, keys and userinfo are bounded each by the timeout.
-    let patience = party.settings().http_timeout * 2;
-    let claim = match claim(sign_in, &transaction, patience).await {
-        Ok(Claimed::Ours(claim)) => claim,
-        Ok(Claimed::Created(id, session)) => return Ok(signed_in(context, &transaction, &id, *session)),
-        Ok(Claimed::UsedUp) => return Err(rejected(Reason::AlreadyUsed).into()),
-        Err(error) => {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "a sign-in could not be claimed"
-            );
-            return Err(Ended::SessionServiceDown(return_to));
-        }
-    };
-    // To its end, also when the browser hangs up: it may have sent the same callback a second time.
     let redemption = Redemption {
         sign_in: sign_in.clone(),
         at,
@@ -160,126 +145,21 @@ async fn finish(context: &CallbackContext<'_>, answer: &Answer, may_answer: bool
         transaction: transaction.clone(),
         code: code.to_owned(),
     };
-    let redeemed = tokio::spawn(redemption.outcome(claim).in_current_span()).await;
-    let redeemed = redeemed.unwrap_or_else(|stopped| {
-        tracing::error!(error = &stopped as &dyn std::error::Error, "fault in a callback");
-        Err(NotRedeemed::SessionServiceDown)
-    });
-    let (id, session) = redeemed.map_err(|not_redeemed| match not_redeemed {
+    let redeemed = redemption.once_over_all_edges().await;
+    let redeemed = redeemed.map_err(|not_redeemed| match not_redeemed {
         NotRedeemed::Refused(reason) => rejected(*reason).into(),
-        NotRedeemed::SessionServiceDown => Ended::SessionServiceDown(return_to),
+        NotRedeemed::SessionServiceDown => CallbackError::SessionServiceDown(transaction.return_to.clone()),
     })?;
-    sign_in.metrics.login("success", &provider.id);
-    Ok(signed_in(context, &transaction, &id, session))
-}
-
-/// Why a code became no session.
-enum NotRedeemed {
-    Refused(Box<Reason>),
-    SessionServiceDown,
-}
-
-impl From<Reason> for NotRedeemed {
-    fn from(reason: Reason) -> Self {
-        Self::Refused(Box::new(reason))
+    if redeemed.is_ours {
+        sign_in.metrics.login("success", &provider.id);
     }
-}
-
-/// What a code is redeemed with.
-struct Redemption {
-    sign_in: Arc<SignIn>,
-    /// The place of the provider.
-    at: usize,
-    head: Parts,
-    transaction: Transaction,
-    code: String,
-}
-
-impl Redemption {
-    /// The session of a claimed sign-in. What does not become one is given up.
-    async fn outcome(self, claim: Claim) -> Result<(SessionId, Session), NotRedeemed> {
-        let redeemed = redeem(&self, &claim).await;
-        if redeemed.is_err() {
-            claim.abandon(&self.sign_in);
-        }
-        redeemed
-    }
-}
-
-/// From the code to the session.
-async fn redeem(redemption: &Redemption, claim: &Claim) -> Result<(SessionId, Session), NotRedeemed> {
-    let Redemption {
-        sign_in,
-        at,
-        head,
-        transaction,
-        code,
-    } = redemption;
-    let provider = sign_in.providers.all().get(*at).ok_or(Reason::OtherProvider)?;
-    let (party, site) = (&provider.party, sign_in.sites.of(&head.headers));
-    let now_ms = sign_in.clock.now_ms();
-    let tokens = party
-        .exchange_code(
-            code,
-            &transaction.verifier,
-            &site.at(&provider.callback_path),
-            now_ms / 1000,
-        )
-        .await
-        .map_err(Reason::Exchange)?;
-    let received_at_ms = claim.store_now_ms(sign_in);
-    let expected = Expected {
-        nonce: &transaction.nonce,
-        access_token: Some(&tokens.access_token),
-        max_age: transaction.max_age,
-        acr_values: transaction.acr_values.as_deref(),
-        organization: transaction.organization.as_deref(),
-    };
-    let id_token = party
-        .validate_id_token(&tokens.id_token, &expected, sign_in.clock.now_ms() / 1000)
-        .await
-        .map_err(Reason::IdToken)?;
-    let userinfo = if sign_in.settings.userinfo_at_login {
-        let now = sign_in.clock.now_ms() / 1000;
-        let userinfo = party
-            .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
-            .await;
-        Some(userinfo.map_err(Reason::Userinfo)?)
-    } else {
-        None
-    };
-
-    let mut request = create_request(
-        sign_in,
-        head,
-        transaction.session.clone(),
-        tokens,
-        id_token,
-        userinfo,
-    );
-    claim.put_into(&mut request, received_at_ms);
-    sign_in.sessions.create(request).await.map_err(|error| {
-        if error.is_unavailable() {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "no session could be created"
-            );
-            NotRedeemed::SessionServiceDown
-        } else {
-            Reason::Session(error).into()
-        }
-    })
+    Ok(signed_in(context, &transaction, redeemed))
 }
 
 /// The answer that gives the browser its session.
-fn signed_in(
-    context: &CallbackContext<'_>,
-    transaction: &Transaction,
-    id: &SessionId,
-    session: Session,
-) -> Response {
+fn signed_in(context: &CallbackContext<'_>, transaction: &Transaction, redeemed: Redeemed) -> Response {
     let (sign_in, headers) = (context.sign_in, &context.head.headers);
-    let session = CachedSession::new(session);
+    let (id, session) = (&redeemed.id, CachedSession::new(redeemed.session));
     let return_to = transaction.return_to.as_ref();
     let lacking = return_to.and_then(|to| lacking::lacking(sign_in, id, &session, to));
     let cookies = [
@@ -290,7 +170,9 @@ fn signed_in(
         lacking.and_then(|lacking| sign_in.pending.remember_lacking(&lacking)),
     ];
     let mut response = landing(sign_in, context.site, &context.head.method, return_to, cookies);
-    response.extensions_mut().insert(Handle(session.handle.clone()));
+    response
+        .extensions_mut()
+        .insert(SessionHandle(session.handle.clone()));
     response
 }
 
@@ -298,7 +180,7 @@ fn signed_in(
 fn find_transaction(
     sign_in: &SignIn,
     headers: &HeaderMap,
-    answer: &Answer,
+    answer: &AuthorizationResponse,
 ) -> Result<Transaction, Box<Rejected>> {
     let [state] = answer.state.as_slice() else {
         return Err(Box::new(Reason::State.into()));
@@ -321,8 +203,8 @@ fn find_transaction(
 }
 
 /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4). Only to
-/// learn what was promised the provider's metadata is asked for.
-async fn check_issuer(party: &RelyingParty, answer: &Answer) -> Result<(), Reason> {
+/// learn what was promised the provider's metadata is read.
+async fn check_issuer(party: &RelyingParty, answer: &AuthorizationResponse) -> Result<(), Reason> {
     match answer.iss.as_slice() {
         [iss] if *iss == party.settings().issuer => Ok(()),
         [] => {
@@ -334,7 +216,7 @@ async fn check_issuer(party: &RelyingParty, answer: &Answer) -> Result<(), Reaso
 }
 
 /// `error`, then exactly one `code` (RFC 6749, appendix A.11).
-fn check_message(answer: &Answer) -> Result<&str, Reason> {
+fn check_message(answer: &AuthorizationResponse) -> Result<&str, Reason> {
     if let Some(error) = answer.error.first() {
         return Err(match error.as_str() {
             "access_denied" => Reason::Denied,
@@ -354,7 +236,7 @@ fn check_message(answer: &Answer) -> Result<&str, Reason> {
     Ok(code)
 }
 
-/// What the session that stays after a refusal lacks for good: the provider was asked when its person signed in and did not tell.
+/// What the session that stays after a refusal lacks for good: `auth_time` was requested and the provider left it out.
 fn lacking(context: &CallbackContext<'_>, transaction: &Transaction, reason: &Reason) -> Option<String> {
     if !matches!(reason, Reason::IdToken(IdTokenError::NoAuthTime)) {
         return None;
@@ -386,7 +268,7 @@ fn anonymous(context: &CallbackContext<'_>, transaction: &Transaction) -> Respon
 
 fn refuse(
     sign_in: &SignIn,
-    provider: &Provider,
+    provider: &IdentityProvider,
     headers: &HeaderMap,
     state: Option<&str>,
     rejected: &Rejected,
@@ -404,7 +286,7 @@ fn refuse(
         rejected.return_to.as_ref().map(ReturnTo::as_str),
         sign_in.providers.connection_of(provider.issuer()),
     );
-    let mut response = Failure::Callback {
+    let mut response = HttpError::Callback {
         words: rejected.reason.words(),
         try_again,
     }

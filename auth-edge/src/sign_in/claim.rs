@@ -2,9 +2,9 @@
 //! redeemed once (RFC 6749, section 4.1.2).
 //!
 //! Invariants: the claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
-//! holds; a claim that cannot be made uses nothing up; whoever asks while another one redeems gets the same answer, and whoever
-//! asks later none. Against a session service that has no claims, or does not let this edge make them, the process alone
-//! remembers what it redeemed ([`super::redeemed`]).
+//! holds; a claim that cannot be made uses nothing up; a callback that comes while another one redeems gets the same answer, and one
+//! that comes later none. Against a session service that has no claims, or does not let this edge make them, the process alone
+//! remembers what it redeemed ([`super::redeemed_transactions`]).
 
 use std::sync::Arc;
 use std::sync::Once;
@@ -32,7 +32,7 @@ const NAME_BYTES: usize = 16;
 
 /// A sign-in that is this request's to finish.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct HeldClaim {
     request_id: String,
     /// Empty where there are no claims.
     holder: String,
@@ -40,33 +40,33 @@ pub(super) struct Claim {
     made: Option<(u64, u64)>,
 }
 
-/// What asking for a sign-in came to.
+/// What became of claiming a sign-in.
 #[derive(Debug)]
-pub(super) enum Claimed {
+pub(super) enum ClaimOutcome {
     /// It is ours.
-    Ours(Claim),
+    Ours(HeldClaim),
     /// Another request finished it meanwhile.
     Created(SessionId, Box<Session>),
     /// It is used up, or somebody is at it for too long.
     UsedUp,
 }
 
-/// Claims a sign-in; waits at most `patience` for another request that has it.
+/// Claims a sign-in; waits at most `longest` for another request that has it.
 pub(super) async fn claim(
     sign_in: &SignIn,
     transaction: &Transaction,
-    patience: Duration,
-) -> Result<Claimed, SessionError> {
-    let until = Instant::now() + patience;
+    longest: Duration,
+) -> Result<ClaimOutcome, SessionError> {
+    let until = Instant::now() + longest;
     let valid_for = Duration::from_secs(sign_in.settings.transaction_duration_secs);
-    let mut asked = BeginSignInRequest {
+    let mut request = BeginSignInRequest {
         request_id: name_of(transaction),
         holder: request_id().map_err(|_logged| no_randomness())?,
         valid_for: valid_for.try_into().ok(),
         waiting: false,
     };
     loop {
-        let answer = match sign_in.sessions.begin_sign_in(asked.clone()).await {
+        let answer = match sign_in.sessions.begin_sign_in(request.clone()).await {
             Ok(answer) => answer,
             Err(error) if has_no_claims(error.reason) => return Ok(in_this_process(sign_in, transaction)),
             Err(error) => return Err(error),
@@ -74,20 +74,20 @@ pub(super) async fn claim(
         match answer.outcome() {
             Outcome::Begun => {
                 let heard_ms = sign_in.clock.monotonic_ms();
-                return Ok(Claimed::Ours(Claim {
-                    request_id: asked.request_id,
-                    holder: asked.holder,
+                return Ok(ClaimOutcome::Ours(HeldClaim {
+                    request_id: request.request_id,
+                    holder: request.holder,
                     made: answer.now.map(|now| (timestamp::to_ms(&now), heard_ms)),
                 }));
             }
             Outcome::Created => {
                 if let (Some(id), Some(session)) = (SessionId::parse(&answer.session_id), answer.session) {
-                    return Ok(Claimed::Created(id, Box::new(session)));
+                    return Ok(ClaimOutcome::Created(id, Box::new(session)));
                 }
-                return Ok(Claimed::UsedUp);
+                return Ok(ClaimOutcome::UsedUp);
             }
-            Outcome::Pending if Instant::now() < until => asked.waiting = true,
-            Outcome::Pending | Outcome::Failed | Outcome::Unspecified => return Ok(Claimed::UsedUp),
+            Outcome::Pending if Instant::now() < until => request.waiting = true,
+            Outcome::Pending | Outcome::Failed | Outcome::Unspecified => return Ok(ClaimOutcome::UsedUp),
         }
     }
 }
@@ -108,20 +108,20 @@ fn has_no_claims(reason: ErrorReason) -> bool {
     )
 }
 
-/// The way of before, for a session service of an earlier release.
-fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> Claimed {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+/// Remembers the transaction in this process alone, for a session service of an earlier release.
+fn in_this_process(sign_in: &SignIn, transaction: &Transaction) -> ClaimOutcome {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
         tracing::warn!("the session service takes no claims of sign-ins (BeginSignIn): a callback that reaches two edges may be redeemed twice");
     });
     if sign_in.redeemed.take(&transaction.state, sign_in.clock.now_ms()) {
-        Claimed::Ours(Claim {
+        ClaimOutcome::Ours(HeldClaim {
             request_id: name_of(transaction),
             holder: String::new(),
             made: None,
         })
     } else {
-        Claimed::UsedUp
+        ClaimOutcome::UsedUp
     }
 }
 
@@ -129,8 +129,8 @@ fn no_randomness() -> SessionError {
     error::status(ErrorReason::ErrInternal, "no random bytes", []).into()
 }
 
-impl Claim {
-    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the way back of one answer.
+impl HeldClaim {
+    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the network delay of one answer.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
         Some(made_ms.saturating_add(sign_in.clock.monotonic_ms().saturating_sub(heard_ms)))

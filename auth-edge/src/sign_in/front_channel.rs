@@ -2,8 +2,8 @@
 //! Front-Channel Logout 1.0). Off by default.
 //!
 //! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
-//! into a cross-site frame; only the provider may frame the answer. Whoever asks has proved nothing: a request for a session that is
-//! not there leaves no trace, offline tokens stay good, and one address asks so many times and no more. Deliberately absent: telling
+//! into a cross-site frame; only the provider may frame the answer. The caller has proved nothing: a request for a session that is
+//! not there leaves no trace, offline tokens stay good, and each address is rate limited. Deliberately absent: telling
 //! whether there was a session.
 
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use session_proto::v1::{Cause, EndSessionsRequest};
 
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::pages;
 use crate::http::request;
 use crate::sign_in::SignIn;
 
 /// GET with `iss` and `sid` ends the sessions that belong to them.
-pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
-    if !sign_in.settings.frontchannel_logout {
-        return Err(Failure::NotFound);
-    }
+pub(crate) async fn handle(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, HttpError> {
     let address = sign_in
         .devices
         .trusted_proxies
@@ -30,7 +30,7 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
     sign_in
         .front_channel_limit
         .check(address, sign_in.clock.now_ms())
-        .map_err(|too_many| Failure::RateLimited {
+        .map_err(|too_many| HttpError::RateLimited {
             retry_after_secs: too_many.retry_after_secs,
         })?;
     let query = request.uri().query().unwrap_or_default();
@@ -51,7 +51,7 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
                 error = &error as &dyn std::error::Error,
                 "sessions could not be ended"
             );
-            Failure::SessionServiceDown
+            HttpError::SessionServiceDown
         })?;
     }
     let mut response = pages::framed_by(&sign_in.providers.origins_of(provider));

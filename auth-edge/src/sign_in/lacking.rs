@@ -1,15 +1,15 @@
-//! What a session still lacks after a sign-in that was asked for it: who asks once more goes round in circles.
+//! What a session still lacks after a sign-in that was requested for it: another one would go round in circles.
 //!
-//! A sign-in that leads to a route is asked for all the route requires of one ([`super::login_parameters`]). What its session lacks all the
+//! A sign-in that leads to a route requests all the route requires of one ([`super::login_parameters`]). What its session lacks all the
 //! same the browser remembers for a while, under a name that holds for this session and these demands alone; a guard that
-//! meets it says no instead of sending the visitor to sign in. Deliberately absent: any way it could open a door.
+//! meets it says no instead of sending the visitor to sign in. Deliberately absent: any effect by which it could grant access.
 
 use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::values::return_to::ReturnTo;
 
-/// What the session of a sign-in that leads here lacks although it was asked for; `None` if nothing, or nothing a sign-in brings.
+/// What the session of a sign-in that leads here lacks although it was requested; `None` if nothing, or nothing a sign-in brings.
 #[must_use]
 pub(super) fn lacking(
     sign_in: &SignIn,
@@ -18,11 +18,13 @@ pub(super) fn lacking(
     to: &ReturnTo,
 ) -> Option<String> {
     let route = sign_in.routes.route_of(to)?;
-    let checked = route.asks.check(session, sign_in.clock.now_ms());
+    let checked = route.requirements.check(session, sign_in.clock.now_ms());
     let missing = checked
-        .and_then(|()| route.asks.check_connection(session, &sign_in.providers))
+        .and_then(|()| route.requirements.check_connection(session, &sign_in.providers))
         .err()?;
-    missing.is_of_sign_in().then(|| route.asks.lacking_name(id))
+    missing
+        .is_of_sign_in()
+        .then(|| route.requirements.lacking_name(id))
 }
 
 /// What the browser's session lacks after a sign-in that leads here and was refused, since the provider does not tell when
@@ -30,5 +32,8 @@ pub(super) fn lacking(
 #[must_use]
 pub(super) fn undated(sign_in: &SignIn, id: &SessionId, to: &ReturnTo) -> Option<String> {
     let route = sign_in.routes.route_of(to)?;
-    route.asks.max_age_secs.map(|_| route.asks.lacking_name(id))
+    route
+        .requirements
+        .max_age_secs
+        .map(|_| route.requirements.lacking_name(id))
 }

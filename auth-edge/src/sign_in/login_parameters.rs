@@ -1,6 +1,6 @@
-//! What one login adds to the authorization request: what its address asks for, and what the route it leads to demands.
+//! What one login adds to the authorization request: what its address requests, and what the route it leads to requires.
 //!
-//! Invariants: of the query only the allow-list is read; what a route demands cannot be asked away; no parameter of the
+//! Invariants: of the query only the allow-list is read; a request cannot weaken what a route requires; no parameter of the
 //! protocol can be set. Deliberately absent: the configured parameters of all logins, which `oidc` adds.
 
 use crate::http::request;
@@ -9,22 +9,22 @@ use crate::values::login_parameters::{ALLOWED_PARAMETERS, fits};
 
 /// What this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct LoginParameters {
+pub(crate) struct LoginParameters {
     /// Parameters, each name once.
-    pub extra: Vec<(String, String)>,
+    pub(crate) extra: Vec<(String, String)>,
     /// How old the authentication may be, in seconds.
-    pub max_age: Option<u64>,
-    /// Organization asked for by this login.
-    pub organization: Option<String>,
-    /// Whether it was the visitor's address that asked for a silent sign-in, not the route.
-    pub silent_by_visitor: bool,
+    pub(crate) max_age: Option<u64>,
+    /// Organization requested by this login.
+    pub(crate) organization: Option<String>,
+    /// Whether it was the visitor's address that requested a silent sign-in, not the route.
+    pub(crate) silent_by_visitor: bool,
 }
 
 impl LoginParameters {
     /// Reads the allow-listed parameters of the query, the first of repeated ones, and those of the route; what does not fit
     /// is left out.
     #[must_use]
-    pub fn of(
+    pub(crate) fn of(
         query: &str,
         allowed: &[String],
         route: Option<&Route>,
@@ -64,20 +64,20 @@ impl LoginParameters {
         wanted
     }
 
-    /// Whether the provider is told to ask nothing.
+    /// Whether no interaction is allowed (`prompt=none`).
     #[must_use]
-    pub fn silent(&self) -> bool {
+    pub(crate) fn silent(&self) -> bool {
         self.get("prompt").is_some_and(is_silent)
     }
 
-    /// The authentication context classes asked for.
+    /// The authentication context classes requested.
     #[must_use]
-    pub fn acr_values(&self) -> Option<&str> {
+    pub(crate) fn acr_values(&self) -> Option<&str> {
         self.get("acr_values")
     }
 
     /// Lets the provider ask the person.
-    pub fn ask_after_all(&mut self) {
+    pub(crate) fn ask_after_all(&mut self) {
         self.extra.retain(|(name, _)| name != "prompt");
     }
 
@@ -88,18 +88,18 @@ impl LoginParameters {
     }
 }
 
-/// What the route asks of a sign-in by name: its table's `sign_in`, and what its guard will ask of the session.
+/// What the route requires of a sign-in by name: its table's `sign_in`, and what its guard will require of the session.
 fn demanded(route: &Route, name: &str) -> Option<String> {
-    let told = route.sign_in.get(name).cloned();
+    let preset = route.sign_in.get(name).cloned();
     let asked = match name {
-        "max_age" => route.asks.max_age_secs.map(|secs| secs.to_string()),
-        "acr_values" if !route.asks.acr.is_empty() => Some(route.asks.acr.join(" ")),
-        "organization" => route.asks.organization.clone(),
+        "max_age" => route.requirements.max_age_secs.map(|secs| secs.to_string()),
+        "acr_values" if !route.requirements.acr.is_empty() => Some(route.requirements.acr.join(" ")),
+        "organization" => route.requirements.organization.clone(),
         _ => None,
     };
     match name {
-        "max_age" => stricter(name, told, asked),
-        _ => told.or(asked),
+        "max_age" => stricter(name, preset, asked),
+        _ => preset.or(asked),
     }
     .filter(|value| fits(name, value))
 }
@@ -108,7 +108,7 @@ fn is_silent(prompt: &str) -> bool {
     prompt.split(' ').any(|word| word == "none")
 }
 
-/// Of what a visitor asks and a route demands: the route's, unless the visitor asks for more.
+/// Of what a visitor requests and a route requires: the route's, unless the visitor's is stricter.
 fn stricter(name: &str, asked: Option<String>, demanded: Option<String>) -> Option<String> {
     let (asked, demanded) = match (asked, demanded) {
         (Some(asked), Some(demanded)) => (asked, demanded),
@@ -151,7 +151,7 @@ mod tests {
             upstream_jwt: false,
             max_body_bytes: None,
             csrf: Csrf::default(),
-            asks: Requirements::default(),
+            requirements: Requirements::default(),
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
         }
     }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_a_guard_asks_of_the_session_is_asked_of_the_sign_in_that_leads_to_it() {
         let route = Route {
-            asks: Requirements {
+            requirements: Requirements {
                 max_age_secs: Some(900),
                 acr: vec!["gold".to_owned(), "silver".to_owned()],
                 organization: Some("org_a".to_owned()),

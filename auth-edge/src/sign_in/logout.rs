@@ -11,14 +11,14 @@ use axum::response::{IntoResponse, Redirect, Response};
 use oidc::EndSessionRequest;
 
 use super::ProviderLogout;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::pages;
 use crate::http::protect::csrf::FORM_FIELD;
-use crate::http::request::{self, Site};
+use crate::http::request::{self, FetchSite};
 use crate::http::response::no_content;
-use crate::providers::Provider;
+use crate::providers::IdentityProvider;
 use crate::providers::sites;
-use crate::sessions::Ended;
+use crate::sessions::EndedSession;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
@@ -29,7 +29,10 @@ use crate::values::return_to::ReturnTo;
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
 /// GET, when it is a navigation of our own, and POST, with the proof, sign out.
-pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn handle(
+    State(sign_in): State<Arc<SignIn>>,
+    request: Request,
+) -> Result<Response, HttpError> {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if head.method == Method::POST {
@@ -48,11 +51,11 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
                 session.as_ref().map(SessionId::expose),
                 token.as_deref(),
             )
-            .map_err(|_refused| Failure::Csrf)?;
-        let wish = request::first_parameter(&form, "returnTo")
+            .map_err(|_refused| HttpError::Csrf)?;
+        let requested = request::first_parameter(&form, "returnTo")
             .or_else(|| request::first_parameter(query, "returnTo"));
         let site = sign_in.sites.of(&head.headers);
-        let return_to = return_to(&sign_in, site, wish);
+        let return_to = return_to(&sign_in, site, requested);
         let pending = sign_in
             .pending
             .clear_all(&head.headers, sign_in.providers.pending_mode());
@@ -70,21 +73,21 @@ pub async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Res
         request::is_navigation(&head.headers),
         request::site(&head.headers),
     ) {
-        (true, Site::Own) => {
+        (true, FetchSite::Own) => {
             pending = sign_in
                 .pending
                 .clear_all(&head.headers, sign_in.providers.pending_mode())
         }
-        (true, Site::Other) => {
+        (true, FetchSite::Other) => {
             if let Some(session) = &session {
-                return Ok(ask(&sign_in, session, return_to.as_ref()));
+                return Ok(confirm(&sign_in, session, return_to.as_ref()));
             }
             if sign_in.strict_cookie {
                 // The cookie may be there and was left out; taking it away would sign somebody out unasked.
                 return Ok(Redirect::to(&landing(&sign_in, site, return_to.as_ref())).into_response());
             }
         }
-        (false, _) => return Err(Failure::CrossSite),
+        (false, _) => return Err(HttpError::CrossSite),
     }
     let answered = sign_out(&sign_in, site, session, return_to, StatusCode::FOUND).await;
     Ok(without(answered, pending))
@@ -98,15 +101,15 @@ fn without(mut response: Response, pending: Vec<HeaderValue>) -> Response {
     response
 }
 
-fn return_to(sign_in: &SignIn, site: &sites::Site, wish: Option<String>) -> Option<ReturnTo> {
+fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) -> Option<ReturnTo> {
     ReturnTo::parse_for_logout(
         site.base_url(),
         &sign_in.settings.logout_return_to_allowed,
-        &wish?,
+        &requested?,
     )
 }
 
-fn ask(sign_in: &SignIn, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
+fn confirm(sign_in: &SignIn, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
     let token = sign_in.form_tokens.issue(session.expose());
     let providers = sign_in.providers.origins();
     pages::confirm_logout(LOGOUT_PATH, &token, return_to.map(ReturnTo::as_str), &providers)
@@ -140,7 +143,7 @@ async fn sign_out(
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "session not ended yet");
                 end_later(sign_in.clone(), session);
-                return cleared(sign_in, Failure::SignedOutHereOnly.into_response());
+                return cleared(sign_in, HttpError::SignedOutHereOnly.into_response());
             }
         }
     }
@@ -163,7 +166,7 @@ fn cleared(sign_in: &SignIn, mut response: Response) -> Response {
 }
 
 /// Where the provider ends its own session; `None` when it offers nothing, is down, or is to be left alone.
-async fn provider_logout(sign_in: &SignIn, ended: &Ended, landing: &str) -> Option<String> {
+async fn provider_logout(sign_in: &SignIn, ended: &EndedSession, landing: &str) -> Option<String> {
     let Some(provider) = sign_in.providers.of_session(&ended.issuer) else {
         tracing::warn!(
             issuer = ended.issuer,
@@ -192,7 +195,7 @@ async fn provider_logout(sign_in: &SignIn, ended: &Ended, landing: &str) -> Opti
 }
 
 async fn end_session_url(
-    provider: &Provider,
+    provider: &IdentityProvider,
     hint: Option<&str>,
     landing: &str,
     state: Option<&str>,

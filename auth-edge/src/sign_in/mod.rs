@@ -1,23 +1,24 @@
-//! Signing in and out: login, callback, logout, and what the provider says behind the browser's back.
+//! Signing in and out: login, callback, logout, and back-channel and front-channel logout.
 //!
 //! Deliberately absent: routing (`routes.rs`) and everything about requests of people who are already signed in.
 
-mod answer;
-pub mod back_channel;
-pub mod background;
-pub mod callback;
+mod authorization_response;
+pub(crate) mod back_channel;
+pub(crate) mod background;
+pub(crate) mod callback;
 mod claim;
-pub mod front_channel;
+pub(crate) mod front_channel;
 mod lacking;
-pub mod login;
-pub mod login_parameters;
-pub mod logout;
+pub(crate) mod login;
+pub(crate) mod login_parameters;
+pub(crate) mod logout;
 mod new_session;
-pub mod pending;
-pub mod redeemed;
-pub mod rejected;
-pub mod transaction;
-pub mod user;
+pub(crate) mod pending;
+pub(crate) mod redeemed_transactions;
+mod redemption;
+pub(crate) mod rejected;
+pub(crate) mod transaction;
+pub(crate) mod user;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,49 +31,49 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use self::pending::PendingSignIns;
-use self::redeemed::Redeemed;
+use self::redeemed_transactions::RedeemedTransactions;
 use crate::http::device::Devices;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::observe::Metrics;
 use crate::http::pages;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
-use crate::providers::Providers;
+use crate::providers::IdentityProviders;
 use crate::providers::sites::{Site, Sites};
 use crate::route_table::Routes;
-use crate::sessions::Sessions;
+use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
 use crate::values::return_to::ReturnTo;
 
 /// Signing in and out.
 #[derive(Clone, Debug)]
-pub struct SignInSettings {
+pub(crate) struct SignInSettings {
     /// Path of the login route.
-    pub login_path: String,
+    pub(crate) login_path: String,
     /// Query parameters of the login route that reach the provider.
-    pub login_parameters: Vec<String>,
+    pub(crate) login_parameters: Vec<String>,
     /// Where a visitor lands after sign-out.
-    pub post_logout_redirect: Url,
-    /// Further places a sign-out may lead to.
-    pub logout_return_to_allowed: Vec<Url>,
-    /// What the provider is told at sign-out.
-    pub provider_logout: ProviderLogout,
+    pub(crate) post_logout_redirect: Url,
+    /// Further URLs a sign-out may lead to.
+    pub(crate) logout_return_to_allowed: Vec<Url>,
+    /// What is sent to the provider at sign-out.
+    pub(crate) provider_logout: ProviderLogout,
     /// Whether sign-in reads userinfo.
-    pub userinfo_at_login: bool,
+    pub(crate) userinfo_at_login: bool,
     /// Whether sessions keep the ID token.
-    pub store_id_token: bool,
+    pub(crate) store_id_token: bool,
     /// Claims left out of `user`.
-    pub claim_filter: Vec<String>,
+    pub(crate) claim_filter: Vec<String>,
     /// How long a sign-in may take, in seconds.
-    pub transaction_duration_secs: u64,
+    pub(crate) transaction_duration_secs: u64,
     /// Whether the front-channel logout route exists.
-    pub frontchannel_logout: bool,
+    pub(crate) frontchannel_logout: bool,
 }
 
-/// What the provider is told when somebody signs out.
+/// What is sent to the provider when somebody signs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderLogout {
+pub(crate) enum ProviderLogout {
     /// RP-initiated logout at the discovered `end_session_endpoint`.
     Oidc,
     /// Auth0's `/v2/logout`.
@@ -83,56 +84,56 @@ pub enum ProviderLogout {
 
 /// What signing in and out is made of.
 #[derive(Clone)]
-pub struct SignIn {
+pub(crate) struct SignIn {
     /// Settings, as read at the start.
-    pub settings: SignInSettings,
+    pub(crate) settings: SignInSettings,
     /// Whether browsers leave the session cookie out of every request that a page of another site causes.
-    pub strict_cookie: bool,
+    pub(crate) strict_cookie: bool,
     /// The session cookie.
-    pub cookies: SessionCookies,
+    pub(crate) cookies: SessionCookies,
     /// Cookies of pending sign-ins.
-    pub pending: PendingSignIns,
+    pub(crate) pending: PendingSignIns,
     /// The session service.
-    pub sessions: Sessions,
+    pub(crate) sessions: SessionRepository,
     /// The identity providers.
-    pub providers: Arc<Providers>,
+    pub(crate) providers: Arc<IdentityProviders>,
     /// The addresses browsers know the product by.
-    pub sites: Sites,
+    pub(crate) sites: Sites,
     /// The route table: what the route requires that a sign-in leads to.
-    pub routes: Routes,
+    pub(crate) routes: Routes,
     /// Wall clock.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Tells browsers.
-    pub devices: Devices,
+    pub(crate) devices: Devices,
     /// Tokens of our own forms.
-    pub form_tokens: FormTokens,
+    pub(crate) form_tokens: FormTokens,
     /// Logins per address.
-    pub login_limit: Arc<RateLimiter>,
+    pub(crate) login_limit: Arc<RateLimiter>,
     /// Callbacks per address.
-    pub callback_limit: Arc<RateLimiter>,
+    pub(crate) callback_limit: Arc<RateLimiter>,
     /// Back-channel logouts per address.
-    pub back_channel_limit: Arc<RateLimiter>,
+    pub(crate) back_channel_limit: Arc<RateLimiter>,
     /// Front-channel logouts per address.
-    pub front_channel_limit: Arc<RateLimiter>,
+    pub(crate) front_channel_limit: Arc<RateLimiter>,
     /// Transactions whose code this process has redeemed.
-    pub redeemed: Arc<Redeemed>,
-    /// Places for sessions that are ended in the background.
-    pub background: Arc<Semaphore>,
+    pub(crate) redeemed: Arc<RedeemedTransactions>,
+    /// Permits for calls in the background.
+    pub(crate) background: Arc<Semaphore>,
     /// Metrics.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
 }
 
 /// A provider that signs out a whole company may send many; somebody who guesses sends more.
 pub(crate) const BACK_CHANNEL_PER_MINUTE: u64 = 6_000;
 
 /// What loads an address without visiting it starts and finishes no sign-in.
-const NOT_A_VISIT: Failure = Failure::Forbidden {
+const NOT_A_VISIT: HttpError = HttpError::Forbidden {
     code: "not_a_navigation",
     words: "Signing in needs a visit to this address, not a request in the background.",
 };
 
 /// How long a form may take to arrive: a few kilobytes over the slowest link.
-const FORM_PATIENCE: Duration = Duration::from_secs(10);
+const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the body says it is a plain form.
 fn is_form(headers: &HeaderMap) -> bool {
@@ -145,11 +146,11 @@ fn is_form(headers: &HeaderMap) -> bool {
 }
 
 /// Reads a form's body as text, at most `limit` bytes of it.
-async fn form(body: Body, limit: usize) -> Result<String, Failure> {
-    let read = tokio::time::timeout(FORM_PATIENCE, to_bytes(body, limit)).await;
-    let bytes = read.map_err(|_late| Failure::BadRequest("The request's body did not arrive in time."))?;
+async fn form(body: Body, limit: usize) -> Result<String, HttpError> {
+    let read = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, limit)).await;
+    let bytes = read.map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?;
     let bytes = bytes.map_err(|error| slow_client::unread(&error))?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| Failure::BadRequest("The request's body is not UTF-8."))
+    String::from_utf8(bytes.to_vec()).map_err(|_| HttpError::BadRequest("The request's body is not UTF-8."))
 }
 
 /// The redirect to where a visitor wanted to go, with cookies. After a POST it is 303, so that nothing is posted again

@@ -6,7 +6,7 @@ use oidc::IdToken;
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::request;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
@@ -58,7 +58,7 @@ pub(super) fn create_request(
 }
 
 /// A fresh name for one call to the session service, so that repeating it does nothing twice: a random UUID (RFC 9562, section 5.4).
-pub(super) fn request_id() -> Result<String, Failure> {
+pub(super) fn request_id() -> Result<String, HttpError> {
     let random = random::bytes::<16>().map_err(internal)?;
     Ok(uuid::Builder::from_random_bytes(random).into_uuid().to_string())
 }

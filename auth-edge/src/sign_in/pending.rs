@@ -1,4 +1,4 @@
-//! The cookies of pending sign-ins: naming, finding, adding one, making room, cleaning up.
+//! The cookies of pending sign-ins: naming, finding, adding one, dropping the oldest, cleaning up.
 //!
 //! Invariants: together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
 //! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
@@ -13,7 +13,7 @@ use oidc::ResponseMode;
 
 use crate::providers::sites::Sites;
 use crate::sessions::cookies;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::sign_in::transaction::{Transaction, id_of_state, same_secret};
 
 /// Names and values of all transaction cookies together, in bytes: what every browser and proxy carries.
@@ -23,8 +23,8 @@ const MAX_CLEARED: usize = 64;
 
 /// Writes and reads transaction cookies.
 #[derive(Clone, Debug)]
-pub struct PendingSignIns {
-    keys: Keys,
+pub(crate) struct PendingSignIns {
+    keys: DerivedKeys,
     sites: Sites,
     prefix: String,
     duration_secs: u64,
@@ -33,7 +33,7 @@ pub struct PendingSignIns {
 
 /// Why a callback has no transaction.
 #[derive(Debug)]
-pub enum NotPending {
+pub(crate) enum NotPending {
     /// No cookie for this state, or two, or one that is not ours.
     Unknown,
     /// It was ours but its time is over; its return-to is still good for trying again.
@@ -43,7 +43,7 @@ pub enum NotPending {
 impl PendingSignIns {
     /// Names the cookies as the prefix rules demand: `__Host-` on https.
     #[must_use]
-    pub fn new(keys: Keys, sites: Sites, base_name: &str, duration_secs: u64) -> Self {
+    pub(crate) fn new(keys: DerivedKeys, sites: Sites, base_name: &str, duration_secs: u64) -> Self {
         let secure = sites.main().base_url().scheme() == "https";
         let host_prefix = if secure { "__Host-" } else { "" };
         let prefix = format!("{host_prefix}{base_name}_login_");
@@ -67,13 +67,13 @@ impl PendingSignIns {
 
     /// Whether a cookie of this name is one of ours.
     #[must_use]
-    pub fn owns(&self, name: &str) -> bool {
+    pub(crate) fn owns(&self, name: &str) -> bool {
         name.starts_with(&self.prefix)
     }
 
-    /// The `Set-Cookie` values that add a transaction whose answer comes in this way: first those that make room, then its
+    /// The `Set-Cookie` values that add a transaction whose answer comes in this mode: first those that remove older ones, then its
     /// own.
-    pub fn add(
+    pub(crate) fn add(
         &self,
         headers: &HeaderMap,
         transaction: &Transaction,
@@ -120,7 +120,12 @@ impl PendingSignIns {
     }
 
     /// The transaction that a state names: present once, sealed by us, unexpired, its state equal.
-    pub fn find(&self, headers: &HeaderMap, state: &str, now_ms: u64) -> Result<Transaction, NotPending> {
+    pub(crate) fn find(
+        &self,
+        headers: &HeaderMap,
+        state: &str,
+        now_ms: u64,
+    ) -> Result<Transaction, NotPending> {
         let name = self.name_of(state);
         let base_url = self.sites.of(headers).base_url();
         let value = cookies::only_value(headers, &name).ok_or(NotPending::Unknown)?;
@@ -137,7 +142,7 @@ impl PendingSignIns {
 
     /// The `Set-Cookie` value that takes the transaction of this state away.
     #[must_use]
-    pub fn clear(&self, state: &str, mode: ResponseMode) -> Option<HeaderValue> {
+    pub(crate) fn clear(&self, state: &str, mode: ResponseMode) -> Option<HeaderValue> {
         self.clear_named(&self.name_of(state), mode)
     }
 
@@ -148,7 +153,7 @@ impl PendingSignIns {
     /// The `Set-Cookie` values that take away all that the request carries: pending sign-ins, and what is remembered of those
     /// before. At sign-out nothing of the person stays.
     #[must_use]
-    pub fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
+    pub(crate) fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
         let ours = cookies::pairs(headers).filter(|(name, _)| self.owns(name));
         let ours = ours.take(MAX_CLEARED);
         ours.filter_map(|(name, _)| self.clear_named(name, mode))
@@ -184,7 +189,7 @@ mod tests {
 
     pub(super) fn pending(secret: &str) -> PendingSignIns {
         PendingSignIns::new(
-            Keys::new(&[Secret::new(secret.to_owned())]),
+            DerivedKeys::new(&[Secret::new(secret.to_owned())]),
             Sites::only(&base(), "/api/auth/login"),
             "session",
             3600,
@@ -353,7 +358,7 @@ mod tests {
 
     #[test]
     fn form_post_needs_none_and_secure_on_these_cookies() {
-        let keys = Keys::new(&[Secret::new("secret".to_owned())]);
+        let keys = DerivedKeys::new(&[Secret::new("secret".to_owned())]);
         let base = Url::parse("http://localhost:3000/").unwrap();
         let pending = PendingSignIns::new(keys, Sites::only(&base, "/login"), "session", 60);
         let set = pending

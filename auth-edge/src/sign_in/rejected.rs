@@ -7,7 +7,7 @@ use crate::values::return_to::ReturnTo;
 
 /// Why a callback was refused.
 #[derive(Debug, thiserror::Error)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// There is no usable `state`, or it is repeated.
     #[error("state is missing or repeated")]
     State,
@@ -60,15 +60,15 @@ pub enum Reason {
 
 /// A refused callback.
 #[derive(Debug)]
-pub struct Rejected {
+pub(crate) struct Rejected {
     /// Why.
-    pub reason: Reason,
+    pub(crate) reason: Reason,
     /// Where the visitor wanted to go, for trying again.
-    pub return_to: Option<ReturnTo>,
+    pub(crate) return_to: Option<ReturnTo>,
     /// Whether the transaction is used up.
-    pub consumed: bool,
-    /// What the session that stays lacks, and this sign-in was asked for in vain.
-    pub lacking: Option<String>,
+    pub(crate) consumed: bool,
+    /// What the session that stays lacks, and this sign-in was requested for in vain.
+    pub(crate) lacking: Option<String>,
 }
 
 impl From<Reason> for Rejected {
@@ -87,13 +87,13 @@ impl Reason {
     /// Whether the transaction is used up by it. What does not come from the provider, or may not, uses up nothing: the
     /// provider's own answer is still to come.
     #[must_use]
-    pub fn consumes(&self) -> bool {
+    pub(crate) fn consumes(&self) -> bool {
         !matches!(self, Self::OtherProvider | Self::Issuer | Self::Metadata(_))
     }
 
     /// The label of the metric.
     #[must_use]
-    pub fn label(&self) -> &'static str {
+    pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::State => "state",
             Self::UnknownTransaction => "unknown_transaction",
@@ -117,7 +117,7 @@ impl Reason {
 
     /// The words for the visitor: never the provider's own.
     #[must_use]
-    pub fn words(&self) -> &'static str {
+    pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::State | Self::UnknownTransaction | Self::Body => {
                 "This sign-in was not started in this browser, or it was finished already. Start again."

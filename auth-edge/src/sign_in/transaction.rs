@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::providers::mark::{IssuerMark, MARK_BYTES};
 use crate::sessions::cookies::SessionId;
-use crate::sessions::keys::Keys;
+use crate::sessions::keys::DerivedKeys;
 use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 use crate::values::return_to::ReturnTo;
 
@@ -33,30 +33,30 @@ const HAS_SESSION: u8 = 4;
 
 /// One pending sign-in.
 #[derive(Clone)]
-pub struct Transaction {
+pub(crate) struct Transaction {
     /// Binds the provider's answer to this transaction.
-    pub state: String,
+    pub(crate) state: String,
     /// Binds the ID token to this transaction.
-    pub nonce: String,
+    pub(crate) nonce: String,
     /// The PKCE verifier (RFC 7636).
-    pub verifier: String,
+    pub(crate) verifier: String,
     /// The issuer it was begun at: nobody else may answer (RFC 9700, section 4.4.2).
-    pub issuer: IssuerMark,
+    pub(crate) issuer: IssuerMark,
     /// When it began, in milliseconds since the Unix epoch.
-    pub started_at_ms: u64,
-    /// The `max_age` asked for, in seconds: the ID token then has to tell `auth_time`.
-    pub max_age: Option<u64>,
-    /// The authentication context classes asked for, separated by spaces: the ID token then has to name one of them.
-    pub acr_values: Option<String>,
-    /// Whether the provider was told to ask nothing (`prompt=none`).
-    pub silent: bool,
-    /// The organization asked for by this login alone.
-    pub organization: Option<String>,
+    pub(crate) started_at_ms: u64,
+    /// The `max_age` requested, in seconds: the ID token then has to hold `auth_time`.
+    pub(crate) max_age: Option<u64>,
+    /// The authentication context classes requested, separated by spaces: the ID token then has to name one of them.
+    pub(crate) acr_values: Option<String>,
+    /// Whether no interaction was allowed (`prompt=none`).
+    pub(crate) silent: bool,
+    /// The organization requested by this login alone.
+    pub(crate) organization: Option<String>,
     /// The session the browser had when this began, to be ended by it; kept only where the provider's answer comes without
     /// the session cookie.
-    pub session: Option<SessionId>,
+    pub(crate) session: Option<SessionId>,
     /// Where the visitor wanted to go; `None` is the base URL.
-    pub return_to: Option<ReturnTo>,
+    pub(crate) return_to: Option<ReturnTo>,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Transaction {
 
 impl Transaction {
     /// Begins a transaction at this issuer with fresh random values.
-    pub fn begin(issuer: IssuerMark, now_ms: u64) -> Result<Self, NoRandomness> {
+    pub(crate) fn begin(issuer: IssuerMark, now_ms: u64) -> Result<Self, NoRandomness> {
         Ok(Self {
             state: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?),
             nonce: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?),
@@ -87,7 +87,7 @@ impl Transaction {
 
     /// Whether its time is over, or it claims to begin in the future.
     #[must_use]
-    pub fn expired(&self, now_ms: u64, duration_secs: u64) -> bool {
+    pub(crate) fn expired(&self, now_ms: u64, duration_secs: u64) -> bool {
         let ends = self
             .started_at_ms
             .saturating_add(duration_secs.saturating_mul(1000));
@@ -95,14 +95,14 @@ impl Transaction {
     }
 
     /// Seals the transaction for the cookie of this name, as text.
-    pub fn seal(&self, keys: &Keys, cookie_name: &str) -> Result<String, NoRandomness> {
+    pub(crate) fn seal(&self, keys: &DerivedKeys, cookie_name: &str) -> Result<String, NoRandomness> {
         let sealed = keys.seal(&[AAD_LABEL, cookie_name.as_bytes()], &self.to_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
     /// Opens what [`Transaction::seal`] made for the cookie of this name.
     #[must_use]
-    pub fn open(keys: &Keys, base: &Url, cookie_name: &str, value: &str) -> Option<Self> {
+    pub(crate) fn open(keys: &DerivedKeys, base: &Url, cookie_name: &str, value: &str) -> Option<Self> {
         let sealed = URL_SAFE_NO_PAD.decode(value).ok()?;
         let plain = keys.open(&[AAD_LABEL, cookie_name.as_bytes()], &sealed)?;
         Self::from_bytes(base, &plain)
@@ -193,14 +193,14 @@ fn short_text(bytes: &[u8]) -> Option<(Option<String>, &[u8])> {
 
 /// The ID that a transaction's cookie name carries: derived one-way from the state.
 #[must_use]
-pub fn id_of_state(state: &str) -> String {
+pub(crate) fn id_of_state(state: &str) -> String {
     let hash = digest::digest(&digest::SHA256, state.as_bytes());
     URL_SAFE_NO_PAD.encode(&hash.as_ref()[..ID_BYTES])
 }
 
-/// Whether two secrets are equal, told in a time that depends on neither.
+/// Whether two secrets are equal, in a time that depends on neither.
 #[must_use]
-pub fn same_secret(a: &str, b: &str) -> bool {
+pub(crate) fn same_secret(a: &str, b: &str) -> bool {
     let hash = |text: &str| digest::digest(&digest::SHA256, text.as_bytes());
     hash(a).as_ref() == hash(b).as_ref()
 }
@@ -211,8 +211,8 @@ mod tests {
 
     use super::*;
 
-    fn keys() -> Keys {
-        Keys::new(&[Secret::new("a secret that is long enough".to_owned())])
+    fn keys() -> DerivedKeys {
+        DerivedKeys::new(&[Secret::new("a secret that is long enough".to_owned())])
     }
 
     fn begin(now_ms: u64) -> Transaction {

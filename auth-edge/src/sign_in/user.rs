@@ -8,22 +8,26 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Error, Map, Value};
 
 /// Claims by their names, each as it stands: no number is rounded.
-type Members = BTreeMap<String, Box<RawValue>>;
+type RawClaims = BTreeMap<String, Box<RawValue>>;
 
 /// The text of the claims of an ID token that was verified.
 #[must_use]
-pub fn of_id_token(id_token: &str) -> Option<String> {
+pub(crate) fn of_id_token(id_token: &str) -> Option<String> {
     let payload = id_token.split('.').nth(1)?;
     String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
 /// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's. It comes first, which
-/// takes the session service the least room.
+/// makes the stored session smallest.
 ///
 /// # Errors
 /// The claims are no text of a JSON object.
-pub fn user(claims: &str, userinfo: Option<Map<String, Value>>, filter: &[String]) -> Result<String, Error> {
-    let mut user: Members = serde_json::from_str(claims)?;
+pub(crate) fn user(
+    claims: &str,
+    userinfo: Option<Map<String, Value>>,
+    filter: &[String],
+) -> Result<String, Error> {
+    let mut user: RawClaims = serde_json::from_str(claims)?;
     let subject = user.remove("sub");
     for (claim, value) in userinfo.unwrap_or_default() {
         user.insert(claim, to_raw_value(&value)?);

@@ -1,4 +1,4 @@
-//! What proxies in front of the edge tell about the browser, believed only from the configured ones.
+//! What proxies before the edge say about the browser, believed only from the configured ones.
 //!
 //! Invariant: with no trusted proxy configured no header changes anything. Only `X-Forwarded-For`, `-Proto`, `-Host`,
 //! `-Uri` and `X-Original-URL` are read, as bytes: what a client adds to a line hides nothing of what a proxy added.
@@ -12,23 +12,23 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// The most addresses of an `X-Forwarded-For` chain that are walked: more proxies than any real deployment has.
 const MAX_CHAIN: usize = 32;
 
-/// The longest original URL believed, in bytes: what a returnTo may hold at most, with room for its encoding.
+/// The longest original URL believed, in bytes: what a returnTo may hold at most, and its encoding.
 const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
 
 /// Where a request has come from, hop by hop, the last one last.
-pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The client of which a trusted proxy tells no address. It is nobody's, so that whoever makes a proxy say so has the bucket and the
 /// allowances of the unknown, and not those of the proxy.
-pub const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(crate) const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The networks whose `X-Forwarded-*` headers are believed.
 #[derive(Debug, Clone, Default)]
-pub struct TrustedProxies(Vec<IpNet>);
+pub(crate) struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
     /// Trusts exactly these networks.
-    pub fn new(networks: Vec<IpNet>) -> Self {
+    pub(crate) fn new(networks: Vec<IpNet>) -> Self {
         Self(networks)
     }
 
@@ -36,7 +36,7 @@ impl TrustedProxies {
     ///
     /// # Errors
     /// `None` when it is neither, or when it would trust the whole internet.
-    pub fn parse_network(text: &str) -> Option<IpNet> {
+    pub(crate) fn parse_network(text: &str) -> Option<IpNet> {
         let network = text
             .parse::<IpNet>()
             .ok()
@@ -45,15 +45,15 @@ impl TrustedProxies {
     }
 
     /// Whether this peer's headers are believed.
-    pub fn trusts(&self, peer: IpAddr) -> bool {
+    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.0.iter().any(|network| network.contains(&peer))
     }
 
     /// The browser's address: the last one in the chain that is not a trusted proxy, read from its end. A proxy that tells of nobody
-    /// asks for itself. [`UNKNOWN`] if a trusted proxy tells something else than an address (`unknown`, a name of its own making,
+    /// makes requests of its own. [`UNKNOWN`] if a trusted proxy says something else than an address (`unknown`, a name of its own making,
     /// what a client sent), or more proxies than are walked.
-    pub fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         if self.0.is_empty() {
             return client;
@@ -79,19 +79,19 @@ impl TrustedProxies {
         client
     }
 
-    /// The path or URL that a trusted proxy asks about, for forward authentication.
-    pub fn asked_about<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h [u8]> {
-        let told = |name: &'static str| {
+    /// The path or URL that a trusted proxy checks, for forward authentication.
+    pub(crate) fn asked_about<'h>(&self, peer: IpAddr, headers: &'h HeaderMap) -> Option<&'h [u8]> {
+        let header = |name: &'static str| {
             let mut values = headers.get_all(name).iter().filter(|_| self.trusts(peer));
             values.next().filter(|_| values.next().is_none())
         };
-        told("x-original-url")
-            .or_else(|| told("x-forwarded-uri"))
+        header("x-original-url")
+            .or_else(|| header("x-forwarded-uri"))
             .map(http::HeaderValue::as_bytes)
     }
 
-    /// The address the browser asked a trusted proxy for, as an absolute URL; for forward authentication.
-    pub fn original_url(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
+    /// The address the browser requested of a trusted proxy, as an absolute URL; for forward authentication.
+    pub(crate) fn original_url(&self, peer: IpAddr, headers: &HeaderMap) -> Option<String> {
         if !self.trusts(peer) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Values: parsed once, compared often. No IO, no state; nothing here knows another room.
 
-pub mod forwarded;
-pub mod login_parameters;
-pub mod path;
-pub mod reserved;
-pub mod return_to;
+pub(crate) mod forwarded;
+pub(crate) mod login_parameters;
+pub(crate) mod path;
+pub(crate) mod reserved;
+pub(crate) mod return_to;

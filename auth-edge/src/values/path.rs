@@ -13,7 +13,7 @@ const MAX_PATH_BYTES: usize = 8_192;
 
 /// Why a path is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Ambiguous {
+pub(crate) enum Ambiguous {
     /// It does not begin with a slash.
     #[error("the path does not begin with a slash")]
     NotAbsolute,
@@ -42,7 +42,7 @@ pub enum Ambiguous {
 
 /// A path every program reads alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestPath {
+pub(crate) struct RequestPath {
     /// Segments as they came, still percent-encoded, where that is not how they read.
     encoded: Vec<Option<String>>,
     /// The same segments decoded; the last is empty if the path ends with a slash.
@@ -57,7 +57,7 @@ impl RequestPath {
     ///
     /// # Errors
     /// [`Ambiguous`] when programs could read the path differently.
-    pub fn parse(raw: &str) -> Result<Self, Ambiguous> {
+    pub(crate) fn parse(raw: &str) -> Result<Self, Ambiguous> {
         if raw.len() > MAX_PATH_BYTES {
             return Err(Ambiguous::TooLong);
         }
@@ -89,7 +89,7 @@ impl RequestPath {
     }
 
     /// The decoded segments that name something: without the empty one a closing slash leaves.
-    pub fn segments(&self) -> &[String] {
+    pub(crate) fn segments(&self) -> &[String] {
         match self.decoded.split_last() {
             Some((last, rest)) if last.is_empty() => rest,
             _ => &self.decoded,
@@ -97,7 +97,7 @@ impl RequestPath {
     }
 
     /// The path to send on, still percent-encoded, without its first `strip` segments.
-    pub fn to_encoded(&self, strip: usize) -> String {
+    pub(crate) fn to_encoded(&self, strip: usize) -> String {
         let mut path = String::with_capacity(64);
         for (encoded, decoded) in self.encoded.iter().zip(&self.decoded).skip(strip) {
             path.push('/');
@@ -110,7 +110,7 @@ impl RequestPath {
     }
 
     /// The last segment, decoded; empty if the path ends with a slash.
-    pub fn last(&self) -> &str {
+    pub(crate) fn last(&self) -> &str {
         self.decoded.last().map_or("", String::as_str)
     }
 }

@@ -8,44 +8,44 @@
 use url::Url;
 
 /// Longest URL kept, in bytes after encoding: two pending logins have to fit into their cookies.
-pub const MAX_BYTES: usize = 1024;
+pub(crate) const MAX_BYTES: usize = 1024;
 /// Longest text parsed at all: whatever is longer can only be an attack on the parser's time.
 const MAX_RAW_BYTES: usize = 8192;
 
 /// An address on our own origin, or one that configuration names for sign-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReturnTo(Url);
+pub(crate) struct ReturnTo(Url);
 
 impl ReturnTo {
-    /// Parses what a visitor asked for against the base URL; `None` if it is not honoured.
+    /// Parses what a visitor requested against the base URL; `None` if it is not honoured.
     #[must_use]
-    pub fn parse(base: &Url, raw: &str) -> Option<Self> {
+    pub(crate) fn parse(base: &Url, raw: &str) -> Option<Self> {
         let url = parse_web_url(base, raw)?;
         same_origin(base, &url).then_some(Self(url))
     }
 
     /// As [`ReturnTo::parse`], but also honours the exact URLs of the sign-out allow-list.
     #[must_use]
-    pub fn parse_for_logout(base: &Url, allowed: &[Url], raw: &str) -> Option<Self> {
+    pub(crate) fn parse_for_logout(base: &Url, allowed: &[Url], raw: &str) -> Option<Self> {
         let url = parse_web_url(base, raw)?;
         (same_origin(base, &url) || allowed.contains(&url)).then_some(Self(url))
     }
 
-    /// The base URL itself: where a visitor lands without a wish of their own.
+    /// The base URL itself: where a visitor lands without a `returnTo`.
     #[must_use]
-    pub fn base(base: &Url) -> Self {
+    pub(crate) fn base(base: &Url) -> Self {
         Self(base.clone())
     }
 
     /// The absolute URL as text, for the `Location` header.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
     /// The absolute URL.
     #[must_use]
-    pub fn url(&self) -> &Url {
+    pub(crate) fn url(&self) -> &Url {
         &self.0
     }
 }

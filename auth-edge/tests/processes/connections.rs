@@ -9,7 +9,7 @@ use axum::routing::any;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::process::{PATIENCE, Process, serve};
+use crate::process::{LONGEST_WAIT, Process, serve};
 
 const ASK: &str = "GET /quick HTTP/1.1\r\nHost: a\r\n\r\n";
 const STAY: &str = "GET /never HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -37,7 +37,7 @@ async fn from(last: u8, to: SocketAddr) -> TcpStream {
 
 async fn read(stream: &mut TcpStream) -> std::io::Result<String> {
     let mut answer = vec![0; 4096];
-    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
+    let read = tokio::time::timeout(LONGEST_WAIT, stream.read(&mut answer)).await;
     assert!(read.is_ok(), "neither an answer nor an end");
     let length = read.unwrap()?;
     Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
@@ -114,7 +114,7 @@ async fn at_the_ceiling_the_idlest_goes_and_when_all_are_busy_readiness_says_so(
 
     let mut waits = from(7, edge.address).await;
     waits.write_all(ASK.as_bytes()).await.unwrap();
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
     loop {
         let (_, report) = readiness(&edge).await;
         if report.contains("every connection there may be is busy") {

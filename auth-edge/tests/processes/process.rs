@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::cgroup::Group;
 
 /// Only a failing test waits so long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// An edge under the memory limit of its pod, which ends when dropped.
 pub(crate) struct Process {
@@ -77,7 +77,7 @@ impl Process {
             _table: table,
             _limit: limit,
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         while TcpStream::connect(address).await.is_err() {
             assert!(Instant::now() < deadline, "the edge listens");
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -105,7 +105,7 @@ impl Process {
 
     /// Its exit code, once it has ended.
     pub(crate) async fn exit_code(&mut self) -> Option<i32> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
@@ -133,7 +133,7 @@ pub(crate) async fn serve(router: Router) -> (SocketAddr, DropGuard) {
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         tokio::time::sleep(Duration::from_millis(10)).await;

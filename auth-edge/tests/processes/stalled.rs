@@ -130,7 +130,10 @@ async fn a_stream_that_stands_still_frees_the_upstream_and_its_connection_goes_o
     until("the upstream is let go", || open.count() == 0).await;
     let other = sender.send_request(request("/nothing")).await.unwrap();
     assert_eq!(other.status(), 404, "the connection is as good as before");
-    assert!(answer.collect().await.is_err(), "what is missing is told");
+    assert!(
+        answer.collect().await.is_err(),
+        "the client notices what is missing"
+    );
 
     let socket = hyper::Request::connect(format!("http://{}/talk", edge.address))
         .extension(Protocol::from_static("websocket"))

@@ -14,14 +14,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, Kind, Unanswered};
-use crate::process::{PATIENCE, Process, serve, until};
+use crate::process::{LONGEST_WAIT, Process, serve, until};
 use crate::session_service::SessionService;
 
 /// Requests of each kind that are worked on when the edge is told to stop.
 const HELD: usize = 4;
 
 /// Clients of each kind that ask without a pause.
-const ASKING: usize = 3;
+const CLIENTS_EACH: usize = 3;
 
 /// Requests of each kind that have to be answered before and after.
 const MANY: usize = 50;
@@ -127,7 +127,7 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
         .map(|kind| tokio::spawn(async move { Client::new(kind).get(address, "/held").await }))
         .collect();
     let stop = CancellationToken::new();
-    let asking: Vec<_> = (0..ASKING * Kind::ALL.len())
+    let clients: Vec<_> = (0..CLIENTS_EACH * Kind::ALL.len())
         .map(|number| {
             let at = number % Kind::ALL.len();
             tokio::spawn(ask(at, Arc::clone(&targets), stop.clone()))
@@ -140,7 +140,7 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
     .await;
 
     stopped.terminate();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     while TcpStream::connect(address).await.is_ok() {
         assert!(Instant::now() < deadline, "the port closes");
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -157,7 +157,7 @@ async fn an_edge_that_is_told_to_stop_under_load_fails_nobody() {
     let then = targets[1].count();
     until("the other one goes on", || targets[1].count() > then + MANY).await;
     stop.cancel();
-    for client in asking {
+    for client in clients {
         assert_eq!(client.await.unwrap(), Vec::<String>::new());
     }
 }

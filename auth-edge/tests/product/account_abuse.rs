@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use prost::Message;
 use serde_json::json;
-use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::*;
 
 use crate::support::Stack;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Pages of one person that may listen at one edge.
 const PAGES_MAX: usize = 100;
@@ -23,7 +22,7 @@ struct Page {
 }
 
 /// What came of a call: its messages, and the gRPC status.
-struct Told<M> {
+struct Reply<M> {
     messages: Vec<M>,
     status: i32,
 }
@@ -58,7 +57,7 @@ impl Page {
         answer
     }
 
-    async fn call<M: Message + Default>(&self, method: &str, message: &impl Message) -> Told<M> {
+    async fn call<M: Message + Default>(&self, method: &str, message: &impl Message) -> Reply<M> {
         let answer = self.open(method, message).await;
         let in_head = status(
             answer
@@ -75,13 +74,13 @@ impl Page {
             }
             body = rest;
         }
-        Told {
+        Reply {
             messages,
             status: in_head.or(in_body).unwrap(),
         }
     }
 
-    async fn list(&self, page_size: i32, page_token: &str) -> Told<ListMySessionsResponse> {
+    async fn list(&self, page_size: i32, page_token: &str) -> Reply<ListMySessionsResponse> {
         let page_token = page_token.to_owned();
         let request = ListMySessionsRequest {
             page_size,
@@ -92,9 +91,9 @@ impl Page {
 
     async fn ends(&self, handle: &str) -> (bool, i32) {
         let handle = handle.to_owned();
-        let told: Told<EndMySessionResponse> =
+        let reply: Reply<EndMySessionResponse> =
             self.call("EndMySession", &EndMySessionRequest { handle }).await;
-        (told.messages.first().is_some_and(|one| one.ended), told.status)
+        (reply.messages.first().is_some_and(|one| one.ended), reply.status)
     }
 
     async fn is_signed_in(&self) -> bool {
@@ -125,14 +124,14 @@ fn status(text: Option<&str>) -> Option<i32> {
 async fn next(answer: &mut reqwest::Response, read: &mut Vec<u8>) -> Result<SessionEvent, i32> {
     loop {
         if let Some((flag, part, rest)) = frame(read) {
-            let told = match flag {
+            let reply = match flag {
                 0 => Ok(SessionEvent::decode(part).unwrap()),
                 _ => Err(trailer(part).unwrap()),
             };
             *read = rest.to_vec();
-            return told;
+            return reply;
         }
-        let chunk = tokio::time::timeout(PATIENCE, answer.chunk()).await;
+        let chunk = tokio::time::timeout(LONGEST_WAIT, answer.chunk()).await;
         let chunk = chunk.expect("something is told").unwrap();
         read.extend_from_slice(&chunk.expect("the stream says how it ends"));
     }
@@ -162,16 +161,16 @@ async fn handles_and_tokens_of_somebody_else_open_nothing() {
         let (ended, status) = mallory.ends(odd).await;
         assert!(!ended && status == 3, "{odd:?}: {status}");
     }
-    let told = mallory.list(10, &first_page.next_page_token).await;
+    let reply = mallory.list(10, &first_page.next_page_token).await;
     assert_eq!(
-        (told.messages.len(), told.status),
+        (reply.messages.len(), reply.status),
         (0, 3),
         "a page token is its person's"
     );
-    let told: Told<EndMyOtherSessionsResponse> = mallory
+    let reply: Reply<EndMyOtherSessionsResponse> = mallory
         .call("EndMyOtherSessions", &EndMyOtherSessionsRequest {})
         .await;
-    assert_eq!(told.messages[0].ended_count, 0);
+    assert_eq!(reply.messages[0].ended_count, 0);
     assert!(victim.is_signed_in().await && second.is_signed_in().await);
 
     // A position on the stream is nobody's secret, and shows to each their own.
@@ -200,8 +199,8 @@ async fn handles_and_tokens_of_somebody_else_open_nothing() {
         (session_event::Kind::Created, "mallory")
     );
     for odd in ["x".repeat(2_000), "\u{0}".to_owned(), "ü".to_owned()] {
-        let told: Told<SessionEvent> = mallory.call("WatchMySession", &watch(&odd)).await;
-        assert_eq!((told.messages.len(), told.status), (0, 3), "{odd:?}");
+        let reply: Reply<SessionEvent> = mallory.call("WatchMySession", &watch(&odd)).await;
+        assert_eq!((reply.messages.len(), reply.status), (0, 3), "{odd:?}");
     }
     for unknown in ["0-0", "99999999999999-0", "$", "+", "-", "a-18446744073709551615"] {
         let mut stream = mallory.open("WatchMySession", &watch(unknown)).await;
@@ -220,8 +219,8 @@ async fn a_session_that_cannot_be_read_is_shown_to_its_person_and_ended_by_nobod
         Page::of(&stack, "victim").await,
         Page::of(&stack, "mallory").await,
     );
-    let shown = |told: &Told<ListMySessionsResponse>| {
-        let sessions = told.messages[0].sessions.iter();
+    let shown = |reply: &Reply<ListMySessionsResponse>| {
+        let sessions = reply.messages[0].sessions.iter();
         let mut shown: Vec<_> = sessions.map(|one| (one.state(), one.current)).collect();
         shown.sort_unstable();
         shown
@@ -251,20 +250,20 @@ async fn an_account_that_listens_without_end_has_its_share_and_the_others_theirs
         open.push(stream);
     }
     for _ in 0..10 {
-        let told: Told<SessionEvent> = mallory.call("WatchMySession", &watch).await;
-        assert_eq!((told.messages.len(), told.status), (0, 8), "RESOURCE_EXHAUSTED");
+        let reply: Reply<SessionEvent> = mallory.call("WatchMySession", &watch).await;
+        assert_eq!((reply.messages.len(), reply.status), (0, 8), "RESOURCE_EXHAUSTED");
     }
     let mut stream = other.open("WatchMySession", &watch).await;
     assert!(next(&mut stream, &mut Vec::new()).await.is_ok());
     assert!(other.is_signed_in().await && mallory.is_signed_in().await);
     open.clear();
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
     loop {
         let mut stream = mallory.open("WatchMySession", &watch).await;
         if next(&mut stream, &mut Vec::new()).await.is_ok() {
             break;
         }
-        assert!(tokio::time::Instant::now() < deadline, "places are given back");
+        assert!(tokio::time::Instant::now() < deadline, "permits are given back");
     }
 }
 
@@ -288,7 +287,7 @@ async fn nobody_listens_for_longer_than_their_session_lasts() {
 async fn thousands_of_sessions_of_one_account_are_listed_in_pages_and_ended_at_once() {
     const SESSIONS: usize = 3_000;
     let stack = Stack::start().await;
-    let client = SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap();
+    let client = stack.sessions.client();
     let page = Page::of(&stack, "mallory").await;
     let user = json!({"sub": "mallory"});
     let request = CreateSessionRequest {
@@ -308,12 +307,12 @@ async fn thousands_of_sessions_of_one_account_are_listed_in_pages_and_ended_at_o
     }
     let (mut seen, mut token) = (BTreeSet::new(), String::new());
     loop {
-        let told = page.list(1_000, &token).await.messages.remove(0);
-        assert!(told.sessions.len() <= 200, "{}", told.sessions.len());
-        for session in told.sessions {
+        let reply = page.list(1_000, &token).await.messages.remove(0);
+        assert!(reply.sessions.len() <= 200, "{}", reply.sessions.len());
+        for session in reply.sessions {
             assert!(seen.insert(session.handle));
         }
-        token = told.next_page_token;
+        token = reply.next_page_token;
         if token.is_empty() {
             break;
         }
@@ -322,11 +321,11 @@ async fn thousands_of_sessions_of_one_account_are_listed_in_pages_and_ended_at_o
     let mut ended = 0;
     // As a person who is told that not all could be ended in time asks again.
     while ended < SESSIONS {
-        let told: Told<EndMyOtherSessionsResponse> = page
+        let reply: Reply<EndMyOtherSessionsResponse> = page
             .call("EndMyOtherSessions", &EndMyOtherSessionsRequest {})
             .await;
-        assert_eq!(told.status, 0, "after {ended}");
-        ended += usize::try_from(told.messages[0].ended_count).unwrap();
+        assert_eq!(reply.status, 0, "after {ended}");
+        ended += usize::try_from(reply.messages[0].ended_count).unwrap();
     }
     assert_eq!(ended, SESSIONS);
     assert!(page.is_signed_in().await);

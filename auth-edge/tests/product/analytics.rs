@@ -81,8 +81,8 @@ async fn neither_cookie_nor_credential_nor_address_passes_and_no_cookie_comes_ba
     let mut browser = stack.browser();
     browser.sign_in().await;
     upstream.answer_by(|_| {
-        let told = [("set-cookie", "visitor=1; Path=/"), ("x-visitor", "1")];
-        Some((told, "upstream").into_response())
+        let headers = [("set-cookie", "visitor=1; Path=/"), ("x-visitor", "1")];
+        Some((headers, "upstream").into_response())
     });
     let headers = [
         ("authorization", "Bearer secret"),

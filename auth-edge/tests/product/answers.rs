@@ -41,7 +41,7 @@ async fn finishes(stack: &Stack, browser: &mut Browser, callback: &str) {
 
 // conformance: B-060 B-061
 #[tokio::test]
-async fn an_answer_with_another_issuer_or_without_the_promised_one_uses_nothing_up_whatever_it_says() {
+async fn an_answer_with_another_or_no_issuer_uses_nothing_up_whatever_it_says() {
     let evil = ("iss", "https://evil.example");
     let denied = ("error", "access_denied");
     let stack = Stack::start().await;

@@ -76,7 +76,7 @@ fn auth_time(token: &str) -> Option<serde_json::Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_authentication_nobody_dated_has_no_date_in_the_api_and_in_what_upstreams_are_told() {
+async fn an_undated_authentication_has_no_date_in_the_api_and_at_upstreams() {
     let key = key_file();
     let settings = [("EDGE_UPSTREAM_JWT_KEY_FILE", key.path().to_str().unwrap())];
     let gateway = Gateway::start(SIGNED, &settings).await;
@@ -97,7 +97,7 @@ async fn an_authentication_nobody_dated_has_no_date_in_the_api_and_in_what_upstr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_needs_a_fresh_sign_in_does_not_take_one_without_a_date_asks_once_and_says_why() {
+async fn a_page_that_needs_a_fresh_sign_in_requests_one_once_and_refuses_an_undated_one() {
     let gateway = Gateway::start(RULES, &[]).await;
     say_nothing(&gateway);
     let mut browser = gateway.stack.browser();
@@ -109,8 +109,8 @@ async fn a_page_that_needs_a_fresh_sign_in_does_not_take_one_without_a_date_asks
         "{}",
         refused.body
     );
-    let asked = gateway.stack.provider.last_request(Endpoint::Authorize);
-    assert_eq!(asked.param("max_age"), Some("900"));
+    let requested = gateway.stack.provider.last_request(Endpoint::Authorize);
+    assert_eq!(requested.param("max_age"), Some("900"));
     assert_eq!(browser.get("/api/auth/me").await.status, 200, "the session stays");
     assert_eq!(gateway.upstream.requests().len(), 0);
 
@@ -146,18 +146,18 @@ async fn an_authentication_in_the_future_is_refused_whether_or_not_its_age_was_a
         (json!(now + 10_000), 400),
         (json!(now - 1), 302),
     ] {
-        let told = auth_time.clone();
+        let auth_time_sent = auth_time.clone();
         gateway
             .stack
             .provider
-            .script(|script| _ = script.claims.insert("auth_time".to_owned(), told));
+            .script(|script| _ = script.claims.insert("auth_time".to_owned(), auth_time_sent));
         let callback = browser.until_callback("/api/auth/login").await;
         assert_eq!(browser.visit(&callback).await.status, status, "{auth_time}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn right_after_an_ordinary_sign_in_a_page_that_asks_for_more_asks_and_does_not_forbid() {
+async fn after_an_ordinary_sign_in_a_page_that_requires_more_requests_it() {
     let gateway = Gateway::start(RULES, &[]).await;
     let mut browser = gateway.stack.browser();
     let acr = |class: &'static str| {
@@ -168,8 +168,8 @@ async fn right_after_an_ordinary_sign_in_a_page_that_asks_for_more_asks_and_does
     };
     acr("bronze");
     browser.sign_in().await;
-    let asked = browser.visit("/classified/a").await;
-    assert_eq!(asked.status, 307, "{asked:?}");
+    let requested = browser.visit("/classified/a").await;
+    assert_eq!(requested.status, 307, "{requested:?}");
     acr("gold");
     let (page, sign_ins) = arrive(&gateway, &mut browser, "/classified/a").await;
     assert_eq!((page.status, sign_ins), (200, 1), "{page:?}");
@@ -184,7 +184,7 @@ async fn right_after_an_ordinary_sign_in_a_page_that_asks_for_more_asks_and_does
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_sign_in_asked_for_it_did_not_bring_is_403_on_that_page_alone_and_never_a_circle() {
+async fn what_a_sign_in_requested_in_vain_is_403_on_that_page_alone_and_no_circle() {
     let gateway = Gateway::start(RULES, &[("EDGE_LOGIN_PARAMETERS", "login_hint")]).await;
     let mut browser = gateway.stack.browser();
     browser.sign_in().await;

@@ -77,7 +77,7 @@ fn altered(callback: &str, drop: &str, add: &[(&str, &str)]) -> String {
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
         .into_owned()
         .collect();
-    let value = |name: &str| &*pairs.iter().find(|(known, _)| known == name).unwrap().1;
+    let value = |name: &str| &*pairs.iter().find(|(key, _)| key == name).unwrap().1;
     let kept = pairs.iter().filter(|(name, _)| name != drop);
     let added = add
         .iter()
@@ -369,8 +369,8 @@ async fn an_organization_that_does_not_match_is_refused() {
     stack
         .provider
         .script(|script| _ = script.claims.insert("org_id".into(), json!("org_b")));
-    let asked = browser.until_callback("/api/auth/login?organization=org_a").await;
-    refused(&browser.visit(&asked).await);
+    let callback_url = browser.until_callback("/api/auth/login?organization=org_a").await;
+    refused(&browser.visit(&callback_url).await);
 }
 
 // conformance: B-101

@@ -139,7 +139,7 @@ async fn a_route_says_what_a_sign_in_that_leads_to_it_has_to_bring_also_when_tri
 }
 
 #[tokio::test]
-async fn a_silent_sign_in_that_finds_nobody_comes_back_as_nobody_and_is_not_repeated_at_once() {
+async fn a_silent_sign_in_that_finds_nobody_is_anonymous_and_not_repeated_at_once() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     let login = "/api/auth/login?prompt=none&returnTo=/a";
@@ -160,14 +160,14 @@ async fn a_silent_sign_in_that_finds_nobody_comes_back_as_nobody_and_is_not_repe
         );
         assert!(answer.set_cookie("session").is_none());
         assert_eq!(browser.get("/api/auth/me").await.status, 204);
-        let asked = stack.provider.calls(Endpoint::Authorize);
+        let authorize_calls = stack.provider.calls(Endpoint::Authorize);
         let again = browser.visit(login).await;
         assert_eq!(
             (again.status, again.location()),
             (302, format!("{}/a", stack.base()).as_str()),
             "no loop"
         );
-        assert_eq!(stack.provider.calls(Endpoint::Authorize), asked);
+        assert_eq!(stack.provider.calls(Endpoint::Authorize), authorize_calls);
         browser.jar.clear();
     }
     stack.provider.reset();
@@ -230,8 +230,8 @@ async fn a_route_that_signs_in_silently_asks_once_it_has_to() {
     assert!(back.ends_with("/news/today"));
     // The page is guarded: it sends to sign in again, and this time the provider may ask.
     let login = browser.visit("/news/today").await.location().to_owned();
-    let asking = browser.visit(&login).await.location().to_owned();
-    assert_eq!(param(&asking, "prompt"), None, "{asking}");
+    let authorize_url = browser.visit(&login).await.location().to_owned();
+    assert_eq!(param(&authorize_url, "prompt"), None, "{authorize_url}");
 }
 
 // conformance: A-054
@@ -241,12 +241,12 @@ async fn a_third_party_may_start_a_sign_in_for_our_provider_and_a_place_of_ours(
     let mut browser = stack.browser();
     browser.sign_in().await;
     let issuer: String = url::form_urlencoded::byte_serialize(stack.provider.issuer().as_bytes()).collect();
-    let asked = stack.provider.calls(Endpoint::Authorize);
+    let authorize_calls = stack.provider.calls(Endpoint::Authorize);
     for wrong in ["https%3A%2F%2Fevil.example", "", &format!("{issuer}%2F")] {
         let answer = browser.visit(&format!("/api/auth/login?iss={wrong}")).await;
         assert_eq!((answer.status, answer.location()), (400, ""), "{wrong}");
     }
-    assert_eq!(stack.provider.calls(Endpoint::Authorize), asked);
+    assert_eq!(stack.provider.calls(Endpoint::Authorize), authorize_calls);
     let login = format!("/api/auth/login?iss={issuer}&login_hint=ada&target_link_uri=%2Fdeep%3Fa%3Db");
     let started = browser.visit(&login).await;
     assert_eq!(param(started.location(), "login_hint").as_deref(), Some("ada"));
@@ -281,7 +281,7 @@ async fn a_third_party_may_post_its_wish_and_nothing_else_is_read_of_the_form() 
             .extend_pairs(pairs)
             .finish()
     };
-    let wish = form(&[
+    let third_party_form = form(&[
         ("iss", &issuer),
         ("login_hint", "ada"),
         ("target_link_uri", "/deep?a=b"),
@@ -290,7 +290,9 @@ async fn a_third_party_may_post_its_wish_and_nothing_else_is_read_of_the_form() 
         ("returnTo", "/other"),
     ]);
     for headers in [&visit[..], &[]] {
-        let posted = browser.post("/api/auth/login?max_age=1", headers, &wish).await;
+        let posted = browser
+            .post("/api/auth/login?max_age=1", headers, &third_party_form)
+            .await;
         assert_eq!(posted.status, 303, "{posted:?}");
         assert_eq!(posted.header("cache-control"), "no-store");
         let started = browser.visit(posted.location()).await;
@@ -318,11 +320,11 @@ async fn a_third_party_may_post_its_wish_and_nothing_else_is_read_of_the_form() 
     for (headers, body, status) in [
         (&visit[..], "login_hint=ada", 405),
         (&visit, "", 405),
-        (&json, wish.as_str(), 405),
+        (&json, third_party_form.as_str(), 405),
         (&visit, large.as_str(), 413),
-        (&embedded, &wish, 403),
-        (&script, &wish, 403),
-        (&[("sec-purpose", "prefetch")], &wish, 204),
+        (&embedded, &third_party_form, 403),
+        (&script, &third_party_form, 403),
+        (&[("sec-purpose", "prefetch")], &third_party_form, 204),
     ] {
         let answer = browser.post("/api/auth/login", headers, body).await;
         assert_eq!(answer.status, status, "{headers:?} {answer:?}");

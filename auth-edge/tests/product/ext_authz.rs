@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use auth_edge::gateway::ext_authz::{self, api};
+use auth_edge::gateway::ext_authz::api;
 use auth_edge::routes;
 use chassis::runtime::Workers;
 use session_proto::v1::TokenSet;
@@ -28,11 +28,7 @@ impl Envoy {
         tokio::spawn(chassis::serve::serve(
             Workers::here(),
             listener,
-            ext_authz::routes(
-                edge.sign_in().cookies.clone(),
-                edge.sign_in().pending.clone(),
-                routes::router(edge.clone()),
-            ),
+            routes::ext_authz(edge.clone()),
             None,
             stop.clone(),
         ));

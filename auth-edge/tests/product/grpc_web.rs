@@ -174,15 +174,15 @@ async fn watch(stack: &Stack, cookie: &str, resume_token: &str) -> reqwest::Resp
 
 /// Reads on until the stream has told of a session of this person.
 async fn told_of_a_session(answer: &mut reqwest::Response) {
-    let mut told = String::new();
-    while !told.contains("person-1") {
+    let mut received = String::new();
+    while !received.contains("person-1") {
         let chunk = tokio::time::timeout(Duration::from_secs(60), answer.chunk()).await;
         let chunk = chunk
             .expect("in time")
             .unwrap()
             .expect("the stream has not ended");
-        told.push_str(&String::from_utf8_lossy(&chunk));
-        assert!(!told.contains("grpc-status"), "it has ended: {told:?}");
+        received.push_str(&String::from_utf8_lossy(&chunk));
+        assert!(!received.contains("grpc-status"), "it has ended: {received:?}");
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::gateway::Gateway;
 use crate::support::Upstream;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 fn rule(upstream: &str) -> String {
     format!("[[route]]\npath = \"/own/*\"\nguard = \"none\"\nupstream = \"{upstream}\"\n")
@@ -48,7 +48,7 @@ async fn an_upstream_that_does_not_answer_is_504_and_one_that_falls_silent_is_cu
     assert_eq!(events.chunk().await.unwrap().unwrap(), "word");
     let mut silent = get("/own/silent").await.unwrap();
     assert_eq!(silent.chunk().await.unwrap().unwrap(), "word");
-    let ended = tokio::time::timeout(PATIENCE, silent.chunk())
+    let ended = tokio::time::timeout(LONGEST_WAIT, silent.chunk())
         .await
         .expect("it is cut off");
     assert!(ended.is_err(), "and not as if it were complete: {ended:?}");
@@ -76,8 +76,8 @@ async fn a_client_silent_within_its_body_is_408() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_beyond_its_limit_is_413_whether_it_says_so_or_not() {
-    let asked = Arc::new(Semaphore::new(0));
-    let count = Arc::clone(&asked);
+    let received = Arc::new(Semaphore::new(0));
+    let count = Arc::clone(&received);
     let reading = Router::new()
         .fallback(any(|body: Bytes| async move { body.len().to_string() }))
         .layer(axum::middleware::map_request(
@@ -104,7 +104,7 @@ async fn a_body_beyond_its_limit_is_413_whether_it_says_so_or_not() {
         assert_eq!(answer.status, status, "{path} {length}");
     }
     assert_eq!(
-        asked.available_permits(),
+        received.available_permits(),
         2,
         "what says it is too large is sent to nobody"
     );
@@ -151,10 +151,10 @@ async fn more_at_once_than_allowed_is_503_and_says_when_to_come_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_whose_message_never_comes_give_their_places_back() {
-    const PLACES: usize = 8;
-    let places = PLACES.to_string();
+    const PERMITS: usize = 8;
+    let permits = PERMITS.to_string();
     let settings = [
-        ("EDGE_MAX_CONCURRENT_REQUESTS", places.as_str()),
+        ("EDGE_MAX_CONCURRENT_REQUESTS", permits.as_str()),
         ("EDGE_ADDRESS_SHARE", "100"),
         ("EDGE_BODY_TIMEOUT", "1"),
     ];
@@ -163,7 +163,7 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
     let mut silent = Vec::new();
     // A byte every so often does not make it a message.
     for beginning in ["", "\0", "\0\0\0"] {
-        for _ in 0..PLACES {
+        for _ in 0..PERMITS {
             let head = format!(
                 "POST /session.v1.BrowserSessionService/GetCurrentSession HTTP/1.1\r\nHost: {address}\r\nX-Csrf: 1\r\n\
                  Sec-Fetch-Site: same-origin\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 100\r\n\r\n{beginning}"
@@ -177,8 +177,8 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
     let mut late = 0;
     for mut stream in silent {
         let mut answer = vec![0; 4096];
-        let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
-        let length = read.expect("a place is taken for good").unwrap();
+        let read = tokio::time::timeout(LONGEST_WAIT, stream.read(&mut answer)).await;
+        let length = read.expect("a permit is never given back").unwrap();
         let head = String::from_utf8_lossy(&answer[..length]).into_owned();
         late += usize::from(head.contains("grpc-status: 4"));
         assert!(
@@ -186,7 +186,7 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
             "{head}"
         );
     }
-    assert!(late >= PLACES, "{late}");
+    assert!(late >= PERMITS, "{late}");
     assert_eq!(gateway.stack.browser().get("/api/auth/status").await.status, 200);
 }
 
@@ -194,8 +194,8 @@ async fn calls_whose_message_never_comes_give_their_places_back() {
 async fn hangs_up_every_other_time() -> (String, Arc<Semaphore>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let taken = Arc::new(Semaphore::new(0));
-    let count = Arc::clone(&taken);
+    let received = Arc::new(Semaphore::new(0));
+    let count = Arc::clone(&received);
     tokio::spawn(async move {
         let mut answers = false;
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -209,7 +209,7 @@ async fn hangs_up_every_other_time() -> (String, Arc<Semaphore>) {
             answers = !answers;
         }
     });
-    (format!("http://{address}"), taken)
+    (format!("http://{address}"), received)
 }
 
 async fn read_head(stream: &mut TcpStream) {
@@ -224,18 +224,18 @@ async fn read_head(stream: &mut TcpStream) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_is_safe_is_sent_again_when_a_connection_breaks() {
-    let (url, taken) = hangs_up_every_other_time().await;
+    let (url, received) = hangs_up_every_other_time().await;
     let gateway = Gateway::start(&rule(&url), &[]).await;
     let mut browser = gateway.stack.browser();
     let answer = browser.get("/own/a").await;
     assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
-    assert_eq!(taken.available_permits(), 2, "asked twice");
+    assert_eq!(received.available_permits(), 2, "sent twice");
     assert_eq!(browser.post("/own/a", &[], "a=b").await.status, 502);
-    assert_eq!(taken.available_permits(), 3, "asked once");
+    assert_eq!(received.available_permits(), 3, "sent once");
     assert_eq!(browser.get("/own/a").await.status, 200, "the answer of this pair");
     assert_eq!(
         browser.send(Method::DELETE, "/own/a", &[], None).await.status,
         502
     );
-    assert_eq!(taken.available_permits(), 5, "asked once");
+    assert_eq!(received.available_permits(), 5, "sent once");
 }

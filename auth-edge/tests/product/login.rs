@@ -121,7 +121,7 @@ async fn a_script_gets_json_with_the_login_url_and_no_redirect() {
 #[tokio::test]
 async fn a_return_to_elsewhere_lands_on_the_base_url_and_one_of_ours_survives_whole() {
     let stack = Stack::start().await;
-    for (wish, lands) in [
+    for (return_to, lands) in [
         ("%2Fa%3Fb%3Dc%26d%23e", "/a?b=c&d#e"),
         ("https%3A%2F%2Fevil.example%2F", "/"),
         ("%2F%2Fevil.example", "/"),
@@ -131,13 +131,13 @@ async fn a_return_to_elsewhere_lands_on_the_base_url_and_one_of_ours_survives_wh
     ] {
         let mut browser = stack.browser();
         let callback = browser
-            .until_callback(&format!("/api/auth/login?returnTo={wish}"))
+            .until_callback(&format!("/api/auth/login?returnTo={return_to}"))
             .await;
         let answer = browser.visit(&callback).await;
         assert_eq!(
             (answer.status, answer.location()),
             (302, format!("{}{lands}", stack.base()).as_str()),
-            "{wish}"
+            "{return_to}"
         );
     }
 }
@@ -195,17 +195,17 @@ async fn a_provider_that_is_down_gives_a_5xx_page_without_cookie_and_recovers_by
             "the page shows the request ID"
         );
         assert!(answer.set_cookies().is_empty());
-        let told = browser.get("/api/auth/login").await;
+        let answer = browser.get("/api/auth/login").await;
         assert_eq!(
-            (told.status, told.json()["error"].as_str()),
+            (answer.status, answer.json()["error"].as_str()),
             (status, Some("ERR_LOGIN_HANDLER_FAILURE"))
         );
     }
     stack.provider.stop();
     assert!(eventually(&mut browser, 503).await.set_cookies().is_empty());
-    let told = browser.get("/api/auth/login").await;
+    let answer = browser.get("/api/auth/login").await;
     assert_eq!(
-        (told.status, told.json()["error"].as_str()),
+        (answer.status, answer.json()["error"].as_str()),
         (503, Some("ERR_LOGIN_HANDLER_FAILURE"))
     );
     stack.provider.reset();

@@ -83,7 +83,7 @@ async fn the_list_of_further_places_is_honoured_exactly() {
         ("EDGE_IDP_LOGOUT", "off"),
     ])
     .await;
-    for (wish, lands) in [
+    for (return_to, lands) in [
         ("https://www.example/bye", "https://www.example/bye#".to_owned()),
         ("https://www.example/other", format!("{}/", stack.base())),
     ] {
@@ -91,7 +91,7 @@ async fn the_list_of_further_places_is_honoured_exactly() {
         browser.sign_in().await;
         assert_eq!(
             browser
-                .visit(&format!("/api/auth/logout?returnTo={wish}"))
+                .visit(&format!("/api/auth/logout?returnTo={return_to}"))
                 .await
                 .location(),
             lands
@@ -289,10 +289,13 @@ async fn a_sign_out_takes_pending_sign_ins_away_in_every_form_of_it() {
         forgets(&posted, &before, attributes);
         // Another site can ask, but takes nothing away.
         let linked = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
-        let asked = before.clone().get_with("/api/auth/logout", &linked).await;
+        let confirmation = before.clone().get_with("/api/auth/logout", &linked).await;
         assert!(
-            asked.set_cookies().iter().all(|line| !line.contains("_login_")),
-            "{asked:?}"
+            confirmation
+                .set_cookies()
+                .iter()
+                .all(|line| !line.contains("_login_")),
+            "{confirmation:?}"
         );
         let refused = before.clone().post("/api/auth/logout", &[], "").await;
         assert_eq!((refused.status, refused.set_cookies().len()), (403, 0));
@@ -311,8 +314,7 @@ async fn a_sign_out_takes_pending_sign_ins_away_in_every_form_of_it() {
 }
 
 #[tokio::test]
-async fn a_sign_out_takes_pending_sign_ins_away_though_the_service_is_down_and_when_the_page_that_asks_is_answered()
- {
+async fn a_sign_out_takes_pending_sign_ins_away_also_in_an_outage_or_when_confirmed() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     browser.sign_in().await;

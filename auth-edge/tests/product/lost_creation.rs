@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use crate::support::Stack;
 
 /// Nothing here takes this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// A way to `target` whose answers can be held back.
-async fn way(target: String, open: watch::Receiver<bool>) -> String {
+/// A TCP relay to `target` whose answers can be held back.
+async fn relay(target: String, open: watch::Receiver<bool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -22,14 +22,15 @@ async fn way(target: String, open: watch::Receiver<bool>) -> String {
             let far = TcpStream::connect(target.trim_start_matches("http://"))
                 .await
                 .unwrap();
-            let ((mut asks, mut hears), (mut answers, mut takes)) = (near.into_split(), far.into_split());
-            tokio::spawn(async move { tokio::io::copy(&mut asks, &mut takes).await });
+            let ((mut from_client, mut to_client), (mut from_target, mut to_target)) =
+                (near.into_split(), far.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_target).await });
             let mut open = open.clone();
             tokio::spawn(async move {
                 let mut bytes = [0; 16_384];
-                while let Ok(count @ 1..) = answers.read(&mut bytes).await {
+                while let Ok(count @ 1..) = from_target.read(&mut bytes).await {
                     open.wait_for(|open| *open).await.unwrap();
-                    if hears.write_all(&bytes[..count]).await.is_err() {
+                    if to_client.write_all(&bytes[..count]).await.is_err() {
                         return;
                     }
                 }
@@ -46,18 +47,12 @@ async fn sessions(stack: &Stack) -> usize {
         subject: "alice".to_owned(),
         ..Default::default()
     };
-    let listed = stack
-        .edge
-        .sign_in()
-        .sessions
-        .client()
-        .list_sessions(request)
-        .await;
+    let listed = stack.sessions.client().list_sessions(request).await;
     listed.unwrap().sessions.len()
 }
 
 async fn wait_for_sessions(stack: &Stack, count: usize) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     while sessions(stack).await != count {
         assert!(Instant::now() < deadline, "never {count} sessions");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -70,7 +65,7 @@ async fn a_callback_that_was_answered_503_leaves_no_session_that_nobody_has() {
     let mut before = stack.browser();
     before.sign_in().await;
     let (gate, open) = watch::channel(true);
-    let url = way(stack.sessions.url(), open).await;
+    let url = relay(stack.sessions.url(), open).await;
     let mut browser = stack
         .beside_with_settings(|settings| settings.session_service = vec![url])
         .await;

@@ -9,7 +9,6 @@
 mod account_abuse;
 mod analytics;
 mod answers;
-mod asks;
 mod assertions;
 mod auth_time;
 mod callback;
@@ -41,6 +40,7 @@ mod provider_logout;
 mod proxying;
 mod real_provider;
 mod reload;
+mod requirements;
 mod routes;
 mod session_cache;
 mod session_streams;

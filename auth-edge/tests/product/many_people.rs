@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use auth_edge::sessions::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
-use auth_edge::sessions::keys::Keys;
+use auth_edge::sessions::keys::DerivedKeys;
 use axum::response::IntoResponse as _;
 use chassis::clock::Clock as _;
 use chassis::secret::Secret;
 use scripted_provider::Endpoint;
 use serde_json::{Value, json};
-use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 
@@ -23,12 +22,12 @@ const PEOPLE: usize = 1_000;
 const AT_ONCE: usize = 250;
 
 /// Longest wait of one person for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// A session for everybody, whose access token has run out: the first request refreshes it. Cookie values by subject.
 async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
     let stack = &gateway.stack;
-    let client = SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap();
+    let client = stack.sessions.client();
     let settings = CookieSettings {
         name: "session".to_owned(),
         secure: false,
@@ -36,7 +35,7 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
         same_site: SameSite::Lax,
         transient: false,
     };
-    let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
+    let cookies = SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(SECRET.to_owned())]));
     let mut people = Vec::new();
     for number in 0..PEOPLE {
         let subject = format!("person-{number}");
@@ -73,8 +72,8 @@ async fn sessions(gateway: &Gateway) -> Vec<(String, String)> {
 }
 
 /// What the upstream says; a busy machine may say "later" first.
-async fn told(request: &reqwest::RequestBuilder) -> Value {
-    let until = Instant::now() + PATIENCE;
+async fn echoed(request: &reqwest::RequestBuilder) -> Value {
+    let until = Instant::now() + LONGEST_WAIT;
     loop {
         let answer = request.try_clone().unwrap().send().await.unwrap();
         let status = answer.status();
@@ -94,36 +93,36 @@ async fn a_thousand_people_at_once_each_bring_their_own_token() {
         "[[route]]\npath = \"/own/*\"\nguard = \"api\"\nupstream = \"{upstream}\"\naccess_token = true\n";
     let gateway = Gateway::start(rule, &[]).await;
     gateway.upstream.answer_by(|seen| {
-        let told = json!({"subject": seen.all("x-auth-subject"), "token": seen.all("authorization")});
-        Some(axum::Json(told).into_response())
+        let echoed = json!({"subject": seen.all("x-auth-subject"), "token": seen.all("authorization")});
+        Some(axum::Json(echoed).into_response())
     });
     let people = sessions(&gateway).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let address = gateway.stack.address().to_owned();
     let mut token_of: HashMap<String, String> = HashMap::new();
     for round in 0..2 {
-        let asks = people.iter().map(|(subject, cookie)| {
+        let requests = people.iter().map(|(subject, cookie)| {
             let request = client
                 .get(format!("http://{address}/own/a"))
                 .header("cookie", cookie);
-            async move { (subject.clone(), told(&request).await) }
+            async move { (subject.clone(), echoed(&request).await) }
         });
         use futures_util::StreamExt as _;
-        let answers: Vec<(String, Value)> = futures_util::stream::iter(asks)
+        let answers: Vec<(String, Value)> = futures_util::stream::iter(requests)
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        for (subject, told) in answers {
-            assert_eq!(told["subject"], json!([subject]), "round {round}");
-            let token = told["token"][0]
+        for (subject, echoed) in answers {
+            assert_eq!(echoed["subject"], json!([subject]), "round {round}");
+            let token = echoed["token"][0]
                 .as_str()
                 .unwrap()
                 .strip_prefix("Bearer ")
                 .unwrap();
-            let known = token_of
+            let issued = token_of
                 .entry(subject.clone())
                 .or_insert_with(|| token.to_owned());
-            assert_eq!(known, token, "{subject} in round {round}");
+            assert_eq!(issued, token, "{subject} in round {round}");
         }
     }
     assert_eq!(gateway.stack.provider.grants("refresh_token"), PEOPLE);
@@ -131,8 +130,8 @@ async fn a_thousand_people_at_once_each_bring_their_own_token() {
     let userinfo = gateway.stack.provider.url(Endpoint::Userinfo);
     for (subject, token) in &token_of {
         let answer = client.get(&userinfo).bearer_auth(token).send().await.unwrap();
-        let told: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-        assert_eq!(told["sub"], json!(subject));
+        let echoed: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        assert_eq!(echoed["sub"], json!(subject));
     }
     assert_eq!(token_of.len(), PEOPLE);
 }

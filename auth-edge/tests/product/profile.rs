@@ -4,7 +4,6 @@ use chassis::clock::{Clock as _, ManualClock};
 use reqwest::Method;
 use scripted_provider::{Answer as Script, Endpoint};
 use serde_json::json;
-use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::UpdateSessionRequest;
 
 use crate::support::Stack;
@@ -193,7 +192,7 @@ async fn a_refetch_keeps_what_changed_meanwhile() {
         user: user.to_string(),
         ..UpdateSessionRequest::default()
     };
-    let client = SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap();
+    let client = stack.sessions.client();
     client.update_session(update).await.unwrap();
     gate.release();
     assert_eq!(refetch.await.unwrap().json()["role"], "admin");
@@ -203,7 +202,7 @@ async fn a_refetch_keeps_what_changed_meanwhile() {
 const AT_ONCE: usize = 3;
 
 #[tokio::test]
-async fn a_session_that_asks_for_its_profile_again_and_again_has_it_read_anew_now_and_then() {
+async fn a_session_that_requests_its_profile_often_has_it_read_anew_now_and_then() {
     for always in [false, true] {
         let mode = if always { "always" } else { "on-request" };
         let path = if always {

@@ -31,7 +31,16 @@ async fn a_sign_in_works_at_once_after_everything_was_ended() {
                 subject: "alice".to_owned(),
                 ..Default::default()
             };
-            assert_eq!(stack.edge.sign_in().sessions.end_all(all).await.unwrap(), 1);
+            assert_eq!(
+                stack
+                    .sessions
+                    .client()
+                    .end_sessions(all)
+                    .await
+                    .unwrap()
+                    .ended_count,
+                1
+            );
             assert_eq!(before.get("/api/auth/me").await.status, 204);
             stack.clock.advance_ms(1);
             before.sign_in().await;

@@ -15,7 +15,7 @@ use crate::support::{Stack, Upstream, key_file};
 /// The provider's process; it ends with the test.
 struct Provider {
     process: Child,
-    told: Value,
+    announced: Value,
 }
 
 impl Drop for Provider {
@@ -51,12 +51,12 @@ impl Provider {
             .unwrap();
         Self {
             process,
-            told: serde_json::from_str(&line).expect("one line of JSON when ready"),
+            announced: serde_json::from_str(&line).expect("one line of JSON when ready"),
         }
     }
 
-    fn told(&self, name: &str) -> &str {
-        self.told[name].as_str().unwrap()
+    fn announced(&self, name: &str) -> &str {
+        self.announced[name].as_str().unwrap()
     }
 }
 
@@ -98,7 +98,7 @@ impl Visitor {
         for line in response.headers().get_all(SET_COOKIE) {
             let pair = line.to_str().unwrap().split(';').next().unwrap();
             let (name, value) = pair.split_once('=').unwrap();
-            self.jar.retain(|(known, _)| known != name);
+            self.jar.retain(|(key, _)| key != name);
             self.jar.push((name.to_owned(), value.to_owned()));
         }
     }
@@ -137,13 +137,13 @@ async fn a_person_signs_in_at_the_real_provider_sees_the_profile_and_signs_out()
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let provider = Provider::start(&base, &[]);
-    let issuer = provider.told("issuer").to_owned();
+    let issuer = provider.announced("issuer").to_owned();
     let stack = Stack::on(
         listener,
         &[
             ("OIDC_ISSUER_URL", &issuer),
-            ("OIDC_CLIENT_ID", provider.told("client_id")),
-            ("OIDC_CLIENT_SECRET", provider.told("client_secret")),
+            ("OIDC_CLIENT_ID", provider.announced("client_id")),
+            ("OIDC_CLIENT_SECRET", provider.announced("client_secret")),
             ("OIDC_HTTP_TIMEOUT_MS", "5000"),
             ("EDGE_USERINFO_AT_LOGIN", "true"),
         ],
@@ -175,7 +175,7 @@ async fn a_person_signs_in_at_the_real_provider_sees_the_profile_and_signs_out()
 
 // conformance: A-069
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pushed_and_signed_requests_assertions_and_bound_tokens_work_at_the_real_provider() {
+async fn pushed_signed_requests_assertions_and_bound_tokens_work_at_the_real_provider() {
     let (client_key, dpop_key) = (key_file(), key_file());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -193,7 +193,7 @@ async fn pushed_and_signed_requests_assertions_and_bound_tokens_work_at_the_real
             "--require-dpop-nonce",
         ],
     );
-    let issuer = provider.told("issuer").to_owned();
+    let issuer = provider.announced("issuer").to_owned();
     let upstream = Upstream::start().await;
     let table = tempfile::NamedTempFile::new().unwrap();
     let route = format!(
@@ -205,7 +205,7 @@ async fn pushed_and_signed_requests_assertions_and_bound_tokens_work_at_the_real
         listener,
         &[
             ("OIDC_ISSUER_URL", &issuer),
-            ("OIDC_CLIENT_ID", provider.told("client_id")),
+            ("OIDC_CLIENT_ID", provider.announced("client_id")),
             ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
             ("OIDC_CLIENT_KEY_FILE", client_key.path().to_str().unwrap()),
             ("OIDC_SIGNED_REQUESTS", "true"),

@@ -10,7 +10,7 @@ use tracing::Level;
 use crate::support::{Browser, Stack, Upstream};
 
 /// A changed file is taken over within ten seconds; only a failing test waits longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Warnings of everything that runs in this process.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ fn table(upstream: &Upstream, paths: &[&str]) -> String {
 }
 
 async fn until(browser: &mut Browser, path: &str, status: u16, meanwhile: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     while browser.get(path).await.status != status {
         assert!(Instant::now() < deadline, "{path} never answered {status}");
         assert_eq!(
@@ -97,9 +97,9 @@ async fn a_changed_table_is_taken_over_and_a_wrong_one_leaves_the_old_one_in_for
     );
     std::fs::write(file.path(), wrong).unwrap();
     let path = file.path().to_str().unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     while !records.have(&[path, "the changed file is refused"]) {
-        assert!(Instant::now() < deadline, "the wrong table is not told");
+        assert!(Instant::now() < deadline, "the wrong table is not logged");
         assert_eq!(browser.get("/wrong").await.status, 404);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -89,7 +89,7 @@ async fn a_session_made_under_an_older_secret_still_counts() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     browser.sign_in().await;
-    let keys = auth_edge::sessions::keys::Keys::new(
+    let keys = auth_edge::sessions::keys::DerivedKeys::new(
         &["a newer secret that is long enough".to_owned(), SECRET.to_owned()]
             .map(chassis::secret::Secret::new),
     );

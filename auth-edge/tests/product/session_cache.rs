@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::client::SessionClient;
 use session_proto::v1::{Cause, EndSessionsRequest, UpdateSessionRequest};
 use session_svc::sessions::WATCH_HEARTBEAT_MAX;
 
 use crate::support::{Browser, Stack};
 
 /// For what happens in milliseconds; only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 const HIT: (&str, &str) = ("session_cache_lookups_total", "hit");
 
@@ -28,7 +28,7 @@ fn hits(stack: &Stack) -> u64 {
 
 /// Asks until an answer comes from memory.
 async fn until_remembered(stack: &Stack, browser: &mut Browser) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     let before = hits(stack);
     while hits(stack) == before {
         assert!(Instant::now() < deadline, "nothing is ever remembered");
@@ -38,7 +38,7 @@ async fn until_remembered(stack: &Stack, browser: &mut Browser) {
 
 /// Asks until the profile answers with this status; tells what cookies the last answer set.
 async fn until_status(browser: &mut Browser, status: u16) -> usize {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     loop {
         let answer = browser.get("/api/auth/me").await;
         if answer.status == status {
@@ -49,7 +49,7 @@ async fn until_status(browser: &mut Browser, status: u16) -> usize {
 }
 
 fn client(stack: &Stack) -> SessionClient {
-    SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap()
+    stack.sessions.client()
 }
 
 #[tokio::test]
@@ -68,7 +68,10 @@ async fn a_session_in_use_is_asked_for_once() {
     }
     assert_eq!(hits(&stack), remembered + 21);
     // The edge looks every two seconds whether the service is there: no more than that.
-    assert!(stack.sessions.calls() <= calls + 2, "the service was asked again");
+    assert!(
+        stack.sessions.calls() <= calls + 2,
+        "the service was called again"
+    );
 }
 
 #[tokio::test]
@@ -122,7 +125,7 @@ async fn a_session_that_is_changed_elsewhere_is_read_again() {
         ..UpdateSessionRequest::default()
     };
     client(&stack).update_session(update).await.unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     while browser.get("/api/auth/me").await.json()["name"] != "Grace" {
         assert!(Instant::now() < deadline, "the change was never seen");
     }
@@ -221,13 +224,16 @@ async fn an_access_token_is_asked_for_once_and_again_when_it_is_about_to_expire(
             first
         );
     }
-    assert!(stack.sessions.calls() <= calls + 2, "the service was asked again");
+    assert!(
+        stack.sessions.calls() <= calls + 2,
+        "the service was called again"
+    );
     let scoped = browser
         .get_with("/api/auth/access-token?scope=launch:missiles", &csrf)
         .await;
     assert_eq!(
         scoped.status, 403,
-        "what is remembered is for the scopes it was asked with"
+        "what is remembered is for the scopes it was requested with"
     );
     stack.advance(3_600);
     let renewed = token(browser.get_with("/api/auth/access-token", &csrf).await);

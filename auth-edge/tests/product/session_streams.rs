@@ -12,7 +12,7 @@ use axum::routing::any;
 use futures_util::{StreamExt as _, stream};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
-use session_proto::client::{ClientSettings, SessionClient};
+use session_proto::client::SessionClient;
 use session_proto::v1::{EndSessionRequest, ListSessionsRequest, RollSessionRequest, end_session_request};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -95,7 +95,7 @@ const KINDS: [(&str, &str); 4] = [
 ];
 
 /// Opens a stream of each kind at the edge of a browser, and waits until each has begun.
-async fn open(browser: &Browser, place: &str) -> Vec<(&'static str, TcpStream)> {
+async fn open(browser: &Browser, path: &str) -> Vec<(&'static str, TcpStream)> {
     let mut opened = Vec::new();
     for (kind, method) in KINDS {
         let more = match kind {
@@ -111,7 +111,7 @@ async fn open(browser: &Browser, place: &str) -> Vec<(&'static str, TcpStream)> 
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         let request = format!(
-            "{method} /{place}/{kind} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n{more}\r\n",
+            "{method} /{path}/{kind} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n{more}\r\n",
             browser.host(),
             cookies.join("; ")
         );
@@ -130,7 +130,7 @@ async fn open(browser: &Browser, place: &str) -> Vec<(&'static str, TcpStream)> 
                 let mut bytes = [0; 4096];
                 let read = stream.read(&mut bytes).await.unwrap();
                 seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
-                assert!(read > 0, "{place} {kind}: {seen}");
+                assert!(read > 0, "{path} {kind}: {seen}");
             }
         }
         opened.push((kind, stream));
@@ -179,7 +179,7 @@ enum Ending {
 }
 
 fn client(stack: &Stack) -> SessionClient {
-    SessionClient::new(ClientSettings::new([stack.sessions.url()])).unwrap()
+    stack.sessions.client()
 }
 
 /// Ends the session of `browser`; `other` is another one of the same person.
@@ -257,7 +257,7 @@ async fn scene(cache_secs: &str, ending: Ending) {
     streams.extend(open(&there, "guarded").await);
     let mut others = open(&other, "guarded").await;
     let mut unguarded = open(&here, "open").await;
-    assert_eq!(stack.edge.sign_in().sessions.streams().sessions(), 2, "{case}");
+    assert_eq!(stack.edge.streaming_sessions(), 2, "{case}");
     all_go_on(&mut streams, &case).await;
     end(stack, ending, &mut here, &mut other).await;
     all_end(streams, Instant::now(), &case).await;
@@ -265,7 +265,7 @@ async fn scene(cache_secs: &str, ending: Ending) {
     all_go_on(&mut unguarded, &case).await;
     drop(others);
     let deadline = Instant::now() + Duration::from_secs(10);
-    while stack.edge.sign_in().sessions.streams().sessions() > 0 {
+    while stack.edge.streaming_sessions() > 0 {
         assert!(
             Instant::now() < deadline,
             "{case}: streams that are over are kept"

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::gateway::Gateway;
 use crate::support::Upstream;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 /// A connection from an address of its own.
 async fn from(address: [u8; 4], to: &str) -> TcpStream {
@@ -31,7 +31,7 @@ async fn ask(stream: &mut TcpStream, request: &str) -> String {
 
 async fn head(stream: &mut TcpStream) -> String {
     let mut answer = vec![0; 4096];
-    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
+    let read = tokio::time::timeout(LONGEST_WAIT, stream.read(&mut answer)).await;
     let length = read.expect("an answer").unwrap();
     String::from_utf8_lossy(&answer[..length]).into_owned()
 }
@@ -65,7 +65,7 @@ const SLOW: &str = "GET /own/slow HTTP/1.1\r\nHost: a\r\n\r\n";
 const STATUS: &str = "GET /api/auth/status HTTP/1.1\r\nHost: a\r\n\r\n";
 
 async fn acquired(count: &Semaphore, many: u32) {
-    let all = tokio::time::timeout(PATIENCE, count.acquire_many(many)).await;
+    let all = tokio::time::timeout(LONGEST_WAIT, count.acquire_many(many)).await;
     all.expect("all of them are there").unwrap().forget();
 }
 
@@ -184,7 +184,7 @@ async fn bodies_that_are_waited_for_take_no_place_of_other_requests() {
     // Both are there once a third finds no room; one that came while the third was there is sent once more.
     let third =
         "POST /own/read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n1234567890";
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
     while !ask(&mut from([127, 0, 0, 3], edge).await, third)
         .await
         .starts_with("HTTP/1.1 503")
@@ -228,7 +228,7 @@ async fn a_body_that_trickles_is_given_up_and_so_is_its_upstream() {
             }
         });
         let mut answer = vec![0; 4096];
-        let read = tokio::time::timeout(PATIENCE, reading.read(&mut answer)).await;
+        let read = tokio::time::timeout(LONGEST_WAIT, reading.read(&mut answer)).await;
         let length = read.expect("it trickles for ever").unwrap();
         let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
         assert!(answer.starts_with("HTTP/1.1 408"), "{head_of} {answer}");

@@ -11,7 +11,7 @@ use session_proto::v1::ListSessionsRequest;
 
 use crate::support::{Answer, Browser, Stack};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 const OURS: [(&str, &str); 2] = [("x-csrf", "1"), ("sec-fetch-site", "same-origin")];
 
@@ -62,7 +62,7 @@ async fn end(stack: &Stack, ending: Ending, there: &mut Browser, other: &mut Bro
 
 /// Asks until there is no token any more.
 async fn until_refused(browser: &mut Browser) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     loop {
         let answer = token(browser).await;
         if answer.status == 401 {
@@ -106,7 +106,7 @@ async fn race(ending: Ending, is_rotated: bool) {
     } else {
         stack.provider.hold(Endpoint::Token)
     };
-    let asking = [here.clone(), there.clone()].map(|mut browser| {
+    let requests = [here.clone(), there.clone()].map(|mut browser| {
         tokio::spawn(async move {
             let answer = token(&mut browser).await;
             (answer, browser.jar)
@@ -124,8 +124,8 @@ async fn race(ending: Ending, is_rotated: bool) {
         until_refused(browser).await;
     }
     gate.release();
-    for asked in asking {
-        let (answer, _) = asked.await.unwrap();
+    for request in requests {
+        let (answer, _) = request.await.unwrap();
         assert_eq!(answer.status, 401, "{ending:?}: {answer:?}");
         assert!(answer.set_cookies().is_empty(), "{answer:?}");
     }
@@ -137,7 +137,7 @@ async fn race(ending: Ending, is_rotated: bool) {
         let left = sessions(url, stack.provider.issuer()).await;
         assert_eq!(left, 1, "{ending:?}: the other device's alone");
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LONGEST_WAIT;
     while stack.provider.refresh_tokens() > 1 {
         assert!(
             Instant::now() < deadline,
@@ -161,7 +161,7 @@ async fn a_session_that_ends_while_the_provider_thinks_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_ends_while_the_new_tokens_are_on_their_way_is_over_and_they_are_taken_back() {
+async fn a_session_that_ends_while_new_tokens_come_is_over_and_they_are_revoked() {
     for ending in [Ending::SignOut, Ending::BackChannel, Ending::OtherDevice] {
         race(ending, true).await;
     }

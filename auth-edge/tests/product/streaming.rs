@@ -26,7 +26,7 @@ use tonic_reflection::pb::v1::{ServerReflectionRequest, server_reflection_respon
 use crate::gateway::Gateway;
 use crate::support::{Certificates, Upstream};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
 fn rule(path: &str, upstream: &str) -> String {
     format!("[[route]]\npath = \"{path}/*\"\nguard = \"none\"\nupstream = \"{upstream}\"\n")
@@ -42,7 +42,7 @@ impl Drop for Gone {
 }
 
 async fn told(told: &mut mpsc::UnboundedReceiver<&'static str>) -> &'static str {
-    tokio::time::timeout(PATIENCE, told.recv())
+    tokio::time::timeout(LONGEST_WAIT, told.recv())
         .await
         .expect("in time")
         .unwrap()
@@ -68,7 +68,7 @@ async fn an_event_reaches_the_browser_before_the_next_one_is_made() {
     let mut answer = reqwest::get(url).await.unwrap();
     for event in ["data: 1\n\n", "data: 2\n\n"] {
         events.send(Bytes::from_static(event.as_bytes())).unwrap();
-        let chunk = tokio::time::timeout(PATIENCE, answer.chunk())
+        let chunk = tokio::time::timeout(LONGEST_WAIT, answer.chunk())
             .await
             .expect("it is not held back");
         assert_eq!(chunk.unwrap().unwrap(), event);
@@ -92,18 +92,18 @@ async fn grpc_streams_both_ways_at_once_and_ends_with_its_status() {
         .unwrap()
         .connect_lazy();
     let mut client = ServerReflectionClient::new(channel);
-    let (asks, asked) = mpsc::unbounded_channel();
-    let questions = stream::unfold(asked, |mut asked| async {
-        asked.recv().await.map(|question| (question, asked))
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let questions = stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|question| (question, receiver))
     });
-    asks.send(list_services()).unwrap();
+    sender.send(list_services()).unwrap();
     let mut answers = client
         .server_reflection_info(questions)
         .await
         .unwrap()
         .into_inner();
     for _ in 0..3 {
-        let answer = tokio::time::timeout(PATIENCE, answers.message())
+        let answer = tokio::time::timeout(LONGEST_WAIT, answers.message())
             .await
             .expect("each is answered");
         let answer = answer.unwrap().unwrap().message_response.unwrap();
@@ -111,9 +111,9 @@ async fn grpc_streams_both_ways_at_once_and_ends_with_its_status() {
             matches!(answer, MessageResponse::ListServicesResponse(_)),
             "{answer:?}"
         );
-        asks.send(list_services()).unwrap();
+        sender.send(list_services()).unwrap();
     }
-    drop(asks);
+    drop(sender);
     while answers.message().await.unwrap().is_some() {}
     assert!(
         answers.trailers().await.unwrap().is_some(),
@@ -247,19 +247,19 @@ async fn a_client_that_leaves_frees_the_upstream_wherever_it_was() {
         );
     let upstream = Upstream::of(router, None).await;
     let gateway = Gateway::start(&rule("/own", &upstream.url()), &[]).await;
-    for (place, more) in [
+    for (path, more) in [
         ("thinking", ""),
         ("speaking", ""),
         ("listening", "Content-Length: 1000\r\nExpect: 100-continue\r\n"),
     ] {
         let mut stream = TcpStream::connect(gateway.stack.address()).await.unwrap();
-        let request = format!("POST /own/{place} HTTP/1.1\r\nHost: a\r\n{more}\r\n");
+        let request = format!("POST /own/{path} HTTP/1.1\r\nHost: a\r\n{more}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        assert_eq!(told(&mut heard).await, "began", "{place}");
-        if place == "speaking" {
+        assert_eq!(told(&mut heard).await, "began", "{path}");
+        if path == "speaking" {
             stream.read_u8().await.unwrap();
         }
         drop(stream);
-        assert_eq!(told(&mut heard).await, "gone", "{place}");
+        assert_eq!(told(&mut heard).await, "gone", "{path}");
     }
 }

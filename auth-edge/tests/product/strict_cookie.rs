@@ -41,7 +41,7 @@ async fn the_callback_is_a_page_that_goes_on_by_itself() {
 }
 
 #[tokio::test]
-async fn a_sign_in_that_another_site_causes_asks_for_the_cookie_first_and_replaces_the_session() {
+async fn a_sign_in_caused_by_another_site_gets_the_cookie_and_replaces_the_session() {
     let stack = strict().await;
     let mut browser = stack.browser();
     let callback = browser.until_callback("/api/auth/login").await;

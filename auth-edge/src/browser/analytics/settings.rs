@@ -5,18 +5,18 @@ use url::Url;
 
 /// Where analytics goes, and for which project.
 #[derive(Clone, Debug)]
-pub struct AnalyticsSettings {
+pub(crate) struct AnalyticsSettings {
     /// Scheme and host of the server.
-    pub host: Url,
+    pub(crate) host: Url,
     /// The project's public token; browsers see it.
-    pub token: String,
+    pub(crate) token: String,
 }
 
 /// Longest token: it becomes part of a path.
 const MAX_TOKEN_BYTES: usize = 128;
 
 /// Reads them; none when analytics is off.
-pub fn read(reader: &mut Reader<'_>) -> Option<AnalyticsSettings> {
+pub(crate) fn read(reader: &mut Reader<'_>) -> Option<AnalyticsSettings> {
     let token = reader.optional_text("EDGE_ANALYTICS_TOKEN");
     let host = reader.optional_text("EDGE_ANALYTICS_HOST");
     let (host, token) = match (host, token) {

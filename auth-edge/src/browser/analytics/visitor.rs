@@ -1,4 +1,4 @@
-//! What a signed-in browser is told about analytics, and as whom a person is known there.
+//! Whether a signed-in browser may record, and the pseudonym of a person there.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use session_proto::v1::Session;
 
 use super::Analytics;
-use crate::sessions::keys::{Keys, Purpose};
+use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// The project's public token: a page that sees it may load the client library, once the person has agreed.
 const TOKEN: HeaderName = HeaderName::from_static("x-analytics-token");
@@ -19,7 +19,7 @@ const PSEUDONYM_BYTES: usize = 16;
 
 impl Analytics {
     /// Adds to a profile what the page needs to begin. With analytics off there is nothing to find.
-    pub fn tell(&self, headers: &mut HeaderMap, keys: &Keys, session: &Session) {
+    pub(crate) fn add_headers(&self, headers: &mut HeaderMap, keys: &DerivedKeys, session: &Session) {
         let id = Self::pseudonym(keys, &session.issuer, &session.subject);
         let values = [(TOKEN, self.settings.token.as_str()), (ID, id.as_str())];
         for (name, value) in values {
@@ -32,7 +32,7 @@ impl Analytics {
     /// The person's name outside: the same at each visit, and a word without meaning to whoever has not the edge's secret.
     /// A new first secret gives everybody a new one.
     #[must_use]
-    pub fn pseudonym(keys: &Keys, issuer: &str, subject: &str) -> String {
+    pub(crate) fn pseudonym(keys: &DerivedKeys, issuer: &str, subject: &str) -> String {
         let hash = keys.sign(
             Purpose::Pseudonym,
             &[b"analytics", issuer.as_bytes(), subject.as_bytes()],
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_pseudonym_is_stable_and_differs_by_person_issuer_and_secret() {
-        let keys = |secret: &str| Keys::new(&[Secret::new(secret.to_owned())]);
+        let keys = |secret: &str| DerivedKeys::new(&[Secret::new(secret.to_owned())]);
         let ours = keys("a secret of the edge");
         let ada = Analytics::pseudonym(&ours, "https://op.example", "ada");
         assert_eq!(ada, Analytics::pseudonym(&ours, "https://op.example", "ada"));

@@ -23,9 +23,9 @@ use tonic::Status;
 use tonic::service::Routes;
 use tonic_web::GrpcWebLayer;
 
-pub use self::per_person::PerPerson;
+pub(crate) use self::per_person::PerPerson;
 
-use self::service::Calls;
+use self::service::BrowserApi;
 use crate::browser::Browser;
 use crate::http::protect::{csrf, slow_client};
 
@@ -35,17 +35,17 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// The same with its frame, as text.
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
-/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them asks for its session now
+/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them polls its session now
 /// and then instead.
-pub const LISTENING_MAX: usize = 100;
+pub(crate) const LISTENING_MAX: usize = 100;
 
-/// Calls of one person at once that list or end sessions: as many as pages that are told of a change and look; each costs the session
+/// Calls of one person at once that list or end sessions: as many as pages that hear of a change and look; each costs the session
 /// service several reads.
-pub const LISTING_MAX: usize = LISTENING_MAX;
+pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.
-pub fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
-    let service = BrowserSessionServiceServer::new(Calls::new(browser.clone()))
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Router<S> {
+    let service = BrowserSessionServiceServer::new(BrowserApi::new(browser.clone()))
         .max_decoding_message_size(REQUEST_BYTES_MAX);
     // The service alone, without tonic's fallback: what is not its path belongs to the gateway.
     let routes = Routes::default()
@@ -58,7 +58,7 @@ pub fn routes<S: Clone + Send + Sync + 'static>(browser: &Arc<Browser>) -> Route
         .layer(from_fn_with_state(browser.clone(), only_ours))
 }
 
-/// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same told in gRPC's headers
+/// Refuses what does not come from our own pages before anything reads it: 403 for HTTP, and the same in gRPC's headers
 /// for clients that look there; and a message that does not come. No cache may keep any answer.
 async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: Next) -> Response {
     if let Err(refused) =
@@ -70,8 +70,8 @@ async fn only_ours(State(browser): State<Arc<Browser>>, request: Request, next: 
         return refusal(status, StatusCode::FORBIDDEN);
     }
     let (head, body) = request.into_parts();
-    let patience = browser.message_timeout;
-    let body = match tokio::time::timeout(patience, to_bytes(body, BODY_BYTES_MAX)).await {
+    let timeout = browser.message_timeout;
+    let body = match tokio::time::timeout(timeout, to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => body,
         Ok(Err(broken)) if !slow_client::caused(&broken) => {
             let reason = ErrorReason::ErrRequestTooLarge;

@@ -11,7 +11,7 @@ type Person = (String, String);
 
 /// What is going on now, by person.
 #[derive(Debug)]
-pub struct PerPerson {
+pub(crate) struct PerPerson {
     most: usize,
     counts: Mutex<HashMap<Person, usize>>,
 }
@@ -19,7 +19,7 @@ pub struct PerPerson {
 /// One of a person's, until dropped.
 #[derive(Debug)]
 pub(super) struct PersonPermit {
-    places: Arc<PerPerson>,
+    permits: Arc<PerPerson>,
     person: Person,
 }
 
@@ -32,7 +32,7 @@ impl PerPerson {
         })
     }
 
-    /// A place for the session's person; none if they have taken all of theirs.
+    /// A permit for the session's person; none if they hold all of theirs.
     pub(super) fn enter(self: &Arc<Self>, session: &Session) -> Option<PersonPermit> {
         let person = (session.issuer.clone(), session.subject.clone());
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,14 +41,14 @@ impl PerPerson {
             return None;
         }
         *count += 1;
-        let places = Arc::clone(self);
-        Some(PersonPermit { places, person })
+        let permits = Arc::clone(self);
+        Some(PersonPermit { permits, person })
     }
 }
 
 impl Drop for PersonPermit {
     fn drop(&mut self) {
-        let mut counts = self.places.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.permits.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = counts.entry(std::mem::take(&mut self.person)) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -71,13 +71,13 @@ mod tests {
             subject: subject.to_owned(),
             ..Session::default()
         };
-        let mut places: Vec<_> = (0..MOST).map(|_| people.enter(&of("a")).unwrap()).collect();
+        let mut permits: Vec<_> = (0..MOST).map(|_| people.enter(&of("a")).unwrap()).collect();
         assert!(people.enter(&of("a")).is_none());
         let other = people.enter(&of("b")).unwrap();
-        places.pop();
-        places.push(people.enter(&of("a")).unwrap());
+        permits.pop();
+        permits.push(people.enter(&of("a")).unwrap());
         assert!(people.enter(&of("a")).is_none());
-        drop((places, other));
+        drop((permits, other));
         assert!(people.counts.lock().unwrap().is_empty());
     }
 }

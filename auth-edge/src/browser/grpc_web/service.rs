@@ -31,11 +31,11 @@ const LARGEST_PAGE: i32 = 200;
 const PAGES_MAX: usize = 20;
 
 /// Answers the browser's calls.
-pub(super) struct Calls {
+pub(super) struct BrowserApi {
     browser: Arc<Browser>,
 }
 
-impl Calls {
+impl BrowserApi {
     pub(super) fn new(browser: Arc<Browser>) -> Self {
         Self { browser }
     }
@@ -58,10 +58,10 @@ impl Calls {
         there(self.browser.sessions.rolled(headers, device).await)
     }
 
-    /// A place for a call that reads or ends several of a person's sessions.
+    /// A permit for a call that reads or ends several of a person's sessions.
     fn listing(&self, mine: &Session) -> Result<PersonPermit, Status> {
-        let place = self.browser.listing.enter(mine);
-        place.ok_or_else(|| overloaded("too many calls of this person at once"))
+        let permit = self.browser.listing.enter(mine);
+        permit.ok_or_else(|| overloaded("too many calls of this person at once"))
     }
 
     /// Whether a session that cannot be read is in the list of its own person: nothing else tells whose it is.
@@ -93,7 +93,7 @@ impl Calls {
 }
 
 #[tonic::async_trait]
-impl BrowserSessionService for Calls {
+impl BrowserSessionService for BrowserApi {
     async fn get_current_session(
         &self,
         request: Request<GetCurrentSessionRequest>,
@@ -130,7 +130,7 @@ impl BrowserSessionService for Calls {
         request: Request<ListMySessionsRequest>,
     ) -> Result<Response<ListMySessionsResponse>, Status> {
         let mine = self.current(&request).await?.session;
-        let _place = self.listing(&mine)?;
+        let _permit = self.listing(&mine)?;
         let ListMySessionsRequest {
             page_size,
             page_token,
@@ -169,7 +169,7 @@ impl BrowserSessionService for Calls {
         request: Request<EndMySessionRequest>,
     ) -> Result<Response<EndMySessionResponse>, Status> {
         let mine = self.current(&request).await?.session;
-        let _place = self.listing(&mine)?;
+        let _permit = self.listing(&mine)?;
         let handle = request.into_inner().handle;
         let client = self.browser.sessions.client();
         let by = Some(get_session_request::By::Handle(handle.clone()));
@@ -203,7 +203,7 @@ impl BrowserSessionService for Calls {
         request: Request<EndMyOtherSessionsRequest>,
     ) -> Result<Response<EndMyOtherSessionsResponse>, Status> {
         let mine = self.current(&request).await?.session;
-        let _place = self.listing(&mine)?;
+        let _permit = self.listing(&mine)?;
         let end = EndSessionsRequest {
             issuer: mine.issuer.clone(),
             subject: mine.subject.clone(),
@@ -222,9 +222,9 @@ impl BrowserSessionService for Calls {
         request: Request<WatchMySessionRequest>,
     ) -> Result<Response<Self::WatchMySessionStream>, Status> {
         let current = self.current(&request).await?;
-        let place = self.browser.listening.enter(&current.session);
-        let place = place.ok_or_else(|| overloaded("too many pages of this person listen already"))?;
-        let stream = watch::stream(&self.browser, current, place, request.into_inner().resume_token)
+        let permit = self.browser.listening.enter(&current.session);
+        let permit = permit.ok_or_else(|| overloaded("too many pages of this person listen already"))?;
+        let stream = watch::stream(&self.browser, current, permit, request.into_inner().resume_token)
             .await
             .map_err(failed)?;
         Ok(answer(stream, None))

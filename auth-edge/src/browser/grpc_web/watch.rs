@@ -33,7 +33,7 @@ const UNHEARD_MAX: Duration = Duration::from_secs(15);
 
 type Events = Pin<Box<dyn Stream<Item = Result<SessionEvent, Status>> + Send>>;
 
-struct Watch {
+struct BrowserWatch {
     items: BoxStream<'static, WatchItem>,
     beat: Interval,
     browser: Arc<Browser>,
@@ -42,8 +42,8 @@ struct Watch {
     id: SessionId,
     /// From then on it has to be looked up whether the session is still there.
     look_at_ms: u64,
-    _place: PersonPermit,
-    /// Where the page can go on: after the last the service told, its heartbeats included.
+    _permit: PersonPermit,
+    /// Where the page can go on: after the last event of the service, its heartbeats included.
     resume_token: String,
     /// Why and since when nothing is heard.
     unheard: Option<(SessionError, Instant)>,
@@ -57,7 +57,7 @@ struct Watch {
 pub(super) async fn stream(
     browser: &Arc<Browser>,
     current: CurrentSession,
-    place: PersonPermit,
+    permit: PersonPermit,
     resume_token: String,
 ) -> Result<Events, SessionError> {
     let mine = &current.session;
@@ -68,29 +68,29 @@ pub(super) async fn stream(
         ..Default::default()
     };
     let mut items = browser.sessions.client().watch(request).boxed();
-    let mut told = Vec::new();
-    while !matches!(told.last(), Some(WatchItem::Event(_))) {
+    let mut items_so_far = Vec::new();
+    while !matches!(items_so_far.last(), Some(WatchItem::Event(_))) {
         match items.next().await {
             Some(WatchItem::Lost(error)) => return Err(error),
-            Some(item) => told.push(item),
+            Some(item) => items_so_far.push(item),
             None => return Err(unheard()),
         }
     }
-    // From the first moment on the page can come back for what it missed; but not past what it has not been told yet.
-    let resume_token = match told.as_slice() {
+    // From the first moment on the page can come back for what it missed; but not past what it has not been sent yet.
+    let resume_token = match items_so_far.as_slice() {
         [WatchItem::Connected, WatchItem::Event(beat)] if beat.kind() == Kind::Heartbeat => {
             beat.resume_token.clone()
         }
         _ => resume_token,
     };
-    let mut watch = Watch {
-        items: stream::iter(told).chain(items).boxed(),
+    let mut watch = BrowserWatch {
+        items: stream::iter(items_so_far).chain(items).boxed(),
         beat: interval_at(Instant::now() + BEAT, BEAT),
         browser: browser.clone(),
         own: mine.handle.clone(),
         id: current.id,
         look_at_ms: 0,
-        _place: place,
+        _permit: permit,
         resume_token,
         unheard: None,
         ended: false,
@@ -103,19 +103,19 @@ pub(super) async fn stream(
         .boxed())
 }
 
-async fn next(mut watch: Watch) -> Option<(Result<SessionEvent, Status>, Watch)> {
+async fn next(mut watch: BrowserWatch) -> Option<(Result<SessionEvent, Status>, BrowserWatch)> {
     if watch.ended {
         return None;
     }
-    let told = watch.told().await;
-    watch.ended = match &told {
+    let event = watch.next_event().await;
+    watch.ended = match &event {
         Ok(event) => event.kind() == Kind::Ended && event.handle == watch.own,
         Err(_) => true,
     };
-    Some((told.map_err(failed), watch))
+    Some((event.map_err(failed), watch))
 }
 
-impl Watch {
+impl BrowserWatch {
     /// Looks up whether the session is still there.
     async fn look(&mut self) -> Result<(), SessionError> {
         let session = self.browser.sessions.get(&self.id).await?;
@@ -123,16 +123,16 @@ impl Watch {
         Ok(())
     }
 
-    /// What the page is told next, or why it hears nothing more.
-    async fn told(&mut self) -> Result<SessionEvent, SessionError> {
+    /// The page's next event, or why there are no more.
+    async fn next_event(&mut self) -> Result<SessionEvent, SessionError> {
         loop {
             // The service beats several times a second, so that the time is looked at as often.
             if self.browser.clock.now_ms() >= self.look_at_ms {
                 self.look().await?;
             }
-            let patience = self.unheard.clone();
+            let deadline = self.unheard.clone();
             let given_up = async {
-                match patience {
+                match deadline {
                     Some((error, since)) => {
                         sleep_until(since + UNHEARD_MAX).await;
                         error
@@ -164,7 +164,7 @@ impl Watch {
                     self.unheard.get_or_insert((error, Instant::now()));
                 }
                 Some(WatchItem::Lost(error)) => return Err(error),
-                // How far it is told; the others are of single replicas only.
+                // How far the stream has come; the others are of single replicas only.
                 Some(WatchItem::Current(_) | WatchItem::Found | WatchItem::Gone) => {}
                 None => return Err(self.unheard.take().map_or_else(unheard, |(error, _)| error)),
             }

@@ -1,6 +1,6 @@
-//! The profile read anew at the provider: seldom for one session, and once for all who ask at the same moment.
+//! The profile read anew at the provider: seldom for one session, and once for all requests at the same moment.
 //!
-//! Invariants: however often a session asks, its bucket bounds the calls to the provider, also when those who ask hang up; what is kept
+//! Invariants: however often a session requests it, its bucket bounds the calls to the provider, also when clients hang up; what is kept
 //! of a refetch is gone with the last who waits for it. Deliberately absent: sharing between replicas; the bucket is for each of them.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use session_proto::v1::{ErrorReason, Session};
 use tokio::sync::OnceCell;
 
 use crate::browser::Browser;
-use crate::http::errors::{Failure, Handler};
+use crate::http::errors::{Handler, HttpError};
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::sessions::{CachedSession, CurrentSession};
 use crate::sign_in::user::user;
@@ -28,27 +28,27 @@ const REFETCH_WINDOW: Duration = Duration::from_secs(15);
 const MERGES: usize = 3;
 
 /// What came of a refetch; none if the session has used up its bucket.
-type Outcome = Result<Option<Arc<CachedSession>>, Failure>;
+type RefetchOutcome = Result<Option<Arc<CachedSession>>, HttpError>;
 
 /// Refetches under way, by handle.
-type UnderWay = Arc<Mutex<HashMap<String, Weak<Flight>>>>;
+type UnderWay = Arc<Mutex<HashMap<String, Weak<RefetchFlight>>>>;
 
 /// Reads profiles anew.
 #[derive(Debug)]
-pub struct Refetches {
+pub(crate) struct ProfileRefetches {
     limit: RateLimiter,
     under_way: UnderWay,
 }
 
 /// One refetch, for all who wait for it.
 #[derive(Debug)]
-struct Flight {
+struct RefetchFlight {
     handle: String,
-    outcome: OnceCell<Outcome>,
+    outcome: OnceCell<RefetchOutcome>,
     under_way: UnderWay,
 }
 
-impl Default for Refetches {
+impl Default for ProfileRefetches {
     fn default() -> Self {
         Self {
             limit: RateLimiter::within(REFETCH_WINDOW, REFETCHES),
@@ -57,13 +57,13 @@ impl Default for Refetches {
     }
 }
 
-impl Refetches {
-    /// The session with what the provider says of the person now; `None` if the provider was asked often enough.
-    pub async fn refetch(&self, browser: &Browser, current: &CurrentSession) -> Outcome {
+impl ProfileRefetches {
+    /// The session with what the provider says of the person now; `None` if the session has used up its bucket.
+    pub(crate) async fn refetch(&self, browser: &Browser, current: &CurrentSession) -> RefetchOutcome {
         let handle = current.session.handle.as_str();
         let flight = self.flight(handle);
         let outcome = flight.outcome.get_or_init(|| async {
-            // Here and not before: whoever goes on for somebody that hung up asks the provider once more.
+            // Here and not before: whoever goes on for somebody that hung up calls the provider once more.
             if self.limit.check(handle, browser.clock.now_ms()).is_err() {
                 return Ok(None);
             }
@@ -74,12 +74,12 @@ impl Refetches {
         outcome.await.clone()
     }
 
-    fn flight(&self, handle: &str) -> Arc<Flight> {
+    fn flight(&self, handle: &str) -> Arc<RefetchFlight> {
         let mut under_way = lock(&self.under_way);
         if let Some(flight) = under_way.get(handle).and_then(Weak::upgrade) {
             return flight;
         }
-        let flight = Arc::new(Flight {
+        let flight = Arc::new(RefetchFlight {
             handle: handle.to_owned(),
             outcome: OnceCell::new(),
             under_way: Arc::clone(&self.under_way),
@@ -89,7 +89,7 @@ impl Refetches {
     }
 }
 
-impl Drop for Flight {
+impl Drop for RefetchFlight {
     fn drop(&mut self) {
         let mut under_way = lock(&self.under_way);
         // The next one may have begun since.
@@ -102,25 +102,25 @@ impl Drop for Flight {
     }
 }
 
-fn lock(under_way: &UnderWay) -> MutexGuard<'_, HashMap<String, Weak<Flight>>> {
+fn lock(under_way: &UnderWay) -> MutexGuard<'_, HashMap<String, Weak<RefetchFlight>>> {
     // Nothing panics half way through a change.
     under_way.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads userinfo with a valid access token, merges it over the user and saves the merge, if this edge may.
-async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Failure> {
+async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, HttpError> {
     let Some(provider) = browser.providers.of_session(&current.session.issuer) else {
         tracing::warn!(
             issuer = current.session.issuer,
             "profile not read anew: the provider is not configured"
         );
-        return Err(Failure::Provider(Handler::Profile, Outage::BadAnswer));
+        return Err(HttpError::Provider(Handler::Profile, Outage::BadAnswer));
     };
     let token = browser
         .sessions
         .access_token(&current.id, Vec::new())
         .await
-        .map_err(told)?;
+        .map_err(not_updated)?;
     let userinfo = provider
         .party
         .userinfo(
@@ -135,7 +135,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Fa
     let mut tries = 0;
     loop {
         let merged = user(&session.user, Some(userinfo.clone()), &browser.claim_filter)
-            .map_err(|_no_object| Failure::Internal)?;
+            .map_err(|_no_object| HttpError::Internal)?;
         match browser
             .sessions
             .update_user(&current.id, merged.clone(), session.version)
@@ -152,23 +152,23 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Fa
             }
             Err(error) if error.reason == ErrorReason::ErrStaleVersion && tries < MERGES => {
                 tries += 1;
-                session = *browser.sessions.get(&current.id).await.map_err(told)?;
+                session = *browser.sessions.get(&current.id).await.map_err(not_updated)?;
             }
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(not_updated(error)),
         }
     }
 }
 
-fn told(error: SessionError) -> Failure {
+fn not_updated(error: SessionError) -> HttpError {
     tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
-    Failure::Session {
+    HttpError::Session {
         reason: error.reason,
         scopes: None,
         handler: Some(Handler::Profile),
     }
 }
 
-fn userinfo_failed(error: UserinfoError) -> Failure {
+fn userinfo_failed(error: UserinfoError) -> HttpError {
     tracing::warn!(error = &error as &dyn std::error::Error, "profile not read anew");
     let outage = match &error {
         UserinfoError::Provider(error) => error.outage(),
@@ -180,5 +180,5 @@ fn userinfo_failed(error: UserinfoError) -> Failure {
         | UserinfoError::Unsigned
         | UserinfoError::Token(_) => Outage::BadAnswer,
     };
-    Failure::Provider(Handler::Profile, outage)
+    HttpError::Provider(Handler::Profile, outage)
 }

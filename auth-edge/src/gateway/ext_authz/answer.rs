@@ -25,13 +25,17 @@ const FOR_UPSTREAM: [HeaderName; 4] = [
 /// Translates an answer to a client that sent these headers.
 pub(super) async fn of(
     answered: Response,
-    asked: &HeaderMap,
+    client_headers: &HeaderMap,
     is_ours: impl Fn(&str) -> bool,
 ) -> CheckResponse {
     if answered.status() == StatusCode::OK {
         return CheckResponse {
             status: Some(status(Code::Ok)),
-            http_response: Some(HttpResponse::OkResponse(pass(answered.headers(), asked, is_ours))),
+            http_response: Some(HttpResponse::OkResponse(allow(
+                answered.headers(),
+                client_headers,
+                is_ours,
+            ))),
         };
     }
     let (head, body) = answered.into_parts();
@@ -61,21 +65,21 @@ pub(super) async fn of(
     }
 }
 
-fn pass(answered: &HeaderMap, asked: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> OkHttpResponse {
+fn allow(answered: &HeaderMap, client_headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> OkHttpResponse {
     let replace = HeaderAppendAction::OverwriteIfExistsOrAdd;
     let mut headers: Vec<HeaderValueOption> = FOR_UPSTREAM
         .iter()
         .filter_map(|name| set(name, answered.get(name)?, replace))
         .collect();
-    let mut headers_to_remove: Vec<String> = asked
+    let mut headers_to_remove: Vec<String> = client_headers
         .keys()
         .filter(|name| is_identity(name))
         // Envoy removes after it has set.
         .filter(|name| !is_set(&headers, name))
         .map(|name| name.as_str().to_owned())
         .collect();
-    if asked.contains_key(header::COOKIE) {
-        match other_cookies(asked, is_ours).and_then(|kept| set(&header::COOKIE, &kept, replace)) {
+    if client_headers.contains_key(header::COOKIE) {
+        match other_cookies(client_headers, is_ours).and_then(|kept| set(&header::COOKIE, &kept, replace)) {
             Some(kept) => headers.push(kept),
             None => headers_to_remove.push(header::COOKIE.as_str().to_owned()),
         }
@@ -91,7 +95,7 @@ fn pass(answered: &HeaderMap, asked: &HeaderMap, is_ours: impl Fn(&str) -> bool)
     }
 }
 
-/// Whether a header is among those that were told: what could not be told is removed where a client sent it.
+/// Whether a header is among those set: one that could not be set is removed where a client sent it.
 fn is_set(headers: &[HeaderValueOption], name: &HeaderName) -> bool {
     let told = |option: &HeaderValueOption| {
         option

@@ -1,9 +1,9 @@
 //! Envoy's external authorization over gRPC: the forward-auth route for a proxy that asks by RPC.
 //!
-//! Each question becomes a request to `/api/auth/check` inside this process, so that both ways decide, limit, measure and
+//! Each check becomes a request to `/api/auth/check` inside this process, so that both protocols decide, limit, measure and
 //! word their answers alike. Invariants: a header the edge sets for the upstream replaces whatever a client sent under
 //! that name, every other identity header is removed, and the edge's own cookies do not go on. What Envoy says of the
-//! original address is used for the way back alone.
+//! original address is used as the return address alone.
 
 mod answer;
 #[expect(
@@ -28,7 +28,7 @@ use tonic::{Request, Response, Status};
 use tower::ServiceExt as _;
 
 use self::generated::envoy::config::core::v3::address;
-use crate::gateway::check::Original;
+use crate::gateway::check::OriginalUrl;
 use crate::sessions::cookies::SessionCookies;
 use crate::sign_in::pending::PendingSignIns;
 
@@ -36,21 +36,21 @@ use crate::sign_in::pending::PendingSignIns;
 pub mod api {
     pub use super::generated::envoy::config::core::v3 as core;
     pub use super::generated::envoy::service::auth::v3::*;
-    pub use super::generated::envoy::r#type::v3 as types;
-    pub use super::generated::google::rpc;
+    pub(crate) use super::generated::envoy::r#type::v3 as types;
+    pub(crate) use super::generated::google::rpc;
 }
 
 use self::api::authorization_server::{Authorization, AuthorizationServer};
 use self::api::{AttributeContext, CheckRequest, CheckResponse};
 
-/// The largest question read, in bytes: 64 KiB of headers, and room for what Envoy adds.
+/// The largest check read, in bytes: 64 KiB of headers, and what Envoy adds.
 const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
 /// The key among a route's `context_extensions` that asks for a redirect to sign in.
 const REDIRECT: &str = "redirect";
 
 /// The service, over the edge's own router.
-pub fn routes(cookies: SessionCookies, pending: PendingSignIns, router: Router) -> Router {
+pub(crate) fn routes(cookies: SessionCookies, pending: PendingSignIns, router: Router) -> Router {
     let asked = ExtAuthz {
         router,
         cookies,
@@ -130,6 +130,6 @@ fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
         .extensions_mut()
         .insert(PeerAddress(SocketAddr::new(peer, 0)));
     let original = format!("{}://{}{}", http.scheme, http.host, http.path);
-    request.extensions_mut().insert(Original(original));
+    request.extensions_mut().insert(OriginalUrl(original));
     Some((request, headers))
 }

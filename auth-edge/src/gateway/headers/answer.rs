@@ -34,7 +34,7 @@ const CACHE_CONTROLS: &str = "cache-control";
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
-/// What an upstream may clear (Clear Site Data, section 3.1): none of it is a cookie. A word that is not known is none of these.
+/// What an upstream may clear (Clear Site Data, section 3.1): none of it is a cookie. An unknown directive is none of these.
 const CLEARABLE: [&[u8]; 6] = [
     b"\"cache\"",
     b"\"storage\"",
@@ -44,7 +44,7 @@ const CLEARABLE: [&[u8]; 6] = [
     b"\"prerenderCache\"",
 ];
 
-/// What is left of the wish to clear everything: all that holds what a person has seen or left here.
+/// What is left of a directive to clear everything: all that holds what a person has seen or left here.
 const ALL_BUT_COOKIES: &[u8] = b"\"cache\", \"storage\"";
 
 /// Makes an upstream's headers fit for the browser.

@@ -1,8 +1,8 @@
-//! The body of an upstream's answer on its way to the client.
+//! The body of an upstream's answer to the client.
 //!
 //! Invariants: nothing is kept, each piece goes on as it comes; trailers obey the rules of headers; a body that stays
 //! silent for too long ends with an error instead of holding its connection for ever. Only waiting for the upstream
-//! counts as silence: a client that reads slowly is not asked for data.
+//! counts as silence: no data is read for a client that reads slowly.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use http_body::Body as HttpBody;
 use tokio::time::Sleep;
 
 use super::super::headers;
-use crate::http::passing_body::passing;
+use crate::http::mapped_body::map_polls;
 
 /// The upstream has said nothing for too long.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -32,7 +32,7 @@ where
 {
     // Runs while the upstream is waited for.
     let mut waiting: Option<Pin<Box<Sleep>>> = None;
-    passing(body, move |context, polled, _| {
+    map_polls(body, move |context, polled, _| {
         if let Poll::Ready(frame) = polled {
             waiting = None;
             return Poll::Ready(frame.map(|frame| frame.map(headers::fit_frame).map_err(Into::into)));
@@ -90,8 +90,8 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("evil"));
         }
         let body = Full::new(Bytes::from_static(b"a")).with_trailers(std::future::ready(Some(Ok(trailers))));
-        let passed = bounded(Box::pin(body), None).collect().await.unwrap();
-        let names: Vec<&str> = passed
+        let collected = bounded(Box::pin(body), None).collect().await.unwrap();
+        let names: Vec<&str> = collected
             .trailers()
             .unwrap()
             .keys()

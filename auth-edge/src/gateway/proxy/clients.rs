@@ -30,7 +30,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 /// A peer that has vanished without a word is noticed by the kernel's probes, also below a stream that may be silent.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// An HTTP/2 connection with requests on it is asked so often whether it is alive.
+/// An HTTP/2 connection with requests on it is pinged this often.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// An HTTP/2 connection that does not answer for so long is dead.
@@ -49,7 +49,7 @@ pub enum UpstreamTlsError {
     Tls(#[from] rustls::Error),
 }
 
-/// The clients of one worker: one for each way to speak.
+/// The clients of one worker: one for each protocol.
 pub(super) struct Clients {
     connectors: Connectors,
     http1: Client,
@@ -154,7 +154,9 @@ fn tls(ca: Option<&Path>) -> Result<ClientConfig, UpstreamTlsError> {
 ///
 /// # Errors
 /// The file cannot be read, or holds none.
-pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
+pub(crate) fn certificates(
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
     let read: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect)?;
     if read.is_empty() {
         return Err(rustls::pki_types::pem::Error::NoItemsFound);

@@ -2,7 +2,7 @@
 //!
 //! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the length is
 //! that of the body that is sent; who somebody is, and where they come from, the upstream learns
-//! from us alone; it is asked at the address it was configured with, whatever the client says.
+//! from us alone; the request goes to the configured address, whatever the client says.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, heade
 use http_body::Body as HttpBody;
 
 use super::super::assertion::{self, Assertions};
-use super::super::guard::Granted;
+use super::super::guard::UpstreamToken;
 use super::super::headers;
 use super::upgrade;
 use super::{ProxyContext, is_ours, proof};
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::route_table::{Csrf, Server};
 use crate::values::forwarded::X_FORWARDED_FOR;
 use crate::values::path::RequestPath;
@@ -28,15 +28,15 @@ const TOKENS: [HeaderName; 2] = [header::AUTHORIZATION, proof::HEADER];
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// What a client asks of an upstream: made the upstream's anew for each sending.
-pub(super) struct Asking<'a> {
+/// A client's request to an upstream: its head is made anew for each sending.
+pub(super) struct OutgoingRequest<'a> {
     context: &'a ProxyContext<'a>,
     head: &'a Parts,
     uri: Uri,
     peer: IpAddr,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> OutgoingRequest<'a> {
     /// The client's head, for this address of the upstream's.
     pub(super) fn new(context: &'a ProxyContext<'a>, head: &'a Parts, uri: Uri, peer: IpAddr) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl<'a> Asking<'a> {
         &self.uri
     }
 
-    /// The head as the upstream gets it: nothing of this hop or of somebody's invention is left, what we know is told.
-    pub(super) fn dressed(&self, access_token: Option<&Granted>) -> Parts {
+    /// The head as the upstream gets it: nothing of this hop and no forged header is left; identity and origin are added.
+    pub(super) fn upstream_head(&self, access_token: Option<&UpstreamToken>) -> Parts {
         let (context, gateway, client) = (self.context, self.context.gateway, &self.head.headers);
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         // Whatever a client sent under these names is not the token this upstream trusts.
-        let ours: &[HeaderName] = if context.route.asks.access_token {
+        let ours: &[HeaderName] = if context.route.requirements.access_token {
             &TOKENS
         } else {
             &[]
@@ -72,44 +72,44 @@ impl<'a> Asking<'a> {
         let may_override_method = context.route.csrf == Csrf::None && head.method != Method::OPTIONS;
         head.headers =
             headers::for_upstream(client, ours, may_override_method, |name| is_ours(gateway, name));
-        headers::add_identity(&mut head.headers, context.passed);
+        headers::add_identity(&mut head.headers, context.authorized);
         if let Some(granted) = access_token {
-            attach(&mut head.headers, granted);
+            set_authorization(&mut head.headers, granted);
         }
         let address = gateway.trusted_proxies.client_address(self.peer, client);
         let scheme = if gateway.https { "https" } else { "http" };
-        tell(
+        set(
             &mut head.headers,
             X_FORWARDED_FOR,
             HeaderValue::try_from(chassis::address::text(address)).ok(),
         );
-        tell(
+        set(
             &mut head.headers,
             X_FORWARDED_PROTO,
             Some(HeaderValue::from_static(scheme)),
         );
         let host = gateway.sites.of(client).authority();
-        tell(&mut head.headers, X_FORWARDED_HOST, host);
+        set(&mut head.headers, X_FORWARDED_HOST, host);
         let may_speak_http2 = context.server.prior_knowledge || context.server.url.scheme() == "https";
         if may_speak_http2 && headers::is_grpc(client) {
             // gRPC needs it to be said, hop by hop.
             head.headers
                 .insert(header::TE, HeaderValue::from_static("trailers"));
         }
-        if let Some(asked) = context.asked {
-            upgrade::ask(asked, &mut head.method, &mut head.headers);
+        if let Some(handshake) = context.handshake {
+            upgrade::request_upgrade(handshake, &mut head.method, &mut head.headers);
         }
         head.uri = self.uri.clone();
         head
     }
 }
 
-/// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule asks for it. Without
+/// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule requires it. Without
 /// them the request does not go out.
-pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), Failure> {
+pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     proof::prove(head, context)?;
     let Some(current) = context
-        .passed
+        .authorized
         .current
         .as_ref()
         .filter(|_| context.route.upstream_jwt)
@@ -132,7 +132,7 @@ pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), F
         }
         None => {
             tracing::error!(http.route = &*context.route.name, "an assertion cannot be signed");
-            Err(Failure::Internal)
+            Err(HttpError::Internal)
         }
     }
 }
@@ -152,8 +152,8 @@ pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
     }
 }
 
-/// Puts the access token into a request.
-fn attach(headers: &mut HeaderMap, granted: &Granted) {
+/// Sets the access token of a request.
+fn set_authorization(headers: &mut HeaderMap, granted: &UpstreamToken) {
     if let Some(value) = &granted.authorization {
         headers.insert(header::AUTHORIZATION, value.clone());
     }
@@ -174,7 +174,7 @@ pub(super) fn target(server: &Server, path: &RequestPath, strip: usize, query: O
     server.at(target)
 }
 
-fn tell(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+fn set(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
     if let Some(value) = value {
         headers.insert(name, value);
     }

@@ -10,7 +10,7 @@ use oidc::RelyingParty;
 use url::Url;
 
 use super::ProxyContext;
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 
 /// The header of a proof.
 pub(super) const HEADER: HeaderName = HeaderName::from_static("dpop");
@@ -19,14 +19,14 @@ const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 /// Whether this request's access token is worth nothing without a proof.
 pub(super) fn is_needed(context: &ProxyContext<'_>) -> bool {
     context
-        .passed
+        .authorized
         .access_token
         .as_ref()
         .is_some_and(|granted| granted.bound)
 }
 
 /// Adds the proof for the token the request carries.
-pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), Failure> {
+pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     if !is_needed(context) {
         return Ok(());
     }
@@ -49,11 +49,11 @@ pub(super) fn prove(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), 
         }
         Ok(None) => {
             tracing::error!("a session holds a bound access token, and there is no key for it");
-            Err(Failure::Internal)
+            Err(HttpError::Internal)
         }
         Err(error) => {
             tracing::error!(error = &error as &dyn std::error::Error, "a proof cannot be made");
-            Err(Failure::Internal)
+            Err(HttpError::Internal)
         }
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn wants_nonce(
 
 /// Who holds the key: the relying party of the provider that bound the token.
 fn party<'a>(context: &'a ProxyContext<'_>) -> Option<&'a RelyingParty> {
-    let current = context.passed.current.as_ref()?;
+    let current = context.authorized.current.as_ref()?;
     let provider = context.gateway.providers.of_session(&current.session.issuer)?;
     Some(&provider.party)
 }

@@ -1,4 +1,4 @@
-//! A second chance for a request whose access token the upstream refused.
+//! One repetition for a request whose access token the upstream refused.
 //!
 //! A token may be dead before its time: revoked, or judged by a clock ahead of ours. One refresh may help, a second one
 //! would not. Invariants: one request is repeated once at most; a session's token is refreshed by force at most once in
@@ -12,12 +12,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use session_proto::v1::GetAccessTokenRequest;
 use tokio::sync::Mutex;
 
-use super::super::guard::Granted;
+use super::super::guard::UpstreamToken;
 use crate::gateway::Gateway;
 use crate::sessions::CurrentSession;
 
-/// Sessions that can be told apart at once; two that meet in one place only wait for each other.
-const PLACES: usize = 1_024;
+/// Sessions distinguished at once; two that share a slot only wait for each other.
+const SLOTS: usize = 1_024;
 
 /// Between two refreshes by force of one session, in milliseconds.
 const PAUSE_MS: u64 = 30_000;
@@ -31,14 +31,14 @@ struct Last {
 /// Remembers whose token was refreshed by force just now.
 #[derive(Clone)]
 pub(super) struct Renewals {
-    places: Arc<[Mutex<Last>]>,
+    slots: Arc<[Mutex<Last>]>,
     hasher: RandomState,
 }
 
 impl Default for Renewals {
     fn default() -> Self {
         Self {
-            places: (0..PLACES).map(|_| Mutex::default()).collect(),
+            slots: (0..SLOTS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
         }
     }
@@ -51,13 +51,13 @@ impl Renewals {
         gateway: &Gateway,
         current: &CurrentSession,
         scopes: &[String],
-        refused: &Granted,
-    ) -> Option<Granted> {
+        refused: &UpstreamToken,
+    ) -> Option<UpstreamToken> {
         let session = self.hasher.hash_one(&current.session.handle);
-        let place = usize::try_from(session % PLACES as u64).ok()?;
-        let mut last = self.places.get(place)?.lock().await;
+        let slot = usize::try_from(session % SLOTS as u64).ok()?;
+        let mut last = self.slots.get(slot)?.lock().await;
         // Somebody may have refreshed it since.
-        if let Some(other) = ask(gateway, current, scopes, false)
+        if let Some(other) = access_token(gateway, current, scopes, false)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
         {
@@ -71,18 +71,18 @@ impl Renewals {
             session,
             at_ms: now_ms,
         };
-        ask(gateway, current, scopes, true)
+        access_token(gateway, current, scopes, true)
             .await
             .filter(|granted| granted.authorization != refused.authorization)
     }
 }
 
-async fn ask(
+async fn access_token(
     gateway: &Gateway,
     current: &CurrentSession,
     scopes: &[String],
     force_refresh: bool,
-) -> Option<Granted> {
+) -> Option<UpstreamToken> {
     let request = GetAccessTokenRequest {
         session_id: current.id.expose().to_owned(),
         scopes: scopes.to_vec(),
@@ -101,7 +101,7 @@ async fn ask(
 }
 
 /// Whether an answer refuses the token itself: it says so (RFC 6750, section 3.1), or the token has expired by now.
-pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &Granted, now_ms: u64) -> bool {
+pub(super) fn refuses(status: StatusCode, headers: &HeaderMap, granted: &UpstreamToken, now_ms: u64) -> bool {
     let says_so = || {
         headers
             .get_all(header::WWW_AUTHENTICATE)
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_about_the_token_asks_for_another() {
-        let granted = Granted {
+        let granted = UpstreamToken {
             authorization: Some(HeaderValue::from_static("Bearer t")),
             bound: false,
             expires_at_ms: 1_000,

@@ -1,9 +1,9 @@
-//! Why an upstream gave no answer, and what the client is told of it.
+//! Why an upstream gave no answer, and the client's answer in that case.
 
 use http_body_util::LengthLimitError;
 
 use super::{ProxyContext, upload};
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::protect::slow_client;
 
 /// Why there is no answer.
@@ -13,30 +13,30 @@ pub(super) enum Unanswered {
     /// The connection could not be made or broke.
     Broken(hyper_util::client::legacy::Error),
     /// The fault is ours.
-    Ours(Failure),
+    Ours(HttpError),
 }
 
 impl Unanswered {
-    /// Whether asking again at once may help: a connection that was just being closed, a server that was just restarted.
-    pub(super) fn may_pass(&self) -> bool {
+    /// Whether repeating the request at once may help: a connection that was just being closed, a server that was just restarted.
+    pub(super) fn may_be_transient(&self) -> bool {
         matches!(self, Self::Broken(_))
     }
 
-    pub(super) fn told(self, context: &ProxyContext<'_>) -> Failure {
+    pub(super) fn into_http_error(self, context: &ProxyContext<'_>) -> HttpError {
         let error = match self {
-            Self::TooLate => return Failure::UpstreamSlow,
+            Self::TooLate => return HttpError::UpstreamSlow,
             Self::Ours(failure) => return failure,
             Self::Broken(error) => error,
         };
         let cause = &error as &(dyn std::error::Error + 'static);
         if slow_client::caused(cause) {
-            return Failure::TooSlow;
+            return HttpError::TooSlow;
         }
         if is_caused_by::<LengthLimitError>(cause) {
-            return Failure::TooLarge;
+            return HttpError::TooLarge;
         }
         if is_caused_by::<upload::Unreadable>(cause) {
-            return Failure::BadRequest("The request's body could not be read.");
+            return HttpError::BadRequest("The request's body could not be read.");
         }
         tracing::warn!(
             error = cause,
@@ -49,9 +49,9 @@ impl Unanswered {
                 .is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
         });
         if timed_out {
-            Failure::UpstreamSlow
+            HttpError::UpstreamSlow
         } else {
-            Failure::UpstreamDown
+            HttpError::UpstreamDown
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Connections that become something else: WebSocket, from HTTP/1.1 (RFC 6455, section 4) and HTTP/2 (RFC 8441).
 //!
-//! Deliberately absent: every other protocol. `h2c` above all would open a road to the upstream past the guards.
-//! Who asks sends no body. The upstream, always asked by HTTP/1.1 on a connection of its own, decides: only its 101 joins the
-//! two connections, which then carry bytes both ways until one side ends, takes nothing for too long, or the session ends.
+//! Deliberately absent: every other protocol. `h2c` above all would open a connection to the upstream past the guards.
+//! A handshake has no body. The upstream gets it by HTTP/1.1 on a connection of its own and decides: only its 101 joins the
+//! two connections, which then carry bytes both ways until one side ends, stalls for too long, or the session ends.
 
 use std::io;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use super::super::ending;
 use crate::http::protect::load::Admitted;
 use crate::sessions::OpenStream;
 
-/// How a client asks for a WebSocket.
+/// How a client opens a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum WebSocketHandshake {
     /// By `Upgrade`.
@@ -37,12 +37,12 @@ pub(in super::super) enum WebSocketHandshake {
     Http2,
 }
 
-/// A request asks for a WebSocket and is none that may: its method is not GET, or it has a body. Upstreams disagree on where
+/// A WebSocket handshake that may not be one: its method is not GET, or it has a body. Upstreams disagree on where
 /// such a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Malformed;
+pub(in super::super) struct MalformedHandshake;
 
-/// Whether these headers ask to switch to a protocol that may be switched to.
+/// Whether these headers request a switch to a protocol that may be switched to.
 fn is_wanted(headers: &HeaderMap) -> bool {
     let lists_upgrade = || {
         let lists = headers.get_all(header::CONNECTION).iter();
@@ -56,13 +56,15 @@ fn is_wanted(headers: &HeaderMap) -> bool {
         && lists_upgrade()
 }
 
-/// Whether and how a request asks for a WebSocket. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
+/// The WebSocket handshake a request is, if it is one. HTTP/1.0 knows no upgrade (RFC 9110, section 7.8).
 ///
 /// # Errors
-/// [`Malformed`]; the answer is 400.
-pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHandshake>, Malformed> {
+/// [`MalformedHandshake`]; the answer is 400.
+pub(in super::super) fn handshake(
+    request: &Request,
+) -> Result<Option<WebSocketHandshake>, MalformedHandshake> {
     let headers = request.headers();
-    let asked = if *request.method() == Method::CONNECT {
+    let handshake = if *request.method() == Method::CONNECT {
         let protocol = request.extensions().get::<Protocol>();
         protocol
             .is_some_and(|protocol| protocol.as_str() == "websocket")
@@ -70,21 +72,25 @@ pub(in super::super) fn asked(request: &Request) -> Result<Option<WebSocketHands
     } else {
         (request.version() != Version::HTTP_10 && is_wanted(headers)).then_some(WebSocketHandshake::Http1)
     };
-    let well_formed = match asked {
+    let well_formed = match handshake {
         None => true,
         // A length beside a tunnel is the length of nothing.
         Some(WebSocketHandshake::Http2) => !headers.contains_key(header::CONTENT_LENGTH),
         Some(WebSocketHandshake::Http1) => *request.method() == Method::GET && request.body().is_end_stream(),
     };
-    if well_formed { Ok(asked) } else { Err(Malformed) }
+    if well_formed {
+        Ok(handshake)
+    } else {
+        Err(MalformedHandshake)
+    }
 }
 
-/// Puts the wish into a request for the upstream.
-pub(super) fn ask(asked: WebSocketHandshake, method: &mut Method, headers: &mut HeaderMap) {
+/// Writes the handshake into a request for the upstream.
+pub(super) fn request_upgrade(handshake: WebSocketHandshake, method: &mut Method, headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     *method = Method::GET;
-    if asked == WebSocketHandshake::Http2 {
+    if handshake == WebSocketHandshake::Http2 {
         // HTTP/2 has no such key; its value only has to be new (RFC 6455, section 4.1).
         let key = STANDARD.encode(random::bytes::<16>().unwrap_or_default());
         if let Ok(key) = HeaderValue::try_from(key) {
@@ -93,9 +99,9 @@ pub(super) fn ask(asked: WebSocketHandshake, method: &mut Method, headers: &mut 
     }
 }
 
-/// The upstream's consent as the client of either version understands it; the answer has lost its hop-by-hop headers.
-pub(super) fn consent(asked: WebSocketHandshake, mut response: Response) -> Response {
-    match asked {
+/// The upstream's 101 as the client of either version understands it; the answer has lost its hop-by-hop headers.
+pub(super) fn switched(handshake: WebSocketHandshake, mut response: Response) -> Response {
+    match handshake {
         WebSocketHandshake::Http1 => {
             let headers = response.headers_mut();
             headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -110,12 +116,12 @@ pub(super) fn consent(asked: WebSocketHandshake, mut response: Response) -> Resp
     response
 }
 
-/// Joins the two sides once both have switched, until one of them ends or takes nothing of what waits for it for `longest`, or until
+/// Joins the two sides once both have switched, until one of them ends or stalls for `timeout`, or until
 /// the session ends that `open` is for.
 pub(super) fn join(
     client: OnUpgrade,
     upstream: OnUpgrade,
-    longest: Duration,
+    timeout: Duration,
     open: Option<OpenStream>,
     counted: Option<Arc<Admitted>>,
 ) {
@@ -129,8 +135,8 @@ pub(super) fn join(
                 return;
             }
         };
-        let mut client = Taking::of(TokioIo::new(client), longest);
-        let mut upstream = Taking::of(TokioIo::new(upstream), longest);
+        let mut client = StallTimeout::of(TokioIo::new(client), timeout);
+        let mut upstream = StallTimeout::of(TokioIo::new(upstream), timeout);
         tokio::select! {
             // Either side hanging up is how such connections end.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}
@@ -139,20 +145,20 @@ pub(super) fn join(
     });
 }
 
-/// A side that has to take what it is sent. The kernel sees whether a whole connection stands still; a stream of HTTP/2 stands
-/// still within one that lives.
-struct Taking<S> {
+/// One of the two sides, given up when it stalls. The kernel sees whether a whole connection stalls; a stream of HTTP/2 stalls
+/// within one that lives.
+struct StallTimeout<S> {
     stream: S,
-    longest: Duration,
-    /// Runs while something waits to be taken.
+    timeout: Duration,
+    /// Runs while a read or a write is pending.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Taking<S> {
-    fn of(stream: S, longest: Duration) -> Self {
+impl<S> StallTimeout<S> {
+    fn of(stream: S, timeout: Duration) -> Self {
         Self {
             stream,
-            longest,
+            timeout,
             waiting: None,
         }
     }
@@ -162,10 +168,10 @@ impl<S> Taking<S> {
             self.waiting = None;
             return polled;
         }
-        let longest = self.longest;
+        let timeout = self.timeout;
         let waiting = self
             .waiting
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(longest)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         waiting
             .as_mut()
             .poll(context)
@@ -173,7 +179,7 @@ impl<S> Taking<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Taking<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -183,7 +189,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Taking<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Taking<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

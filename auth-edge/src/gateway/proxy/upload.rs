@@ -1,4 +1,4 @@
-//! The body of a request on its way to an upstream, and waiting for the answer meanwhile.
+//! The body of a request to an upstream, and waiting for the answer meanwhile.
 //!
 //! A large upload takes as long as the client's network takes; only silence counts as slow. Invariants: a body never
 //! becomes longer than its route allows; trailers obey the rules of headers, since some servers add them to those.
@@ -12,7 +12,7 @@ use axum::body::Body;
 use http_body_util::Limited;
 
 use super::super::headers;
-use crate::http::passing_body::{PolledFrame, passing};
+use crate::http::mapped_body::{PolledFrame, map_polls};
 
 /// Nothing moved for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,14 @@ pub(super) struct Unreadable(#[source] axum::Error);
 
 /// Counts the frames of a body as they leave.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress(Arc<AtomicU64>);
+pub(super) struct UploadProgress(Arc<AtomicU64>);
 
-/// A body of at most `limit` bytes (0 is no limit) that tells of its progress. One that is longer ends with [`http_body_util::LengthLimitError`].
-pub(super) fn watched(body: Body, limit: u64) -> (Body, Progress) {
-    let progress = Progress::default();
+/// A body of at most `limit` bytes (0 is no limit) that counts its progress. One that is longer ends with
+/// [`http_body_util::LengthLimitError`].
+pub(super) fn limited(body: Body, limit: u64) -> (Body, UploadProgress) {
+    let progress = UploadProgress::default();
     let counted = progress.clone();
-    let body = passing(body, move |_, polled: PolledFrame<axum::Error>, _| {
+    let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>, _| {
         polled.map(|frame| {
             counted.0.fetch_add(1, Ordering::Relaxed);
             frame.map(|frame| frame.map(headers::fit_frame).map_err(Unreadable))
@@ -47,7 +48,7 @@ pub(super) fn watched(body: Body, limit: u64) -> (Body, Progress) {
 /// Waits for `answer`, and longer as long as the body moves.
 pub(super) async fn within<F: Future>(
     limit: Duration,
-    progress: &Progress,
+    progress: &UploadProgress,
     answer: F,
 ) -> Result<F::Output, Stalled> {
     let mut answer = std::pin::pin!(answer);
@@ -72,17 +73,17 @@ mod tests {
     use axum::http::{HeaderMap, HeaderValue};
     use http_body_util::BodyExt as _;
 
-    use super::{Stalled, watched, within};
+    use super::{Stalled, limited, within};
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_the_wait_and_progress_extends_it() {
         let limit = Duration::from_secs(60);
-        let (_, silent) = watched(Body::empty(), 0);
+        let (_, silent) = limited(Body::empty(), 0);
         let waiting = within(limit, &silent, std::future::pending::<()>());
         let waited = tokio::time::timeout(10 * limit, waiting).await;
         assert_eq!(waited.expect("it ends"), Err(Stalled));
 
-        let (mut body, moving) = watched(Body::from("a byte"), 0);
+        let (mut body, moving) = limited(Body::from("a byte"), 0);
         let slow = async {
             tokio::time::sleep(Duration::from_secs(50)).await;
             let _ = body.frame().await;
@@ -93,9 +94,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_may_have_its_length_and_no_more() {
-        assert!(watched(Body::from("12345"), 5).0.collect().await.is_ok());
-        assert!(watched(Body::from("123456"), 5).0.collect().await.is_err());
-        assert!(watched(Body::from("123456"), 0).0.collect().await.is_ok());
+        assert!(limited(Body::from("12345"), 5).0.collect().await.is_ok());
+        assert!(limited(Body::from("123456"), 5).0.collect().await.is_err());
+        assert!(limited(Body::from("123456"), 0).0.collect().await.is_ok());
     }
 
     #[tokio::test]
@@ -111,8 +112,8 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("admin"));
         }
         let body = Body::new(Body::from("a").with_trailers(std::future::ready(Some(Ok(trailers)))));
-        let passed = watched(body, 0).0.collect().await.unwrap();
-        let names: Vec<&str> = passed
+        let collected = limited(body, 0).0.collect().await.unwrap();
+        let names: Vec<&str> = collected
             .trailers()
             .unwrap()
             .keys()

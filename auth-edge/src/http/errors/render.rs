@@ -1,16 +1,17 @@
 //! Failures as bodies: JSON for programs, a small page for browsers.
 
+use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::Failure;
+use super::HttpError;
 use crate::http::observe::RequestId;
 use crate::http::pages;
 
 /// Whether the client would rather have a page than JSON: it names `text/html`.
 #[must_use]
-pub fn wants_page(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     let accepts = headers
         .get_all(header::ACCEPT)
         .iter()
@@ -26,47 +27,42 @@ pub fn wants_page(headers: &HeaderMap) -> bool {
 
 /// Turns a failure into a body, a page where the client would rather have one; other answers stay as they are.
 #[must_use]
-pub fn render(response: Response, page: bool, request_id: &RequestId) -> Response {
-    match response.extensions().get::<Failure>().cloned() {
+pub(crate) fn render(response: Response, page: bool, request_id: &RequestId) -> Response {
+    match response.extensions().get::<HttpError>().cloned() {
         Some(failure) => rendered(&failure, page, request_id, response),
         None => response,
     }
 }
 
-fn rendered(failure: &Failure, page: bool, request_id: &RequestId, bare: Response) -> Response {
-    let told = failure.presentation();
+fn rendered(failure: &HttpError, page: bool, request_id: &RequestId, bare: Response) -> Response {
+    let (code, words) = (failure.code(), failure.words());
     let mut response = match failure {
-        Failure::NotAuthenticated => unauthorized(),
-        Failure::NotSent { .. } if !page => unauthorized(),
-        Failure::LoginRequired { login_url } => {
-            axum::Json(json!({"error": told.code, "error_description": told.words, "login_url": login_url}))
-                .into_response()
+        HttpError::NotAuthenticated => unauthorized(),
+        HttpError::NotSent { .. } if !page => unauthorized(),
+        HttpError::LoginRequired { login_url } => {
+            Json(json!({"error": code, "error_description": words, "login_url": login_url})).into_response()
         }
         // The provider's and the proxies' machines talk JSON whatever they accept.
-        Failure::LogoutToken(_) => {
-            axum::Json(json!({"error": told.code, "error_description": told.words})).into_response()
-        }
+        HttpError::LogoutToken(_) => Json(json!({"error": code, "error_description": words})).into_response(),
         _ if page => {
-            let action = match failure {
-                Failure::Callback { try_again, .. } | Failure::CallbackUnavailable { try_again } => {
-                    pages::Action::TryAgain(try_again)
+            let next = match failure {
+                HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
+                    pages::NextStep::TryAgain(try_again)
                 }
-                Failure::NotSent { login_url } => pages::Action::SignInElsewhere(login_url),
-                _ => pages::Action::Home,
+                HttpError::NotSent { login_url } => pages::NextStep::SignInElsewhere(login_url),
+                _ => pages::NextStep::Home,
             };
-            pages::message(told.title, told.words, action, Some(request_id.as_str()))
+            pages::message(failure.title(), words, next, Some(request_id.as_str()))
         }
-        Failure::Callback { try_again, .. } | Failure::CallbackUnavailable { try_again } => {
-            axum::Json(json!({"error": told.code, "error_description": told.words, "login_url": try_again}))
-                .into_response()
+        HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
+            Json(json!({"error": code, "error_description": words, "login_url": try_again})).into_response()
         }
-        Failure::Session {
+        HttpError::Session {
             scopes: Some(scopes), ..
-        } => axum::Json(json!({"error": told.code, "error_description": told.words, "scopes": scopes}))
-            .into_response(),
-        _ => axum::Json(json!({"error": told.code, "error_description": told.words})).into_response(),
+        } => Json(json!({"error": code, "error_description": words, "scopes": scopes})).into_response(),
+        _ => Json(json!({"error": code, "error_description": words})).into_response(),
     };
-    *response.status_mut() = told.status;
+    *response.status_mut() = failure.status();
     let (bare, _) = bare.into_parts();
     for (name, value) in &bare.headers {
         if *name != header::CONTENT_LENGTH && *name != header::CONTENT_TYPE {

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::digest;
 
 /// The description of the unauthorized answer, word for word.
-pub const NOT_AUTHENTICATED: &str = "The user does not have an active session or is not authenticated";
+pub(crate) const NOT_AUTHENTICATED: &str = "The user does not have an active session or is not authenticated";
 
 const STYLE: &str = include_str!("page.css");
 
@@ -25,7 +25,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
 
 /// The one next step a page offers.
 #[derive(Clone, Copy, Debug)]
-pub enum Action<'a> {
+pub(crate) enum NextStep<'a> {
     /// The start page.
     Home,
     /// Sign-in again, at this URL.
@@ -36,11 +36,11 @@ pub enum Action<'a> {
 
 /// A page that says what happened.
 #[must_use]
-pub fn message(title: &str, words: &str, action: Action<'_>, request_id: Option<&str>) -> Response {
+pub(crate) fn message(title: &str, words: &str, action: NextStep<'_>, request_id: Option<&str>) -> Response {
     let (href, label, target) = match action {
-        Action::Home => ("/", "Go to the start page", ""),
-        Action::TryAgain(url) => (url, "Try again", ""),
-        Action::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
+        NextStep::Home => ("/", "Go to the start page", ""),
+        NextStep::TryAgain(url) => (url, "Try again", ""),
+        NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };
     let mut main = format!(
         "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{label}</a></p>",
@@ -59,9 +59,9 @@ pub fn message(title: &str, words: &str, action: Action<'_>, request_id: Option<
     page(title, &main, "form-action 'none'")
 }
 
-/// The page that asks whether to sign out, since the wish came from another site. Its button posts.
+/// The page that asks whether to sign out, since the request came from another site. Its button posts.
 #[must_use]
-pub fn confirm_logout(
+pub(crate) fn confirm_logout(
     action: &str,
     csrf_token: &str,
     return_to: Option<&str>,
@@ -89,7 +89,7 @@ pub fn confirm_logout(
 
 /// A page that goes on to this URL by itself, as a navigation of our own site.
 #[must_use]
-pub fn onward(url: &str) -> Response {
+pub(crate) fn onward(url: &str) -> Response {
     let main = format!("<p><a class=\"button\" href=\"{}\">Go on</a></p>", escape(url));
     let mut response = page("One moment", &main, "form-action 'none'");
     if let Ok(refresh) = HeaderValue::try_from(format!("0; url={url}")) {
@@ -100,7 +100,7 @@ pub fn onward(url: &str) -> Response {
 
 /// An empty page that only the provider may frame.
 #[must_use]
-pub fn framed_by(origin: &str) -> Response {
+pub(crate) fn framed_by(origin: &str) -> Response {
     let mut response =
         Html("<!doctype html><html lang=\"en\"><title>Signed out</title></html>").into_response();
     let policy = format!("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors {origin}");
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_page_allows_its_own_style_and_nothing_else() {
-        let response = message("A title", "Words", Action::Home, Some("id"));
+        let response = message("A title", "Words", NextStep::Home, Some("id"));
         let policy = response.headers()[header::CONTENT_SECURITY_POLICY]
             .to_str()
             .unwrap()

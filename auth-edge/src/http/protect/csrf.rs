@@ -1,6 +1,6 @@
 //! The proof that a state-changing call comes from our own pages (behaviour: browser-facing safety).
 //!
-//! Two things are asked: that the browser says the call is same-origin (`Origin`, `Sec-Fetch-Site`; whatever is there has
+//! Two things are required: that the browser says the call is same-origin (`Origin`, `Sec-Fetch-Site`; whatever is there has
 //! to be right, and something has to be there), and either the `x-csrf` header, which no foreign page can send without a
 //! preflight, or a form field bound to the session. Deliberately absent: any cookie; a cookie another sub-domain can
 //! write proves nothing.
@@ -11,17 +11,17 @@ use http::HeaderMap;
 use http::header::{ORIGIN, REFERER};
 use url::Url;
 
-use crate::sessions::keys::{Keys, Purpose};
+use crate::sessions::keys::{DerivedKeys, Purpose};
 
 /// The header our own scripts send with every call; its value does not matter.
-pub const HEADER: &str = "x-csrf";
+pub(crate) const HEADER: &str = "x-csrf";
 
 /// The field our own forms send.
-pub const FORM_FIELD: &str = "csrf_token";
+pub(crate) const FORM_FIELD: &str = "csrf_token";
 
 /// What the browser says about where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provenance {
+pub(crate) enum Provenance {
     /// From our own origin, as far as the browser says anything: at least one header says so and none denies it.
     SameOrigin,
     /// The browser says nothing: not a browser, or a very old one.
@@ -32,7 +32,7 @@ pub enum Provenance {
 
 /// Why a call is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CsrfRefused {
+pub(crate) enum CsrfRefused {
     /// `Origin` or `Sec-Fetch-Site` deny that the call is ours, or neither is there.
     #[error("the request does not come from this site's own origin")]
     NotSameOrigin,
@@ -42,7 +42,7 @@ pub enum CsrfRefused {
 }
 
 /// Reads `Origin` and `Sec-Fetch-Site` against the edge's own base URL.
-pub fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
+pub(crate) fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
     let mut said_so = false;
     let expected = base.origin().ascii_serialization();
     for origin in headers.get_all(ORIGIN) {
@@ -65,7 +65,7 @@ pub fn provenance(headers: &HeaderMap, base: &Url) -> Provenance {
 }
 
 /// As [`provenance`]; where the browser says nothing by those, by `Referer`, which some send where they leave `Origin` out.
-pub fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenance {
+pub(crate) fn provenance_or_referer(headers: &HeaderMap, base: &Url) -> Provenance {
     match provenance(headers, base) {
         Provenance::Unknown => by_referer(headers, base),
         said => said,
@@ -94,7 +94,7 @@ fn by_referer(headers: &HeaderMap, base: &Url) -> Provenance {
 ///
 /// # Errors
 /// [`CsrfRefused`]; the answer is 403.
-pub fn check_script(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
+pub(crate) fn check_script(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
     same_origin(headers, base)?;
     if headers.contains_key(HEADER) {
         Ok(())
@@ -112,23 +112,23 @@ fn same_origin(headers: &HeaderMap, base: &Url) -> Result<(), CsrfRefused> {
 
 /// Makes and checks the form field: an HMAC-SHA256 of the session's secret ID.
 #[derive(Clone)]
-pub struct FormTokens {
-    keys: Keys,
+pub(crate) struct FormTokens {
+    keys: DerivedKeys,
 }
 
 impl FormTokens {
     /// The first key of the ring signs, all verify.
-    pub fn new(keys: Keys) -> Self {
+    pub(crate) fn new(keys: DerivedKeys) -> Self {
         Self { keys }
     }
 
     /// The field's value for this session.
-    pub fn issue(&self, session_id: &str) -> String {
+    pub(crate) fn issue(&self, session_id: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.keys.sign(Purpose::Csrf, &[session_id.as_bytes()]))
     }
 
     /// Whether the value was issued for this session.
-    pub fn verify(&self, session_id: &str, token: &str) -> bool {
+    pub(crate) fn verify(&self, session_id: &str, token: &str) -> bool {
         let Ok(tag) = URL_SAFE_NO_PAD.decode(token) else {
             return false;
         };
@@ -139,7 +139,7 @@ impl FormTokens {
     ///
     /// # Errors
     /// [`CsrfRefused`]; the answer is 403.
-    pub fn check_form(
+    pub(crate) fn check_form(
         &self,
         headers: &HeaderMap,
         base: &Url,
@@ -168,7 +168,7 @@ mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue};
     use url::Url;
 
-    use crate::sessions::keys::Keys;
+    use crate::sessions::keys::DerivedKeys;
     use chassis::secret::Secret;
 
     fn base() -> Url {
@@ -189,7 +189,7 @@ mod tests {
 
     fn tokens(secrets: &[&[u8]]) -> FormTokens {
         let text = |secret: &&[u8]| Secret::new(String::from_utf8_lossy(secret).into_owned());
-        FormTokens::new(Keys::new(&secrets.iter().map(text).collect::<Vec<_>>()))
+        FormTokens::new(DerivedKeys::new(&secrets.iter().map(text).collect::<Vec<_>>()))
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Requests that name no host, or two: programs behind and before the edge could disagree on whose they are.
 //!
-//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser asked for
+//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser requested
 //! is written where everybody reads it.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, Version, header};
 
-use crate::http::errors::Failure;
+use crate::http::errors::HttpError;
 use crate::http::request;
 use crate::values::forwarded::TrustedProxies;
 
@@ -14,23 +14,23 @@ use crate::values::forwarded::TrustedProxies;
 ///
 /// # Errors
 /// It names none, or two.
-pub fn named(request: &Request) -> Result<(), Failure> {
+pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
     let named = request.headers().get_all(header::HOST).iter().count();
     let least = usize::from(request.version() == Version::HTTP_11);
     if named > 1 || named < least {
-        return Err(Failure::BadRequest("The request has to name one host."));
+        return Err(HttpError::BadRequest("The request has to name one host."));
     }
     Ok(())
 }
 
-/// Writes into `Host` what the browser asked for: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
+/// Writes into `Host` the host the browser requested: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
 /// too counts where it is there (RFC 9112, section 3.2.2).
-pub fn write(request: &mut Request, trusted: &TrustedProxies) {
+pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     let by_proxy = || {
         let peer = request::peer(request.extensions());
-        let told = request.headers().get_all("x-forwarded-host");
-        let mut told = told.iter().filter(|_| trusted.trusts(peer));
-        told.next().filter(|_| told.next().is_none()).cloned()
+        let forwarded = request.headers().get_all("x-forwarded-host");
+        let mut forwarded = forwarded.iter().filter(|_| trusted.trusts(peer));
+        forwarded.next().filter(|_| forwarded.next().is_none()).cloned()
     };
     let authority = || {
         let authority = request.uri().authority()?;

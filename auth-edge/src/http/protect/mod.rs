@@ -1,10 +1,10 @@
 //! What keeps browsers and the edge safe from each other and from everybody else.
 
-pub mod csrf;
-pub mod host;
-pub mod load;
-pub mod rate_limit;
-pub mod redirects;
-pub mod security_headers;
-pub mod slow_client;
-pub mod visitors;
+pub(crate) mod csrf;
+pub(crate) mod host;
+pub(crate) mod load;
+pub(crate) mod rate_limit;
+pub(crate) mod redirects;
+pub(crate) mod security_headers;
+pub(crate) mod slow_client;
+pub(crate) mod visitors;

@@ -1,7 +1,7 @@
 //! A token bucket for each address, or for each session, in memory that never grows.
 //!
 //! Buckets live in a table of fixed size, found by a keyed hash that differs in every process: two keys that meet
-//! in one slot share its bucket, which costs a flood its neighbours' patience and nobody else's. A slot holds one number,
+//! in one slot share its bucket, so that a flood delays whoever shares its slot and nobody else. A slot holds one number,
 //! the time at which the bucket is full again (the generic cell rate algorithm, GCRA). Deliberately absent: sharing
 //! between replicas; the limit is for each of them.
 
@@ -16,7 +16,7 @@ const SLOTS: usize = 65_536;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What has a bucket of its own.
-pub trait BucketKey {
+pub(crate) trait BucketKey {
     /// What tells one from another.
     type Identity: Hash;
 
@@ -45,9 +45,9 @@ impl BucketKey for &str {
     }
 }
 
-/// Allows so many requests in a time for each key, all at once or spread.
+/// Allows so many requests in a time for each key, all at once or one by one.
 #[derive(Debug)]
-pub struct RateLimiter {
+pub(crate) struct RateLimiter {
     slots: Box<[AtomicU64]>,
     hasher: RandomState,
     /// Microseconds one request costs; 0 switches the limiter off.
@@ -59,19 +59,19 @@ pub struct RateLimiter {
 /// The bucket is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {retry_after_secs} s")]
-pub struct TooMany {
+pub(crate) struct TooMany {
     /// Whole seconds until the next request is let through; at least 1.
-    pub retry_after_secs: u64,
+    pub(crate) retry_after_secs: u64,
 }
 
 impl RateLimiter {
     /// Lets `per_minute` requests a minute through for each address; 0 lets all through.
-    pub fn new(per_minute: u64) -> Self {
+    pub(crate) fn new(per_minute: u64) -> Self {
         Self::within(MINUTE, per_minute)
     }
 
     /// Lets `count` requests through for each key, and so many again in each `window`; 0 lets all through.
-    pub fn within(window: Duration, count: u64) -> Self {
+    pub(crate) fn within(window: Duration, count: u64) -> Self {
         let slots = if count == 0 { 0 } else { SLOTS };
         let window_us = u64::try_from(window.as_micros()).unwrap_or(u64::MAX / 4);
         Self {
@@ -85,13 +85,13 @@ impl RateLimiter {
     /// Takes one token of this key's bucket.
     ///
     /// # Errors
-    /// [`TooMany`] when the bucket is empty; asking again costs nothing.
-    pub fn check(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
+    /// [`TooMany`] when the bucket is empty; trying again costs nothing.
+    pub(crate) fn check(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
         let Some(slot) = self.slot(key) else {
             return Ok(());
         };
         let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
-        let taken = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
+        let updated = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
             // No bucket is emptier than empty: a value beyond that is from before the clock was set back.
             let full_at = if full_at > now + self.window_us {
                 now
@@ -100,7 +100,7 @@ impl RateLimiter {
             } + self.cost_us;
             (full_at - now <= self.window_us).then_some(full_at)
         });
-        match taken {
+        match updated {
             Ok(_) => Ok(()),
             Err(full_at) => {
                 let wait_us = (full_at + self.cost_us)
@@ -181,11 +181,12 @@ mod tests {
     fn a_session_has_a_bucket_as_well_and_a_window_may_be_short() {
         let limiter = RateLimiter::within(Duration::from_secs(15), 3);
         let start = 1_700_000_000_000;
-        let taken = |handle: &str, now_ms| (0..10).filter(|_| limiter.check(handle, now_ms).is_ok()).count();
-        assert_eq!((taken("one", start), taken("two", start)), (3, 3));
-        assert_eq!(taken("one", start + 4_999), 0);
-        assert_eq!(taken("one", start + 5_000), 1);
-        assert_eq!(taken("one", start + 60_000), 3);
+        let admitted =
+            |handle: &str, now_ms| (0..10).filter(|_| limiter.check(handle, now_ms).is_ok()).count();
+        assert_eq!((admitted("one", start), admitted("two", start)), (3, 3));
+        assert_eq!(admitted("one", start + 4_999), 0);
+        assert_eq!(admitted("one", start + 5_000), 1);
+        assert_eq!(admitted("one", start + 60_000), 3);
     }
 
     #[test]

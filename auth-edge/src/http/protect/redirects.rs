@@ -1,6 +1,6 @@
 //! Fragments that browsers carry from one address to the next.
 //!
-//! A browser gives the fragment of the address it asked for to a `Location` that has none (RFC 9110, section 10.2.2; Fetch, section
+//! A browser gives the fragment of the address it requested to a `Location` that has none (RFC 9110, section 10.2.2; Fetch, section
 //! 4.4), through any number of redirects: what stands there, a token or an attacker's words, reaches the scripts of whoever is
 //! last. Invariant: no redirect, ours or an upstream's, passes a fragment on to another origin. An empty fragment is one, and
 //! ends it. Deliberately absent: a fragment that a `Location` has, which was meant; redirects within our own addresses, to which
@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use crate::providers::sites::Sites;
 
 /// Ends the fragment at a redirect that leads away from our own addresses.
-pub fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
+pub(crate) fn end_fragment(headers: &mut HeaderMap, sites: &Sites) {
     for (name, value) in headers.iter_mut() {
         if name != header::LOCATION || value.as_bytes().contains(&b'#') || stays(value, sites) {
             continue;

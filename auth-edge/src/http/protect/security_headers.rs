@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderValue};
 ///
 /// `form-action` is left open on purpose: signing out is a form whose answer redirects to the provider, and browsers
 /// apply the directive to the redirect.
-pub const PAGE_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
+pub(crate) const PAGE_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: https:; font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; \
      frame-ancestors 'none'";
 
@@ -28,15 +28,15 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 
 /// Marks, as a response extension, an answer that an upstream made.
 #[derive(Debug, Clone, Copy)]
-pub struct FromUpstream;
+pub(crate) struct FromUpstream;
 
 /// Whether the edge's base URL is https.
 #[derive(Debug, Clone, Copy)]
-pub struct Https(pub bool);
+pub(crate) struct Https(pub(crate) bool);
 
 /// Adds to an answer what is missing.
 #[must_use]
-pub fn add(mut response: Response, https: Https) -> Response {
+pub(crate) fn add(mut response: Response, https: Https) -> Response {
     let from_upstream = response.extensions().get::<FromUpstream>().is_some();
     apply(response.headers_mut(), https, from_upstream);
     response

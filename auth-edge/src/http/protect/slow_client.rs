@@ -17,23 +17,23 @@ use axum::http::{HeaderMap, Version, header};
 use tokio::time::{Instant, Sleep};
 
 use super::load::Arrival;
-use crate::http::errors::Failure;
-use crate::http::passing_body::{PolledFrame, passing};
+use crate::http::errors::HttpError;
+use crate::http::mapped_body::{PolledFrame, map_polls};
 
 /// The client has let us wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client does not go on with its body, or goes on too slowly")]
-pub struct TooSlow;
+pub(crate) struct TooSlow;
 
 /// How long a client may let us wait within a body.
 #[derive(Debug, Clone, Copy)]
-pub struct BodyTimeouts {
+pub(crate) struct BodyTimeouts {
     /// The longest silence, and the time granted before the rate counts.
-    pub silence: Duration,
+    pub(crate) silence: Duration,
     /// The least rate in bytes per second of waiting; 0 is none.
-    pub rate: u64,
+    pub(crate) rate: u64,
     /// The longest wait in all; `None` is none.
-    pub total: Option<Duration>,
+    pub(crate) total: Option<Duration>,
 }
 
 impl BodyTimeouts {
@@ -55,17 +55,21 @@ impl BodyTimeouts {
 
 /// Request extension: whether the body may be silent for as long as it likes.
 #[derive(Clone, Debug, Default)]
-pub struct MayBeSilent(Arc<AtomicBool>);
+pub(crate) struct MayBeSilent(Arc<AtomicBool>);
 
 impl MayBeSilent {
     /// It may from now on: whoever gets it takes streams.
-    pub fn allow(&self) {
+    pub(crate) fn allow(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// A request whose body is given up when it does not come; `arrival` is told when it has.
-pub fn bounded(mut request: Request, body_timeouts: BodyTimeouts, arrival: Option<Arrival>) -> Request {
+/// A request whose body is given up when it does not come; `arrival` learns when it has.
+pub(crate) fn bounded(
+    mut request: Request,
+    body_timeouts: BodyTimeouts,
+    arrival: Option<Arrival>,
+) -> Request {
     let Some(arrival) = arrival else {
         return request;
     };
@@ -73,7 +77,7 @@ pub fn bounded(mut request: Request, body_timeouts: BodyTimeouts, arrival: Optio
     if let Some(may_be_silent) = &may_be_silent {
         request.extensions_mut().insert(may_be_silent.clone());
     }
-    let mut waiting = Waiting {
+    let mut waiting = BodyDeadline {
         body_timeouts,
         received: 0,
         waited: Duration::ZERO,
@@ -82,7 +86,7 @@ pub fn bounded(mut request: Request, body_timeouts: BodyTimeouts, arrival: Optio
         arrival: Some(arrival),
     };
     request.map(|body| {
-        Body::new(passing(body, move |context, frame, is_end| {
+        Body::new(map_polls(body, move |context, frame, is_end| {
             waiting.pass(context, frame, is_end)
         }))
     })
@@ -97,31 +101,31 @@ fn streams(version: Version, headers: &HeaderMap) -> bool {
 
 /// Whether an error, or what caused it, is [`TooSlow`].
 #[must_use]
-pub fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn caused(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<TooSlow>())
 }
 
 /// Why a body that was read up to a limit could not be: it came too slowly, or it is too large.
 #[must_use]
-pub fn unread(error: &axum::Error) -> Failure {
+pub(crate) fn unread(error: &axum::Error) -> HttpError {
     if caused(error) {
-        Failure::TooSlow
+        HttpError::TooSlow
     } else {
-        Failure::TooLarge
+        HttpError::TooLarge
     }
 }
 
 type Polled = PolledFrame<axum::Error>;
 
 /// How far a body has come, and how long it was waited for.
-struct Waiting {
+struct BodyDeadline {
     body_timeouts: BodyTimeouts,
     received: u64,
     /// In all, but for the wait that runs.
     waited: Duration,
     now: Option<Wait>,
     may_be_silent: Option<MayBeSilent>,
-    /// None once it was told.
+    /// None once it has come.
     arrival: Option<Arrival>,
 }
 
@@ -131,7 +135,7 @@ struct Wait {
     over: Pin<Box<Sleep>>,
 }
 
-impl Waiting {
+impl BodyDeadline {
     /// What the body gave; [`TooSlow`] when it has given nothing for too long.
     fn pass(&mut self, context: &mut Context<'_>, polled: Polled, is_end: bool) -> Polled {
         let Poll::Ready(frame) = polled else {

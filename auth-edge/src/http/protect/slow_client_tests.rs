@@ -7,7 +7,7 @@ use http_body_util::BodyExt as _;
 
 use super::*;
 use crate::http::protect::load::ConcurrencyLimit;
-use crate::http::protect::visitors::Share;
+use crate::http::protect::visitors::VisitorShare;
 
 const PATIENCE: BodyTimeouts = BodyTimeouts {
     silence: Duration::from_secs(30),
@@ -24,7 +24,7 @@ fn comes(bytes: usize, every: Duration, times: usize) -> Body {
 }
 
 fn awaited(body: Body, body_timeouts: BodyTimeouts) -> Request {
-    let share = Share {
+    let share = VisitorShare {
         of_address: 1,
         of_session: 1,
     };
@@ -103,7 +103,7 @@ fn only_grpc_over_http2_may_be_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_was_passed_on_may_be_silent() {
-    let share = Share {
+    let share = VisitorShare {
         of_address: 1,
         of_session: 1,
     };

@@ -18,57 +18,57 @@ use crate::sessions::cookies::SessionId;
 /// How many slots there are: 128 KiB, four for each request that may be worked on at once by default.
 const SLOTS: usize = 16_384;
 
-/// The part of an address's share within which nobody is asked who they are.
+/// The part of an address's share within which no cookie is verified.
 const UNASKED: u32 = 2;
 
 /// Requests of every visitor.
 #[derive(Debug)]
 pub(super) struct Visitors {
-    slots: Box<[Slot]>,
+    slots: Box<[VisitorCounts]>,
     hasher: RandomState,
-    share: Share,
+    share: VisitorShare,
 }
 
 /// How many requests of one visitor there may be, of each kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Share {
+pub(crate) struct VisitorShare {
     /// Of an address.
-    pub of_address: u32,
+    pub(crate) of_address: u32,
     /// Of a session.
-    pub of_session: u32,
+    pub(crate) of_session: u32,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct VisitorCounts {
     working: AtomicU32,
     waiting: AtomicU32,
 }
 
 /// Where a visitor is counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Visitor(usize);
+pub(super) struct VisitorSlot(usize);
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RequestPhase {
     /// All of it has come.
     Working,
     /// Its body has not.
     Waiting,
 }
 
-/// What is told apart.
+/// What a slot is found by.
 #[derive(Hash)]
-enum Key {
+enum VisitorKey {
     Address(u128),
     Session([u8; 16]),
 }
 
 impl Visitors {
     /// Nobody is there yet.
-    pub(super) fn new(share: Share) -> Self {
+    pub(super) fn new(share: VisitorShare) -> Self {
         Self {
-            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            slots: (0..SLOTS).map(|_| VisitorCounts::default()).collect(),
             hasher: RandomState::new(),
             share,
         }
@@ -79,9 +79,9 @@ impl Visitors {
         &self,
         address: IpAddr,
         session: impl FnOnce() -> Option<SessionId>,
-        kind: Kind,
-    ) -> Option<Visitor> {
-        let of_address = self.slot(&Key::Address(network(address).to_bits()));
+        kind: RequestPhase,
+    ) -> Option<VisitorSlot> {
+        let of_address = self.slot(&VisitorKey::Address(network(address).to_bits()));
         let limit = self.share.of_address;
         let before = self.count(of_address, kind).fetch_add(1, Ordering::Relaxed);
         if before < limit.div_ceil(UNASKED) {
@@ -94,7 +94,7 @@ impl Visitors {
             });
         };
         self.leave(of_address, kind);
-        let of_session = self.slot(&Key::Session(session.to_bytes()));
+        let of_session = self.slot(&VisitorKey::Session(session.to_bytes()));
         let before = self.count(of_session, kind).fetch_add(1, Ordering::Relaxed);
         if before < self.share.of_session {
             return Some(of_session);
@@ -104,30 +104,32 @@ impl Visitors {
     }
 
     /// The body of a visitor's request has come.
-    pub(super) fn came(&self, visitor: Visitor) {
-        self.count(visitor, Kind::Working).fetch_add(1, Ordering::Relaxed);
-        self.leave(visitor, Kind::Waiting);
+    pub(super) fn came(&self, visitor: VisitorSlot) {
+        self.count(visitor, RequestPhase::Working)
+            .fetch_add(1, Ordering::Relaxed);
+        self.leave(visitor, RequestPhase::Waiting);
     }
 
     /// One more request of a visitor who has been let in.
-    pub(super) fn again(&self, visitor: Visitor) {
-        self.count(visitor, Kind::Working).fetch_add(1, Ordering::Relaxed);
+    pub(super) fn again(&self, visitor: VisitorSlot) {
+        self.count(visitor, RequestPhase::Working)
+            .fetch_add(1, Ordering::Relaxed);
     }
 
     /// A request of a visitor has ended.
-    pub(super) fn leave(&self, visitor: Visitor, kind: Kind) {
+    pub(super) fn leave(&self, visitor: VisitorSlot, kind: RequestPhase) {
         self.count(visitor, kind).fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn slot(&self, key: &impl Hash) -> Visitor {
-        Visitor(usize::try_from(self.hasher.hash_one(key)).unwrap_or_default() % SLOTS)
+    fn slot(&self, key: &impl Hash) -> VisitorSlot {
+        VisitorSlot(usize::try_from(self.hasher.hash_one(key)).unwrap_or_default() % SLOTS)
     }
 
-    fn count(&self, Visitor(at): Visitor, kind: Kind) -> &AtomicU32 {
+    fn count(&self, VisitorSlot(at): VisitorSlot, kind: RequestPhase) -> &AtomicU32 {
         let slot = &self.slots[at];
         match kind {
-            Kind::Working => &slot.working,
-            Kind::Waiting => &slot.waiting,
+            RequestPhase::Working => &slot.working,
+            RequestPhase::Waiting => &slot.waiting,
         }
     }
 }
@@ -138,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    const SHARE: Share = Share {
+    const SHARE: VisitorShare = VisitorShare {
         of_address: 4,
         of_session: 2,
     };
@@ -154,19 +156,21 @@ mod tests {
     #[test]
     fn an_address_has_its_share_and_no_more_and_others_have_theirs() {
         let visitors = Visitors::new(SHARE);
-        let enter = |address: &str| visitors.enter(ip(address), || None, Kind::Working);
+        let enter = |address: &str| visitors.enter(ip(address), || None, RequestPhase::Working);
         let entered: Vec<_> = (0..4).map(|_| enter("192.0.2.1").unwrap()).collect();
         for _ in 0..3 {
             assert!(enter("192.0.2.1").is_none(), "and refusals are not counted");
         }
         assert!(enter("192.0.2.2").is_some());
         assert!(enter("2001:db8::1").is_some());
-        visitors.leave(entered[0], Kind::Working);
+        visitors.leave(entered[0], RequestPhase::Working);
         assert!(enter("192.0.2.1").is_some());
         assert!(enter("192.0.2.1").is_none());
-        let waiting = visitors.enter(ip("192.0.2.1"), || None, Kind::Waiting).unwrap();
+        let waiting = visitors
+            .enter(ip("192.0.2.1"), || None, RequestPhase::Waiting)
+            .unwrap();
         visitors.came(waiting);
-        visitors.leave(waiting, Kind::Working);
+        visitors.leave(waiting, RequestPhase::Working);
         assert!(enter("192.0.2.1").is_none());
     }
 
@@ -176,13 +180,13 @@ mod tests {
         for last in 0..4 {
             assert!(
                 visitors
-                    .enter(ip(&format!("2001:db8::{last}")), || None, Kind::Working)
+                    .enter(ip(&format!("2001:db8::{last}")), || None, RequestPhase::Working)
                     .is_some()
             );
         }
         assert!(
             visitors
-                .enter(ip("2001:db8::ffff"), || None, Kind::Working)
+                .enter(ip("2001:db8::ffff"), || None, RequestPhase::Working)
                 .is_none()
         );
     }
@@ -194,27 +198,35 @@ mod tests {
         for _ in 0..2 {
             assert!(
                 visitors
-                    .enter(office, || unreachable!("not asked"), Kind::Working)
+                    .enter(office, || unreachable!("not asked"), RequestPhase::Working)
                     .is_some()
             );
         }
         // The table is hashed differently each time: people who meet in a slot are left out here.
-        let mut slots = BTreeSet::from([visitors.slot(&Key::Address(network(office).to_bits())).0]);
-        let alone = |person: &u8| slots.insert(visitors.slot(&Key::Session([*person; 16])).0);
+        let mut slots = BTreeSet::from([visitors.slot(&VisitorKey::Address(network(office).to_bits())).0]);
+        let alone = |person: &u8| slots.insert(visitors.slot(&VisitorKey::Session([*person; 16])).0);
         let people: Vec<u8> = (1..=u8::MAX).filter(alone).take(50).collect();
         assert_eq!(people.len(), 50);
         for &person in &people {
-            assert!(visitors.enter(office, session(person), Kind::Working).is_some());
-            assert!(visitors.enter(office, session(person), Kind::Working).is_some());
+            assert!(
+                visitors
+                    .enter(office, session(person), RequestPhase::Working)
+                    .is_some()
+            );
+            assert!(
+                visitors
+                    .enter(office, session(person), RequestPhase::Working)
+                    .is_some()
+            );
         }
         assert!(
             visitors
-                .enter(office, session(people[0]), Kind::Working)
+                .enter(office, session(people[0]), RequestPhase::Working)
                 .is_none()
         );
         // Who is not signed in still has the other half.
-        assert!(visitors.enter(office, || None, Kind::Working).is_some());
-        assert!(visitors.enter(office, || None, Kind::Working).is_some());
-        assert!(visitors.enter(office, || None, Kind::Working).is_none());
+        assert!(visitors.enter(office, || None, RequestPhase::Working).is_some());
+        assert!(visitors.enter(office, || None, RequestPhase::Working).is_some());
+        assert!(visitors.enter(office, || None, RequestPhase::Working).is_none());
     }
 }

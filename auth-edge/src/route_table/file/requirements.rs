@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use chassis::settings::toml_file::{Table, Value};
 
-use super::Around;
+use super::RouteFileContext;
 use crate::route_table::requirements::Requirements;
 use crate::values::login_parameters::{self, ALLOWED_PARAMETERS, CONNECTION};
 
-pub(super) fn requirements(table: &Table<'_>, around: Around<'_>) -> Requirements {
+pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> Requirements {
     let tokens = |key| table.get(key).map(tokens).unwrap_or_default();
     Requirements {
         access_token: table.flag("access_token"),
@@ -25,7 +25,7 @@ pub(super) fn requirements(table: &Table<'_>, around: Around<'_>) -> Requirement
 }
 
 /// Parameters of the authorization request; `max_age` is a number, the others are texts.
-pub(super) fn sign_in(value: Value<'_>, around: Around<'_>) -> BTreeMap<String, String> {
+pub(super) fn sign_in(value: Value<'_>, around: RouteFileContext<'_>) -> BTreeMap<String, String> {
     let Some(parameters) = value.as_entries() else {
         value.wrong("expected a table of parameters: { acr_values = \"gold\" }");
         return BTreeMap::new();
@@ -56,7 +56,7 @@ fn parameter(name: &str, text: Option<String>, value: Value<'_>) -> Option<Strin
 }
 
 /// The id of a provider.
-fn connection(value: Value<'_>, around: Around<'_>) -> Option<String> {
+fn connection(value: Value<'_>, around: RouteFileContext<'_>) -> Option<String> {
     let id = value.string()?;
     if around.connections.is_some_and(|known| !known.contains(&id)) {
         value.wrong(format!(

@@ -114,7 +114,7 @@ fn each_wrong_setting_is_named() {
 }
 
 #[test]
-fn keys_that_are_missing_or_unusable_are_named_and_a_bound_token_is_handed_to_nobody() {
+fn unusable_keys_are_named_and_a_bound_token_is_handed_to_nobody() {
     let key = {
         use base64::Engine as _;
         let algorithm = &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING;

@@ -1,5 +1,5 @@
 //! What a browser remembers of a sign-in that is over, so that nothing goes round in circles: that a silent one found nobody,
-//! and that a session still lacks what its sign-in was asked for.
+//! and that a session still lacks what its sign-in was requested for.
 //!
 //! Invariants: a mark grants nothing, it only keeps a visitor from being sent to the provider; the next sign-in that begins takes
 //! all marks away. Deliberately absent: a seal, since who forges a mark stops nobody but themselves.
@@ -24,25 +24,25 @@ const LACKING_SECS: u64 = 300;
 impl PendingSignIns {
     /// The `Set-Cookie` value that remembers for a minute that a silent sign-in at this provider found nobody.
     #[must_use]
-    pub fn mark_silent(&self, provider: &str, mode: ResponseMode) -> Option<HeaderValue> {
+    pub(crate) fn mark_silent(&self, provider: &str, mode: ResponseMode) -> Option<HeaderValue> {
         self.mark(SILENT, provider, mode, SILENT_SECS)
     }
 
     /// Whether a silent sign-in of this browser at this provider found nobody a moment ago.
     #[must_use]
-    pub fn was_silent(&self, headers: &HeaderMap, provider: &str) -> bool {
+    pub(crate) fn was_silent(&self, headers: &HeaderMap, provider: &str) -> bool {
         self.is_marked(headers, SILENT, provider)
     }
 
-    /// The `Set-Cookie` value that remembers for a while what a session lacks though its sign-in was asked for it.
+    /// The `Set-Cookie` value that remembers for a while what a session lacks though its sign-in was requested for it.
     #[must_use]
-    pub fn remember_lacking(&self, what: &str) -> Option<HeaderValue> {
+    pub(crate) fn remember_lacking(&self, what: &str) -> Option<HeaderValue> {
         self.mark(LACKING, what, ResponseMode::Query, LACKING_SECS)
     }
 
-    /// Whether a sign-in was asked for this and did not bring it.
+    /// Whether a sign-in was requested for this and did not bring it.
     #[must_use]
-    pub fn is_lacking(&self, headers: &HeaderMap, what: &str) -> bool {
+    pub(crate) fn is_lacking(&self, headers: &HeaderMap, what: &str) -> bool {
         self.is_marked(headers, LACKING, what)
     }
 

@@ -40,7 +40,7 @@ fn verifies(token: &str, keys: &[Value]) -> bool {
 
 // conformance: B-033
 #[tokio::test]
-async fn an_assertion_proves_the_client_and_old_and_new_keys_are_published_while_they_overlap() {
+async fn an_assertion_proves_the_client_and_overlapping_keys_are_published() {
     let (new, old) = (key_file(), key_file());
     let files = format!("{},{}", new.path().display(), old.path().display());
     let stack = Stack::with(&[
@@ -156,7 +156,7 @@ fn resources(request: &Recorded) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn several_resources_are_one_token_s_and_a_provider_that_gives_none_for_all_does_no_harm() {
+async fn several_resources_are_one_tokens_and_a_provider_without_them_does_no_harm() {
     let both = ["https://api.example/orders", "https://api.example/bills"];
     let stack = Stack::with(&[
         ("OIDC_RESOURCE", both.join(",").as_str()),
@@ -169,10 +169,10 @@ async fn several_resources_are_one_token_s_and_a_provider_that_gives_none_for_al
     stack.advance(3_600);
     let renewed = browser.get_with("/api/auth/access-token", &proof).await;
     assert_eq!(renewed.status, 200, "{renewed:?}");
-    let asked = stack.provider.last_request(Endpoint::Authorize);
+    let authorize = stack.provider.last_request(Endpoint::Authorize);
     let tokens = stack.provider.requests(Endpoint::Token);
     assert_eq!(tokens.len(), 2, "the code, and a refresh");
-    for request in [&asked].into_iter().chain(&tokens) {
+    for request in [&authorize].into_iter().chain(&tokens) {
         assert_eq!(resources(request), both);
     }
 

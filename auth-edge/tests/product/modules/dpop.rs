@@ -37,9 +37,9 @@ async fn without_nonces_tokens_are_bound_to_the_key_that_was_announced() {
         ("OIDC_DPOP_KEY_FILE", key.path().to_str().unwrap()),
     ];
     for (stack, _) in accepted(&settings, bound).await {
-        let [asked, redeemed, read] = [Endpoint::Authorize, Endpoint::Token, Endpoint::Userinfo]
+        let [authorize, redeemed, read] = [Endpoint::Authorize, Endpoint::Token, Endpoint::Userinfo]
             .map(|endpoint| stack.provider.last_request(endpoint));
-        let announced = asked.param("dpop_jkt").unwrap();
+        let announced = authorize.param("dpop_jkt").unwrap();
         assert_eq!(announced, thumbprint(&redeemed));
         assert_eq!(announced, thumbprint(&read));
         assert!(read.header("authorization").unwrap().starts_with("DPoP "));
@@ -76,7 +76,7 @@ async fn a_nonce_that_is_asked_for_is_repeated_at_once_and_from_then_on() {
         assert_eq!(
             provider.calls(Endpoint::Userinfo),
             3,
-            "asked, and asked again with the new nonce"
+            "sent, and sent again with the new nonce"
         );
     }
 }
@@ -149,7 +149,7 @@ async fn the_session_service_refreshes_with_the_same_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upstream_gets_the_bound_token_with_a_proof_for_its_own_address_and_its_nonce_back() {
+async fn an_upstream_gets_the_bound_token_with_a_proof_of_its_own_and_its_nonce_back() {
     let key = key_file();
     let settings = [
         ("OIDC_DPOP", "on"),

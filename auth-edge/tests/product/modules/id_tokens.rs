@@ -162,7 +162,7 @@ async fn claims_kept_elsewhere_are_not_fetched() {
 
 // conformance: A-029 A-030
 #[tokio::test]
-async fn every_address_comes_from_discovery_and_the_keys_are_there_before_userinfo_is_asked() {
+async fn every_address_comes_from_discovery_and_keys_are_read_before_userinfo() {
     let [query, _] = super::Plan::both(&[]).await;
     let provider = &query.stack.provider;
     let gate = provider.hold(Endpoint::Userinfo);

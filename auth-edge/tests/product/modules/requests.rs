@@ -14,7 +14,7 @@ fn param(url: &str, name: &str) -> Option<String> {
 
 // conformance: A-001 A-002 A-022 B-065
 #[tokio::test]
-async fn code_and_verifier_go_once_with_the_same_redirect_uri_and_the_client_in_the_header() {
+async fn code_and_verifier_go_once_with_the_same_redirect_uri_and_a_client_header() {
     let stack = Stack::start().await;
     stack.provider.script(|script| {
         let only = json!(["client_secret_basic"]);
@@ -24,18 +24,18 @@ async fn code_and_verifier_go_once_with_the_same_redirect_uri_and_the_client_in_
     });
     let mut browser = stack.browser();
     browser.sign_in().await;
-    let asked = stack.provider.last_request(Endpoint::Authorize);
+    let authorize = stack.provider.last_request(Endpoint::Authorize);
     let redeemed = stack.provider.last_request(Endpoint::Token);
     assert_eq!(stack.provider.calls(Endpoint::Token), 1);
-    assert_eq!(redeemed.param("redirect_uri"), asked.param("redirect_uri"));
-    assert_eq!(asked.param("code_challenge_method"), Some("S256"));
+    assert_eq!(redeemed.param("redirect_uri"), authorize.param("redirect_uri"));
+    assert_eq!(authorize.param("code_challenge_method"), Some("S256"));
     let verifier = redeemed.param("code_verifier").unwrap();
     let challenge = {
         use base64::Engine as _;
         let hash = ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes());
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(hash)
     };
-    assert_eq!(asked.param("code_challenge"), Some(challenge.as_str()));
+    assert_eq!(authorize.param("code_challenge"), Some(challenge.as_str()));
     assert!(redeemed.header("authorization").unwrap().starts_with("Basic "));
     assert!(redeemed.param("client_secret").is_none() && redeemed.query.is_empty());
 }
@@ -86,7 +86,7 @@ async fn no_header_of_a_request_changes_where_the_provider_answers() {
 
 // conformance: B-070 B-071 B-072 B-074
 #[tokio::test]
-async fn a_pushed_request_holds_everything_once_per_sign_in_and_the_browser_sees_two_parameters() {
+async fn a_pushed_request_holds_everything_and_the_browser_sees_two_parameters() {
     let stack = Stack::start().await;
     stack.provider.script(|script| {
         script.offer_par = true;

@@ -18,7 +18,7 @@ async fn callback(browser: &mut Browser) -> Answer {
 
 // conformance: B-060
 #[tokio::test]
-async fn without_the_issuer_that_was_promised_an_answer_is_rejected_a_code_as_well_as_an_error() {
+async fn without_the_promised_issuer_a_code_and_an_error_are_rejected() {
     let stack = Stack::start().await;
     let mut browser = stack.browser();
     stack.provider.script(|script| script.no_callback_iss = true);
@@ -120,7 +120,7 @@ async fn a_form_is_405_where_the_query_was_asked_for_and_uses_nothing_up() {
 
 // conformance: A-028
 #[tokio::test]
-async fn forms_too_large_doubled_or_of_another_kind_are_rejected_before_the_provider_is_asked() {
+async fn bad_forms_are_rejected_before_the_provider_is_called() {
     let stack = Stack::with(&[
         ("OIDC_RESPONSE_MODE", "form_post"),
         ("EDGE_BASE_URL", "https://app.example"),
@@ -201,7 +201,7 @@ async fn a_callback_leaves_no_trace_of_code_and_state() {
     let written = log.text();
     assert!(written.contains("callback refused"), "{written}");
     for (name, value) in url::Url::parse(&url).unwrap().query_pairs() {
-        let told = name != "iss" && written.contains(&*value);
-        assert!(!told, "{name} is in the log:\n{written}");
+        let is_logged = name != "iss" && written.contains(&*value);
+        assert!(!is_logged, "{name} is in the log:\n{written}");
     }
 }

@@ -9,7 +9,7 @@ const SCOPE: [(&str, &str); 1] = [("OIDC_SCOPE", "openid profile email phone add
 
 // conformance: A-004 A-021 A-041
 #[tokio::test]
-async fn claims_of_the_scopes_come_from_userinfo_and_the_token_travels_in_the_header_alone() {
+async fn claims_come_from_userinfo_and_the_token_travels_in_the_header_alone() {
     let behave = |script: &mut scripted_provider::Script| {
         script.userinfo.insert("phone_number".into(), json!("+49 30 1"));
         script
@@ -20,14 +20,14 @@ async fn claims_of_the_scopes_come_from_userinfo_and_the_token_travels_in_the_he
         let user = browser.get("/api/auth/me").await.json();
         assert_eq!(user["phone_number"], "+49 30 1");
         assert_eq!(user["address"]["country"], "DE");
-        let asked = stack.provider.last_request(Endpoint::Userinfo);
+        let request = stack.provider.last_request(Endpoint::Userinfo);
         assert!(
-            asked
+            request
                 .header("authorization")
                 .unwrap()
                 .starts_with("Bearer access-")
         );
-        assert!(asked.query.is_empty() && asked.form.is_empty());
+        assert!(request.query.is_empty() && request.form.is_empty());
         let scope = stack.provider.last_request(Endpoint::Authorize);
         assert_eq!(scope.param("scope"), Some(SCOPE[0].1));
     }

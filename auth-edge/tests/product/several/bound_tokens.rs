@@ -82,8 +82,8 @@ async fn each_provider_is_shown_its_own_key_and_told_its_own_nonces() {
         }
     }
     let announced = |provider: &ScriptedProvider| {
-        let asked = provider.last_request(Endpoint::Authorize);
-        asked.param("dpop_jkt").unwrap().to_owned()
+        let authorize = provider.last_request(Endpoint::Authorize);
+        authorize.param("dpop_jkt").unwrap().to_owned()
     };
     let (jkt_of_a, jkt_of_b) = (announced(two.a()), announced(&two.b));
     assert_ne!(jkt_of_a, jkt_of_b);

@@ -88,11 +88,13 @@ async fn a_session_counts_at_the_hosts_of_its_provider_and_nowhere_else() {
 
 #[tokio::test]
 async fn only_a_trusted_proxy_may_say_which_host_was_asked_for() {
-    let told = [("x-forwarded-host", "b.localhost")];
+    let forwarded = [("x-forwarded-host", "b.localhost")];
     for (proxies, sent_to) in [("", "a"), ("127.0.0.1", "b")] {
         let proxies = ("EDGE_TRUSTED_PROXIES", proxies);
         let two = Two::with("", HOSTS_B, &[BASE, proxies]).await;
-        let answer = at(&two, "app.localhost").get_with("/api/auth/login", &told).await;
+        let answer = at(&two, "app.localhost")
+            .get_with("/api/auth/login", &forwarded)
+            .await;
         let issuer = if sent_to == "a" {
             two.a().issuer()
         } else {
@@ -101,12 +103,12 @@ async fn only_a_trusted_proxy_may_say_which_host_was_asked_for() {
         assert!(answer.location().starts_with(issuer), "{proxies:?}: {answer:?}");
     }
     let two = Two::with("", HOSTS_B, &[BASE, ("EDGE_TRUSTED_PROXIES", "127.0.0.1")]).await;
-    let twice = [told[0], ("x-forwarded-host", "app.localhost")];
+    let twice = [forwarded[0], ("x-forwarded-host", "app.localhost")];
     let answer = at(&two, "app.localhost")
         .get_with("/api/auth/login", &twice)
         .await;
     assert!(
         answer.location().starts_with(two.a().issuer()),
-        "told twice is not told: {answer:?}"
+        "forwarded twice is not forwarded: {answer:?}"
     );
 }

@@ -102,6 +102,6 @@ fn path(url: &str) -> String {
 fn parameter(url: &url::Url, name: &str) -> Option<String> {
     let mut pairs = url.query_pairs();
     pairs
-        .find(|(known, _)| known == name)
+        .find(|(key, _)| key == name)
         .map(|(_, value)| value.into_owned())
 }

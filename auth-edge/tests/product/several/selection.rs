@@ -39,7 +39,7 @@ async fn with_routes() -> (Two, NamedTempFile) {
 }
 
 #[tokio::test]
-async fn a_login_leads_to_the_provider_named_else_to_that_of_the_path_else_to_the_default() {
+async fn a_login_leads_to_the_provider_named_or_of_the_path_or_the_default() {
     let (two, _routes) = with_routes().await;
     let mut browser = two.stack.browser();
     let issuer_b = two.b.issuer().to_owned();

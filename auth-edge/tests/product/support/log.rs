@@ -8,7 +8,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// A changed file is looked at within ten seconds; only a failing test waits longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The records written since it was made, until it is dropped.
 pub(crate) struct Log {
@@ -57,7 +57,7 @@ impl Log {
 
     /// Waits for a record that holds all of these.
     pub(crate) async fn wait_for(&self, texts: &[&str]) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         loop {
             let written = self.text();
             if written

@@ -11,7 +11,7 @@ mod upstream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth_edge::sessions::keys::Keys;
+use auth_edge::sessions::keys::DerivedKeys;
 use auth_edge::settings::{EdgeSettings, SERVICE, read};
 use auth_edge::{routes, start};
 use chassis::clock::{Clock, ManualClock, SystemClock};
@@ -20,7 +20,6 @@ use chassis::secret::Secret;
 use chassis::settings::{Reader, Source};
 use oidc::{ClientAuth, ClientSecret, DpopKey, ProviderSettings, RelyingParty};
 use scripted_provider::{CLIENT_ID, CLIENT_SECRET, ScriptedProvider};
-use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::timestamp;
 use session_proto::v1::{CreateSessionRequest, TokenSet};
 use session_svc::refresh::RefreshProviders;
@@ -112,7 +111,7 @@ impl Stack {
     ) -> Self {
         let clock = ManualClock::new(SystemClock.now_ms());
         let given = |name: &str, otherwise: &str| {
-            let found = settings.iter().find(|(known, _)| *known == name);
+            let found = settings.iter().find(|(key, _)| *key == name);
             found.map_or(otherwise, |(_, value)| value).to_owned()
         };
         let file = given("OIDC_PROVIDERS", "");
@@ -151,7 +150,7 @@ impl Stack {
         }
         let of_the_edge = |(name, _): &&(&str, &str)| !name.starts_with("SESSION_");
         for (name, value) in settings.iter().filter(of_the_edge) {
-            pairs.retain(|(known, _)| known != name);
+            pairs.retain(|(key, _)| key != name);
             pairs.push((name, (*value).to_owned()));
         }
         let base = pairs
@@ -265,7 +264,7 @@ impl Stack {
     pub(crate) async fn session_with(&self, user: serde_json::Value, tokens: TokenSet) -> (String, String) {
         use auth_edge::sessions::cookies::{CookieSettings, SameSite, SessionCookies, SessionId};
         let now_ms = self.clock.now_ms();
-        let client = SessionClient::new(ClientSettings::new([self.sessions.url()])).unwrap();
+        let client = self.sessions.client();
         let made = client
             .create_session(CreateSessionRequest {
                 issuer: self.provider.issuer().to_owned(),
@@ -287,7 +286,7 @@ impl Stack {
             same_site: SameSite::Lax,
             transient: false,
         };
-        let cookies = SessionCookies::new(settings, Keys::new(&[Secret::new(SECRET.to_owned())]));
+        let cookies = SessionCookies::new(settings, DerivedKeys::new(&[Secret::new(SECRET.to_owned())]));
         let line = cookies
             .issue(
                 &reqwest::header::HeaderMap::new(),

@@ -11,6 +11,7 @@ use chassis::clock::ManualClock;
 use chassis::runtime::Workers;
 use chassis::secret::Reloading;
 use ring::rand::SystemRandom;
+use session_proto::client::{ClientSettings, SessionClient};
 use session_proto::v1::ErrorReason;
 use session_svc::grpc::{self, CallContext, Health};
 use session_svc::keeper::Keeper;
@@ -152,6 +153,11 @@ impl SessionService {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// A client of its own.
+    pub(crate) fn client(&self) -> SessionClient {
+        SessionClient::new(ClientSettings::new([self.url()])).unwrap()
     }
 
     /// Knows no claims of sign-ins from now on, as an earlier release.

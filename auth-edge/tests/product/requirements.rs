@@ -1,4 +1,4 @@
-//! What a guard may ask for beyond a session: each ask met and not met, by a page and by an API.
+//! What a guard may require beyond a session: each requirement met and not met, by a page and by an API.
 
 use serde_json::json;
 
@@ -51,7 +51,7 @@ upstream = "{upstream}"
 require_token = true
 "#;
 
-fn told(answer: &Answer) -> (u16, &str, &str) {
+fn answered(answer: &Answer) -> (u16, &str, &str) {
     (
         answer.status,
         answer.header("www-authenticate"),
@@ -67,7 +67,7 @@ async fn an_api_says_what_sign_in_it_needs_and_keeps_its_words() {
         .await;
     let challenge = "Bearer error=\"insufficient_user_authentication\", error_description=\"A different sign-in is needed\"";
     assert_eq!(
-        told(&browser.get("/ask/api/acr").await),
+        answered(&browser.get("/ask/api/acr").await),
         (
             401,
             format!("{challenge}, acr_values=\"gold urn:example:silver\", max_age=\"3600\"").as_str(),
@@ -77,7 +77,7 @@ async fn an_api_says_what_sign_in_it_needs_and_keeps_its_words() {
     assert_eq!(browser.get("/ask/api/max-age").await.status, 200);
     gateway.stack.advance(901);
     assert_eq!(
-        told(&browser.get("/ask/api/max-age").await),
+        answered(&browser.get("/ask/api/max-age").await),
         (
             401,
             format!("{challenge}, max_age=\"900\"").as_str(),
@@ -86,7 +86,7 @@ async fn an_api_says_what_sign_in_it_needs_and_keeps_its_words() {
     );
     let mut stranger = gateway.stack.browser();
     assert_eq!(
-        told(&stranger.get("/ask/api/acr").await),
+        answered(&stranger.get("/ask/api/acr").await),
         (401, "", UNAUTHORIZED),
         "without a session there is nothing to step up from"
     );
@@ -145,7 +145,7 @@ async fn what_signing_in_again_does_not_bring_is_403() {
         assert_eq!(
             sent,
             Vec::<String>::new(),
-            "{}: asked for, not passed on",
+            "{}: required, not passed on",
             seen.target
         );
     }
@@ -167,7 +167,7 @@ async fn a_token_that_can_not_be_had_is_401_by_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_sends_to_a_sign_in_with_all_it_asks() {
+async fn a_page_sends_to_a_sign_in_with_all_it_requires() {
     let gateway = Gateway::start(RULES, &[]).await;
     let expected =
         "/api/auth/login?returnTo=%2Fask%2Fpage%2Fa%3Fb%3Dc&max_age=900&acr_values=gold&organization=org_1";

@@ -5,7 +5,7 @@ use session_proto::v1::ErrorReason;
 
 /// Which handler failed; names the code of its failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handler {
+pub(crate) enum Handler {
     /// Login.
     Login,
     /// Callback.
@@ -27,9 +27,9 @@ impl Handler {
     }
 }
 
-/// Why the request is not answered as it hoped.
+/// Why a request fails.
 #[derive(Clone, Debug)]
-pub enum Failure {
+pub(crate) enum HttpError {
     /// There is nothing at this address.
     NotFound,
     /// The address is known, the method is not; the `Allow` header names those that are.
@@ -41,7 +41,7 @@ pub enum Failure {
         /// The absolute URL to sign in at.
         login_url: String,
     },
-    /// A script asked for the login route, which only a navigation can use.
+    /// A script requested the login route, which only a navigation can use.
     LoginRequired {
         /// The absolute URL to navigate to.
         login_url: String,
@@ -91,10 +91,10 @@ pub enum Failure {
         reason: ErrorReason,
         /// Scopes that are missing, space-separated.
         scopes: Option<String>,
-        /// The handler in whose name the failure is told; `None` tells the reason itself.
+        /// The handler whose code the failure has; `None` is the reason's own.
         handler: Option<Handler>,
     },
-    /// The session does not have what the route asks for, other than a scope.
+    /// The session does not have what the route requires, other than a scope.
     Forbidden {
         /// The code.
         code: &'static str,

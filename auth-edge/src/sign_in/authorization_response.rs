@@ -15,7 +15,7 @@ const MAX_FORM_BYTES: usize = 64 * 1024;
 
 /// What the provider sent.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct AuthorizationResponse {
     pub(super) state: Values,
     pub(super) code: Values,
     pub(super) iss: Values,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
 pub(super) type Values = Vec<String>;
 
 /// Reads what the provider sent, from wherever it is.
-pub(super) async fn read_answer(head: &Parts, body: Body) -> Result<Answer, Reason> {
+pub(super) async fn read(head: &Parts, body: Body) -> Result<AuthorizationResponse, Reason> {
     if head.method != Method::POST {
         return Ok(parse(head.uri.query().unwrap_or_default()));
     }
@@ -39,8 +39,8 @@ pub(super) async fn read_answer(head: &Parts, body: Body) -> Result<Answer, Reas
     Ok(parse(&form))
 }
 
-fn parse(encoded: &str) -> Answer {
-    let mut answer = Answer::default();
+fn parse(encoded: &str) -> AuthorizationResponse {
+    let mut answer = AuthorizationResponse::default();
     for (name, value) in url::form_urlencoded::parse(encoded.as_bytes()) {
         let (name, is_list) = match name.split_once('[') {
             Some((name, _)) => (name, true),

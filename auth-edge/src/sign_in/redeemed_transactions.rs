@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 65_536;
 
 /// The transactions taken, by the ID of their state.
 #[derive(Debug)]
-pub struct Redeemed {
+pub(crate) struct RedeemedTransactions {
     duration_ms: u64,
     taken: Mutex<Entries>,
 }
@@ -25,10 +25,10 @@ struct Entries {
     by_age: VecDeque<(u64, String)>,
 }
 
-impl Redeemed {
+impl RedeemedTransactions {
     /// Remembers each transaction for as long as it could be used again.
     #[must_use]
-    pub fn new(duration_secs: u64) -> Self {
+    pub(crate) fn new(duration_secs: u64) -> Self {
         Self {
             duration_ms: duration_secs.saturating_mul(1000),
             taken: Mutex::default(),
@@ -37,7 +37,7 @@ impl Redeemed {
 
     /// Takes the transaction of this state; false if it has been taken before.
     #[must_use]
-    pub fn take(&self, state: &str, now_ms: u64) -> bool {
+    pub(crate) fn take(&self, state: &str, now_ms: u64) -> bool {
         let id = id_of_state(state);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while taken.by_age.len() >= MAX_ENTRIES
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_transaction_is_taken_once_as_long_as_it_could_be_used() {
-        let redeemed = Redeemed::new(60);
+        let redeemed = RedeemedTransactions::new(60);
         assert!(redeemed.take("a", 1_000));
         assert!(!redeemed.take("a", 1_000 + 59_999));
         assert!(redeemed.take("b", 1_000));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let redeemed = Redeemed::new(3600);
+        let redeemed = RedeemedTransactions::new(3600);
         for n in 0..(MAX_ENTRIES + 10) {
             assert!(redeemed.take(&n.to_string(), 1));
         }

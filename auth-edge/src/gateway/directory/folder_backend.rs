@@ -20,9 +20,9 @@ const OPEN_FILES: &str = "/proc/self/fd";
 
 /// Opens what lies in one folder.
 #[derive(Clone, Debug)]
-pub(super) struct Inside(Arc<Path>);
+pub(super) struct FolderBackend(Arc<Path>);
 
-impl Inside {
+impl FolderBackend {
     /// Nothing but what is below `folder`.
     pub(super) fn of(folder: &Path) -> Self {
         Self(folder.into())
@@ -46,7 +46,7 @@ impl Inside {
     }
 }
 
-/// Judges the open file itself: a link may have taken its place since its path was resolved.
+/// Judges the open file itself: a link may have replaced it since its path was resolved.
 #[cfg(target_os = "linux")]
 fn lies_below(root: &Path, file: &File) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
@@ -63,29 +63,29 @@ fn lies_below(_root: &Path, _file: &File) -> io::Result<()> {
     Ok(())
 }
 
-impl Backend for Inside {
-    type File = Opened;
+impl Backend for FolderBackend {
+    type File = FolderFile;
     type Metadata = std::fs::Metadata;
-    type OpenFuture = BoxFuture<'static, io::Result<Opened>>;
+    type OpenFuture = BoxFuture<'static, io::Result<FolderFile>>;
     type MetadataFuture = BoxFuture<'static, io::Result<std::fs::Metadata>>;
 
     fn open(&self, path: PathBuf) -> Self::OpenFuture {
-        let inside = self.clone();
-        let opening = tokio::task::spawn_blocking(move || inside.opened(&path));
-        Box::pin(async move { Ok(Opened(tokio::fs::File::from_std(opening.await??))) })
+        let folder = self.clone();
+        let opening = tokio::task::spawn_blocking(move || folder.opened(&path));
+        Box::pin(async move { Ok(FolderFile(tokio::fs::File::from_std(opening.await??))) })
     }
 
     fn metadata(&self, path: PathBuf) -> Self::MetadataFuture {
-        let inside = self.clone();
-        let asking = tokio::task::spawn_blocking(move || inside.resolved(&path)?.1.metadata());
-        Box::pin(async move { asking.await? })
+        let folder = self.clone();
+        let metadata = tokio::task::spawn_blocking(move || folder.resolved(&path)?.1.metadata());
+        Box::pin(async move { metadata.await? })
     }
 }
 
 /// An open file of the folder.
-pub(super) struct Opened(tokio::fs::File);
+pub(super) struct FolderFile(tokio::fs::File);
 
-impl AsyncRead for Opened {
+impl AsyncRead for FolderFile {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl AsyncRead for Opened {
     }
 }
 
-impl AsyncSeek for Opened {
+impl AsyncSeek for FolderFile {
     fn start_seek(mut self: Pin<&mut Self>, position: io::SeekFrom) -> io::Result<()> {
         Pin::new(&mut self.0).start_seek(position)
     }
@@ -105,7 +105,7 @@ impl AsyncSeek for Opened {
     }
 }
 
-impl ServedFile for Opened {
+impl ServedFile for FolderFile {
     type Metadata = std::fs::Metadata;
     type MetadataFuture<'a> = BoxFuture<'a, io::Result<std::fs::Metadata>>;
 
