@@ -203,7 +203,7 @@ try {
   await build();
   const walks = await taken();
   const asks = (name) => [...walks.get(name).keys()].some((file) => WHOSE['session-svc'].test(file));
-  assert.deepEqual(['asked me', 'cached me', 'proxied route'].map(asks), [true, false, false], 'the edge asks for what it does not know, and only then');
+  assert.deepEqual(['asked me', 'cached me', 'proxied route'].map(asks), [true, false, false], 'the edge asks only for what it does not know; where the machine is so busy that it misses heartbeats, run this again');
   table(walks);
   if (process.argv.includes('--files')) listFiles(walks);
   if (process.argv.includes('--functions')) listFunctions(walks);
