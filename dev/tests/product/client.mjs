@@ -14,10 +14,10 @@ export const NAVIGATION = {
  * One request, exactly as given: fetch() would add Fetch Metadata of its own and join what is sent twice.
  * @returns {Promise<{status: number, headers: Headers, text: string, json: () => any}>}
  */
-export function request(url, { method = 'GET', headers = {}, body } = {}) {
+export function request(url, { method = 'GET', headers = {}, body, agent = false } = {}) {
   return new Promise((resolve, reject) => {
     const content = body instanceof URLSearchParams ? { 'content-type': 'application/x-www-form-urlencoded' } : {};
-    const sent = http.request(url, { method, agent: false, headers: { host: new URL(url).host, ...content, ...headers } }, (response) => {
+    const sent = http.request(url, { method, agent, headers: { host: new URL(url).host, ...content, ...headers } }, (response) => {
       const chunks = [];
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', reject);
@@ -38,6 +38,8 @@ export class Client {
   jars = new Map();
   /** Everything any response carried, for asserting on what the browser has seen. */
   seen = [];
+  /** What keeps connections open between requests; without one each request has a connection of its own. */
+  agent = false;
 
   cookies(url) {
     const { origin } = new URL(url);
@@ -48,7 +50,7 @@ export class Client {
   async fetch(url, { headers = {}, ...init } = {}) {
     const jar = this.cookies(url);
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
-    const response = await request(url, { ...init, headers: { ...(cookie && { cookie }), ...headers } });
+    const response = await request(url, { agent: this.agent, ...init, headers: { ...(cookie && { cookie }), ...headers } });
     for (const line of response.headers.getSetCookie()) {
       const [pair, ...attributes] = line.split('; ');
       const at = pair.indexOf('=');
