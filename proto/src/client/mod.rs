@@ -38,7 +38,6 @@ mod channels;
 mod connection;
 mod endpoint;
 mod failure;
-mod gathering;
 mod pool;
 mod resolve;
 mod settings;
