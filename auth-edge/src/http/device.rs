@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use chassis::address;
 use chassis::clock::Clock;
 use session_proto::timestamp;
 use session_proto::v1::Device;
@@ -36,7 +35,7 @@ impl Devices {
             address: if address == UNKNOWN {
                 String::new()
             } else {
-                address::text(address)
+                address.to_string()
             },
             at: Some(timestamp::from_ms(self.clock.now_ms())),
         }

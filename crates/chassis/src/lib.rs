@@ -6,7 +6,6 @@
 //! named constant; a secret has no way into a log line. Deliberately absent: dependency injection, plugins, a
 //! configuration file format of its own.
 
-pub mod address;
 pub(crate) mod admin;
 pub mod clock;
 pub mod files;

@@ -2,7 +2,6 @@
 //!
 //! Invariant: no token ever becomes part of a session's message.
 
-use chassis::address;
 use session_proto::timestamp::from_ms;
 use session_proto::v1;
 use session_proto::v1::session::State as WireState;
@@ -126,7 +125,10 @@ fn cause(cause: Cause) -> v1::Cause {
 fn device(device: &Device) -> v1::Device {
     v1::Device {
         user_agent: device.user_agent.clone(),
-        address: device.address.map(address::text).unwrap_or_default(),
+        address: device
+            .address
+            .map(|address| address.to_string())
+            .unwrap_or_default(),
         at: Some(from_ms(device.at_ms)),
     }
 }

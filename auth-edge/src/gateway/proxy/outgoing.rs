@@ -81,7 +81,7 @@ impl<'a> OutgoingRequest<'a> {
         set(
             &mut head.headers,
             X_FORWARDED_FOR,
-            HeaderValue::try_from(chassis::address::text(address)).ok(),
+            HeaderValue::try_from(address.to_string()).ok(),
         );
         set(
             &mut head.headers,
