@@ -72,13 +72,14 @@ pub fn ext_authz(app: App) -> Router {
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
 fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();
-    for (at, provider) in app.sign_in().providers.all().iter().enumerate() {
+    for provider in app.sign_in().providers.all() {
         let methods = match provider.response_mode() {
             ResponseMode::FormPost => POST,
             ResponseMode::Query => GET,
         };
+        let own = Arc::clone(provider);
         let handle = move |State(sign_in): State<Arc<SignIn>>, request: Request| {
-            callback::handle(sign_in, at, request)
+            callback::handle(sign_in, own.clone(), request)
         };
         router = router.route(&provider.callback_path, only(methods, handle));
     }

@@ -190,7 +190,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         .map(|lease| SessionCache::start(session_client.clone(), lease));
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
-        provider_settings::follow(&provider.party, configured.credential_files.clone());
+        provider_settings::follow(&provider.relying_party, configured.credential_files.clone());
     }
     let dependencies = Dependencies {
         routes: Routes::new(routes),

@@ -15,9 +15,9 @@ use session_proto::v1::ErrorReason;
 pub(crate) use self::refetch::ProfileRefetches;
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
+use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
-use crate::http::response::no_content;
 use crate::sessions::CurrentSession;
 
 /// When `me` reads userinfo anew.

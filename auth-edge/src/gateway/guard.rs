@@ -21,7 +21,7 @@ use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION}
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
 use crate::sessions::{CachedToken, CurrentSession, authorization};
-use crate::values::login_parameters::CONNECTION;
+use crate::values::allowed_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
 
 /// What an authorized request is passed on with.
@@ -110,7 +110,7 @@ pub(super) async fn authorize(
         let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_lacking(request.headers, &route.requirements.lacking_name(&current.id));
+                .is_known_unmet(request.headers, &route.requirements.unmet_key(&current.id));
         let missing = if was_requested {
             missing.after_sign_in(&current.session, &route.requirements)
         } else {
@@ -118,7 +118,7 @@ pub(super) async fn authorize(
         };
         refuse(gateway, route, request, Some(&current.session), missing)
     })?;
-    let access_token = if route.requirements.token() {
+    let access_token = if route.requirements.needs_token() {
         let token = token(gateway, &current, route).await;
         Some(token.map_err(|missing| refuse(gateway, route, request, Some(&current.session), missing))?)
     } else {
@@ -169,12 +169,12 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
         } else {
             HttpError::SessionServiceDown
         };
-        return Err(Missing::Right(failure));
+        return Err(Missing::NotBySignIn(failure));
     }
     Err(match error.reason {
         ErrorReason::ErrInsufficientScope => {
             let scopes = error.metadata.get("scopes").cloned();
-            Missing::Right(HttpError::Session {
+            Missing::NotBySignIn(HttpError::Session {
                 reason: error.reason,
                 scopes,
                 handler: None,
@@ -195,7 +195,7 @@ fn refuse(
     session: Option<&Session>,
     missing: Missing,
 ) -> Response {
-    if let Missing::Right(failure) = missing {
+    if let Missing::NotBySignIn(failure) = missing {
         let challenge = match &failure {
             HttpError::Session {
                 reason: ErrorReason::ErrInsufficientScope,
@@ -213,7 +213,9 @@ fn refuse(
             let again = match missing {
                 // Somebody who is signed in authenticates again at the same provider.
                 Missing::StepUp | Missing::Token(_) => session,
-                Missing::Session | Missing::Organization | Missing::Connection | Missing::Right(_) => None,
+                Missing::Session | Missing::Organization | Missing::Connection | Missing::NotBySignIn(_) => {
+                    None
+                }
             };
             let connection = again.and_then(|session| gateway.providers.connection_of(&session.issuer));
             let login = sign_in(gateway, request.uri, &route.requirements, connection);
@@ -237,7 +239,7 @@ fn refuse(
             HttpError::NotAuthenticated.into_response(),
             challenge::step_up(&route.requirements),
         ),
-        Missing::Session | Missing::Right(_) => HttpError::NotAuthenticated.into_response(),
+        Missing::Session | Missing::NotBySignIn(_) => HttpError::NotAuthenticated.into_response(),
     })
 }
 

@@ -19,7 +19,7 @@ use url::Url;
 
 use self::requirements::Requirements;
 use crate::http::observe::RouteName;
-use crate::values::login_parameters::CONNECTION;
+use crate::values::allowed_parameters::CONNECTION;
 use crate::values::path::RequestPath;
 use crate::values::return_to::ReturnTo;
 

@@ -17,8 +17,8 @@ use super::upstreams::{assertions, protection, routes, upstreams};
 use crate::browser::analytics;
 use crate::browser::profile::ProfileRefetch;
 use crate::sign_in::{ProviderLogout, SignInSettings};
+use crate::values::allowed_parameters::ALLOWED_PARAMETERS;
 use crate::values::forwarded::TrustedProxies;
-use crate::values::login_parameters::ALLOWED_PARAMETERS;
 use crate::values::reserved::is_fixed;
 
 /// Longest transaction: the cookie's state must not be kept for long.

@@ -21,7 +21,7 @@ use session_proto::{error, timestamp};
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
-use crate::sign_in::new_session::request_id;
+use crate::sign_in::request_id;
 use crate::sign_in::transaction::Transaction;
 
 /// Keeps names of claims apart from every other hash of a verifier; the challenge is one (RFC 7636, section 4.2).

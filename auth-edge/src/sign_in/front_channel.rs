@@ -23,17 +23,9 @@ pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let address = sign_in
-        .devices
-        .trusted_proxies
-        .client_address(request::peer(request.extensions()), request.headers());
-    sign_in
-        .front_channel_limit
-        .check(address, sign_in.clock.now_ms())
-        .map_err(|too_many| HttpError::RateLimited {
-            retry_after_secs: too_many.retry_after_secs,
-        })?;
-    let query = request.uri().query().unwrap_or_default();
+    let (head, _body) = request.into_parts();
+    sign_in.admit(&sign_in.front_channel_limit, &head)?;
+    let query = head.uri.query().unwrap_or_default();
     let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
     let issuer = request::first_parameter(query, "iss");
     let provider = issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer));

@@ -5,7 +5,7 @@
 
 use crate::http::request;
 use crate::route_table::Route;
-use crate::values::login_parameters::{ALLOWED_PARAMETERS, fits};
+use crate::values::allowed_parameters::{ALLOWED_PARAMETERS, fits};
 
 /// What this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! The cookies of pending sign-ins: naming, finding, adding one, dropping the oldest, cleaning up.
 //!
-//! Invariants: together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
-//! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
-//! callback finds exactly the one its state names. Beside them lie [`marks`] of sign-ins that are over, which the next
-//! sign-in takes away. Deliberately absent: touching any other transaction at the callback.
+//! Invariants
+//! - Together they stay under [`MAX_TOTAL_BYTES`]; the oldest goes first, two always fit.
+//! - What cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts.
+//! - A callback finds exactly the one its state names, and touches no other.
+//!
+//! Beside them lie [`reminders`] of sign-ins that are over.
 
-mod marks;
+mod reminders;
 
 use axum::http::{HeaderMap, HeaderValue};
 use chassis::random::NoRandomness;
@@ -179,8 +181,8 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::providers::mark::IssuerMark;
-    use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
+    use crate::sign_in::transaction::IssuerHash;
+    use crate::values::allowed_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
     use crate::values::return_to::ReturnTo;
 
     fn base() -> Url {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     fn begin(now_ms: u64) -> Transaction {
-        Transaction::begin(IssuerMark::of("https://idp.example"), now_ms).unwrap()
+        Transaction::begin(IssuerHash::of("https://idp.example"), now_ms).unwrap()
     }
 
     #[derive(Default)]

@@ -122,7 +122,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
         .await
         .map_err(not_updated)?;
     let userinfo = provider
-        .party
+        .relying_party
         .userinfo(
             &token.token_type,
             token.value.expose(),

@@ -82,7 +82,7 @@ pub(super) fn wants_nonce(
 fn party<'a>(context: &'a ProxyContext<'_>) -> Option<&'a RelyingParty> {
     let current = context.authorized.current.as_ref()?;
     let provider = context.gateway.providers.of_session(&current.session.issuer)?;
-    Some(&provider.party)
+    Some(&provider.relying_party)
 }
 
 fn address(uri: &Uri) -> Option<Url> {
