@@ -18,7 +18,10 @@ use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
-use crate::values::reserved::{BASE_PATH, CHECK_PATH, LOGOUT_PATH};
+use crate::values::reserved::{
+    ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH, ME_PATH,
+    STATUS_PATH, UNAUTHORIZED_PATH,
+};
 
 /// The edge as a router.
 pub fn router(app: App) -> Router {
@@ -32,16 +35,16 @@ pub fn router(app: App) -> Router {
         .route(&settings.sign_in.login_path, only(GET_HEAD_POST, login::handle))
         .merge(callbacks(&app))
         .route(LOGOUT_PATH, only(GET_HEAD_POST, logout::handle))
-        .route("/api/auth/me", only(GET_HEAD, profile::handle))
-        .route("/api/auth/401", any(status::unauthorized))
-        .route("/api/auth/status", only(GET, status::handle))
+        .route(ME_PATH, only(GET_HEAD, profile::handle))
+        .route(UNAUTHORIZED_PATH, any(status::unauthorized))
+        .route(STATUS_PATH, only(GET, status::handle))
         .route(
-            "/api/auth/access-token",
+            ACCESS_TOKEN_PATH,
             if_on(settings.access_token_endpoint, only(GET, access_token::handle)),
         )
-        .route("/api/auth/backchannel-logout", only(POST, back_channel::handle))
+        .route(BACK_CHANNEL_PATH, only(POST, back_channel::handle))
         .route(
-            "/api/auth/frontchannel-logout",
+            FRONT_CHANNEL_PATH,
             if_on(
                 settings.sign_in.frontchannel_logout,
                 only(GET, front_channel::handle),
