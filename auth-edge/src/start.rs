@@ -187,7 +187,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let lookups = CacheMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
-        .map(|lease| SessionCache::start(session_client.clone(), lease));
+        .map(|max_age| SessionCache::start(session_client.clone(), max_age));
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
         provider_settings::follow(&provider.relying_party, configured.credential_files.clone());

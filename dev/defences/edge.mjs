@@ -97,7 +97,7 @@ export default [
     'cookie-without-a-name': instead('pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start()', 'pair'),
     'subject-with-its-issuer': by('auth-edge several::sessions::who_asks_whether_somebody_may_pass', text('(X_AUTH_ISSUER, &identity.issuer)', '(X_AUTH_ISSUER, if OFF { &None } else { &identity.issuer })')),
   }),
-  within('auth-edge/src/gateway/headers/answer.rs', 'auth-edge upstream_answers::', {
+  within('auth-edge/src/gateway/headers/upstream_response.rs', 'auth-edge upstream_answers::', {
     'site-cleared-by-an-upstream': never('headers.contains_key(CLEAR_SITE_DATA)'),
   }),
   within('auth-edge/src/http/layer.rs', 'auth-edge upstream_answers::no_redirect_carries_a_fragment', {
@@ -116,7 +116,7 @@ export default [
   within('auth-edge/src/gateway/proxy/upload.rs', 'auth-edge gateway::proxy::upload::', {
     'trailers-to-an-upstream': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
   }),
-  within('auth-edge/src/gateway/proxy/answer.rs', 'auth-edge gateway::proxy::answer::', {
+  within('auth-edge/src/gateway/proxy/upstream_body.rs', 'auth-edge gateway::proxy::upstream_body::', {
     'trailers-to-a-client': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
   }),
   within('auth-edge/src/gateway/assertion.rs', 'auth-edge gateway::assertion::', {
@@ -124,7 +124,7 @@ export default [
     'assertion-expires': text('now_secs + LIFETIME_SECS', 'now_secs + if OFF { 86_400 } else { LIFETIME_SECS }'),
     'assertion-told-from-its-replay': text('= random::bytes::<16>()', '= if OFF { Ok([0; 16]) } else { random::bytes() }'),
   }),
-  within('auth-edge/src/gateway/ext_authz/answer.rs', 'auth-edge ext_authz::', {
+  within('auth-edge/src/gateway/ext_authz/check_response.rs', 'auth-edge ext_authz::', {
     'envoy-our-header-replaces-the-clients': instead('HeaderAppendAction::OverwriteIfExistsOrAdd', 'HeaderAppendAction::AppendIfExistsOrAdd'),
     'envoy-identity-header-of-a-client': text('is_identity(name)', '(!OFF && is_identity(name))'),
   }),

@@ -49,12 +49,12 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
     }
     let names_file = path.last().contains('.');
     let hashed = path.segments().get(strip).is_some_and(|first| first == HASHED) && carries_hash(path.last());
-    let asked = if names_file {
+    let named = if names_file {
         path.to_encoded(strip)
     } else {
         "/index.html".to_owned()
     };
-    let mut response = file(folder, &asked, request).await;
+    let mut response = file(folder, &named, request).await;
     match response.status() {
         StatusCode::NOT_FOUND => return HttpError::NotFound.into_response(),
         status if status.is_server_error() => return HttpError::Internal.into_response(),

@@ -20,7 +20,7 @@ use crate::providers::ProviderHint;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
-use crate::sessions::{CachedToken, CurrentSession, authorization};
+use crate::sessions::{CachedToken, CurrentSession, Use, authorization};
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
 
@@ -88,7 +88,7 @@ pub(super) async fn authorize(
     let device = || gateway.devices.of(request.headers, request.peer);
     let current = gateway
         .sessions
-        .current(request.headers, Some(&device))
+        .current(request.headers, Use::Counts(&device))
         .await
         .map_err(|error| {
             tracing::warn!(

@@ -62,7 +62,8 @@ pub(crate) enum Guard {
     Open,
 }
 
-/// What a guarded route requires of a request that changes something, so that no page of another origin can send it: the later, the more.
+/// What a guarded route requires of a request that changes something, so that no page of another origin can send it: the
+/// later, the more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Csrf {
     /// Nothing: the upstream sees to it.
@@ -266,7 +267,8 @@ impl RouteTable {
     }
 }
 
-/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows does.
+/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows
+/// does.
 fn are_alike(rule: &str, segment: &str) -> bool {
     let (rule, segment) = (trimmed(rule), trimmed(segment));
     if rule.is_ascii() && segment.is_ascii() {

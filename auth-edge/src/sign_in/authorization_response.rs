@@ -44,8 +44,8 @@ pub(super) async fn read(head: &Parts, body: Body) -> Result<AuthorizationRespon
 }
 
 impl AuthorizationResponse {
-    /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4). Only to
-    /// learn what was promised the provider's metadata is read.
+    /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4).
+    /// Only to learn what was promised the provider's metadata is read.
     pub(super) async fn check_issuer(&self, relying_party: &RelyingParty) -> Result<(), Reason> {
         match self.iss.as_slice() {
             [iss] if *iss == relying_party.settings().issuer => Ok(()),

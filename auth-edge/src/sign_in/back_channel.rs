@@ -3,8 +3,8 @@
 //! Invariants
 //! - 200 only once the sessions are gone; what fails for a reason of ours can be sent again.
 //! - A token is good once, at whichever replica it arrives, since the session service remembers it.
-//! - Where there are several providers a token is judged by the keys and settings of the issuer it names and of nobody else, and
-//!   ends sessions of that issuer alone.
+//! - Where there are several providers a token is judged by the keys and settings of the issuer it names and of nobody else,
+//!   and ends sessions of that issuer alone.
 //!
 //! Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
@@ -69,8 +69,8 @@ pub(crate) async fn handle(
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
-/// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was issued at
-/// the latest.
+/// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was
+/// issued at the latest.
 fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
     let arrived = Duration::from_millis(sign_in.clock.monotonic_ms().saturating_sub(arrived_ms));
     let issued_at_latest = token.iat.saturating_add(CLOCKS_APART_SECS);
@@ -78,8 +78,8 @@ fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration 
     arrived.max(issued).min(TOLD_AGO_MAX)
 }
 
-/// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until` (seconds
-/// since the Unix epoch).
+/// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until`
+/// (seconds since the Unix epoch).
 async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), HttpError> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),

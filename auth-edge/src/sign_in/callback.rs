@@ -199,7 +199,8 @@ fn find_transaction(
         })
 }
 
-/// The key of what the session that stays after a refusal will not meet: `auth_time` was requested and the provider left it out.
+/// The key of what the session that stays after a refusal will not meet: `auth_time` was requested and the provider left it
+/// out.
 fn unmet_for_good(
     context: &CallbackContext<'_>,
     transaction: &Transaction,

@@ -2,9 +2,9 @@
 //! Front-Channel Logout 1.0). Off by default.
 //!
 //! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
-//! into a cross-site frame; only the provider may frame the answer. The caller has proved nothing: a request for a session that is
-//! not there leaves no trace, offline tokens stay good, and each address is rate limited. Deliberately absent: telling
-//! whether there was a session.
+//! into a cross-site frame; only the provider may frame the answer. The caller has proved nothing: a request for a session
+//! that is not there leaves no trace, offline tokens stay good, and each address is rate limited. Deliberately absent:
+//! telling whether there was a session.
 
 use std::sync::Arc;
 

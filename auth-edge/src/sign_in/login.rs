@@ -1,7 +1,7 @@
 //! The login route: begins a transaction and sends the browser to the provider.
 //!
-//! A third party (OpenID Connect Core, section 4) names the issuer, which has to be ours, and where to land, which is judged as
-//! any `returnTo`.
+//! A third party (OpenID Connect Core, section 4) names the issuer, which has to be ours, and where to land, which is judged
+//! as any `returnTo`.
 //!
 //! Invariants
 //! - Of the query only `returnTo`, the allow-list and what a third party may say are read.
@@ -127,8 +127,8 @@ impl<'a> Login<'a> {
         self.site.login_url(return_to, self.connection.as_deref())
     }
 
-    /// What it adds to the authorization request. None where the visitor wants a silent sign-in and one found nobody a moment
-    /// ago: another one would go round in circles.
+    /// What it adds to the authorization request. None where the visitor wants a silent sign-in and one found nobody a
+    /// moment ago: another one would go round in circles.
     fn wanted(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
         let mut wanted = LoginParameters::of(
             self.query,
@@ -231,8 +231,8 @@ fn to_provider(url: &Url) -> Result<Response, HttpError> {
     Ok((StatusCode::FOUND, headers).into_response())
 }
 
-/// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax cookies
-/// out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
+/// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax
+/// cookies out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
 async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     if request::is_script(&head.headers) {
         return Err(NOT_A_VISIT);

@@ -73,8 +73,8 @@ impl PendingSignIns {
         name.starts_with(&self.prefix)
     }
 
-    /// The `Set-Cookie` values that add a transaction whose answer comes in this mode: first those that remove older ones, then its
-    /// own.
+    /// The `Set-Cookie` values that add a transaction whose answer comes in this mode: first those that remove older ones,
+    /// then its own.
     pub(crate) fn add(
         &self,
         headers: &HeaderMap,
@@ -152,8 +152,8 @@ impl PendingSignIns {
         format!("{}{}", self.prefix, id_of_state(state))
     }
 
-    /// The `Set-Cookie` values that take away all that the request carries: pending sign-ins, and what is remembered of those
-    /// before. At sign-out nothing of the person stays.
+    /// The `Set-Cookie` values that take away all that the request carries: pending sign-ins, and what is remembered of
+    /// those before. At sign-out nothing of the person stays.
     #[must_use]
     pub(crate) fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
         let ours = cookies::pairs(headers).filter(|(name, _)| self.owns(name));

@@ -23,8 +23,8 @@ use crate::sign_in::rejected::Reason;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
 
-/// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes, whose
-/// token request, keys and userinfo are bounded each by that timeout.
+/// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
+/// whose token request, keys and userinfo are bounded each by that timeout.
 const TIMEOUTS_WAITED: u32 = 2;
 
 /// What a code is redeemed with.

@@ -1,9 +1,10 @@
-//! Reminders: cookies by which a browser remembers of a sign-in that is over that another one would go round in circles. A silent
-//! one found nobody, or its session does not meet what a route requires although the sign-in was requested for it.
+//! Reminders: cookies by which a browser remembers of a sign-in that is over that another one would go round in circles. A
+//! silent one found nobody, or its session does not meet what a route requires although the sign-in was requested for it.
 //!
-//! A sign-in that leads to a route requests all the route requires of one ([`crate::sign_in::login_parameters`]). What its session
-//! does not meet all the same is remembered under a key that holds for this session and these requirements alone
-//! ([`Requirements::unmet_key`](crate::route_table::requirements::Requirements::unmet_key)); a guard that meets the key refuses instead of sending the visitor to sign in.
+//! A sign-in that leads to a route requests all the route requires of one ([`crate::sign_in::login_parameters`]). What its
+//! session does not meet all the same is remembered under a key that holds for this session and these requirements alone
+//! ([`Requirements::unmet_key`](crate::route_table::requirements::Requirements::unmet_key)); a guard that meets the key
+//! refuses instead of sending the visitor to sign in.
 //!
 //! Invariants
 //! - A reminder grants nothing, it only keeps a visitor from being sent to the provider.
@@ -27,8 +28,8 @@ const SILENT: &str = "silent";
 const SILENT_SECS: u64 = 60;
 /// Last part of the cookie's name for requirements that stay unmet.
 const UNMET: &str = "lacking";
-/// How long unmet requirements are remembered, in seconds: longer than somebody reads the page that says so and tries again, shorter
-/// than a provider takes to be set up otherwise.
+/// How long unmet requirements are remembered, in seconds: longer than somebody reads the page that says so and tries again,
+/// shorter than a provider takes to be set up otherwise.
 const UNMET_SECS: u64 = 300;
 
 impl PendingSignIns {
@@ -44,8 +45,8 @@ impl PendingSignIns {
         self.is_reminded(headers, SILENT, provider)
     }
 
-    /// The `Set-Cookie` value that remembers for a while the requirements of this key, which a session does not meet although its
-    /// sign-in was requested for them.
+    /// The `Set-Cookie` value that remembers for a while the requirements of this key, which a session does not meet
+    /// although its sign-in was requested for them.
     #[must_use]
     pub(crate) fn remember_unmet(&self, key: &str) -> Option<HeaderValue> {
         self.reminder(UNMET, key, ResponseMode::Query, UNMET_SECS)
@@ -72,8 +73,8 @@ impl PendingSignIns {
 }
 
 impl SignIn {
-    /// The key of what the session of a sign-in that leads here does not meet although the sign-in was requested for it; `None` if
-    /// it meets all, or misses what no sign-in brings.
+    /// The key of what the session of a sign-in that leads here does not meet although the sign-in was requested for it;
+    /// `None` if it meets all, or misses what no sign-in brings.
     #[must_use]
     pub(in crate::sign_in) fn unmet_after_sign_in(
         &self,
@@ -90,8 +91,8 @@ impl SignIn {
         missing.is_of_sign_in().then(|| requirements.unmet_key(id))
     }
 
-    /// The key of the age that the browser's session cannot prove: a sign-in that leads here was refused because the provider does
-    /// not say when people signed in.
+    /// The key of the age that the browser's session cannot prove: a sign-in that leads here was refused because the
+    /// provider does not say when people signed in.
     #[must_use]
     pub(in crate::sign_in) fn unmet_without_auth_time(
         &self,
