@@ -1,7 +1,11 @@
 //! What the edge answers, top to bottom.
 //!
-//! Invariants: below `/api/auth/` there are exactly these routes, whatever the route table says; a wrong method
-//! touches nothing; every answer has passed the layers at the end. Deliberately absent: any decision.
+//! Invariants
+//! - Below `/api/auth/` there are exactly these routes, whatever the route table says.
+//! - A wrong method touches nothing.
+//! - Every answer has passed the layers at the end.
+//!
+//! Deliberately absent: any decision.
 
 use std::sync::Arc;
 
@@ -120,4 +124,31 @@ fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
 
 async fn not_found() -> HttpError {
     HttpError::NotFound
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::reserved::is_fixed;
+
+    #[test]
+    fn no_setting_and_no_route_of_a_file_can_take_a_path_of_this_table() {
+        for path in [
+            LOGOUT_PATH,
+            ME_PATH,
+            UNAUTHORIZED_PATH,
+            STATUS_PATH,
+            ACCESS_TOKEN_PATH,
+            BACK_CHANNEL_PATH,
+            FRONT_CHANNEL_PATH,
+            CHECK_PATH,
+            BASE_PATH,
+            gateway::assertion::JWKS_PATH,
+            client_keys::PATH,
+            analytics::ROUTE,
+            "/session.v1.BrowserSessionService/GetCurrentSession",
+        ] {
+            assert!(is_fixed(path), "{path}");
+        }
+    }
 }

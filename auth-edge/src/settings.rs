@@ -1,6 +1,10 @@
 //! The edge's settings: one table per topic, read and judged in one go.
 //!
-//! Invariants: every wrong setting is named at once; what is not built has no setting. The help texts are the manual.
+//! Invariants
+//! - Every wrong setting is named at once.
+//! - What is not built has no setting.
+//!
+//! The help texts are the manual.
 
 mod addresses;
 mod analytics;

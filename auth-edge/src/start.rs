@@ -1,7 +1,8 @@
 //! From settings to a running edge: put together, listened on, drained.
 //!
-//! Invariants: nothing here waits for the provider or the session service, so that the edge starts when they are down;
-//! readiness waits for the first answer of the session service and never goes back because of a later outage.
+//! Invariants
+//! - Nothing here waits for the provider or the session service, so that the edge starts when they are down.
+//! - Readiness waits for the first answer of the session service and never goes back because of a later outage.
 
 use std::sync::Arc;
 use std::time::Duration;

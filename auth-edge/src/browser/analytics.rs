@@ -1,10 +1,14 @@
 //! Product analytics on our own origin: passed on to one PostHog-compatible server, off by default.
 //!
-//! Invariants: the host comes from the settings alone; only the three addresses the client library needs exist below
-//! [`ANALYTICS_PREFIX`]; what passes is the body, its type and the browser's name, never a cookie, a credential or the
-//! visitor's address; everything is bounded, so that a slow or hostile analytics server costs a connection for some seconds
-//! and nothing else. A person is known to it only by [`Analytics::pseudonym`]. Deliberately absent: retries and queues,
-//! which the client library has.
+//! Invariants
+//! - The host comes from the settings alone.
+//! - Only the three addresses the client library needs exist below [`ANALYTICS_PREFIX`].
+//! - What passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address.
+//! - Everything is bounded, so that a slow or hostile analytics server costs a connection for some seconds and nothing else.
+//!
+//! A person is known to it only by [`Analytics::pseudonym`].
+//!
+//! Deliberately absent: retries and queues, which the client library has.
 
 mod pseudonym;
 

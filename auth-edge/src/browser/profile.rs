@@ -1,8 +1,12 @@
 //! The profile route: who is signed in, as JSON.
 //!
-//! Invariants: no session is 204 without a body; a refetch that fails changes nothing; a session that requests more
-//! refetches than it may gets what is stored; no token is ever part of the answer. Deliberately absent: claims the session
-//! does not hold.
+//! Invariants
+//! - No session is 204 without a body.
+//! - A refetch that fails changes nothing.
+//! - A session that requests more refetches than it may gets what is stored.
+//! - No token is ever part of the answer.
+//!
+//! Deliberately absent: claims the session does not hold.
 
 mod refetch;
 

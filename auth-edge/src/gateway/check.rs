@@ -1,8 +1,11 @@
 //! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
 //!
-//! Invariants: what the proxy says about the original request is used as the return address alone, and only from a trusted
-//! proxy; whether the request passes is the session's affair. The access token is for a proxy that checks a request: a
-//! page's own script that requests this route gets none, neither here nor through a proxy.
+//! Invariants
+//! - What the proxy says about the original request is used as the return address alone, and only from a trusted proxy.
+//! - Whether the request passes is the session's affair.
+//!
+//! The access token is for a proxy that checks a request: a page's own script that requests this route gets none, neither
+//! here nor through a proxy.
 
 use std::sync::Arc;
 

@@ -1,8 +1,12 @@
 //! Serving a folder: a single-page app as its build left it.
 //!
-//! Invariants: the path was normalised before it comes here; a file whose name carries its hash is kept by browsers for
-//! good, everything else is revalidated; a missing asset is 404, never the app. Compressed neighbours
-//! (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out of the folder.
+//! Invariants
+//! - The path was normalised before it comes here.
+//! - A file whose name carries its hash is kept by browsers for good, everything else is revalidated.
+//! - A missing asset is 404, never the app.
+//!
+//! Compressed neighbours (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out
+//! of the folder.
 
 mod folder_backend;
 

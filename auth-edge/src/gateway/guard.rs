@@ -1,7 +1,9 @@
 //! Which requests are authorized, and the answers to the others.
 //!
-//! Invariants: a guarded route never answers from its upstream before its guard has said yes; a session service that
-//! cannot be reached is 503 and changes no cookie; nothing but the session decides, no header ever skips a guard.
+//! Invariants
+//! - A guarded route never answers from its upstream before its guard has said yes.
+//! - A session service that cannot be reached is 503 and changes no cookie.
+//! - Nothing but the session decides, no header ever skips a guard.
 
 use std::net::IpAddr;
 

@@ -1,9 +1,12 @@
 //! What headers cross the edge, in both directions.
 //!
-//! Invariants: the upstream sees no identity header but ours, in whatever spelling; no cookie of
-//! ours leaves; no upstream sets a cookie of ours; hop-by-hop headers, also those a client names in `Connection`, are
-//! removed before ours are added, so that no client can have ours removed (RFC 9110, section 7.6.1); no header of a client's
-//! says how long its body is: that follows from the body that is sent (RFC 9112, section 6).
+//! Invariants
+//! - The upstream sees no identity header but ours, in whatever spelling.
+//! - No cookie of ours leaves.
+//! - No upstream sets a cookie of ours.
+//! - Hop-by-hop headers, also those a client names in `Connection`, are removed before ours are added, so that no client can
+//!   have ours removed (RFC 9110, section 7.6.1).
+//! - No header of a client's says how long its body is: that follows from the body that is sent (RFC 9112, section 6).
 
 mod upstream_response;
 

@@ -1,8 +1,10 @@
 //! The identity providers, and which of them a sign-in, a session or a message belongs to.
 //!
-//! Invariants: no two share an issuer, and each has a callback of its own, so that no answer can be taken for another
-//! provider's; what belongs to a session is shown to the session's own issuer alone. Where plain variables describe the one
-//! provider there is nothing to choose.
+//! Invariants
+//! - No two share an issuer, and each has a callback of its own, so that no answer can be taken for another provider's.
+//! - What belongs to a session is shown to the session's own issuer alone.
+//!
+//! Where plain variables describe the one provider there is nothing to choose.
 
 pub(crate) mod sites;
 

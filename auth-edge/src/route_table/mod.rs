@@ -1,8 +1,11 @@
 //! The route table: which path is guarded how, and where it leads.
 //!
-//! Invariants: rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake; the
-//! most specific rule wins whatever the order in the file; two rules never tie. Deliberately absent: hosts, methods and
-//! headers as conditions; nothing a client can choose freely takes a guard away.
+//! Invariants
+//! - Rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake.
+//! - The most specific rule wins whatever the order in the file.
+//! - Two rules never tie.
+//!
+//! Deliberately absent: hosts, methods and headers as conditions; nothing a client can choose freely takes a guard away.
 
 pub(crate) mod file;
 pub(crate) mod missing;

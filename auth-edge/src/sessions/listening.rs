@@ -1,8 +1,10 @@
 //! What is heard from the session service: whether every replica is heard, and which sessions changed when.
 //!
-//! Invariants: while one replica is not heard, nothing that was read before counts; a session that changed counts only
-//! if it was read after the change was heard. Time here is monotonic, so that neither a clock that is set nor a process
-//! that was paused makes something old look new.
+//! Invariants
+//! - While one replica is not heard, nothing that was read before counts.
+//! - A session that changed counts only if it was read after the change was heard.
+//!
+//! Time here is monotonic, so that neither a clock that is set nor a process that was paused makes something old look new.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;

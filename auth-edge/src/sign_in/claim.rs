@@ -1,10 +1,14 @@
 //! Claiming a sign-in at the session service before its code is redeemed, so that a callback that reaches several edges is
 //! redeemed once (RFC 6749, section 4.1.2).
 //!
-//! Invariants: the claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed
-//! cookie holds; a claim that cannot be made uses nothing up; a callback that comes while another one redeems gets the same
-//! answer, and one that comes later none. Against a session service that has no claims, or does not let this edge make them,
-//! the process alone remembers what it redeemed ([`super::redeemed_transactions`]).
+//! Invariants
+//! - The claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
+//!   holds.
+//! - A claim that cannot be made uses nothing up.
+//! - A callback that comes while another one redeems gets the same answer, and one that comes later none.
+//!
+//! Against a session service that has no claims, or does not let this edge make them, the process alone remembers what it
+//! redeemed ([`super::redeemed_transactions`]).
 
 use std::sync::Arc;
 use std::sync::Once;

@@ -1,10 +1,15 @@
 //! Front-channel logout: the provider frames this address in the browser that signs out there (OpenID Connect
 //! Front-Channel Logout 1.0). Off by default.
 //!
-//! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
-//! into a cross-site frame; only the provider may frame the answer. The caller has proved nothing: a request for a session
-//! that is not there leaves no trace, offline tokens stay good, and each address is rate limited. Deliberately absent:
-//! telling whether there was a session.
+//! Invariants
+//! - Without both `iss` and `sid` nothing happens.
+//! - The session is found by them, since a cookie does not travel into a cross-site frame.
+//! - Only the provider may frame the answer.
+//!
+//! The caller has proved nothing: a request for a session that is not there leaves no trace, offline tokens stay good, and
+//! each address is rate limited.
+//!
+//! Deliberately absent: telling whether there was a session.
 
 use std::sync::Arc;
 

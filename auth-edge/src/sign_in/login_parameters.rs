@@ -1,7 +1,11 @@
 //! What one login adds to the authorization request: what its address requests, and what the route it leads to requires.
 //!
-//! Invariants: of the query only the allow-list is read; a request cannot weaken what a route requires; no parameter of the
-//! protocol can be set. Deliberately absent: the configured parameters of all logins, which `oidc` adds.
+//! Invariants
+//! - Of the query only the allow-list is read.
+//! - A request cannot weaken what a route requires.
+//! - No parameter of the protocol can be set.
+//!
+//! Deliberately absent: the configured parameters of all logins, which `oidc` adds.
 
 use crate::http::request;
 use crate::route_table::Route;

@@ -1,7 +1,11 @@
 //! The logout route: ends the session here first, then at the provider.
 //!
-//! Invariants: whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it
-//! was set with; another site can ask for a sign-out but never make one. Deliberately absent: waiting for the provider.
+//! Invariants
+//! - Whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was set
+//!   with.
+//! - Another site can ask for a sign-out but never make one.
+//!
+//! Deliberately absent: waiting for the provider.
 
 use std::sync::Arc;
 

@@ -1,8 +1,11 @@
 //! `BrowserSessionService` over gRPC-Web, on the port of everything else.
 //!
-//! Invariants: every call comes from our own pages; it acts for the session of the cookie and for its
-//! person alone; nobody learns of a token more than its scope and expiry; reading and watching never roll; a call waits for
-//! its own message no longer than any request for its body.
+//! Invariants
+//! - Every call comes from our own pages.
+//! - A call acts for the session of the cookie and for its person alone.
+//! - Nobody learns of a token more than its scope and expiry.
+//! - Reading and watching never roll.
+//! - A call waits for its own message no longer than any request for its body.
 
 mod per_person;
 mod service;

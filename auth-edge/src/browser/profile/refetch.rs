@@ -1,8 +1,10 @@
 //! The profile read anew at the provider: seldom for one session, and once for all requests at the same moment.
 //!
-//! Invariants: however often a session requests it, its bucket bounds the calls to the provider, also when clients hang up;
-//! what is kept of a refetch is gone with the last who waits for it. Deliberately absent: sharing between replicas; the
-//! bucket is for each of them.
+//! Invariants
+//! - However often a session requests it, its bucket bounds the calls to the provider, also when clients hang up.
+//! - What is kept of a refetch is gone with the last who waits for it.
+//!
+//! Deliberately absent: sharing between replicas; the bucket is for each of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

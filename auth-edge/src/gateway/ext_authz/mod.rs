@@ -1,9 +1,13 @@
 //! Envoy's external authorization over gRPC: the forward-auth route for a proxy that asks by RPC.
 //!
 //! Each check becomes a request to `/api/auth/check` inside this process, so that both protocols decide, limit, measure and
-//! word their answers alike. Invariants: a header the edge sets for the upstream replaces whatever a client sent under
-//! that name, every other identity header is removed, and the edge's own cookies do not go on. What Envoy says of the
-//! original address is used as the return address alone.
+//! word their answers alike.
+//!
+//! Invariants
+//! - A header the edge sets for the upstream replaces whatever a client sent under that name, every other identity header is
+//!   removed, and the edge's own cookies do not go on.
+//!
+//! What Envoy says of the original address is used as the return address alone.
 
 mod check_response;
 #[expect(

@@ -1,7 +1,9 @@
 //! What of an upstream's answer reaches the browser, and whoever stands between it and us.
 //!
-//! Invariants: no upstream sets, or clears, a cookie of ours; none tells a proxy before us to answer with something else;
-//! what a session has opened is kept by no cache, whatever its kind.
+//! Invariants
+//! - No upstream sets, or clears, a cookie of ours.
+//! - None tells a proxy before us to answer with something else.
+//! - What a session has opened is kept by no cache, whatever its kind.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 

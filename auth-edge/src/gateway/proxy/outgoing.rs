@@ -1,8 +1,10 @@
 //! A client's request made the upstream's.
 //!
-//! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the
-//! length is that of the body that is sent; who somebody is, and where they come from, the upstream learns
-//! from us alone; the request goes to the configured address, whatever the client says.
+//! Invariants
+//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the length is that
+//!   of the body that is sent.
+//! - Who somebody is, and where they come from, the upstream learns from us alone.
+//! - The request goes to the configured address, whatever the client says.
 
 use std::net::IpAddr;
 
