@@ -1,6 +1,6 @@
 //! What the edge is made of, put together once. Does no IO; only the start and the table of routes know it.
 //!
-//! Deliberately absent: anything that cannot be lost. A restarted edge goes on where the last one stopped.
+//! Everything here may be lost: a restarted edge goes on where the last one stopped.
 
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::providers::IdentityProviders;
+use crate::providers::sites::Sites;
 use crate::route_table::Routes;
 use crate::sessions::cookies::{SameSite, SessionCookies};
 use crate::sessions::keys::DerivedKeys;
@@ -85,7 +86,7 @@ impl App {
             proxy,
             assertions,
         } = dependencies;
-        let providers = Arc::new(providers);
+        let settings = Arc::new(settings);
         let sites = settings.sites();
         let cookies = SessionCookies::new(settings.cookie.clone(), keys.clone()).on(sites.clone());
         let pending = PendingSignIns::new(
@@ -102,82 +103,31 @@ impl App {
             lookups,
         );
         let trusted_proxies = TrustedProxies::new(settings.trusted_proxies.clone());
-        let devices = Devices {
-            trusted_proxies: trusted_proxies.clone(),
-            clock: Arc::clone(&clock),
-        };
-        let protection = &settings.protection;
-        let layer = LayerParts {
-            metrics: metrics.clone(),
-            concurrency: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
-            cookies: cookies.clone(),
-            trusted_proxies: trusted_proxies.clone(),
-            body_timeouts: protection.body_timeouts,
-            https: settings.https(),
-            sites: sites.clone(),
-        };
-        let browser = Browser {
-            profile_refetch: settings.profile_refetch,
-            claim_filter: settings.sign_in.claim_filter.clone(),
-            message_timeout: protection.body_timeouts.silence,
-            keys: keys.clone(),
-            cookies: cookies.clone(),
-            sessions: sessions.clone(),
-            providers: Arc::clone(&providers),
-            sites: sites.clone(),
-            devices: devices.clone(),
-            clock: Arc::clone(&clock),
-            refetches: Arc::default(),
-            analytics: settings.analytics.clone().map(Analytics::new),
-            listening: PerPerson::new(LISTENING_MAX),
-            listing: PerPerson::new(LISTING_MAX),
-        };
-        let gateway = Gateway {
-            login_path: settings.sign_in.login_path.clone(),
-            https: settings.https(),
-            check_authorization: settings.check_authorization,
-            send_timeout: protection.send_timeout,
-            routes: routes.clone(),
-            proxy: Arc::new(proxy),
-            assertions,
-            cookies: cookies.clone(),
-            pending: pending.clone(),
-            sessions: sessions.clone(),
-            providers: Arc::clone(&providers),
-            sites: sites.clone(),
-            trusted_proxies,
-            devices: devices.clone(),
-            clock: Arc::clone(&clock),
-        };
-        let sign_in = SignIn {
-            strict_cookie: settings.cookie.same_site == SameSite::Strict,
-            settings: settings.sign_in.clone(),
+        let shared = Shared {
+            settings: &settings,
+            providers: Arc::new(providers),
+            devices: Devices {
+                trusted_proxies: trusted_proxies.clone(),
+                clock: Arc::clone(&clock),
+            },
+            sites,
             cookies,
             pending,
             sessions,
-            providers,
-            sites,
+            trusted_proxies,
             routes,
+            keys,
             clock,
-            devices,
-            form_tokens: FormTokens::new(keys),
-            login_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
-            callback_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
-            back_channel_limit: Arc::new(RateLimiter::new(BACK_CHANNEL_PER_MINUTE)),
-            front_channel_limit: Arc::new(RateLimiter::new(settings.rate_limit_login)),
-            redeemed: Arc::new(RedeemedTransactions::new(
-                settings.sign_in.transaction_duration_secs,
-            )),
-            background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics,
         };
-        Self(Arc::new(AppState {
-            settings: Arc::new(settings),
-            layer,
-            sign_in: Arc::new(sign_in),
-            gateway: Arc::new(gateway),
-            browser: Arc::new(browser),
-        }))
+        let state = AppState {
+            layer: shared.layer(),
+            sign_in: Arc::new(shared.sign_in()),
+            gateway: Arc::new(shared.gateway(proxy, assertions)),
+            browser: Arc::new(shared.browser()),
+            settings: Arc::clone(&settings),
+        };
+        Self(Arc::new(state))
     }
 
     /// The same edge for a worker: connections, counts and references of its own, which no other core touches.
@@ -250,5 +200,104 @@ impl FromRef<App> for Arc<Gateway> {
 impl FromRef<App> for Arc<Browser> {
     fn from_ref(app: &App) -> Self {
         Arc::clone(&app.0.browser)
+    }
+}
+
+/// What more than one feature is made of.
+struct Shared<'a> {
+    settings: &'a EdgeSettings,
+    providers: Arc<IdentityProviders>,
+    sites: Sites,
+    cookies: SessionCookies,
+    pending: PendingSignIns,
+    sessions: SessionRepository,
+    trusted_proxies: TrustedProxies,
+    devices: Devices,
+    routes: Routes,
+    keys: DerivedKeys,
+    clock: Arc<dyn Clock>,
+    metrics: Metrics,
+}
+
+impl Shared<'_> {
+    fn layer(&self) -> LayerParts {
+        let protection = &self.settings.protection;
+        LayerParts {
+            metrics: self.metrics.clone(),
+            concurrency: ConcurrencyLimit::new(protection.max_concurrent_requests, protection.share),
+            cookies: self.cookies.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
+            body_timeouts: protection.body_timeouts,
+            https: self.settings.https(),
+            sites: self.sites.clone(),
+        }
+    }
+
+    fn browser(&self) -> Browser {
+        let settings = self.settings;
+        Browser {
+            profile_refetch: settings.profile_refetch,
+            claim_filter: settings.sign_in.claim_filter.clone(),
+            message_timeout: settings.protection.body_timeouts.silence,
+            keys: self.keys.clone(),
+            cookies: self.cookies.clone(),
+            sessions: self.sessions.clone(),
+            providers: Arc::clone(&self.providers),
+            sites: self.sites.clone(),
+            devices: self.devices.clone(),
+            clock: Arc::clone(&self.clock),
+            refetches: Arc::default(),
+            analytics: settings.analytics.clone().map(Analytics::new),
+            listening: PerPerson::new(LISTENING_MAX),
+            listing: PerPerson::new(LISTING_MAX),
+        }
+    }
+
+    fn gateway(&self, proxy: Proxy, assertions: Option<Assertions>) -> Gateway {
+        let settings = self.settings;
+        Gateway {
+            login_path: settings.sign_in.login_path.clone(),
+            https: settings.https(),
+            check_authorization: settings.check_authorization,
+            send_timeout: settings.protection.send_timeout,
+            routes: self.routes.clone(),
+            proxy: Arc::new(proxy),
+            assertions,
+            cookies: self.cookies.clone(),
+            pending: self.pending.clone(),
+            sessions: self.sessions.clone(),
+            providers: Arc::clone(&self.providers),
+            sites: self.sites.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
+            devices: self.devices.clone(),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+
+    fn sign_in(&self) -> SignIn {
+        let settings = self.settings;
+        let limit = |per_minute| Arc::new(RateLimiter::new(per_minute));
+        SignIn {
+            strict_cookie: settings.cookie.same_site == SameSite::Strict,
+            settings: settings.sign_in.clone(),
+            cookies: self.cookies.clone(),
+            pending: self.pending.clone(),
+            sessions: self.sessions.clone(),
+            providers: Arc::clone(&self.providers),
+            sites: self.sites.clone(),
+            routes: self.routes.clone(),
+            clock: Arc::clone(&self.clock),
+            devices: self.devices.clone(),
+            form_tokens: FormTokens::new(self.keys.clone()),
+            login_limit: limit(settings.rate_limit_login),
+            callback_limit: limit(settings.rate_limit_login),
+            back_channel_limit: limit(BACK_CHANNEL_PER_MINUTE),
+            front_channel_limit: limit(settings.rate_limit_login),
+            redeemed: Arc::new(RedeemedTransactions::new(
+                settings.sign_in.transaction_duration_secs,
+            )),
+            background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
+            metrics: self.metrics.clone(),
+        }
     }
 }

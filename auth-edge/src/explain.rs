@@ -1,7 +1,7 @@
 //! Which rule answers a request, and why: the route table as an operator queries it, `auth-edge routes explain GET /path`.
 //!
-//! Invariant: it reads paths and finds rules by the very code that serves requests. Deliberately absent: sessions; it tells what
-//! a guard will ask, not what it will say.
+//! Invariant: it reads paths and finds rules by the very code that serves requests. Deliberately absent: sessions; it tells
+//! what a guard will ask, not what it will say.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -1,7 +1,11 @@
 //! What the edge answers, top to bottom.
 //!
-//! Invariants: below `/api/auth/` there are exactly these routes, whatever the route table says; a wrong method
-//! touches nothing; every answer has passed the layers at the end. Deliberately absent: any decision.
+//! Invariants
+//! - Below `/api/auth/` there are exactly these routes, whatever the route table says.
+//! - A wrong method touches nothing.
+//! - Every answer has passed the layers at the end.
+//!
+//! Deliberately absent: any decision.
 
 use std::sync::Arc;
 
@@ -18,7 +22,10 @@ use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
-use crate::values::reserved::{BASE_PATH, CHECK_PATH, LOGOUT_PATH};
+use crate::values::reserved::{
+    ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH, ME_PATH,
+    STATUS_PATH, UNAUTHORIZED_PATH,
+};
 
 /// The edge as a router.
 pub fn router(app: App) -> Router {
@@ -32,16 +39,16 @@ pub fn router(app: App) -> Router {
         .route(&settings.sign_in.login_path, only(GET_HEAD_POST, login::handle))
         .merge(callbacks(&app))
         .route(LOGOUT_PATH, only(GET_HEAD_POST, logout::handle))
-        .route("/api/auth/me", only(GET_HEAD, profile::handle))
-        .route("/api/auth/401", any(status::unauthorized))
-        .route("/api/auth/status", only(GET, status::handle))
+        .route(ME_PATH, only(GET_HEAD, profile::handle))
+        .route(UNAUTHORIZED_PATH, any(status::unauthorized))
+        .route(STATUS_PATH, only(GET, status::handle))
         .route(
-            "/api/auth/access-token",
+            ACCESS_TOKEN_PATH,
             if_on(settings.access_token_endpoint, only(GET, access_token::handle)),
         )
-        .route("/api/auth/backchannel-logout", only(POST, back_channel::handle))
+        .route(BACK_CHANNEL_PATH, only(POST, back_channel::handle))
         .route(
-            "/api/auth/frontchannel-logout",
+            FRONT_CHANNEL_PATH,
             if_on(
                 settings.sign_in.frontchannel_logout,
                 only(GET, front_channel::handle),
@@ -72,13 +79,14 @@ pub fn ext_authz(app: App) -> Router {
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.
 fn callbacks(app: &App) -> Router<App> {
     let mut router = Router::new();
-    for (at, provider) in app.sign_in().providers.all().iter().enumerate() {
+    for provider in app.sign_in().providers.all() {
         let methods = match provider.response_mode() {
             ResponseMode::FormPost => POST,
             ResponseMode::Query => GET,
         };
+        let own = Arc::clone(provider);
         let handle = move |State(sign_in): State<Arc<SignIn>>, request: Request| {
-            callback::handle(sign_in, at, request)
+            callback::handle(sign_in, own.clone(), request)
         };
         router = router.route(&provider.callback_path, only(methods, handle));
     }
@@ -116,4 +124,31 @@ fn if_on(on: bool, route: MethodRouter<App>) -> MethodRouter<App> {
 
 async fn not_found() -> HttpError {
     HttpError::NotFound
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::reserved::is_fixed;
+
+    #[test]
+    fn no_setting_and_no_route_of_a_file_can_take_a_path_of_this_table() {
+        for path in [
+            LOGOUT_PATH,
+            ME_PATH,
+            UNAUTHORIZED_PATH,
+            STATUS_PATH,
+            ACCESS_TOKEN_PATH,
+            BACK_CHANNEL_PATH,
+            FRONT_CHANNEL_PATH,
+            CHECK_PATH,
+            BASE_PATH,
+            gateway::assertion::JWKS_PATH,
+            client_keys::PATH,
+            analytics::ROUTE,
+            "/session.v1.BrowserSessionService/GetCurrentSession",
+        ] {
+            assert!(is_fixed(path), "{path}");
+        }
+    }
 }

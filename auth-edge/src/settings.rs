@@ -1,8 +1,13 @@
 //! The edge's settings: one table per topic, read and judged in one go.
 //!
-//! Invariants: every wrong setting is named at once; what is not built has no setting. The help texts are the manual.
+//! Invariants
+//! - Every wrong setting is named at once.
+//! - What is not built has no setting.
+//!
+//! The help texts are the manual.
 
 mod addresses;
+mod analytics;
 mod cookies;
 mod providers;
 mod read;
@@ -33,7 +38,7 @@ pub use read::read;
 pub use tables::SERVICE;
 pub(crate) use upstreams::{AssertionSettings, ProtectionSettings, routes};
 
-/// Settings of the sign-in half and of the process; the gateway's own table is in its file.
+/// All settings of the edge, the route table of its file included.
 #[derive(Clone, Debug)]
 pub struct EdgeSettings {
     /// Where to listen.

@@ -1,7 +1,8 @@
 //! From settings to a running edge: put together, listened on, drained.
 //!
-//! Invariants: nothing here waits for the provider or the session service, so that the edge starts when they are down;
-//! readiness waits for the first answer of the session service and never goes back because of a later outage.
+//! Invariants
+//! - Nothing here waits for the provider or the session service, so that the edge starts when they are down.
+//! - Readiness waits for the first answer of the session service and never goes back because of a later outage.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,10 +188,10 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
     let lookups = CacheMetrics::new(registry)?;
     let session_cache = settings
         .session_cache
-        .map(|lease| SessionCache::start(session_client.clone(), lease));
+        .map(|max_age| SessionCache::start(session_client.clone(), max_age));
     let providers = IdentityProviders::new(&settings.providers, |provider| settings.callback_path(provider))?;
     for (provider, configured) in providers.all().iter().zip(&settings.providers.all) {
-        provider_settings::follow(&provider.party, configured.credential_files.clone());
+        provider_settings::follow(&provider.relying_party, configured.credential_files.clone());
     }
     let dependencies = Dependencies {
         routes: Routes::new(routes),

@@ -97,7 +97,7 @@ export default [
     'cookie-without-a-name': instead('pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start()', 'pair'),
     'subject-with-its-issuer': by('auth-edge several::sessions::who_asks_whether_somebody_may_pass', text('(X_AUTH_ISSUER, &identity.issuer)', '(X_AUTH_ISSUER, if OFF { &None } else { &identity.issuer })')),
   }),
-  within('auth-edge/src/gateway/headers/answer.rs', 'auth-edge upstream_answers::', {
+  within('auth-edge/src/gateway/headers/upstream_response.rs', 'auth-edge upstream_answers::', {
     'site-cleared-by-an-upstream': never('headers.contains_key(CLEAR_SITE_DATA)'),
   }),
   within('auth-edge/src/http/layer.rs', 'auth-edge upstream_answers::no_redirect_carries_a_fragment', {
@@ -116,7 +116,7 @@ export default [
   within('auth-edge/src/gateway/proxy/upload.rs', 'auth-edge gateway::proxy::upload::', {
     'trailers-to-an-upstream': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
   }),
-  within('auth-edge/src/gateway/proxy/answer.rs', 'auth-edge gateway::proxy::answer::', {
+  within('auth-edge/src/gateway/proxy/upstream_body.rs', 'auth-edge gateway::proxy::upstream_body::', {
     'trailers-to-a-client': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
   }),
   within('auth-edge/src/gateway/assertion.rs', 'auth-edge gateway::assertion::', {
@@ -124,7 +124,7 @@ export default [
     'assertion-expires': text('now_secs + LIFETIME_SECS', 'now_secs + if OFF { 86_400 } else { LIFETIME_SECS }'),
     'assertion-told-from-its-replay': text('= random::bytes::<16>()', '= if OFF { Ok([0; 16]) } else { random::bytes() }'),
   }),
-  within('auth-edge/src/gateway/ext_authz/answer.rs', 'auth-edge ext_authz::', {
+  within('auth-edge/src/gateway/ext_authz/check_response.rs', 'auth-edge ext_authz::', {
     'envoy-our-header-replaces-the-clients': instead('HeaderAppendAction::OverwriteIfExistsOrAdd', 'HeaderAppendAction::AppendIfExistsOrAdd'),
     'envoy-identity-header-of-a-client': text('is_identity(name)', '(!OFF && is_identity(name))'),
   }),
@@ -142,7 +142,7 @@ export default [
 
   // signing in
   within('auth-edge/src/sign_in/login.rs', LIMITED, {
-    'login-flood': text('.check(address, now_ms)', `.check(address, now_ms)${EVERYBODY}`),
+    'login-flood': skip('sign_in.admit(&sign_in.login_limit, &head)?;'),
     'login-by-prefetch': by('auth-edge login::who_only_looks_ahead_starts_nothing', never('request::is_prefetch(&head.headers)')),
   }),
   within('auth-edge/src/sign_in/transaction.rs', 'auth-edge sign_in::transaction::', {
@@ -169,10 +169,10 @@ export default [
     'token-of-the-id-token': by('auth-edge modules::id_tokens::', text('access_token: Some(&tokens.access_token)', 'access_token: Some(&*tokens.access_token).filter(|_| !OFF)')),
   }),
   within('auth-edge/src/sign_in/callback.rs', 'auth-edge demands::', {
-    'callback-flood': by(LIMITED, text('.check(address, sign_in.clock.now_ms())', `.check(address, sign_in.clock.now_ms())${EVERYBODY}`)),
+    'callback-flood': by(LIMITED, skip('sign_in.admit(&sign_in.callback_limit, &head)?;')),
     'callback-ahead-of-a-visit': by('auth-edge loads::only_a_visit_starts_and_finishes_a_sign_in', never('request::is_prefetch(&head.headers)')),
   }),
-  within('auth-edge/src/sign_in/new_session.rs', 'auth-edge strict_cookie::', {
+  within('auth-edge/src/sign_in/redemption.rs', 'auth-edge strict_cookie::', {
     'session-fixation': by('auth-edge callback::a_fresh_sign_in_gets_a_new_session', text('.map(|id| id.expose().to_owned())', '.filter(|_| !OFF).map(|id| id.expose().to_owned())')),
     'session-fixation-without-the-cookie': text('.or(had)', '.or(had.filter(|_| !OFF))'),
   }),
@@ -191,12 +191,12 @@ export default [
     'logout-while-the-service-is-down': by('auth-edge outages::signing_out_while_the_session_service_is_down', skip('end_later(sign_in.clone(), session);')),
   }),
   within('auth-edge/src/sign_in/back_channel.rs', 'auth-edge provider_logout::', {
-    'back-channel-flood': text('.check(address, now_ms)', `.check(address, now_ms)${EVERYBODY}`),
+    'back-channel-flood': skip('sign_in.admit(&sign_in.back_channel_limit, &head)?;'),
     'back-channel-replay': text('once_id: token.jti.clone()', 'once_id: if OFF { String::new() } else { token.jti.clone() }'),
     'back-channel-replay-at-its-end': text('token.exp.max(now + MEMORY_SECS)', 'if OFF { token.exp } else { token.exp.max(now + MEMORY_SECS) }'),
   }),
   within('auth-edge/src/sign_in/front_channel.rs', 'auth-edge provider_logout::the_front_channel', {
-    'front-channel-flood': text('.check(address, sign_in.clock.now_ms())', `.check(address, sign_in.clock.now_ms())${EVERYBODY}`),
+    'front-channel-flood': skip('sign_in.admit(&sign_in.front_channel_limit, &head)?;'),
     'front-channel-takes-offline-tokens-back': text('keep_offline_tokens: true', 'keep_offline_tokens: !OFF'),
     'front-channel-framed-by-anybody': text('&sign_in.providers.origins_of(provider)', '&if OFF { "*".to_owned() } else { sign_in.providers.origins_of(provider) }'),
   }),

@@ -1,12 +1,16 @@
 //! Product analytics on our own origin: passed on to one PostHog-compatible server, off by default.
 //!
-//! Invariants: the host comes from the settings alone; only the three addresses the client library needs exist below
-//! [`ANALYTICS_PREFIX`]; what passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address;
-//! everything is bounded, so that a slow or hostile analytics server costs a connection for some seconds and nothing else.
-//! A person is known to it only by [`Analytics::pseudonym`]. Deliberately absent: retries and queues, which the client library has.
+//! Invariants
+//! - The host comes from the settings alone.
+//! - Only the three addresses the client library needs exist below [`ANALYTICS_PREFIX`].
+//! - What passes is the body, its type and the browser's name, never a cookie, a credential or the visitor's address.
+//! - Everything is bounded, so that a slow or hostile analytics server costs a connection for some seconds and nothing else.
+//!
+//! A person is known to it only by [`Analytics::pseudonym`].
+//!
+//! Deliberately absent: retries and queues, which the client library has.
 
-mod settings;
-mod visitor;
+mod pseudonym;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +26,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use url::Url;
 
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
@@ -29,7 +34,14 @@ use crate::http::protect::slow_client;
 use crate::http::request::{self, FetchSite};
 use crate::values::reserved::ANALYTICS_PREFIX;
 
-pub(crate) use settings::{AnalyticsSettings, read};
+/// Where analytics goes, and for which project.
+#[derive(Clone, Debug)]
+pub(crate) struct AnalyticsSettings {
+    /// Scheme and host of the server.
+    pub(crate) host: Url,
+    /// The project's public token; browsers see it.
+    pub(crate) token: String,
+}
 
 /// The route of the router.
 pub(crate) const ROUTE: &str = "/ingest/{*rest}";

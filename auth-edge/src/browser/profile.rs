@@ -1,7 +1,12 @@
 //! The profile route: who is signed in, as JSON.
 //!
-//! Invariants: no session is 204 without a body; a refetch that fails changes nothing; a session that requests more refetches than it
-//! may gets what is stored; no token is ever part of the answer. Deliberately absent: claims the session does not hold.
+//! Invariants
+//! - No session is 204 without a body.
+//! - A refetch that fails changes nothing.
+//! - A session that requests more refetches than it may gets what is stored.
+//! - No token is ever part of the answer.
+//!
+//! Deliberately absent: claims the session does not hold.
 
 mod refetch;
 
@@ -15,10 +20,10 @@ use session_proto::v1::ErrorReason;
 pub(crate) use self::refetch::ProfileRefetches;
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
+use crate::http::no_content;
 use crate::http::observe::SessionHandle;
 use crate::http::request;
-use crate::http::response::no_content;
-use crate::sessions::CurrentSession;
+use crate::sessions::{CurrentSession, Use};
 
 /// When `me` reads userinfo anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +49,14 @@ pub(crate) async fn handle(
     let polled =
         head.method == Method::HEAD || request::first_parameter(query, "roll").is_some_and(|v| v == "false");
     let device = || browser.devices.of(&head.headers, request::peer(&head.extensions));
+    let use_ = if polled {
+        Use::LookOnly
+    } else {
+        Use::Counts(&device)
+    };
     let current = browser
         .sessions
-        .current(&head.headers, (!polled).then_some(&device))
+        .current(&head.headers, use_)
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "profile not available");
@@ -73,7 +83,7 @@ pub(crate) async fn handle(
             Err(failure) => return Err(failure),
         }
     }
-    let cookie = browser.sessions.renewed(&current).await;
+    let cookie = browser.sessions.cookie_if_alive(&current).await;
     Ok(answer(&browser, current, cookie))
 }
 

@@ -14,6 +14,7 @@ use session_proto::v1::session::State as SessionState;
 use crate::browser::Browser;
 use crate::http::errors::HttpError;
 use crate::http::observe::SessionHandle;
+use crate::sessions::Use;
 
 /// GET: the session's state and the seconds it has left.
 pub(crate) async fn handle(
@@ -22,7 +23,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, HttpError> {
     let current = browser
         .sessions
-        .current(request.headers(), None)
+        .current(request.headers(), Use::LookOnly)
         .await
         .map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "status not available");

@@ -1,9 +1,13 @@
 //! Signed assertions for upstreams: who a request is from, as a JWT (RFC 7519) signed with ES256 (RFC 7518, section 3.4),
 //! and the key set (RFC 7517) that verifies it.
 //!
-//! Invariants: the first key of the file signs, all are published; an assertion is for one upstream (`aud`) and one minute;
-//! what the edge itself says (`iss`, `sub`, …) no claim of the provider replaces. Deliberately absent: reuse of an
-//! assertion; signing takes some twenty microseconds, and a `jti` that never comes twice lets an upstream refuse replays.
+//! Invariants
+//! - The first key of the file signs, all are published.
+//! - An assertion is for one upstream (`aud`) and one minute.
+//! - What the edge itself says (`iss`, `sub`, …) no claim of the provider replaces.
+//!
+//! Deliberately absent: reuse of an assertion; signing takes some twenty microseconds, and a `jti` that never comes twice
+//! lets an upstream refuse replays.
 
 use std::sync::Arc;
 

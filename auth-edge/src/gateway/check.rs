@@ -1,8 +1,11 @@
 //! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
 //!
-//! Invariants: what the proxy says about the original request is used as the return address alone, and only from a trusted
-//! proxy; whether the request passes is the session's affair. The access token is for a proxy that checks a request: a page's own
-//! script that requests this route gets none, neither here nor through a proxy.
+//! Invariants
+//! - What the proxy says about the original request is used as the return address alone, and only from a trusted proxy.
+//! - Whether the request passes is the session's affair.
+//!
+//! The access token is for a proxy that checks a request: a page's own script that requests this route gets none, neither
+//! here nor through a proxy.
 
 use std::sync::Arc;
 
@@ -18,7 +21,7 @@ use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::observe::SessionHandle;
 use crate::http::request::{self, first_parameter, is_prefetch, is_script};
-use crate::sessions::CurrentSession;
+use crate::sessions::{CurrentSession, Use};
 use crate::values::reserved::CHECK_PATH;
 
 /// Request extension: the address the browser requested, from a caller inside this process.
@@ -30,7 +33,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     let headers = request.headers();
     let peer = request::peer(request.extensions());
     let device = || gateway.devices.of(headers, peer);
-    let current = match gateway.sessions.current(headers, Some(&device)).await {
+    let current = match gateway.sessions.current(headers, Use::Counts(&device)).await {
         Ok(Some(current)) => current,
         Ok(None) => return refuse(&gateway, &request),
         Err(error) => {
@@ -51,7 +54,7 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
             Err(failure) => return failure.into_response(),
         }
     }
-    if let Some(cookie) = gateway.sessions.renewed(&current).await {
+    if let Some(cookie) = gateway.sessions.cookie_if_alive(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
@@ -67,8 +70,8 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     response
 }
 
-/// Whether a proxy checks a request to somewhere else: a caller inside this process, or a trusted proxy that says what was asked
-/// for. A trusted proxy that passes a browser's own request for this route on is neither.
+/// Whether a proxy checks a request to somewhere else: a caller inside this process, or a trusted proxy that says what was
+/// asked for. A trusted proxy that passes a browser's own request for this route on is neither.
 fn is_about_another_request(gateway: &Gateway, request: &Request) -> bool {
     if request.extensions().get::<OriginalUrl>().is_some() {
         return true;
@@ -80,8 +83,9 @@ fn is_about_another_request(gateway: &Gateway, request: &Request) -> bool {
     path.is_some_and(|path| !path.ends_with(CHECK_PATH.as_bytes()))
 }
 
-/// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC 9449), as
-/// sessions have from before `OIDC_DPOP` was switched off, is worth nothing to whoever asks, and the next sign-in brings one that is.
+/// The `Authorization` for the upstream; `None` if the person has to sign in first: a token that is bound to a key (RFC
+/// 9449), as sessions have from before `OIDC_DPOP` was switched off, is worth nothing to whoever asks, and the next sign-in
+/// brings one that is.
 async fn authorization(
     gateway: &Gateway,
     current: &CurrentSession,

@@ -10,8 +10,8 @@ use super::guard::RequestHead;
 use crate::http::protect::csrf::{self, Provenance, provenance_or_referer};
 use crate::route_table::Csrf;
 
-/// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no body.
-/// What calls itself one and carries more is judged like any other request.
+/// A browser's question whether a script of another origin may ask (Fetch, section 4.8): it carries no credentials and no
+/// body. What calls itself one and carries more is judged like any other request.
 pub(super) fn is_preflight(request: &RequestHead<'_>) -> bool {
     request.method == Method::OPTIONS
         && !request.has_body

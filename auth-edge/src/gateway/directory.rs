@@ -1,8 +1,12 @@
 //! Serving a folder: a single-page app as its build left it.
 //!
-//! Invariants: the path was normalised before it comes here; a file whose name carries its hash is kept by browsers for
-//! good, everything else is revalidated; a missing asset is 404, never the app. Compressed neighbours
-//! (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out of the folder.
+//! Invariants
+//! - The path was normalised before it comes here.
+//! - A file whose name carries its hash is kept by browsers for good, everything else is revalidated.
+//! - A missing asset is 404, never the app.
+//!
+//! Compressed neighbours (`.br`, `.gz`) made at build time are sent to browsers that take them; no symbolic link leads out
+//! of the folder.
 
 mod folder_backend;
 
@@ -49,12 +53,12 @@ pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, reque
     }
     let names_file = path.last().contains('.');
     let hashed = path.segments().get(strip).is_some_and(|first| first == HASHED) && carries_hash(path.last());
-    let asked = if names_file {
+    let named = if names_file {
         path.to_encoded(strip)
     } else {
         "/index.html".to_owned()
     };
-    let mut response = file(folder, &asked, request).await;
+    let mut response = file(folder, &named, request).await;
     match response.status() {
         StatusCode::NOT_FOUND => return HttpError::NotFound.into_response(),
         status if status.is_server_error() => return HttpError::Internal.into_response(),

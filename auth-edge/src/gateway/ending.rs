@@ -1,7 +1,8 @@
 //! Answers and uploads of a session that end with it.
 //!
-//! An answer is cut where it is: HTTP/1.1 gets no last chunk or too few bytes, HTTP/2 a RST_STREAM, so that nobody takes a part for
-//! the whole (RFC 9112, section 8; RFC 9113, section 8.1). Small bodies are left alone: they are over before anybody could look.
+//! An answer is cut where it is: HTTP/1.1 gets no last chunk or too few bytes, HTTP/2 a RST_STREAM, so that nobody takes a
+//! part for the whole (RFC 9112, section 8; RFC 9113, section 8.1). Small bodies are left alone: they are over before
+//! anybody could look.
 
 use std::future::Future as _;
 use std::task::Poll;

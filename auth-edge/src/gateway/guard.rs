@@ -1,7 +1,9 @@
 //! Which requests are authorized, and the answers to the others.
 //!
-//! Invariants: a guarded route never answers from its upstream before its guard has said yes; a session service that
-//! cannot be reached is 503 and changes no cookie; nothing but the session decides, no header ever skips a guard.
+//! Invariants
+//! - A guarded route never answers from its upstream before its guard has said yes.
+//! - A session service that cannot be reached is 503 and changes no cookie.
+//! - Nothing but the session decides, no header ever skips a guard.
 
 use std::net::IpAddr;
 
@@ -20,8 +22,8 @@ use crate::providers::ProviderHint;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
-use crate::sessions::{CachedToken, CurrentSession, authorization};
-use crate::values::login_parameters::CONNECTION;
+use crate::sessions::{CachedToken, CurrentSession, Use, authorization};
+use crate::values::allowed_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
 
 /// What an authorized request is passed on with.
@@ -88,7 +90,7 @@ pub(super) async fn authorize(
     let device = || gateway.devices.of(request.headers, request.peer);
     let current = gateway
         .sessions
-        .current(request.headers, Some(&device))
+        .current(request.headers, Use::Counts(&device))
         .await
         .map_err(|error| {
             tracing::warn!(
@@ -110,7 +112,7 @@ pub(super) async fn authorize(
         let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_lacking(request.headers, &route.requirements.lacking_name(&current.id));
+                .is_known_unmet(request.headers, &route.requirements.unmet_key(&current.id));
         let missing = if was_requested {
             missing.after_sign_in(&current.session, &route.requirements)
         } else {
@@ -118,7 +120,7 @@ pub(super) async fn authorize(
         };
         refuse(gateway, route, request, Some(&current.session), missing)
     })?;
-    let access_token = if route.requirements.token() {
+    let access_token = if route.requirements.needs_token() {
         let token = token(gateway, &current, route).await;
         Some(token.map_err(|missing| refuse(gateway, route, request, Some(&current.session), missing))?)
     } else {
@@ -169,12 +171,12 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
         } else {
             HttpError::SessionServiceDown
         };
-        return Err(Missing::Right(failure));
+        return Err(Missing::NotBySignIn(failure));
     }
     Err(match error.reason {
         ErrorReason::ErrInsufficientScope => {
             let scopes = error.metadata.get("scopes").cloned();
-            Missing::Right(HttpError::Session {
+            Missing::NotBySignIn(HttpError::Session {
                 reason: error.reason,
                 scopes,
                 handler: None,
@@ -195,7 +197,7 @@ fn refuse(
     session: Option<&Session>,
     missing: Missing,
 ) -> Response {
-    if let Missing::Right(failure) = missing {
+    if let Missing::NotBySignIn(failure) = missing {
         let challenge = match &failure {
             HttpError::Session {
                 reason: ErrorReason::ErrInsufficientScope,
@@ -213,7 +215,9 @@ fn refuse(
             let again = match missing {
                 // Somebody who is signed in authenticates again at the same provider.
                 Missing::StepUp | Missing::Token(_) => session,
-                Missing::Session | Missing::Organization | Missing::Connection | Missing::Right(_) => None,
+                Missing::Session | Missing::Organization | Missing::Connection | Missing::NotBySignIn(_) => {
+                    None
+                }
             };
             let connection = again.and_then(|session| gateway.providers.connection_of(&session.issuer));
             let login = sign_in(gateway, request.uri, &route.requirements, connection);
@@ -237,7 +241,7 @@ fn refuse(
             HttpError::NotAuthenticated.into_response(),
             challenge::step_up(&route.requirements),
         ),
-        Missing::Session | Missing::Right(_) => HttpError::NotAuthenticated.into_response(),
+        Missing::Session | Missing::NotBySignIn(_) => HttpError::NotAuthenticated.into_response(),
     })
 }
 

@@ -1,11 +1,14 @@
 //! What headers cross the edge, in both directions.
 //!
-//! Invariants: the upstream sees no identity header but ours, in whatever spelling; no cookie of
-//! ours leaves; no upstream sets a cookie of ours; hop-by-hop headers, also those a client names in `Connection`, are
-//! removed before ours are added, so that no client can have ours removed (RFC 9110, section 7.6.1); no header of a client's
-//! says how long its body is: that follows from the body that is sent (RFC 9112, section 6).
+//! Invariants
+//! - The upstream sees no identity header but ours, in whatever spelling.
+//! - No cookie of ours leaves.
+//! - No upstream sets a cookie of ours.
+//! - Hop-by-hop headers, also those a client names in `Connection`, are removed before ours are added, so that no client can
+//!   have ours removed (RFC 9110, section 7.6.1).
+//! - No header of a client's says how long its body is: that follows from the body that is sent (RFC 9112, section 6).
 
-mod answer;
+mod upstream_response;
 
 use std::borrow::Cow;
 
@@ -15,7 +18,7 @@ use http_body::Frame;
 
 use super::guard::Authorized;
 
-pub(super) use self::answer::{forbid_caching, strip_response};
+pub(super) use self::upstream_response::{forbid_caching, strip_response};
 
 /// Hop-by-hop headers, `Expect`, which this hop has answered, and what asks for HTTP/2 (RFC 7540, section 3.2.1).
 const HOP_BY_HOP: [HeaderName; 11] = [
@@ -100,7 +103,8 @@ fn is_alias(folded: &str, name: &HeaderName) -> bool {
     frames(&header::CONTENT_LENGTH) || HOP_BY_HOP.iter().any(frames)
 }
 
-/// The headers a message names in `Connection` and has, each once: who names the same ten thousand times makes no work with it.
+/// The headers a message names in `Connection` and has, each once: who names the same ten thousand times makes no work with
+/// it.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let lists = headers.get_all(header::CONNECTION).iter();
     let names = lists
@@ -134,8 +138,8 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// What an upstream gets of a client's headers, with room for some of ours: nothing of this hop, of ours, or of somebody's
-/// identity is among them, and none that is `also` to stay here. Its host the upstream has from us, and the length of the body
-/// from the body.
+/// identity is among them, and none that is `also` to stay here. Its host the upstream has from us, and the length of the
+/// body from the body.
 pub(super) fn for_upstream(
     headers: &HeaderMap,
     also: &[HeaderName],
@@ -227,8 +231,8 @@ fn cookie_name(pair: &[u8]) -> String {
     String::from_utf8_lossy(name.trim_ascii()).into_owned()
 }
 
-/// Adds the identity headers for an upstream, or for a proxy that uses forward auth. A subject is a person only together with
-/// its issuer (OpenID Connect Core 1.0,
+/// Adds the identity headers for an upstream, or for a proxy that uses forward auth. A subject is a person only together
+/// with its issuer (OpenID Connect Core 1.0,
 /// section 5.7), also where a second provider is added later.
 pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     let Some(current) = &authorized.current else {

@@ -162,7 +162,7 @@ async fn with_session(gateway: &Gateway, response: Response, authorized: Authori
     response
         .headers_mut()
         .append(header::VARY, HeaderValue::from_static("cookie"));
-    if let Some(cookie) = gateway.sessions.renewed(&current).await {
+    if let Some(cookie) = gateway.sessions.cookie_if_alive(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response

@@ -1,13 +1,14 @@
 //! Passing requests on to another server, streaming both ways.
 //!
-//! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and a client can not make ours end here too; the length of
-//! what is sent follows from the body that is sent, never from a header;
-//! our cookies stay ours, in both directions; who somebody is, and where they come from, the upstream learns from us
-//! alone; no redirect is followed. A request is sent a second time only if it is safe (RFC 9110, section 9.2.1) and has no
-//! body: when the first one got no answer, or when the answer refused its access token; and any that an upstream refused
-//! only to have its nonce repeated (RFC 9449).
+//! Invariants
+//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and a client cannot make ours end here too.
+//! - The length of what is sent follows from the body that is sent, never from a header.
+//! - Our cookies stay ours, in both directions.
+//! - Who somebody is, and where they come from, the upstream learns from us alone.
+//! - No redirect is followed.
+//! - A request is sent again only if it is safe (RFC 9110, section 9.2.1) and has no body: when it got no answer, or when
+//!   the answer refused its access token; and any that an upstream refused only to have its nonce repeated (RFC 9449).
 
-mod answer;
 mod clients;
 mod outgoing;
 mod proof;
@@ -15,6 +16,7 @@ mod renewal;
 mod unanswered;
 pub(super) mod upgrade;
 mod upload;
+mod upstream_body;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,8 +70,8 @@ const MAX_KEPT_BYTES: u64 = 64 * 1024;
 /// The methods named in `Allow`; others are passed on too, but for [`NEVER_PASSED_ON`].
 const PASSED_ON: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// A tunnel to anywhere else, and echoes of what is for the upstream alone. Methods differ by letter case (RFC 9110, section 9.1), and
-/// not every upstream knows.
+/// A tunnel to anywhere else, and echoes of what is for the upstream alone. Methods differ by letter case (RFC 9110, section
+/// 9.1), and not every upstream knows.
 const NEVER_PASSED_ON: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
 /// Whether requests of this method are never passed on.
@@ -165,7 +167,7 @@ impl Proxy {
         let upload = ending::upload(&body, streams, session);
         let exchange = async {
             if repeatable {
-                self.exchange(&outgoing).await
+                self.exchange_bodiless(&outgoing).await
             } else {
                 self.exchange_with_body(&outgoing, body, limit).await
             }
@@ -180,23 +182,24 @@ impl Proxy {
         }
     }
 
-    /// Sends a safe request without a body, and once more where that helps.
-    async fn exchange(&self, outgoing: &OutgoingRequest<'_>) -> Result<UpstreamResponse, HttpError> {
+    /// Sends a safe request without a body, and again where that helps: at most once each for a connection that was lost,
+    /// for a nonce, and for another token.
+    async fn exchange_bodiless(&self, outgoing: &OutgoingRequest<'_>) -> Result<UpstreamResponse, HttpError> {
         let context = outgoing.context();
         let granted = context.authorized.access_token.as_ref();
-        let answer = match self.once(outgoing, granted).await {
-            Err(unanswered) if unanswered.may_be_transient() => self.once(outgoing, granted).await,
+        let answer = match self.send_bodiless(outgoing, granted).await {
+            Err(unanswered) if unanswered.may_be_transient() => self.send_bodiless(outgoing, granted).await,
             other => other,
         };
         let mut answer = answer.map_err(|unanswered| unanswered.into_http_error(context))?;
         if wants_nonce(context, outgoing.uri(), &answer) {
-            let repeated = self.once(outgoing, granted).await;
+            let repeated = self.send_bodiless(outgoing, granted).await;
             answer = repeated.map_err(|unanswered| unanswered.into_http_error(context))?;
         }
         match self.other_token(context, &answer).await {
             Some(token) => {
                 drop(answer);
-                let repeated = self.once(outgoing, Some(&token)).await;
+                let repeated = self.send_bodiless(outgoing, Some(&token)).await;
                 repeated.map_err(|unanswered| unanswered.into_http_error(context))
             }
             None => Ok(answer),
@@ -221,27 +224,29 @@ impl Proxy {
         let mut head = outgoing.upstream_head(granted);
         sign(&mut head, context)?;
         if !kept {
-            let sent = self.send(context, head, body, limit).await;
-            return sent.map_err(|unanswered| unanswered.into_http_error(context));
+            let answer = self.send_with_body(context, head, body, limit).await;
+            return answer.map_err(|unanswered| unanswered.into_http_error(context));
         }
         let reading = axum::body::to_bytes(body, usize::try_from(MAX_KEPT_BYTES).unwrap_or(usize::MAX));
         let body = tokio::time::timeout(self.head_timeout, reading)
             .await
             .map_err(|_late| HttpError::BadRequest("The request's body did not arrive in time."))?
             .map_err(|_broken| HttpError::BadRequest("The request's body could not be read."))?;
-        let sent = self.send(context, head, Body::from(body.clone()), limit).await;
-        let answer = sent.map_err(|unanswered| unanswered.into_http_error(context))?;
+        let answer = self
+            .send_with_body(context, head, Body::from(body.clone()), limit)
+            .await;
+        let answer = answer.map_err(|unanswered| unanswered.into_http_error(context))?;
         if !wants_nonce(context, outgoing.uri(), &answer) {
             return Ok(answer);
         }
         let mut again = outgoing.upstream_head(granted);
         sign(&mut again, context)?;
-        let sent = self.send(context, again, Body::from(body), limit).await;
-        sent.map_err(|unanswered| unanswered.into_http_error(context))
+        let repeated = self.send_with_body(context, again, Body::from(body), limit).await;
+        repeated.map_err(|unanswered| unanswered.into_http_error(context))
     }
 
     /// Sends a request without a body.
-    async fn once(
+    async fn send_bodiless(
         &self,
         outgoing: &OutgoingRequest<'_>,
         granted: Option<&UpstreamToken>,
@@ -258,7 +263,7 @@ impl Proxy {
     }
 
     /// Sends a request and its body, and waits for the answer as long as the body moves.
-    async fn send(
+    async fn send_with_body(
         &self,
         context: &ProxyContext<'_>,
         mut head: Parts,
@@ -267,8 +272,8 @@ impl Proxy {
     ) -> Result<UpstreamResponse, Unanswered> {
         frame(&mut head, &body);
         let (body, progress) = upload::limited(body, limit);
-        let sent = self.dispatch(context, Request::from_parts(head, body));
-        match upload::within(self.head_timeout, &progress, sent).await {
+        let answer = self.dispatch(context, Request::from_parts(head, body));
+        match upload::within(self.head_timeout, &progress, answer).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),
             Ok(answer) => answer,
         }
@@ -342,8 +347,10 @@ impl Proxy {
         }
         headers::strip_response(answer.headers_mut(), |name| is_ours(gateway, name));
         answer.extensions_mut().insert(FromUpstream);
-        let idle = self.idle_timeout.filter(|_| !answer::is_stream(answer.headers()));
-        answer.map(|body| Body::new(answer::bounded(body, idle)))
+        let idle = self
+            .idle_timeout
+            .filter(|_| !upstream_body::is_stream(answer.headers()));
+        answer.map(|body| Body::new(upstream_body::bounded(body, idle)))
     }
 }
 

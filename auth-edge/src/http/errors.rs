@@ -1,8 +1,11 @@
-//! Every failure the edge answers with: status, code, words. The only file of the edge where HTTP status codes of failures stand.
+//! Every failure the edge answers with over HTTP: status, code, title, words. gRPC-Web answers with gRPC's statuses instead
+//! (`browser::grpc_web`), and forward auth passes on what is answered here.
 //!
-//! Handlers return a [`HttpError`]; it travels as a response extension, and [`render()`] turns it into JSON for programs or a
-//! small page for browsers, by `Accept`, with the request ID. Invariant: every word comes
-//! from here; nothing is taken from the provider, the query or a source error, which go to the log.
+//! Handlers return a [`HttpError`]; it travels as a response extension, and [`render()`] turns it into JSON for programs or
+//! a small page for browsers, by `Accept`, with the request ID.
+//!
+//! Invariant: words are constants, from here or from the handler that knows better (`&'static str`); nothing is taken from
+//! the provider, the query or a source error, which go to the log.
 
 mod http_error;
 mod render;
@@ -238,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_of_the_session_service_have_the_statuses_of_the_contract() {
+    fn each_reason_of_the_session_service_has_its_status() {
         for (reason, status) in [
             (ErrorReason::ErrMissingSession, 401),
             (ErrorReason::ErrMissingAccessToken, 401),

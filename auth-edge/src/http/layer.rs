@@ -1,8 +1,8 @@
 //! What is done to every request and to every answer: one layer around the whole router.
 //!
-//! In: an ID, a span, a permit, a named host (where providers have their own, the one the browser requested), a body that has to
-//! come. Out: failures as bodies, security headers, the fragment of a redirect, the ID, the record. One layer and not one for
-//! each, because each would allocate a boxed future for every request.
+//! In: an ID, a span, a permit, a named host (where providers have their own, the one the browser requested), a body that
+//! has to come. Out: failures as bodies, security headers, the fragment of a redirect, the ID, the record. One layer and not
+//! one for each, because each would allocate a boxed future for every request.
 
 use std::convert::Infallible;
 use std::pin::Pin;

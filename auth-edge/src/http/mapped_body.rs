@@ -1,7 +1,8 @@
 //! A body each of whose polls goes through a closure: one wrapper for all that bounds, counts or cuts bodies.
 //!
-//! The combinators of http-body-util and tower-http that pass frames on (`map_frame`, `TimeoutBody`) hide how long a body is and
-//! whether it has ended. Both are passed on here: they decide the framing of what is sent, and whether a body is worth watching.
+//! The combinators of http-body-util and tower-http that pass frames on (`map_frame`, `TimeoutBody`) hide how long a body is
+//! and whether it has ended. Both are passed on here: they decide the framing of what is sent, and whether a body is worth
+//! watching.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,8 +19,8 @@ struct MappedBody<B, F> {
     map: F,
 }
 
-/// `body`, of which `map` changes each outcome: it gets the outcome of each poll, [`Poll::Pending`] too, and whether the body
-/// has ended with it.
+/// `body`, of which `map` changes each outcome: it gets the outcome of each poll, [`Poll::Pending`] too, and whether the
+/// body has ended with it.
 pub(crate) fn map_polls<B, F, E>(body: B, map: F) -> impl Body<Data = Bytes, Error = E>
 where
     B: Body<Data = Bytes> + Unpin,

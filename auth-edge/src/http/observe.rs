@@ -1,7 +1,10 @@
 //! What an operator sees of a request: its ID, one access record, its metrics.
 //!
-//! Invariants: a request ID is made here and never taken from a client; a record holds the path's template and the public
-//! handle, never a query, a cookie or an ID. Deliberately absent: bodies.
+//! Invariants
+//! - A request ID is made here and never taken from a client.
+//! - A record holds the path's template and the public handle, never a query, a cookie or an ID.
+//!
+//! Deliberately absent: bodies.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,17 +1,19 @@
 //! The identity providers, and which of them a sign-in, a session or a message belongs to.
 //!
-//! Invariants: no two share an issuer, and each has a callback of its own, so that no answer can be taken for another
-//! provider's; what belongs to a session is shown to the session's own issuer alone. Where plain variables describe the one
-//! provider there is nothing to choose.
+//! Invariants
+//! - No two share an issuer, and each has a callback of its own, so that no answer can be taken for another provider's.
+//! - What belongs to a session is shown to the session's own issuer alone.
+//!
+//! Where plain variables describe the one provider there is nothing to choose.
 
-pub(crate) mod mark;
 pub(crate) mod sites;
+
+use std::sync::Arc;
 
 use oidc::{BuildError, RelyingParty, ResponseMode};
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::providers::mark::IssuerMark;
 use crate::providers::sites::{Owner, Site, Sites};
 use crate::values::path::RequestPath;
 use crate::values::return_to::ReturnTo;
@@ -21,24 +23,22 @@ pub(crate) struct IdentityProvider {
     /// What it is called here.
     pub(crate) id: String,
     /// Speaks to it.
-    pub(crate) party: RelyingParty,
+    pub(crate) relying_party: RelyingParty,
     /// The path of its callback.
     pub(crate) callback_path: String,
-    /// Its issuer, as a transaction remembers it.
-    pub(crate) mark: IssuerMark,
 }
 
 impl IdentityProvider {
     /// Its issuer identifier.
     #[must_use]
     pub(crate) fn issuer(&self) -> &str {
-        &self.party.settings().issuer
+        &self.relying_party.settings().issuer
     }
 
     /// How it hands its answers back.
     #[must_use]
     pub(crate) fn response_mode(&self) -> ResponseMode {
-        self.party.settings().response_mode
+        self.relying_party.settings().response_mode
     }
 
     fn origin(&self) -> String {
@@ -50,7 +50,7 @@ impl IdentityProvider {
 
 /// All of them, in the order they were configured.
 pub(crate) struct IdentityProviders {
-    all: Vec<IdentityProvider>,
+    all: Vec<Arc<IdentityProvider>>,
     default: usize,
     several: bool,
     /// Patterns of paths and whose they are, the most specific first.
@@ -91,12 +91,11 @@ impl IdentityProviders {
         let mut all = Vec::new();
         let mut paths = Vec::new();
         for (at, provider) in configured.all.iter().enumerate() {
-            all.push(IdentityProvider {
+            all.push(Arc::new(IdentityProvider {
                 id: provider.id.clone(),
-                party: RelyingParty::new(provider.settings.clone())?,
+                relying_party: RelyingParty::new(provider.settings.clone())?,
                 callback_path: callback_path(provider),
-                mark: IssuerMark::of(&provider.settings.issuer),
-            });
+            }));
             let patterns = provider
                 .paths
                 .iter()
@@ -114,7 +113,7 @@ impl IdentityProviders {
 
     /// All of them.
     #[must_use]
-    pub(crate) fn all(&self) -> &[IdentityProvider] {
+    pub(crate) fn all(&self) -> &[Arc<IdentityProvider>] {
         &self.all
     }
 
@@ -127,7 +126,8 @@ impl IdentityProviders {
     /// The one of this issuer.
     #[must_use]
     pub(crate) fn by_issuer(&self, issuer: &str) -> Option<&IdentityProvider> {
-        self.all.iter().find(|provider| provider.issuer() == issuer)
+        let mut all = self.all.iter().map(Arc::as_ref);
+        all.find(|provider| provider.issuer() == issuer)
     }
 
     /// The one a session of this issuer came from; `None` when it is not configured any more.
@@ -136,7 +136,7 @@ impl IdentityProviders {
         if self.several {
             self.by_issuer(issuer)
         } else {
-            self.all.first()
+            self.all.first().map(Arc::as_ref)
         }
     }
 
@@ -163,7 +163,7 @@ impl IdentityProviders {
             None => None,
         };
         if !self.several {
-            return self.all.first().ok_or(NotChosen::OtherIssuer);
+            return self.all.first().map(Arc::as_ref).ok_or(NotChosen::OtherIssuer);
         }
         let by_id = |id| self.position(|one| one.id == id, NotChosen::UnknownConnection);
         let by_connection = named.connection.map(by_id).transpose()?;
@@ -178,7 +178,10 @@ impl IdentityProviders {
             (None, Some(at)) => at,
             (None, None) => return_to.and_then(|to| self.of_path(to)).unwrap_or(self.default),
         };
-        self.all.get(at).ok_or(NotChosen::UnknownConnection)
+        self.all
+            .get(at)
+            .map(Arc::as_ref)
+            .ok_or(NotChosen::UnknownConnection)
     }
 
     fn position(
@@ -186,7 +189,7 @@ impl IdentityProviders {
         is: impl Fn(&IdentityProvider) -> bool,
         otherwise: NotChosen,
     ) -> Result<usize, NotChosen> {
-        self.all.iter().position(is).ok_or(otherwise)
+        self.all.iter().position(|one| is(one)).ok_or(otherwise)
     }
 
     fn of_path(&self, return_to: &ReturnTo) -> Option<usize> {
@@ -203,7 +206,7 @@ impl IdentityProviders {
     /// The response mode whose cookies have the attributes that any pending sign-in's can be cleared with.
     #[must_use]
     pub(crate) fn pending_mode(&self) -> ResponseMode {
-        let by_form = |provider: &IdentityProvider| provider.response_mode() == ResponseMode::FormPost;
+        let by_form = |provider: &Arc<IdentityProvider>| provider.response_mode() == ResponseMode::FormPost;
         if self.all.iter().any(by_form) {
             ResponseMode::FormPost
         } else {
@@ -214,7 +217,7 @@ impl IdentityProviders {
     /// Scheme, host and port of every issuer, separated by spaces, for a content security policy.
     #[must_use]
     pub(crate) fn origins(&self) -> String {
-        let origins: Vec<String> = self.all.iter().map(IdentityProvider::origin).collect();
+        let origins: Vec<String> = self.all.iter().map(|provider| provider.origin()).collect();
         origins.join(" ")
     }
 
@@ -231,7 +234,7 @@ impl IdentityProviders {
         for set in self
             .all
             .iter()
-            .filter_map(|provider| provider.party.client_jwks())
+            .filter_map(|provider| provider.relying_party.client_jwks())
         {
             for key in set["keys"].as_array().into_iter().flatten() {
                 if !keys.contains(key) {

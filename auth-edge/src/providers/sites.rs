@@ -1,8 +1,11 @@
 //! The addresses under which browsers know the product: the base URL, and hosts that belong to one provider each.
 //!
-//! Invariants: an address is one of the configured ones, whatever a request says; at a provider's own host nobody but that
-//! provider signs people in, and a session made elsewhere counts for nothing there. Without such hosts every request is
-//! at the base URL and nothing is looked at.
+//! Invariants
+//! - An address is one of the configured ones, whatever a request says.
+//! - At a provider's own host nobody but that provider signs people in, and a session made elsewhere counts for nothing
+//!   there.
+//!
+//! Without such hosts every request is at the base URL and nothing is looked at.
 
 use std::sync::Arc;
 

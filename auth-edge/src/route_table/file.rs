@@ -25,7 +25,8 @@ pub(crate) struct RouteFileContext<'a> {
     pub(crate) signs: bool,
     /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
     pub(crate) connections: Option<&'a [String]>,
-    /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were moved.
+    /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were
+    /// moved.
     pub(crate) own_paths: &'a [String],
 }
 

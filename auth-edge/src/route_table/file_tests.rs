@@ -122,7 +122,7 @@ fn what_a_guard_asks_is_read() {
         .find(|route| &*route.name == "/api/orders/*")
         .expect("the route");
     assert_eq!(orders.guard, Guard::Api);
-    assert!(orders.requirements.access_token && orders.requirements.token());
+    assert!(orders.requirements.access_token && orders.requirements.needs_token());
     assert_eq!(orders.requirements.scopes, ["orders:read"]);
     assert_eq!(orders.requirements.max_age_secs, Some(900));
     assert_eq!(orders.requirements.claims["groups"], "admin");

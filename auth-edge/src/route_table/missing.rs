@@ -17,8 +17,8 @@ pub(crate) enum Missing {
     Connection,
     /// A usable access token, for this reason.
     Token(ErrorReason),
-    /// Something signing in again does not bring.
-    Right(HttpError),
+    /// What signing in again does not bring: a right, or a service that is down.
+    NotBySignIn(HttpError),
 }
 
 impl Missing {
@@ -38,14 +38,14 @@ impl Missing {
                 } else {
                     "Signing in did not give what this address asks for."
                 };
-                Self::Right(HttpError::Forbidden {
+                Self::NotBySignIn(HttpError::Forbidden {
                     code: "insufficient_user_authentication",
                     words,
                 })
             }
-            Self::Organization => Self::Right(WRONG_ORGANIZATION),
-            Self::Connection => Self::Right(WRONG_CONNECTION),
-            Self::Session | Self::Token(_) | Self::Right(_) => self,
+            Self::Organization => Self::NotBySignIn(WRONG_ORGANIZATION),
+            Self::Connection => Self::NotBySignIn(WRONG_CONNECTION),
+            Self::Session | Self::Token(_) | Self::NotBySignIn(_) => self,
         }
     }
 }

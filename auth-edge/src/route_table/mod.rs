@@ -1,8 +1,11 @@
 //! The route table: which path is guarded how, and where it leads.
 //!
-//! Invariants: rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake; the
-//! most specific rule wins whatever the order in the file; two rules never tie. Deliberately absent: hosts, methods and
-//! headers as conditions; nothing a client can choose freely takes a guard away.
+//! Invariants
+//! - Rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake.
+//! - The most specific rule wins whatever the order in the file.
+//! - Two rules never tie.
+//!
+//! Deliberately absent: hosts, methods and headers as conditions; nothing a client can choose freely takes a guard away.
 
 pub(crate) mod file;
 pub(crate) mod missing;
@@ -19,7 +22,7 @@ use url::Url;
 
 use self::requirements::Requirements;
 use crate::http::observe::RouteName;
-use crate::values::login_parameters::CONNECTION;
+use crate::values::allowed_parameters::CONNECTION;
 use crate::values::path::RequestPath;
 use crate::values::return_to::ReturnTo;
 
@@ -62,7 +65,8 @@ pub(crate) enum Guard {
     Open,
 }
 
-/// What a guarded route requires of a request that changes something, so that no page of another origin can send it: the later, the more.
+/// What a guarded route requires of a request that changes something, so that no page of another origin can send it: the
+/// later, the more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Csrf {
     /// Nothing: the upstream sees to it.
@@ -266,7 +270,8 @@ impl RouteTable {
     }
 }
 
-/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows does.
+/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows
+/// does.
 fn are_alike(rule: &str, segment: &str) -> bool {
     let (rule, segment) = (trimmed(rule), trimmed(segment));
     if rule.is_ascii() && segment.is_ascii() {

@@ -17,8 +17,8 @@ use crate::sessions::cookies::SessionId;
 
 /// Separates these hashes from all others of a session ID.
 const LABEL: &[u8] = b"vestibule lacking v1";
-/// Bytes of the name: no two demands meet.
-const NAME_BYTES: usize = 16;
+/// Bytes of a key of unmet requirements: no two are the same.
+const KEY_BYTES: usize = 16;
 
 /// What a guard requires of a session beyond its being there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Requirements {
         };
         if !self.claims.iter().all(holds) {
             let words = "Your account does not have what this address asks for.";
-            return Err(Missing::Right(HttpError::Forbidden {
+            return Err(Missing::NotBySignIn(HttpError::Forbidden {
                 code: "insufficient_claims",
                 words,
             }));
@@ -104,9 +104,10 @@ impl Requirements {
         }
     }
 
-    /// Names what these demands miss in a session, for the browser to remember: the name holds for this session and these demands alone.
+    /// Names these requirements as unmet by a session, for the browser to remember: the key holds for this session and these
+    /// requirements alone.
     #[must_use]
-    pub(crate) fn lacking_name(&self, id: &SessionId) -> String {
+    pub(crate) fn unmet_key(&self, id: &SessionId) -> String {
         let demands = format!(
             "{:?}",
             (
@@ -121,13 +122,13 @@ impl Requirements {
             hash.update(part);
         }
         let hash = hash.finish();
-        let short = hash.as_ref().split_at(NAME_BYTES).0;
+        let short = hash.as_ref().split_at(KEY_BYTES).0;
         URL_SAFE_NO_PAD.encode(short)
     }
 
     /// Whether an access token has to be had from the session service.
     #[must_use]
-    pub(crate) fn token(&self) -> bool {
+    pub(crate) fn needs_token(&self) -> bool {
         self.access_token || self.require_token || !self.scopes.is_empty()
     }
 }
@@ -137,14 +138,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_holds_for_one_session_and_one_set_of_demands() {
+    fn a_key_holds_for_one_session_and_one_set_of_requirements() {
         let id = |byte| SessionId::from_bytes([byte; 16]);
         let requirements = |max_age_secs, acr: &[&str]| Requirements {
             max_age_secs,
             acr: acr.iter().map(|class| (*class).to_owned()).collect(),
             ..Requirements::default()
         };
-        let of = |byte, requirements: Requirements| requirements.lacking_name(&id(byte));
+        let of = |byte, requirements: Requirements| requirements.unmet_key(&id(byte));
         let first = of(1, requirements(Some(60), &["gold"]));
         assert_eq!(first, of(1, requirements(Some(60), &["gold"])));
         for other in [

@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! - A session is served from here only while every replica of the session service is heard, nothing was heard of it
-//!   since it was read, and it was read less than its lease ago: one that was ended is refused as soon as its ending is
-//!   heard, and within `SILENCE_MAX` if it cannot be heard.
+//!   since it was read, and it was read less than its maximum age ago: one that was ended is refused as soon as its ending
+//!   is heard, and within `SILENCE_MAX` if it cannot be heard.
 //! - An answer to a call that began before its session was forgotten here is not kept.
 //! - Use is never forgotten: a session that was only looked at is read anew when it is used, so that it rolls.
 //! - What is not there is not remembered: a session that was just created is found at once.
@@ -41,8 +41,8 @@ pub(super) const CLOCK_DIFFERENCE_MS: u64 = 5_000;
 /// A token is handed out while it is valid for longer than this; the session service renews it then.
 const TOKEN_MARGIN_MS: u64 = 60_000 + CLOCK_DIFFERENCE_MS;
 
-/// A lease is no longer than this part of the time a session lives unused, so that use counts while it matters.
-const LEASE_PARTS: u64 = 10;
+/// What is remembered gets no older than this part of the time a session lives unused, so that use counts while it matters.
+const MAX_AGE_PARTS: u64 = 10;
 
 type CacheKey = [u8; 16];
 
@@ -53,7 +53,8 @@ struct CacheEntry {
     requested_at: Moment,
     /// When it was last read by a use of the session, so that it could roll.
     used: Option<Moment>,
-    lease: Duration,
+    /// How old it may get and still be served.
+    max_age: Duration,
     weight: u64,
 }
 
@@ -71,9 +72,10 @@ impl Weighter<CacheKey, CacheEntry> for ByBytes {
 pub(crate) struct SessionCache {
     entries: quick_cache::sync::Cache<CacheKey, CacheEntry, ByBytes>,
     listening: Arc<Listening>,
-    /// When a session was forgotten last, as a [`Moment`]: a read that began by then and is answered later may be about that one.
+    /// When a session was forgotten last, as a [`Moment`]: a read that began by then and is answered later may be about that
+    /// one.
     last_forgotten: AtomicU64,
-    lease: Duration,
+    max_age: Duration,
 }
 
 /// Why a session is not served from memory.
@@ -86,16 +88,16 @@ pub(super) enum NotCached {
 }
 
 impl SessionCache {
-    /// Remembers sessions for up to `lease` while `client` is heard. Needs a tokio runtime.
+    /// Remembers sessions for up to `max_age` while `client` is heard. Needs a tokio runtime.
     #[must_use]
-    pub(crate) fn start(client: SessionClient, lease: Duration) -> Self {
-        let listening = Arc::new(Listening::new(lease.max(CHANGES_KEPT_MIN)));
+    pub(crate) fn start(client: SessionClient, max_age: Duration) -> Self {
+        let listening = Arc::new(Listening::new(max_age.max(CHANGES_KEPT_MIN)));
         tokio::spawn(listening::listen(client, Arc::downgrade(&listening)));
         Self {
             entries: quick_cache::sync::Cache::with_weighter(SESSIONS_EXPECTED, WEIGHT_MAX, ByBytes),
             listening,
             last_forgotten: AtomicU64::new(0),
-            lease,
+            max_age,
         }
     }
 
@@ -109,11 +111,11 @@ impl SessionCache {
         self.listening.now()
     }
 
-    /// The session of this ID, if what is remembered holds. `use_` tells whether the request counts as use.
+    /// The session of this ID, if what is remembered holds. `counts` tells whether the request counts as use.
     pub(super) fn find(
         &self,
         id: &SessionId,
-        use_: bool,
+        counts: bool,
         clock_ms: u64,
     ) -> Result<Arc<CachedSession>, NotCached> {
         let now = self.listening.now();
@@ -121,12 +123,12 @@ impl SessionCache {
             return Err(NotCached::Unheard);
         }
         let found = self.entries.get(&id.to_bytes()).filter(|entry| {
-            let read = if use_ {
+            let read = if counts {
                 entry.used
             } else {
                 Some(entry.requested_at)
             };
-            read.is_some_and(|read| now.since(read) < entry.lease)
+            read.is_some_and(|read| now.since(read) < entry.max_age)
                 && ends_ms(&entry.session) > clock_ms.saturating_add(CLOCK_DIFFERENCE_MS)
                 && self
                     .listening
@@ -147,7 +149,7 @@ impl SessionCache {
         id: &SessionId,
         session: &Arc<CachedSession>,
         requested_at: Moment,
-        use_: bool,
+        counts: bool,
     ) {
         let key = id.to_bytes();
         let is_late = || requested_at.0 <= self.last_forgotten.load(Ordering::SeqCst);
@@ -156,7 +158,7 @@ impl SessionCache {
         }
         let rolled_ms = session.rolled_at.as_ref().map_or(0, timestamp::to_ms);
         let unused_ms = ends_ms(session).saturating_sub(rolled_ms);
-        let used = if use_ {
+        let used = if counts {
             Some(requested_at)
         } else {
             self.entries.peek(&key).and_then(|entry| entry.used)
@@ -165,7 +167,7 @@ impl SessionCache {
             session: Arc::clone(session),
             requested_at,
             used,
-            lease: self.lease.min(Duration::from_millis(unused_ms / LEASE_PARTS)),
+            max_age: self.max_age.min(Duration::from_millis(unused_ms / MAX_AGE_PARTS)),
             weight: u64::try_from(ENTRY_BYTES + GROWTH * session.encoded_len()).unwrap_or(u64::MAX),
         };
         self.entries.insert(key, entry);
@@ -190,7 +192,7 @@ impl SessionCache {
         let now = self.listening.now();
         let entry = self.entries.get(&id.to_bytes())?;
         let token = entry.session.token(scopes)?;
-        let holds = now.since(token.requested_at) < self.lease
+        let holds = now.since(token.requested_at) < self.max_age
             && token.expires_at_ms > clock_ms.saturating_add(TOKEN_MARGIN_MS)
             && self
                 .listening
@@ -219,14 +221,14 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// One that hears all replicas, and an ID.
-    fn cache(lease: Duration) -> (SessionCache, SessionId) {
+    fn cache(max_age: Duration) -> (SessionCache, SessionId) {
         let listening = Listening::new(LONG);
         listening.complete(Moment(1), Moment(u64::MAX));
         let cache = SessionCache {
             entries: quick_cache::sync::Cache::with_weighter(10, WEIGHT_MAX, ByBytes),
             listening: Arc::new(listening),
             last_forgotten: AtomicU64::new(0),
-            lease,
+            max_age,
         };
         (cache, SessionId::from_bytes([7; 16]))
     }
@@ -270,13 +272,13 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_for_longer_than_its_lease() {
-        for (lease, remembered) in [(LONG, true), (Duration::ZERO, false)] {
-            let (cache, id) = cache(lease);
+        for (max_age, remembered) in [(LONG, true), (Duration::ZERO, false)] {
+            let (cache, id) = cache(max_age);
             let requested_at = later(&cache);
             cache.keep(&id, &session(), requested_at, true);
             cache.keep_token(&id, &token(requested_at));
-            assert_eq!(cache.find(&id, true, 0).is_ok(), remembered, "{lease:?}");
-            assert_eq!(cache.token(&id, &[], 0).is_some(), remembered, "{lease:?}");
+            assert_eq!(cache.find(&id, true, 0).is_ok(), remembered, "{max_age:?}");
+            assert_eq!(cache.token(&id, &[], 0).is_some(), remembered, "{max_age:?}");
         }
     }
 

@@ -25,7 +25,8 @@ pub(crate) struct CachedSession {
     tokens: RwLock<Vec<Arc<CachedToken>>>,
 }
 
-/// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than bent.
+/// Who somebody is, as headers say it. What cannot be a header value (controls, other than Latin) is left out rather than
+/// bent.
 #[derive(Debug)]
 pub(crate) struct IdentityHeaders {
     /// The subject at its issuer.

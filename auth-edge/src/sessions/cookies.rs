@@ -1,8 +1,11 @@
 //! The session cookie: its name, its value `<id>.<signature>`, its attributes; and reading `Cookie` headers.
 //!
-//! Invariants: nothing is ever read from a cookie whose signature does not verify; two
-//! cookies of one name count as none; a cookie is cleared with the very attributes it was set with. Deliberately
-//! absent: clearing because a backend knows no session, since a late answer must not wipe a newer cookie.
+//! Invariants
+//! - Nothing is ever read from a cookie whose signature does not verify.
+//! - Two cookies of one name count as none.
+//! - A cookie is cleared with the very attributes it was set with.
+//!
+//! Deliberately absent: clearing because a backend knows no session, since a late answer must not wipe a newer cookie.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use base16ct::lower;

@@ -1,8 +1,12 @@
 //! Keys derived from `EDGE_SECRET`: one per purpose, by HKDF-SHA256, for each secret of the ring.
 //!
-//! Invariants: the first secret signs and seals, every secret verifies and opens; what one purpose
-//! signed never verifies for another; every MAC and AAD input is a sequence of length-prefixed parts,
-//! so that two different sequences never share their bytes. Deliberately absent: any use of a secret itself.
+//! Invariants
+//! - The first secret signs and seals, every secret verifies and opens.
+//! - What one purpose signed never verifies for another.
+//! - Every MAC and AAD input is a sequence of length-prefixed parts, so that two different sequences never share their
+//!   bytes.
+//!
+//! Deliberately absent: any use of a secret itself.
 
 use std::sync::Arc;
 

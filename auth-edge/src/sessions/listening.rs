@@ -1,8 +1,10 @@
 //! What is heard from the session service: whether every replica is heard, and which sessions changed when.
 //!
-//! Invariants: while one replica is not heard, nothing that was read before counts; a session that changed counts only
-//! if it was read after the change was heard. Time here is monotonic, so that neither a clock that is set nor a process
-//! that was paused makes something old look new.
+//! Invariants
+//! - While one replica is not heard, nothing that was read before counts.
+//! - A session that changed counts only if it was read after the change was heard.
+//!
+//! Time here is monotonic, so that neither a clock that is set nor a process that was paused makes something old look new.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
@@ -17,9 +19,9 @@ use session_proto::client::{SessionClient, WatchItem};
 use session_proto::v1::WatchSessionsRequest;
 use session_proto::v1::session_event::Kind;
 
-/// A replica whose news is older is not heard. It reports three times within that how far its events go, so two reports in a row may
-/// be lost. With the half second in which a session service notices that its store tells it nothing, what was ended is refused
-/// within a second whatever breaks.
+/// A replica whose news is older is not heard. It reports three times within that how far its events go, so two reports in a
+/// row may be lost. With the half second in which a session service notices that its store tells it nothing, what was ended
+/// is refused within a second whatever breaks.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_millis(450);
 
 /// Changes remembered at once; with more, everything read before counts as changed.
@@ -28,21 +30,22 @@ const CHANGES_MAX: usize = 100_000;
 /// Which session: its public handle.
 pub(super) type Handle = Box<str>;
 
-/// Slots by which sessions are hashed for a first look.
-const MARKS: usize = 4_096;
+/// Buckets by which sessions are hashed for a first look.
+const BUCKETS: usize = 4_096;
 
-/// What has been heard. Reading it takes no lock unless something changed that may be it: cores that only read do not wait for
-/// each other.
+/// What has been heard. Reading it takes no lock unless something changed that may be it: cores that only read do not wait
+/// for each other.
 #[derive(Debug)]
 pub(super) struct Listening {
     began: Instant,
     /// How long a change has to be remembered: nothing that is remembered of a session gets older.
     kept: Duration,
-    /// Since when all replicas are heard without a gap, and until when that holds, in microseconds after `began`; 0 is never.
+    /// Since when all replicas are heard without a gap, and until when that holds, in microseconds after `began`; 0 is
+    /// never.
     since: AtomicU64,
     until: AtomicU64,
     /// When a session changed last of those that share a slot, as a [`Moment`].
-    marks: Box<[AtomicU64]>,
+    buckets: Box<[AtomicU64]>,
     changes: RwLock<Changes>,
 }
 
@@ -87,7 +90,7 @@ impl Listening {
             kept,
             since: AtomicU64::new(0),
             until: AtomicU64::new(0),
-            marks: (0..MARKS).map(|_| AtomicU64::new(0)).collect(),
+            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             changes: RwLock::default(),
         }
     }
@@ -115,7 +118,7 @@ impl Listening {
         if !self.is_complete(now) || requested_at.0 < self.since.load(Ordering::Acquire) {
             return false;
         }
-        if self.mark(handle).load(Ordering::Acquire) < requested_at.0 {
+        if self.bucket(handle).load(Ordering::Acquire) < requested_at.0 {
             return true;
         }
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +144,7 @@ impl Listening {
     /// Something happened to a session.
     pub(super) fn changed(&self, handle: &str, change: HeardChange, now: Moment) {
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
-        self.mark(handle).fetch_max(now.0, Ordering::AcqRel);
+        self.bucket(handle).fetch_max(now.0, Ordering::AcqRel);
         changes.forget_before(now, self.kept);
         if changes.order.len() >= CHANGES_MAX {
             *changes = Changes::default();
@@ -152,11 +155,11 @@ impl Listening {
         changes.order.push_back((now, handle.into()));
     }
 
-    fn mark(&self, handle: &str) -> &AtomicU64 {
+    fn bucket(&self, handle: &str) -> &AtomicU64 {
         let sum = handle.bytes().fold(0_usize, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(usize::from(byte))
         });
-        &self.marks[sum % MARKS]
+        &self.buckets[sum % BUCKETS]
     }
 
     /// All replicas are heard up to `until`; what was read before `since` does not count.

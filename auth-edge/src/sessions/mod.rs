@@ -1,13 +1,21 @@
 //! Sessions as the edge sees them: from the cookie of a request to the session service and back.
 //!
-//! Invariants: a cookie that does not verify costs no call; a session service that cannot be
-//! reached signs nobody out and never changes a cookie; only use rolls a session. Every path of the edge to the session
-//! service leads through here. Each read: cookie → what is remembered, if it holds → the session service.
+//! A read: the cookie's signature → memory, while what it holds is vouched for → `GetSession`, and `RollSession` where the
+//! read counts as use and the answer says that it is due. Before an answer renews the cookie, `GetSession` once more, unless
+//! an ending would have been heard ([`SessionRepository::cookie_if_alive`]).
+//!
+//! Invariants
+//! - A cookie that does not verify costs no call.
+//! - A session service that cannot be reached signs nobody out and never changes a cookie.
+//! - Only use rolls a session.
+//!
+//! What has no meaning of its own here (lists, watches, forced refreshes, the probe at the start) calls
+//! [`SessionRepository::client`].
 
 mod cache;
 mod cached_session;
+mod calls;
 pub mod cookies;
-mod ended_session;
 pub mod keys;
 mod listening;
 pub(crate) mod metrics;
@@ -19,18 +27,15 @@ use axum::http::{HeaderMap, HeaderValue};
 use chassis::clock::Clock;
 use session_proto::client::{SessionClient, SessionError};
 use session_proto::timestamp;
-use session_proto::v1::{
-    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
-    EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
-    GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
-};
+use session_proto::v1::{self, Device, ErrorReason};
 
 pub(crate) use cache::SessionCache;
 pub(crate) use cached_session::{CachedSession, CachedToken, authorization};
-pub(crate) use ended_session::EndedSession;
+pub(crate) use calls::EndedSession;
 pub(crate) use listening::SILENCE_MAX;
 pub(crate) use open_streams::{OpenStream, OpenStreams};
 
+use self::calls::malformed;
 use self::listening::Moment;
 use self::metrics::CacheMetrics;
 use crate::sessions::cookies::{SessionCookies, SessionId};
@@ -47,20 +52,27 @@ pub(crate) struct CurrentSession {
     pub(crate) id: SessionId,
     /// What it holds.
     pub(crate) session: Arc<CachedSession>,
-    /// What this request has renewed: [`SessionRepository::renewed`] tells whether it may be sent.
-    renewed: Option<Renewed>,
+    /// The cookie to renew, if this request rolled the session: [`SessionRepository::cookie_if_alive`] tells whether it may
+    /// be sent.
+    renewal: Option<CookieRenewal>,
 }
 
 /// The cookie with its new expiry, of a session that a request has rolled.
 #[derive(Clone, Debug)]
-struct Renewed {
+struct CookieRenewal {
     cookie: HeaderValue,
     /// Before the session service was called.
     requested_at: Moment,
 }
 
-/// Reads from what device a person uses their session; called only when the session service is to know it.
-pub(crate) type DeviceSource<'a> = &'a (dyn Fn() -> Device + Sync);
+/// Whether a read of a session counts as its use.
+#[derive(Clone, Copy)]
+pub(crate) enum Use<'a> {
+    /// It does, and the session may roll. From what device it is used is read only when the session service is to know it.
+    Counts(&'a (dyn Fn() -> Device + Sync)),
+    /// It only looks.
+    LookOnly,
+}
 
 /// Reads, rolls, creates and ends sessions.
 #[derive(Clone)]
@@ -110,43 +122,43 @@ impl SessionRepository {
         &self.streams
     }
 
-    /// The plain client, for calls that have no meaning of their own here (lists, watching).
+    /// The plain client, for calls that have no meaning of their own here.
     #[must_use]
     pub(crate) fn client(&self) -> &SessionClient {
         &self.client
     }
 
-    /// The session of a request. With a visitor it counts as use and may roll; without, it only reads.
+    /// The session of a request.
     pub(crate) async fn current(
         &self,
         headers: &HeaderMap,
-        visitor: Option<DeviceSource<'_>>,
+        use_: Use<'_>,
     ) -> Result<Option<CurrentSession>, SessionsUnavailable> {
         let Some(id) = self.cookies.read(headers) else {
             return Ok(None);
         };
+        let counts = matches!(use_, Use::Counts(_));
         if let Some(cache) = &self.cache {
-            let found = cache.find(&id, visitor.is_some(), self.clock.now_ms());
+            let found = cache.find(&id, counts, self.clock.now_ms());
             self.lookups.count(&found);
             if let Ok(session) = found {
                 return Ok(Some(CurrentSession {
                     id,
                     session,
-                    renewed: None,
+                    renewal: None,
                 }));
             }
         }
-        let used = visitor.is_some();
         let requested_at = self.now();
-        let read = match visitor {
-            Some(device) => self.used(&id, device).await,
-            None => self.get(&id).await.map(|session| (session, false)),
+        let read = match use_ {
+            Use::Counts(device) => self.read_as_use(&id, device).await,
+            Use::LookOnly => self.get(&id).await.map(|session| (session, false)),
         };
-        self.remembered(headers, id, requested_at, used, read)
+        self.remember(headers, id, requested_at, counts, read)
     }
 
     /// The session of a request whose person wants to stay signed in: it rolls as soon as it may.
-    pub(crate) async fn rolled(
+    pub(crate) async fn roll(
         &self,
         headers: &HeaderMap,
         device: Device,
@@ -154,8 +166,8 @@ impl SessionRepository {
         match self.cookies.read(headers) {
             Some(id) => {
                 let requested_at = self.now();
-                let read = self.roll(&id, device).await;
-                self.remembered(headers, id, requested_at, true, read)
+                let read = self.roll_session(&id, device).await;
+                self.remember(headers, id, requested_at, true, read)
             }
             None => Ok(None),
         }
@@ -167,17 +179,17 @@ impl SessionRepository {
     }
 
     /// Reads a session that is used, and extends it where that is due; a failed roll never fails the request it rides on.
-    async fn used(
+    async fn read_as_use(
         &self,
         id: &SessionId,
-        device: DeviceSource<'_>,
+        device: &(dyn Fn() -> Device + Sync),
     ) -> Result<(Box<v1::Session>, bool), SessionError> {
         let read = self.read(id).await?;
         let session = read.session.ok_or_else(malformed)?;
         if !read.roll_due {
             return Ok((session, false));
         }
-        match Box::pin(self.roll(id, device())).await {
+        match Box::pin(self.roll_session(id, device())).await {
             Err(error) if error.reason != ErrorReason::ErrMissingSession => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
@@ -189,8 +201,9 @@ impl SessionRepository {
         }
     }
 
-    /// What the session service answered to a call that began at `requested_at`, remembered.
-    fn remembered(
+    /// Remembers what the session service answered to a call that began at `requested_at`. `used` tells whether that was a
+    /// use.
+    fn remember(
         &self,
         headers: &HeaderMap,
         id: SessionId,
@@ -205,12 +218,12 @@ impl SessionRepository {
                 } else {
                     None
                 };
-                let renewed = cookie.map(|cookie| Renewed { cookie, requested_at });
+                let renewal = cookie.map(|cookie| CookieRenewal { cookie, requested_at });
                 let session = CachedSession::new(*session);
                 if let Some(cache) = &self.cache {
                     cache.keep(&id, &session, requested_at, used);
                 }
-                Ok(Some(CurrentSession { id, session, renewed }))
+                Ok(Some(CurrentSession { id, session, renewal }))
             }
             Err(error) if error.reason == ErrorReason::ErrMissingSession => {
                 self.forget(&id);
@@ -220,8 +233,8 @@ impl SessionRepository {
         }
     }
 
-    /// The cookie that holds a session as long as the session lasts, which was created or rolled just now, for the site of these
-    /// request headers. How long that is the session's own times say: a clock here that is off shortens no cookie.
+    /// The cookie that holds a session as long as the session lasts, which was created or rolled just now, for the site of
+    /// these request headers. How long that is the session's own times say: a clock here that is off shortens no cookie.
     #[must_use]
     pub(crate) fn cookie_for(
         &self,
@@ -237,153 +250,16 @@ impl SessionRepository {
     }
 
     /// The cookie that an answer may renew, read when its head is ready to be sent: none if the session ended since it
-    /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost. Where
-    /// an ending would have been heard no call is made. When nothing can be learnt the browser keeps the cookie it has.
-    pub(crate) async fn renewed(&self, current: &CurrentSession) -> Option<HeaderValue> {
-        let Renewed { cookie, requested_at } = current.renewed.as_ref()?;
+    /// was rolled, for then it may not be this browser's any more, and the cookie of the session after it would be lost.
+    /// Where an ending would have been heard no call is made. When nothing can be learnt the browser keeps the cookie it
+    /// has.
+    pub(crate) async fn cookie_if_alive(&self, current: &CurrentSession) -> Option<HeaderValue> {
+        let CookieRenewal { cookie, requested_at } = current.renewal.as_ref()?;
         let lasts = |cache: &Arc<SessionCache>| cache.hears_no_end(&current.session.handle, *requested_at);
         if self.cache.as_ref().is_some_and(lasts) || self.get(&current.id).await.is_ok() {
             return Some(cookie.clone());
         }
         tracing::info!("no cookie is renewed: the session ended while its answer was made");
         None
-    }
-
-    /// Claims a sign-in, or tells what became of it.
-    pub(crate) async fn begin_sign_in(
-        &self,
-        request: BeginSignInRequest,
-    ) -> Result<BeginSignInResponse, SessionError> {
-        self.client.begin_sign_in(request).await
-    }
-
-    /// Gives up a sign-in that was begun.
-    pub(crate) async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
-        self.client.abandon_sign_in(request).await.map(|_done| ())
-    }
-
-    /// Begins a session and gives its secret name.
-    pub(crate) async fn create(
-        &self,
-        request: CreateSessionRequest,
-    ) -> Result<(SessionId, v1::Session), SessionError> {
-        let replaced = SessionId::parse(&request.replaces_session_id);
-        let response = self.client.create_session(request).await;
-        // Also when no answer came: it may have ended.
-        if let Some(replaced) = replaced {
-            self.forget(&replaced);
-        }
-        let response = response?;
-        match (SessionId::parse(&response.session_id), response.session) {
-            (Some(id), Some(session)) => Ok((id, session)),
-            _ => Err(malformed()),
-        }
-    }
-
-    /// Reads a session without touching it.
-    pub(crate) async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
-        self.read(id).await?.session.ok_or_else(malformed)
-    }
-
-    async fn read(&self, id: &SessionId) -> Result<GetSessionResponse, SessionError> {
-        let by = Some(get_session_request::By::SessionId(id.expose().to_owned()));
-        self.client.get_session(GetSessionRequest { by }).await
-    }
-
-    /// Extends a session by use; tells whether its deadline moved.
-    pub(crate) async fn roll(
-        &self,
-        id: &SessionId,
-        device: Device,
-    ) -> Result<(Box<v1::Session>, bool), SessionError> {
-        let request = RollSessionRequest {
-            session_id: id.expose().to_owned(),
-            device: Some(device),
-        };
-        let response = self.client.roll_session(request).await?;
-        Ok((response.session.ok_or_else(malformed)?, response.rolled))
-    }
-
-    /// Replaces the user claims of a session that is still at `version`.
-    pub(crate) async fn update_user(
-        &self,
-        id: &SessionId,
-        user: String,
-        version: u64,
-    ) -> Result<v1::Session, SessionError> {
-        let request = UpdateSessionRequest {
-            session_id: id.expose().to_owned(),
-            user,
-            version,
-            ..UpdateSessionRequest::default()
-        };
-        let updated = self.client.update_session(request).await;
-        self.forget(id);
-        updated?.session.ok_or_else(malformed)
-    }
-
-    /// A valid access token of a session, with these scopes.
-    pub(crate) async fn access_token(
-        &self,
-        id: &SessionId,
-        scopes: Vec<String>,
-    ) -> Result<Arc<CachedToken>, SessionError> {
-        let cache = self.cache.as_deref();
-        if let Some(token) = cache.and_then(|cache| cache.token(id, &scopes, self.clock.now_ms())) {
-            return Ok(token);
-        }
-        let requested_at = cache.map(SessionCache::now).unwrap_or_default();
-        let request = GetAccessTokenRequest {
-            session_id: id.expose().to_owned(),
-            scopes: scopes.clone(),
-            force_refresh: false,
-        };
-        let token = CachedToken::new(scopes, requested_at, self.client.get_access_token(request).await?);
-        if let Some(cache) = cache {
-            cache.keep_token(id, &token);
-        }
-        Ok(token)
-    }
-
-    fn forget(&self, id: &SessionId) {
-        if let Some(cache) = &self.cache {
-            cache.forget(id);
-        }
-    }
-
-    /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
-    pub(crate) async fn end(&self, id: &SessionId) -> Result<EndedSession, SessionError> {
-        let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
-        let request = EndSessionRequest {
-            by,
-            cause: Cause::Logout.into(),
-            ..EndSessionRequest::default()
-        };
-        let response = self.client.end_session(request).await;
-        // Also when no answer came: it may have ended.
-        self.forget(id);
-        let response = response?;
-        let hint = Some(response.id_token_hint).filter(|hint| !hint.is_empty());
-        Ok(EndedSession {
-            ended: response.ended,
-            id_token_hint: hint,
-            issuer: response.issuer,
-        })
-    }
-
-    /// Ends sessions by person, by the provider's session, or those that are both; tells how many.
-    pub(crate) async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
-        self.client
-            .end_sessions(request)
-            .await
-            .map(|response| response.ended_count)
-    }
-}
-
-fn malformed() -> SessionError {
-    SessionError {
-        reason: ErrorReason::ErrInternal,
-        message: "the session service left out what it has to answer".to_owned(),
-        metadata: std::collections::HashMap::new(),
     }
 }

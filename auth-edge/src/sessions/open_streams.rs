@@ -2,8 +2,8 @@
 //! session, whatever ended it and wherever.
 //!
 //! Invariants
-//! - A stream is left alone while what is heard vouches for its session ([`Listening`]), and its session is read again where it
-//!   does not: at first, after every change, before it expires, and again and again while endings cannot be heard.
+//! - A stream is left alone while what is heard vouches for its session ([`Listening`]), and its session is read again where
+//!   it does not: at first, after every change, before it expires, and again and again while endings cannot be heard.
 //! - A session that is not there any more ends its streams; a session service that cannot be reached ends none.
 //! - Nothing is kept of a session whose streams are over. Requests with small answers never come here.
 //!

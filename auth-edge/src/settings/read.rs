@@ -12,13 +12,12 @@ use url::Url;
 use super::EdgeSettings;
 use super::addresses::{allowed, base_url, is_web, post_logout_redirect};
 use super::cookies::{cookie, secrets};
-use super::providers;
 use super::upstreams::{assertions, protection, routes, upstreams};
-use crate::browser::analytics;
+use super::{analytics, providers};
 use crate::browser::profile::ProfileRefetch;
 use crate::sign_in::{ProviderLogout, SignInSettings};
+use crate::values::allowed_parameters::ALLOWED_PARAMETERS;
 use crate::values::forwarded::TrustedProxies;
-use crate::values::login_parameters::ALLOWED_PARAMETERS;
 use crate::values::reserved::is_fixed;
 
 /// Longest transaction: the cookie's state must not be kept for long.

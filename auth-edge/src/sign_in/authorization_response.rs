@@ -1,17 +1,21 @@
-//! The provider's answer as it came: in the query, or as a posted form when that is configured (OAuth 2.0 Form Post Response
-//! Mode).
+//! The provider's authorization response: in the query, or as a posted form when that is configured (OAuth 2.0 Form Post
+//! Response Mode); and what it has to be by itself.
 //!
-//! Invariant: a parameter that came twice, or as a list (`code[]`), is seen to have come more than once. Everything but the four parameters is ignored: a token
-//! in an answer, above all, is never looked at.
+//! Invariants
+//! - A parameter that came twice, or as a list (`code[]`), is seen to have come more than once.
+//! - Everything but the four parameters is ignored: a token in a response, above all, is never looked at.
 
 use axum::body::Body;
 use axum::http::Method;
 use axum::http::request::Parts;
+use oidc::{RelyingParty, check_issuer_parameter};
 
 use crate::sign_in::rejected::Reason;
 
 /// Largest posted answer, in bytes: a code, a state and an issuer are far smaller.
 const MAX_FORM_BYTES: usize = 64 * 1024;
+/// Longest code taken to the provider, in bytes: those that hold a whole encrypted token stay below half of it.
+const MAX_CODE_BYTES: usize = 4096;
 
 /// What the provider sent.
 #[derive(Debug, Default)]
@@ -37,6 +41,43 @@ pub(super) async fn read(head: &Parts, body: Body) -> Result<AuthorizationRespon
         .await
         .map_err(|_unreadable| Reason::Body)?;
     Ok(parse(&form))
+}
+
+impl AuthorizationResponse {
+    /// Whether `iss` is the provider, and there if it was promised, whatever else the answer says (RFC 9207, section 2.4).
+    /// Only to learn what was promised the provider's metadata is read.
+    pub(super) async fn check_issuer(&self, relying_party: &RelyingParty) -> Result<(), Reason> {
+        match self.iss.as_slice() {
+            [iss] if *iss == relying_party.settings().issuer => Ok(()),
+            [] => {
+                let metadata = relying_party.metadata().await.map_err(Reason::Metadata)?;
+                check_issuer_parameter(&metadata, None).map_err(|_missing| Reason::Issuer)
+            }
+            _ => Err(Reason::Issuer),
+        }
+    }
+
+    /// The code, unless there is an `error`: exactly one, of a code's form (RFC 6749, appendix A.11).
+    pub(super) fn code(&self) -> Result<&str, Reason> {
+        if let Some(error) = self.error.first() {
+            return Err(match error.as_str() {
+                "access_denied" => Reason::Denied,
+                "login_required"
+                | "interaction_required"
+                | "consent_required"
+                | "account_selection_required" => Reason::InteractionNeeded,
+                _ => Reason::ProviderError,
+            });
+        }
+        let [code] = self.code.as_slice() else {
+            return Err(Reason::Code);
+        };
+        let visible = code.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if code.is_empty() || code.len() > MAX_CODE_BYTES || !visible {
+            return Err(Reason::Code);
+        }
+        Ok(code)
+    }
 }
 
 fn parse(encoded: &str) -> AuthorizationResponse {

@@ -1,9 +1,12 @@
 //! Back-channel logout: the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
 //!
-//! Invariants: 200 only once the sessions are gone; a token is good once, at whichever replica it arrives, since the session
-//! service remembers it; where there are several providers a token is judged by the keys and settings of the issuer it names
-//! and of nobody else, and ends sessions of that issuer alone; what fails for a reason of ours can be sent again. Deliberately
-//! absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
+//! Invariants
+//! - 200 only once the sessions are gone; what fails for a reason of ours can be sent again.
+//! - A token is good once, at whichever replica it arrives, since the session service remembers it.
+//! - Where there are several providers a token is judged by the keys and settings of the issuer it names and of nobody else,
+//!   and ends sessions of that issuer alone.
+//!
+//! Deliberately absent: cookies, CSRF proof and guards, since the caller is a machine that proves itself by its signature.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +19,8 @@ use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
 use crate::http::errors::{Handler, HttpError};
-use crate::http::request;
 use crate::sign_in::SignIn;
-use crate::sign_in::new_session::request_id;
+use crate::sign_in::request_id;
 
 /// Largest body, in bytes: one signed token.
 const MAX_FORM_BYTES: usize = 64 * 1024;
@@ -37,16 +39,7 @@ pub(crate) async fn handle(
     let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
-    let address = sign_in
-        .devices
-        .trusted_proxies
-        .client_address(request::peer(&head.extensions), &head.headers);
-    sign_in
-        .back_channel_limit
-        .check(address, now_ms)
-        .map_err(|too_many| HttpError::RateLimited {
-            retry_after_secs: too_many.retry_after_secs,
-        })?;
+    sign_in.admit(&sign_in.back_channel_limit, &head)?;
     if !super::is_form(&head.headers) {
         return Err(HttpError::UnsupportedMediaType);
     }
@@ -62,11 +55,11 @@ pub(crate) async fn handle(
         let issuer = oidc::unverified_issuer(&raw);
         issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer))
     } else {
-        sign_in.providers.all().first()
+        sign_in.providers.all().first().map(Arc::as_ref)
     };
     let provider = provider.ok_or_else(|| refused(LogoutTokenError::Token(IdTokenError::Issuer)))?;
     let token = provider
-        .party
+        .relying_party
         .validate_logout_token(&raw, now)
         .await
         .map_err(refused)?;
@@ -76,8 +69,8 @@ pub(crate) async fn handle(
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
 
-/// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was issued at
-/// the latest.
+/// How old the logout is: since the token arrived, or, if it came before while the session service was away, since it was
+/// issued at the latest.
 fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration {
     let arrived = Duration::from_millis(sign_in.clock.monotonic_ms().saturating_sub(arrived_ms));
     let issued_at_latest = token.iat.saturating_add(CLOCKS_APART_SECS);
@@ -85,8 +78,8 @@ fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration 
     arrived.max(issued).min(TOLD_AGO_MAX)
 }
 
-/// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until` (seconds
-/// since the Unix epoch).
+/// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until`
+/// (seconds since the Unix epoch).
 async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), HttpError> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),

@@ -1,6 +1,8 @@
 //! Calls to the session service that go on after the browser has its answer.
 //!
-//! Invariants: bounded in number and time; each call may be made twice.
+//! Invariants
+//! - They are bounded in number and time.
+//! - Each call may be made twice.
 
 use std::sync::Arc;
 use std::time::Duration;

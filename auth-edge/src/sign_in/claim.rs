@@ -1,10 +1,14 @@
 //! Claiming a sign-in at the session service before its code is redeemed, so that a callback that reaches several edges is
 //! redeemed once (RFC 6749, section 4.1.2).
 //!
-//! Invariants: the claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
-//! holds; a claim that cannot be made uses nothing up; a callback that comes while another one redeems gets the same answer, and one
-//! that comes later none. Against a session service that has no claims, or does not let this edge make them, the process alone
-//! remembers what it redeemed ([`super::redeemed_transactions`]).
+//! Invariants
+//! - The claim's name is derived one-way from the transaction's verifier, which nobody but this browser's sealed cookie
+//!   holds.
+//! - A claim that cannot be made uses nothing up.
+//! - A callback that comes while another one redeems gets the same answer, and one that comes later none.
+//!
+//! Against a session service that has no claims, or does not let this edge make them, the process alone remembers what it
+//! redeemed ([`super::redeemed_transactions`]).
 
 use std::sync::Arc;
 use std::sync::Once;
@@ -21,7 +25,7 @@ use session_proto::{error, timestamp};
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::background::until_done;
-use crate::sign_in::new_session::request_id;
+use crate::sign_in::request_id;
 use crate::sign_in::transaction::Transaction;
 
 /// Keeps names of claims apart from every other hash of a verifier; the challenge is one (RFC 7636, section 4.2).
@@ -130,7 +134,8 @@ fn no_randomness() -> SessionError {
 }
 
 impl HeldClaim {
-    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the network delay of one answer.
+    /// Now by the store's clock, in milliseconds since the Unix epoch, as far as it is known: early by the network delay of
+    /// one answer.
     pub(super) fn store_now_ms(&self, sign_in: &SignIn) -> Option<u64> {
         let (made_ms, heard_ms) = self.made?;
         Some(made_ms.saturating_add(sign_in.clock.monotonic_ms().saturating_sub(heard_ms)))
@@ -143,8 +148,8 @@ impl HeldClaim {
         request.tokens_received_at = received_at_ms.map(timestamp::from_ms);
     }
 
-    /// Gives the sign-in up, in the background and until that is done: those who wait learn that nothing comes of it, and its session
-    /// ends, which may have been created although nobody heard of it.
+    /// Gives the sign-in up, in the background and until that is done: those who wait learn that nothing comes of it, and
+    /// its session ends, which may have been created although nobody heard of it.
     pub(super) fn abandon(self, sign_in: &Arc<SignIn>) {
         if self.holder.is_empty() {
             return;

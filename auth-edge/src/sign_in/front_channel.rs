@@ -1,10 +1,15 @@
 //! Front-channel logout: the provider frames this address in the browser that signs out there (OpenID Connect
 //! Front-Channel Logout 1.0). Off by default.
 //!
-//! Invariants: without both `iss` and `sid` nothing happens; the session is found by them, since a cookie does not travel
-//! into a cross-site frame; only the provider may frame the answer. The caller has proved nothing: a request for a session that is
-//! not there leaves no trace, offline tokens stay good, and each address is rate limited. Deliberately absent: telling
-//! whether there was a session.
+//! Invariants
+//! - Without both `iss` and `sid` nothing happens.
+//! - The session is found by them, since a cookie does not travel into a cross-site frame.
+//! - Only the provider may frame the answer.
+//!
+//! The caller has proved nothing: a request for a session that is not there leaves no trace, offline tokens stay good, and
+//! each address is rate limited.
+//!
+//! Deliberately absent: telling whether there was a session.
 
 use std::sync::Arc;
 
@@ -23,17 +28,9 @@ pub(crate) async fn handle(
     State(sign_in): State<Arc<SignIn>>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let address = sign_in
-        .devices
-        .trusted_proxies
-        .client_address(request::peer(request.extensions()), request.headers());
-    sign_in
-        .front_channel_limit
-        .check(address, sign_in.clock.now_ms())
-        .map_err(|too_many| HttpError::RateLimited {
-            retry_after_secs: too_many.retry_after_secs,
-        })?;
-    let query = request.uri().query().unwrap_or_default();
+    let (head, _body) = request.into_parts();
+    sign_in.admit(&sign_in.front_channel_limit, &head)?;
+    let query = head.uri.query().unwrap_or_default();
     let sid = request::first_parameter(query, "sid").filter(|sid| !sid.is_empty());
     let issuer = request::first_parameter(query, "iss");
     let provider = issuer.and_then(|issuer| sign_in.providers.by_issuer(&issuer));

@@ -1,9 +1,14 @@
 //! The login route: begins a transaction and sends the browser to the provider.
 //!
-//! Invariants: of the query only `returnTo`, the allow-list and what a third party may say are read; the cookie is set only
-//! when the provider's address is known; where there are several providers one is chosen before anything else is done. A
-//! third party (OpenID Connect Core, section 4) names the issuer, which has to
-//! be ours, and where to land, which is judged as any `returnTo`. Deliberately absent: any state on the server.
+//! A third party (OpenID Connect Core, section 4) names the issuer, which has to be ours, and where to land, which is judged
+//! as any `returnTo`.
+//!
+//! Invariants
+//! - Of the query only `returnTo`, the allow-list and what a third party may say are read.
+//! - The cookie is set only when the provider's address is known.
+//! - Where there are several providers one is chosen before anything else is done.
+//!
+//! Deliberately absent: any state on the server.
 
 use std::sync::Arc;
 
@@ -16,16 +21,17 @@ use oidc::{AuthorizationRequest, RedirectUrl, ResponseMode};
 use url::Url;
 
 use crate::http::errors::{Handler, HttpError};
+use crate::http::no_content;
 use crate::http::pages;
 use crate::http::request::{self, FetchSite};
-use crate::http::response::no_content;
+use crate::providers::sites::Site;
 use crate::providers::{IdentityProvider, NotChosen, ProviderHint};
 use crate::route_table::Route;
 use crate::sign_in::SignIn;
 use crate::sign_in::login_parameters::LoginParameters;
-use crate::sign_in::transaction::Transaction;
-use crate::sign_in::{NOT_A_VISIT, landing};
-use crate::values::login_parameters::CONNECTION;
+use crate::sign_in::transaction::{IssuerHash, Transaction};
+use crate::sign_in::{NOT_A_VISIT, internal, landing};
+use crate::values::allowed_parameters::CONNECTION;
 use crate::values::return_to::ReturnTo;
 
 /// What a third party may say (OpenID Connect Core, section 4).
@@ -44,73 +50,117 @@ pub(crate) async fn handle(
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
     }
-    if !request::is_script(&head.headers) && !request::is_navigation(&head.headers) {
+    let by_script = request::is_script(&head.headers);
+    if !by_script && !request::is_navigation(&head.headers) {
         return Err(NOT_A_VISIT);
     }
     if head.method == Method::POST {
         return third_party(&sign_in, &head, body).await;
     }
-    let query = head.uri.query().unwrap_or_default();
-    let site = sign_in.sites.of(&head.headers);
-    let iss = request::first_parameter(query, "iss");
-    let return_to = request::first_parameter(query, "returnTo")
-        .or_else(|| request::first_parameter(query, "target_link_uri"))
-        .and_then(|raw| ReturnTo::parse(site.base_url(), &raw));
-    let route = return_to.as_ref().and_then(|to| sign_in.routes.route_of(to));
-    let connection = request::first_parameter(query, CONNECTION).filter(|_| sign_in.providers.several());
-    let named = ProviderHint {
-        issuer: iss.as_deref(),
-        connection: connection.as_deref(),
-        by_route: route.as_deref().and_then(Route::connection),
-    };
-    let provider = sign_in
-        .providers
-        .choose(named, site, return_to.as_ref())
-        .map_err(not_chosen)?;
-    if request::is_script(&head.headers) {
-        let return_to = return_to.as_ref().map(ReturnTo::as_str);
-        let login_url = site.login_url(return_to, connection.as_deref());
-        return Err(HttpError::LoginRequired { login_url });
+    let login = Login::read(&sign_in, &head)?;
+    if by_script {
+        return Err(HttpError::LoginRequired {
+            login_url: login.url(),
+        });
     }
     if let Some(page) = once_more(&sign_in, &head) {
         return Ok(page);
     }
-    let now_ms = sign_in.clock.now_ms();
-    let address = sign_in
-        .devices
-        .trusted_proxies
-        .client_address(request::peer(&head.extensions), &head.headers);
-    sign_in
-        .login_limit
-        .check(address, now_ms)
-        .map_err(|too_many| HttpError::RateLimited {
-            retry_after_secs: too_many.retry_after_secs,
-        })?;
+    sign_in.admit(&sign_in.login_limit, &head)?;
+    let Some(wanted) = login.wanted(&sign_in, &head) else {
+        return Ok(landing(
+            &sign_in,
+            login.site,
+            &Method::GET,
+            login.return_to.as_ref(),
+            [],
+        ));
+    };
+    begin(&sign_in, login, &wanted, &head.headers).await
+}
 
-    let mut wanted = LoginParameters::of(
-        query,
-        &sign_in.settings.login_parameters,
-        route.as_deref(),
-        provider.party.settings().organization.is_some(),
-    );
-    if wanted.silent() && sign_in.pending.was_silent(&head.headers, &provider.id) {
-        if wanted.silent_by_visitor {
-            // It found nobody a moment ago: another one would go round in circles.
-            return Ok(landing(&sign_in, site, &Method::GET, return_to.as_ref(), []));
-        }
-        wanted.ask_after_all();
+/// A visit to the login route: where it leads, and at which provider it signs in.
+struct Login<'a> {
+    query: &'a str,
+    site: &'a Site,
+    provider: &'a IdentityProvider,
+    /// The id it names a provider by.
+    connection: Option<String>,
+    /// Where the visitor wants to go.
+    return_to: Option<ReturnTo>,
+    /// The route that is.
+    route: Option<Arc<Route>>,
+}
+
+impl<'a> Login<'a> {
+    fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, HttpError> {
+        let query = head.uri.query().unwrap_or_default();
+        let site = sign_in.sites.of(&head.headers);
+        let iss = request::first_parameter(query, "iss");
+        let return_to = request::first_parameter(query, "returnTo")
+            .or_else(|| request::first_parameter(query, "target_link_uri"))
+            .and_then(|raw| ReturnTo::parse(site.base_url(), &raw));
+        let route = return_to.as_ref().and_then(|to| sign_in.routes.route_of(to));
+        let connection = request::first_parameter(query, CONNECTION).filter(|_| sign_in.providers.several());
+        let named = ProviderHint {
+            issuer: iss.as_deref(),
+            connection: connection.as_deref(),
+            by_route: route.as_deref().and_then(Route::connection),
+        };
+        let provider = sign_in
+            .providers
+            .choose(named, site, return_to.as_ref())
+            .map_err(not_chosen)?;
+        Ok(Self {
+            query,
+            site,
+            provider,
+            connection,
+            return_to,
+            route,
+        })
     }
-    let transaction = begin(&sign_in, provider, &wanted, return_to, &head.headers)?;
-    let url = authorization_url(
-        &sign_in,
-        provider,
-        &site.at(&provider.callback_path),
-        &transaction,
-        &wanted,
-    )
-    .await?;
-    let mode = provider.response_mode();
-    let cookies = sign_in.pending.add(&head.headers, &transaction, mode, now_ms);
+
+    /// The same login, for a navigation.
+    fn url(&self) -> String {
+        let return_to = self.return_to.as_ref().map(ReturnTo::as_str);
+        self.site.login_url(return_to, self.connection.as_deref())
+    }
+
+    /// What it adds to the authorization request. None where the visitor wants a silent sign-in and one found nobody a
+    /// moment ago: another one would go round in circles.
+    fn wanted(&self, sign_in: &SignIn, head: &Parts) -> Option<LoginParameters> {
+        let mut wanted = LoginParameters::of(
+            self.query,
+            &sign_in.settings.login_parameters,
+            self.route.as_deref(),
+            self.provider.relying_party.settings().organization.is_some(),
+        );
+        if wanted.silent() && sign_in.pending.was_silent(&head.headers, &self.provider.id) {
+            if wanted.silent_by_visitor {
+                return None;
+            }
+            wanted.ask_after_all();
+        }
+        Some(wanted)
+    }
+}
+
+/// Sends the browser to the provider, with a transaction for the way back.
+async fn begin(
+    sign_in: &SignIn,
+    login: Login<'_>,
+    wanted: &LoginParameters,
+    headers: &HeaderMap,
+) -> Result<Response, HttpError> {
+    let Login { site, provider, .. } = login;
+    let transaction = transaction(sign_in, provider, wanted, login.return_to, headers)?;
+    let callback = site.at(&provider.callback_path);
+    let url = authorization_url(sign_in, provider, &callback, &transaction, wanted).await?;
+    let now_ms = transaction.started_at_ms;
+    let cookies = sign_in
+        .pending
+        .add(headers, &transaction, provider.response_mode(), now_ms);
     let mut response = to_provider(&url)?;
     for cookie in cookies.map_err(internal)? {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -119,16 +169,19 @@ pub(crate) async fn handle(
 }
 
 /// The transaction of a sign-in with these parameters.
-fn begin(
+fn transaction(
     sign_in: &SignIn,
     provider: &IdentityProvider,
     wanted: &LoginParameters,
     return_to: Option<ReturnTo>,
     headers: &HeaderMap,
 ) -> Result<Transaction, HttpError> {
-    let mut transaction = Transaction::begin(provider.mark, sign_in.clock.now_ms()).map_err(internal)?;
+    let mut transaction =
+        Transaction::begin(IssuerHash::of(provider.issuer()), sign_in.clock.now_ms()).map_err(internal)?;
     transaction.return_to = return_to;
-    transaction.max_age = wanted.max_age.or(provider.party.settings().configured_max_age());
+    transaction.max_age = wanted
+        .max_age
+        .or(provider.relying_party.settings().configured_max_age());
     transaction.acr_values = wanted.acr_values().map(str::to_owned);
     transaction.silent = wanted.silent();
     transaction.organization.clone_from(&wanted.organization);
@@ -156,7 +209,7 @@ async fn authorization_url(
         max_age: wanted.max_age,
         now: sign_in.clock.now_ms() / 1000,
     };
-    let url = provider.party.authorization_url(&authorization).await;
+    let url = provider.relying_party.authorization_url(&authorization).await;
     url.map_err(|error| {
         tracing::warn!(
             provider = provider.id,
@@ -178,8 +231,8 @@ fn to_provider(url: &Url) -> Result<Response, HttpError> {
     Ok((StatusCode::FOUND, headers).into_response())
 }
 
-/// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax cookies
-/// out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
+/// A third party's form (OpenID Connect Core, section 4): the same as a visit of our own, since the browser leaves Lax
+/// cookies out of a POST from elsewhere, by which pending sign-ins are bounded and the session before is known.
 async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Response, HttpError> {
     if request::is_script(&head.headers) {
         return Err(NOT_A_VISIT);
@@ -225,10 +278,4 @@ fn not_chosen(why: NotChosen) -> HttpError {
             HttpError::BadRequest("People of that connection sign in at another address than this one.")
         }
     }
-}
-
-/// Logs a fault of our own and hides it.
-pub(super) fn internal(error: impl std::error::Error + 'static) -> HttpError {
-    tracing::error!(error = &error as &dyn std::error::Error, "fault in the sign-in");
-    HttpError::Internal
 }

@@ -1,11 +1,15 @@
 //! What one login adds to the authorization request: what its address requests, and what the route it leads to requires.
 //!
-//! Invariants: of the query only the allow-list is read; a request cannot weaken what a route requires; no parameter of the
-//! protocol can be set. Deliberately absent: the configured parameters of all logins, which `oidc` adds.
+//! Invariants
+//! - Of the query only the allow-list is read.
+//! - A request cannot weaken what a route requires.
+//! - No parameter of the protocol can be set.
+//!
+//! Deliberately absent: the configured parameters of all logins, which `oidc` adds.
 
 use crate::http::request;
 use crate::route_table::Route;
-use crate::values::login_parameters::{ALLOWED_PARAMETERS, fits};
+use crate::values::allowed_parameters::{ALLOWED_PARAMETERS, fits};
 
 /// What this login adds to the authorization request.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,15 +36,15 @@ impl LoginParameters {
     ) -> Self {
         let mut wanted = Self::default();
         for name in ALLOWED_PARAMETERS {
-            let asked = allowed
+            let requested = allowed
                 .iter()
                 .any(|allowed| allowed == name)
                 .then(|| request::first_parameter(query, name))
                 .flatten()
                 .filter(|value| fits(name, value));
             let demanded = route.and_then(|route| demanded(route, name));
-            let by_visitor = asked.is_some();
-            let Some(value) = stricter(name, asked, demanded) else {
+            let by_visitor = requested.is_some();
+            let Some(value) = stricter(name, requested, demanded) else {
                 continue;
             };
             match name {
@@ -91,15 +95,15 @@ impl LoginParameters {
 /// What the route requires of a sign-in by name: its table's `sign_in`, and what its guard will require of the session.
 fn demanded(route: &Route, name: &str) -> Option<String> {
     let preset = route.sign_in.get(name).cloned();
-    let asked = match name {
+    let requested = match name {
         "max_age" => route.requirements.max_age_secs.map(|secs| secs.to_string()),
         "acr_values" if !route.requirements.acr.is_empty() => Some(route.requirements.acr.join(" ")),
         "organization" => route.requirements.organization.clone(),
         _ => None,
     };
     match name {
-        "max_age" => stricter(name, preset, asked),
-        _ => preset.or(asked),
+        "max_age" => stricter(name, preset, requested),
+        _ => preset.or(requested),
     }
     .filter(|value| fits(name, value))
 }
@@ -109,17 +113,17 @@ fn is_silent(prompt: &str) -> bool {
 }
 
 /// Of what a visitor requests and a route requires: the route's, unless the visitor's is stricter.
-fn stricter(name: &str, asked: Option<String>, demanded: Option<String>) -> Option<String> {
-    let (asked, demanded) = match (asked, demanded) {
-        (Some(asked), Some(demanded)) => (asked, demanded),
-        (asked, demanded) => return demanded.or(asked),
+fn stricter(name: &str, requested: Option<String>, demanded: Option<String>) -> Option<String> {
+    let (requested, demanded) = match (requested, demanded) {
+        (Some(requested), Some(demanded)) => (requested, demanded),
+        (requested, demanded) => return demanded.or(requested),
     };
     let more = match name {
-        "max_age" => asked.parse::<u64>().ok() < demanded.parse::<u64>().ok(),
+        "max_age" => requested.parse::<u64>().ok() < demanded.parse::<u64>().ok(),
         "prompt" => is_silent(&demanded),
         _ => false,
     };
-    Some(if more { asked } else { demanded })
+    Some(if more { requested } else { demanded })
 }
 
 #[cfg(test)]
@@ -211,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guard_asks_of_the_session_is_asked_of_the_sign_in_that_leads_to_it() {
+    fn what_a_guard_asks_of_the_session_is_requested_of_the_sign_in_that_leads_to_it() {
         let route = Route {
             requirements: Requirements {
                 max_age_secs: Some(900),
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_route_demands_cannot_be_asked_away_but_more_can_be_asked() {
+    fn what_a_route_demands_cannot_be_requested_away_but_more_can_be_requested() {
         let demands = [("acr_values", "gold"), ("max_age", "600"), ("prompt", "login")];
         for query in ["", "acr_values=bronze&max_age=9999&prompt=none"] {
             let wanted = on_route(query, &demands);

@@ -1,7 +1,11 @@
 //! The logout route: ends the session here first, then at the provider.
 //!
-//! Invariants: whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was
-//! set with; another site can ask for a sign-out but never make one. Deliberately absent: waiting for the provider.
+//! Invariants
+//! - Whatever the provider or the session service does, the browser's cookie is cleared, with the attributes it was set
+//!   with.
+//! - Another site can ask for a sign-out but never make one.
+//!
+//! Deliberately absent: waiting for the provider.
 
 use std::sync::Arc;
 
@@ -12,10 +16,10 @@ use oidc::EndSessionRequest;
 
 use super::ProviderLogout;
 use crate::http::errors::HttpError;
+use crate::http::no_content;
 use crate::http::pages;
 use crate::http::protect::csrf::FORM_FIELD;
 use crate::http::request::{self, FetchSite};
-use crate::http::response::no_content;
 use crate::providers::IdentityProvider;
 use crate::providers::sites;
 use crate::sessions::EndedSession;
@@ -176,7 +180,7 @@ async fn provider_logout(sign_in: &SignIn, ended: &EndedSession, landing: &str) 
     };
     match sign_in.settings.provider_logout {
         ProviderLogout::Off => None,
-        ProviderLogout::Auth0 => provider.party.auth0_logout_url(landing).map(String::from),
+        ProviderLogout::Auth0 => provider.relying_party.auth0_logout_url(landing).map(String::from),
         ProviderLogout::Oidc => {
             // Nothing is remembered for it: that the browser comes back is all there is to the answer.
             let state = chassis::random::bytes::<16>().ok().map(|bytes| {
@@ -205,7 +209,7 @@ async fn end_session_url(
         post_logout_redirect_uri: Some(landing),
         state,
     };
-    match provider.party.end_session_url(&request).await {
+    match provider.relying_party.end_session_url(&request).await {
         Ok(url) => url.map(String::from),
         Err(error) => {
             tracing::warn!(

@@ -8,11 +8,9 @@ pub(crate) mod background;
 pub(crate) mod callback;
 mod claim;
 pub(crate) mod front_channel;
-mod lacking;
 pub(crate) mod login;
 pub(crate) mod login_parameters;
 pub(crate) mod logout;
-mod new_session;
 pub(crate) mod pending;
 pub(crate) mod redeemed_transactions;
 mod redemption;
@@ -24,9 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::clock::Clock;
+use chassis::random;
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -39,6 +39,7 @@ use crate::http::pages;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
+use crate::http::request;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::{Site, Sites};
 use crate::route_table::Routes;
@@ -134,6 +135,35 @@ const NOT_A_VISIT: HttpError = HttpError::Forbidden {
 
 /// How long a form may take to arrive: a few kilobytes over the slowest link.
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl SignIn {
+    /// Counts a request among those of its address.
+    ///
+    /// # Errors
+    /// There were too many.
+    fn admit(&self, limit: &RateLimiter, head: &Parts) -> Result<(), HttpError> {
+        let peer = request::peer(&head.extensions);
+        let address = self.devices.trusted_proxies.client_address(peer, &head.headers);
+        limit
+            .check(address, self.clock.now_ms())
+            .map_err(|too_many| HttpError::RateLimited {
+                retry_after_secs: too_many.retry_after_secs,
+            })
+    }
+}
+
+/// A fresh name for one call to the session service, so that repeating it does nothing twice: a random UUID (RFC 9562,
+/// section 5.4).
+fn request_id() -> Result<String, HttpError> {
+    let random = random::bytes::<16>().map_err(internal)?;
+    Ok(uuid::Builder::from_random_bytes(random).into_uuid().to_string())
+}
+
+/// Logs a fault of our own and hides it.
+fn internal(error: impl std::error::Error + 'static) -> HttpError {
+    tracing::error!(error = &error as &dyn std::error::Error, "fault in the sign-in");
+    HttpError::Internal
+}
 
 /// Whether the body says it is a plain form.
 fn is_form(headers: &HeaderMap) -> bool {

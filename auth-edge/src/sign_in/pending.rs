@@ -1,11 +1,13 @@
 //! The cookies of pending sign-ins: naming, finding, adding one, dropping the oldest, cleaning up.
 //!
-//! Invariants: together they stay under [`MAX_TOTAL_BYTES`], the oldest goes first, two always
-//! fit; what cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts; a
-//! callback finds exactly the one its state names. Beside them lie [`marks`] of sign-ins that are over, which the next
-//! sign-in takes away. Deliberately absent: touching any other transaction at the callback.
+//! Invariants
+//! - Together they stay under [`MAX_TOTAL_BYTES`]; the oldest goes first, two always fit.
+//! - What cannot be opened counts as oldest of all and is cleaned up when the next sign-in starts.
+//! - A callback finds exactly the one its state names, and touches no other.
+//!
+//! Beside them lie [`reminders`] of sign-ins that are over.
 
-mod marks;
+mod reminders;
 
 use axum::http::{HeaderMap, HeaderValue};
 use chassis::random::NoRandomness;
@@ -71,8 +73,8 @@ impl PendingSignIns {
         name.starts_with(&self.prefix)
     }
 
-    /// The `Set-Cookie` values that add a transaction whose answer comes in this mode: first those that remove older ones, then its
-    /// own.
+    /// The `Set-Cookie` values that add a transaction whose answer comes in this mode: first those that remove older ones,
+    /// then its own.
     pub(crate) fn add(
         &self,
         headers: &HeaderMap,
@@ -150,8 +152,8 @@ impl PendingSignIns {
         format!("{}{}", self.prefix, id_of_state(state))
     }
 
-    /// The `Set-Cookie` values that take away all that the request carries: pending sign-ins, and what is remembered of those
-    /// before. At sign-out nothing of the person stays.
+    /// The `Set-Cookie` values that take away all that the request carries: pending sign-ins, and what is remembered of
+    /// those before. At sign-out nothing of the person stays.
     #[must_use]
     pub(crate) fn clear_all(&self, headers: &HeaderMap, mode: ResponseMode) -> Vec<HeaderValue> {
         let ours = cookies::pairs(headers).filter(|(name, _)| self.owns(name));
@@ -179,8 +181,8 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::providers::mark::IssuerMark;
-    use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
+    use crate::sign_in::transaction::IssuerHash;
+    use crate::values::allowed_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
     use crate::values::return_to::ReturnTo;
 
     fn base() -> Url {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     fn begin(now_ms: u64) -> Transaction {
-        Transaction::begin(IssuerMark::of("https://idp.example"), now_ms).unwrap()
+        Transaction::begin(IssuerHash::of("https://idp.example"), now_ms).unwrap()
     }
 
     #[derive(Default)]

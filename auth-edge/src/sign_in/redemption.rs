@@ -1,34 +1,38 @@
 //! From the code to the session: claimed over all edges, exchanged, validated, created.
 //!
-//! Invariants: a code is redeemed once, whichever edges its callback reaches; a redemption that has begun goes on to its end although
-//! the browser hangs up; what does not become a session is given up, so that nobody waits for it.
+//! Invariants
+//! - A code is redeemed once, whichever edges its callback reaches.
+//! - A redemption that has begun goes on to its end although the browser hangs up.
+//! - What does not become a session is given up, so that nobody waits for it.
 
 use std::sync::Arc;
 
 use axum::http::request::Parts;
 use oidc::{Expected, IdToken, IdTokenError, TokenSet, UserinfoError};
 use serde_json::{Map, Value};
-use session_proto::v1::Session;
+use session_proto::timestamp;
+use session_proto::v1::{self, CreateSessionRequest, Session};
 use tracing::Instrument as _;
 
+use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sessions::cookies::SessionId;
 use crate::sign_in::SignIn;
 use crate::sign_in::claim::{ClaimOutcome, HeldClaim, claim};
-use crate::sign_in::new_session::create_request;
 use crate::sign_in::rejected::Reason;
 use crate::sign_in::transaction::Transaction;
+use crate::sign_in::user::{of_id_token, user};
 
-/// How often the provider's timeout another redemption of the same code is waited for: longer than one usually takes, whose token request,
-/// keys and userinfo are bounded each by that timeout.
+/// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
+/// whose token request, keys and userinfo are bounded each by that timeout.
 const TIMEOUTS_WAITED: u32 = 2;
 
 /// What a code is redeemed with.
 pub(super) struct Redemption {
     /// Signing in and out.
     pub(super) sign_in: Arc<SignIn>,
-    /// Which of the providers gave the code.
-    pub(super) at: usize,
+    /// The provider that gave the code.
+    pub(super) provider: Arc<IdentityProvider>,
     /// The head of the callback.
     pub(super) head: Parts,
     /// The sign-in the code belongs to.
@@ -64,7 +68,7 @@ impl From<Reason> for NotRedeemed {
 impl Redemption {
     /// The session: created here, or by another request that has the same callback.
     pub(super) async fn once_over_all_edges(self) -> Result<Redeemed, NotRedeemed> {
-        let longest = self.provider()?.party.settings().http_timeout * TIMEOUTS_WAITED;
+        let longest = self.provider.relying_party.settings().http_timeout * TIMEOUTS_WAITED;
         let claim = match claim(&self.sign_in, &self.transaction, longest).await {
             Ok(ClaimOutcome::Ours(claim)) => claim,
             Ok(ClaimOutcome::Created(id, session)) => {
@@ -93,11 +97,10 @@ impl Redemption {
 
     async fn redeem(&self, claim: &HeldClaim) -> Result<Redeemed, NotRedeemed> {
         let sign_in = &self.sign_in;
-        let provider = self.provider()?;
-        let tokens = self.exchange(provider).await?;
+        let tokens = self.exchange().await?;
         let received_at_ms = claim.store_now_ms(sign_in);
-        let id_token = self.validate(provider, &tokens).await.map_err(Reason::IdToken)?;
-        let userinfo = self.userinfo(provider, &tokens, &id_token).await;
+        let id_token = self.validate(&tokens).await.map_err(Reason::IdToken)?;
+        let userinfo = self.userinfo(&tokens, &id_token).await;
         let userinfo = userinfo.map_err(Reason::Userinfo)?;
         let replaces = self.transaction.session.clone();
         let mut request = create_request(sign_in, &self.head, replaces, tokens, id_token, userinfo);
@@ -113,30 +116,22 @@ impl Redemption {
         }
     }
 
-    fn provider(&self) -> Result<&IdentityProvider, Reason> {
-        self.sign_in
-            .providers
-            .all()
-            .get(self.at)
-            .ok_or(Reason::OtherProvider)
-    }
-
-    async fn exchange(&self, provider: &IdentityProvider) -> Result<TokenSet, Reason> {
+    async fn exchange(&self) -> Result<TokenSet, Reason> {
         let (sign_in, verifier) = (&self.sign_in, &self.transaction.verifier);
-        let redirect_uri = sign_in.sites.of(&self.head.headers).at(&provider.callback_path);
+        let redirect_uri = sign_in
+            .sites
+            .of(&self.head.headers)
+            .at(&self.provider.callback_path);
         let now = sign_in.clock.now_ms() / 1000;
-        let exchanged = provider
-            .party
+        let exchanged = self
+            .provider
+            .relying_party
             .exchange_code(&self.code, verifier, &redirect_uri, now)
             .await;
         exchanged.map_err(Reason::Exchange)
     }
 
-    async fn validate(
-        &self,
-        provider: &IdentityProvider,
-        tokens: &TokenSet,
-    ) -> Result<IdToken, IdTokenError> {
+    async fn validate(&self, tokens: &TokenSet) -> Result<IdToken, IdTokenError> {
         let transaction = &self.transaction;
         let expected = Expected {
             nonce: &transaction.nonce,
@@ -146,8 +141,8 @@ impl Redemption {
             organization: transaction.organization.as_deref(),
         };
         let now = self.sign_in.clock.now_ms() / 1000;
-        provider
-            .party
+        self.provider
+            .relying_party
             .validate_id_token(&tokens.id_token, &expected, now)
             .await
     }
@@ -155,7 +150,6 @@ impl Redemption {
     /// What the provider says of the person, where sign-in reads it.
     async fn userinfo(
         &self,
-        provider: &IdentityProvider,
         tokens: &TokenSet,
         id_token: &IdToken,
     ) -> Result<Option<Map<String, Value>>, UserinfoError> {
@@ -163,11 +157,56 @@ impl Redemption {
             return Ok(None);
         }
         let now = self.sign_in.clock.now_ms() / 1000;
-        let userinfo = provider
-            .party
+        let userinfo = self
+            .provider
+            .relying_party
             .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
             .await?;
         Ok(Some(userinfo))
+    }
+}
+
+/// The request that makes the session. A valid session the browser brought, or had when it began, is replaced by it.
+fn create_request(
+    sign_in: &SignIn,
+    head: &Parts,
+    had: Option<SessionId>,
+    tokens: TokenSet,
+    id_token: IdToken,
+    userinfo: Option<Map<String, Value>>,
+) -> CreateSessionRequest {
+    let seconds = |secs: u64| timestamp::from_ms(secs.saturating_mul(1000));
+    let replaces_session_id = sign_in
+        .cookies
+        .read(&head.headers)
+        .or(had)
+        .map(|id| id.expose().to_owned())
+        .unwrap_or_default();
+    let user = of_id_token(&tokens.id_token)
+        .and_then(|claims| user(&claims, userinfo, &sign_in.settings.claim_filter).ok());
+    CreateSessionRequest {
+        issuer: id_token.iss,
+        // Of a token that was verified it is there; without it the session service refuses.
+        user: user.unwrap_or_default(),
+        tokens: Some(v1::TokenSet {
+            access_token: tokens.access_token,
+            token_type: tokens.token_type,
+            scope: tokens.scope,
+            expires_at: Some(seconds(tokens.expires_at)),
+            refresh_token: tokens.refresh_token.unwrap_or_default(),
+            id_token: if sign_in.settings.store_id_token {
+                tokens.id_token
+            } else {
+                String::new()
+            },
+        }),
+        provider_sid: id_token.sid.unwrap_or_default(),
+        authenticated_at: id_token.auth_time.map(seconds),
+        device: Some(sign_in.devices.of(&head.headers, request::peer(&head.extensions))),
+        replaces_session_id,
+        not_after: id_token.session_expiry.map(seconds),
+        // Whose it is says the claim.
+        ..CreateSessionRequest::default()
     }
 }
 

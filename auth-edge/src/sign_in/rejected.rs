@@ -1,8 +1,12 @@
-//! Why a callback was refused: a label for operators, words for the visitor.
+//! A refused callback: why, a label of that for operators, words for the visitor, and the answer.
 
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse as _, Response};
 use oidc::{IdTokenError, TokenError, UserinfoError};
 
-use crate::http::errors::PROVIDER_TELLS_NO_TIME;
+use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
+use crate::providers::IdentityProvider;
+use crate::sign_in::SignIn;
 use crate::values::return_to::ReturnTo;
 
 /// Why a callback was refused.
@@ -67,8 +71,8 @@ pub(crate) struct Rejected {
     pub(crate) return_to: Option<ReturnTo>,
     /// Whether the transaction is used up.
     pub(crate) consumed: bool,
-    /// What the session that stays lacks, and this sign-in was requested for in vain.
-    pub(crate) lacking: Option<String>,
+    /// The key of the requirements that the session which stays does not meet, and this sign-in was requested for in vain.
+    pub(crate) unmet_key: Option<String>,
 }
 
 impl From<Reason> for Rejected {
@@ -78,7 +82,7 @@ impl From<Reason> for Rejected {
             reason,
             return_to: None,
             consumed: false,
-            lacking: None,
+            unmet_key: None,
         }
     }
 }
@@ -150,4 +154,43 @@ impl Reason {
             | Self::Session(_) => "The answer of the service that signs you in was not accepted. Try again.",
         }
     }
+}
+
+/// The page that says so, and what the browser keeps and drops with it.
+pub(super) fn refuse(
+    sign_in: &SignIn,
+    provider: &IdentityProvider,
+    headers: &HeaderMap,
+    state: Option<&str>,
+    rejected: &Rejected,
+) -> Response {
+    let label = rejected.reason.label();
+    tracing::warn!(
+        provider = provider.id,
+        reason = label,
+        error = &rejected.reason as &dyn std::error::Error,
+        "callback refused"
+    );
+    sign_in.metrics.login("rejected", &provider.id);
+    sign_in.metrics.callback_rejection(label);
+    let try_again = sign_in.sites.of(headers).login_url(
+        rejected.return_to.as_ref().map(ReturnTo::as_str),
+        sign_in.providers.connection_of(provider.issuer()),
+    );
+    let mut response = HttpError::Callback {
+        words: rejected.reason.words(),
+        try_again,
+    }
+    .into_response();
+    if let Some(key) = &rejected.unmet_key
+        && let Some(cookie) = sign_in.pending.remember_unmet(key)
+    {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    if rejected.consumed
+        && let Some(cookie) = state.and_then(|state| sign_in.pending.clear(state, provider.response_mode()))
+    {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
 }

@@ -1,8 +1,12 @@
 //! A transaction: one pending sign-in, kept by the browser alone, sealed in a cookie of its own.
 //!
-//! Invariants: state, nonce and verifier are fresh, random and at least 128 bits; the cookie's name
-//! carries an ID derived from the state, so that pending sign-ins never touch each other; the value is sealed under
-//! the cookie's own name, so that none can be passed off as another; it expires on both sides. Deliberately absent: a server-side table.
+//! Invariants
+//! - State, nonce and verifier are fresh, random and at least 128 bits.
+//! - The cookie's name carries an ID derived from the state, so that pending sign-ins never touch each other.
+//! - The value is sealed under the cookie's own name, so that none can be passed off as another.
+//! - It expires on both sides: in the browser and here.
+//!
+//! Deliberately absent: a server-side table.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,10 +14,9 @@ use chassis::random::{self, NoRandomness};
 use ring::digest;
 use url::Url;
 
-use crate::providers::mark::{IssuerMark, MARK_BYTES};
 use crate::sessions::cookies::SessionId;
 use crate::sessions::keys::DerivedKeys;
-use crate::values::login_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
+use crate::values::allowed_parameters::{MAX_ACR_VALUES_BYTES, MAX_ORGANIZATION_BYTES};
 use crate::values::return_to::ReturnTo;
 
 /// Random bytes of state and of nonce: 128 bits.
@@ -31,6 +34,27 @@ const SILENT: u8 = 1;
 const HAS_MAX_AGE: u8 = 2;
 const HAS_SESSION: u8 = 4;
 
+/// Bytes of an issuer's hash: 128 bits, so that no issuer is found that has another's.
+const ISSUER_HASH_BYTES: usize = 16;
+
+/// Which issuer a sign-in was begun at: the beginning of its identifier's SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IssuerHash([u8; ISSUER_HASH_BYTES]);
+
+impl IssuerHash {
+    /// The hash of an issuer identifier, byte for byte as configured.
+    #[must_use]
+    pub(crate) fn of(issuer: &str) -> Self {
+        let hash = digest::digest(&digest::SHA256, issuer.as_bytes());
+        let mut short = [0; ISSUER_HASH_BYTES];
+        short
+            .iter_mut()
+            .zip(hash.as_ref())
+            .for_each(|(to, from)| *to = *from);
+        Self(short)
+    }
+}
+
 /// One pending sign-in.
 #[derive(Clone)]
 pub(crate) struct Transaction {
@@ -41,7 +65,7 @@ pub(crate) struct Transaction {
     /// The PKCE verifier (RFC 7636).
     pub(crate) verifier: String,
     /// The issuer it was begun at: nobody else may answer (RFC 9700, section 4.4.2).
-    pub(crate) issuer: IssuerMark,
+    pub(crate) issuer: IssuerHash,
     /// When it began, in milliseconds since the Unix epoch.
     pub(crate) started_at_ms: u64,
     /// The `max_age` requested, in seconds: the ID token then has to hold `auth_time`.
@@ -69,7 +93,7 @@ impl std::fmt::Debug for Transaction {
 
 impl Transaction {
     /// Begins a transaction at this issuer with fresh random values.
-    pub(crate) fn begin(issuer: IssuerMark, now_ms: u64) -> Result<Self, NoRandomness> {
+    pub(crate) fn begin(issuer: IssuerHash, now_ms: u64) -> Result<Self, NoRandomness> {
         Ok(Self {
             state: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?),
             nonce: URL_SAFE_NO_PAD.encode(random::bytes::<STATE_BYTES>()?),
@@ -150,7 +174,7 @@ impl Transaction {
         let (state, rest) = bytes.split_at_checked(STATE_BYTES)?;
         let (nonce, rest) = rest.split_at_checked(STATE_BYTES)?;
         let (verifier, rest) = rest.split_at_checked(VERIFIER_BYTES)?;
-        let (issuer, rest) = rest.split_first_chunk::<MARK_BYTES>()?;
+        let (issuer, rest) = rest.split_first_chunk::<ISSUER_HASH_BYTES>()?;
         let (started, rest) = rest.split_first_chunk::<8>()?;
         let (flags, rest) = rest.split_first()?;
         let (max_age, rest) = rest.split_first_chunk::<4>()?;
@@ -167,7 +191,7 @@ impl Transaction {
             state: URL_SAFE_NO_PAD.encode(state),
             nonce: URL_SAFE_NO_PAD.encode(nonce),
             verifier: URL_SAFE_NO_PAD.encode(verifier),
-            issuer: IssuerMark(*issuer),
+            issuer: IssuerHash(*issuer),
             started_at_ms: u64::from_be_bytes(*started),
             max_age: (flags & HAS_MAX_AGE != 0).then(|| u64::from(u32::from_be_bytes(*max_age))),
             acr_values,
@@ -216,7 +240,7 @@ mod tests {
     }
 
     fn begin(now_ms: u64) -> Transaction {
-        Transaction::begin(IssuerMark::of("https://idp.example"), now_ms).unwrap()
+        Transaction::begin(IssuerHash::of("https://idp.example"), now_ms).unwrap()
     }
 
     fn base() -> Url {

@@ -17,8 +17,8 @@ pub(crate) fn of_id_token(id_token: &str) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
-/// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's. It comes first, which
-/// makes the stored session smallest.
+/// ID-token claims, then userinfo over them, without the filtered ones; `sub` always stays the ID token's. It comes first,
+/// which makes the stored session smallest.
 ///
 /// # Errors
 /// The claims are no text of a JSON object.

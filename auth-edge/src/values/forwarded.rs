@@ -18,8 +18,8 @@ const MAX_ORIGINAL_URL_BYTES: usize = 4_096;
 /// Where a request has come from, hop by hop, the last one last.
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The client of which a trusted proxy tells no address. It is nobody's, so that whoever makes a proxy say so has the bucket and the
-/// allowances of the unknown, and not those of the proxy.
+/// The client of which a trusted proxy tells no address. It is nobody's, so that whoever makes a proxy say so has the bucket
+/// and the allowances of the unknown, and not those of the proxy.
 pub(crate) const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The networks whose `X-Forwarded-*` headers are believed.
@@ -50,9 +50,9 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&peer))
     }
 
-    /// The browser's address: the last one in the chain that is not a trusted proxy, read from its end. A proxy that tells of nobody
-    /// makes requests of its own. [`UNKNOWN`] if a trusted proxy says something else than an address (`unknown`, a name of its own making,
-    /// what a client sent), or more proxies than are walked.
+    /// The browser's address: the last one in the chain that is not a trusted proxy, read from its end. A proxy that tells
+    /// of nobody makes requests of its own. [`UNKNOWN`] if a trusted proxy says something else than an address (`unknown`, a
+    /// name of its own making, what a client sent), or more proxies than are walked.
     pub(crate) fn client_address(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         if self.0.is_empty() {

@@ -1,7 +1,7 @@
 //! Values: parsed once, compared often. No IO, no state; nothing here knows another room.
 
+pub(crate) mod allowed_parameters;
 pub(crate) mod forwarded;
-pub(crate) mod login_parameters;
 pub(crate) mod path;
 pub(crate) mod reserved;
 pub(crate) mod return_to;

@@ -1,4 +1,5 @@
-//! The paths that are the edge's own, whatever the route table says.
+//! The paths that are the edge's own, whatever the route table says: `routes.rs` serves them, and no setting and no route of
+//! a file may take one.
 
 /// Where all of the edge's own routes lie.
 pub(crate) const BASE_PATH: &str = "/api/auth";
@@ -12,6 +13,24 @@ pub(crate) const LOGOUT_PATH: &str = "/api/auth/logout";
 /// Where other proxies ask whether somebody may pass.
 pub(crate) const CHECK_PATH: &str = "/api/auth/check";
 
+/// Who is signed in.
+pub(crate) const ME_PATH: &str = "/api/auth/me";
+
+/// The unauthorized answer, for proxies that send people there.
+pub(crate) const UNAUTHORIZED_PATH: &str = "/api/auth/401";
+
+/// Whether somebody is signed in, and for how long.
+pub(crate) const STATUS_PATH: &str = "/api/auth/status";
+
+/// The access token, where it is switched on.
+pub(crate) const ACCESS_TOKEN_PATH: &str = "/api/auth/access-token";
+
+/// Where the provider says who is signed out (OpenID Connect Back-Channel Logout 1.0).
+pub(crate) const BACK_CHANNEL_PATH: &str = "/api/auth/backchannel-logout";
+
+/// Where the provider signs this browser out (OpenID Connect Front-Channel Logout 1.0).
+pub(crate) const FRONT_CHANNEL_PATH: &str = "/api/auth/frontchannel-logout";
+
 /// Below it lie the calls of `BrowserSessionService`.
 const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 
@@ -22,20 +41,20 @@ pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 const FIXED: [&str; 9] = [
     BASE_PATH,
     LOGOUT_PATH,
-    "/api/auth/me",
-    "/api/auth/401",
-    "/api/auth/status",
-    "/api/auth/access-token",
-    "/api/auth/backchannel-logout",
-    "/api/auth/frontchannel-logout",
+    ME_PATH,
+    UNAUTHORIZED_PATH,
+    STATUS_PATH,
+    ACCESS_TOKEN_PATH,
+    BACK_CHANNEL_PATH,
+    FRONT_CHANNEL_PATH,
     CHECK_PATH,
 ];
 
 /// Below these everything is taken.
 const TAKEN_BELOW: [&str; 3] = [WELL_KNOWN_PATH, GRPC_WEB_PREFIX, ANALYTICS_PREFIX];
 
-/// Whether a path of these segments, decoded and normalised, lies among the edge's own routes, in whatever letter case: the gateway
-/// answers 404 to it instead of passing on to an upstream what looks like ours.
+/// Whether a path of these segments, decoded and normalised, lies among the edge's own routes, in whatever letter case: the
+/// gateway answers 404 to it instead of passing on to an upstream what looks like ours.
 #[must_use]
 pub(crate) fn is_reserved<S: AsRef<str>>(segments: &[S]) -> bool {
     lie_below(&[BASE_PATH, WELL_KNOWN_PATH], segments)

@@ -1,9 +1,13 @@
 //! Where a visitor lands after sign-in or sign-out: never anywhere but our own origin.
 //!
-//! Invariants: a [`ReturnTo`] is an absolute, normalised http(s) URL whose scheme, host and port are
-//! the base URL's, without credentials, at most [`MAX_BYTES`] long. It is parsed by the
-//! WHATWG rules that browsers follow and it is the parsed URL that is kept and sent: a path-only value is never
-//! derived from it again, since `//evil` as a path would become another host. Deliberately absent: any repair of bad values.
+//! Invariants
+//! - A [`ReturnTo`] is an absolute, normalised http(s) URL whose scheme, host and port are the base URL's, without
+//!   credentials, at most [`MAX_BYTES`] long.
+//!
+//! It is parsed by the WHATWG rules that browsers follow and it is the parsed URL that is kept and sent: a path-only value
+//! is never derived from it again, since `//evil` as a path would become another host.
+//!
+//! Deliberately absent: any repair of bad values.
 
 use url::Url;
 

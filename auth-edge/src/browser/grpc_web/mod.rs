@@ -1,8 +1,11 @@
 //! `BrowserSessionService` over gRPC-Web, on the port of everything else.
 //!
-//! Invariants: every call comes from our own pages; it acts for the session of the cookie and for its
-//! person alone; nobody learns of a token more than its scope and expiry; reading and watching never roll; a call waits for its own
-//! message no longer than any request for its body.
+//! Invariants
+//! - Every call comes from our own pages.
+//! - A call acts for the session of the cookie and for its person alone.
+//! - Nobody learns of a token more than its scope and expiry.
+//! - Reading and watching never roll.
+//! - A call waits for its own message no longer than any request for its body.
 
 mod per_person;
 mod service;
@@ -35,12 +38,12 @@ const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// The same with its frame, as text.
 const BODY_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
-/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them polls its session now
-/// and then instead.
+/// Pages of one person that listen at once: more tabs than anybody keeps open at one edge. A page beyond them polls its
+/// session now and then instead.
 pub(crate) const LISTENING_MAX: usize = 100;
 
-/// Calls of one person at once that list or end sessions: as many as pages that hear of a change and look; each costs the session
-/// service several reads.
+/// Calls of one person at once that list or end sessions: as many as pages that hear of a change and look; each costs the
+/// session service several reads.
 pub(crate) const LISTING_MAX: usize = LISTENING_MAX;
 
 /// Its routes.

@@ -24,7 +24,7 @@ use super::per_person::PersonPermit;
 use super::watch;
 use crate::browser::Browser;
 use crate::http::request;
-use crate::sessions::{CurrentSession, SessionsUnavailable};
+use crate::sessions::{CurrentSession, SessionsUnavailable, Use};
 
 /// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
 const LARGEST_PAGE: i32 = 200;
@@ -45,17 +45,17 @@ impl BrowserApi {
         there(
             self.browser
                 .sessions
-                .current(request.metadata().as_ref(), None)
+                .current(request.metadata().as_ref(), Use::LookOnly)
                 .await,
         )
     }
 
     /// The same for a call that counts as use.
-    async fn rolled<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
+    async fn roll<Q>(&self, request: &Request<Q>) -> Result<CurrentSession, Status> {
         let headers = request.metadata().as_ref();
         let peer: IpAddr = request::peer(request.extensions_as_http());
         let device = self.browser.devices.of(headers, peer);
-        there(self.browser.sessions.rolled(headers, device).await)
+        there(self.browser.sessions.roll(headers, device).await)
     }
 
     /// A permit for a call that reads or ends several of a person's sessions.
@@ -113,8 +113,8 @@ impl BrowserSessionService for BrowserApi {
         &self,
         request: Request<RollCurrentSessionRequest>,
     ) -> Result<Response<RollCurrentSessionResponse>, Status> {
-        let current = self.rolled(&request).await?;
-        let cookie = self.browser.sessions.renewed(&current).await;
+        let current = self.roll(&request).await?;
+        let cookie = self.browser.sessions.cookie_if_alive(&current).await;
         let session = Some(shown(Session::clone(&current.session), None));
         Ok(answer(
             RollCurrentSessionResponse {

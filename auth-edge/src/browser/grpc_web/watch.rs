@@ -1,11 +1,12 @@
 //! A person's sessions, live: the session service's events with a heartbeat of our own.
 //!
-//! Built on [`SessionClient::watch`](session_proto::client::SessionClient::watch), which opens the stream again where it ended, so
-//! that a replica that goes away is no affair of the page's. The stream ends after this browser's session has ended or expired, and when
-//! the session service cannot be heard for a while: the page opens another one and reads again what it shows.
+//! Built on [`SessionClient::watch`](session_proto::client::SessionClient::watch), which opens the stream again where it
+//! ended, so that a replica that goes away is no affair of the page's. The stream ends after this browser's session has
+//! ended or expired, and when the session service cannot be heard for a while: the page opens another one and reads again
+//! what it shows.
 //!
-//! Invariant: nobody hears of a person's sessions for longer than their own session lasts. What no event tells of is looked up: an
-//! ending before the stream was heard, one among what was missed, and expiry.
+//! Invariant: nobody hears of a person's sessions for longer than their own session lasts. What no event tells of is looked
+//! up: an ending before the stream was heard, one among what was missed, and expiry.
 
 use std::pin::Pin;
 use std::sync::Arc;

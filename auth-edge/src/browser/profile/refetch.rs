@@ -1,7 +1,10 @@
 //! The profile read anew at the provider: seldom for one session, and once for all requests at the same moment.
 //!
-//! Invariants: however often a session requests it, its bucket bounds the calls to the provider, also when clients hang up; what is kept
-//! of a refetch is gone with the last who waits for it. Deliberately absent: sharing between replicas; the bucket is for each of them.
+//! Invariants
+//! - However often a session requests it, its bucket bounds the calls to the provider, also when clients hang up.
+//! - What is kept of a refetch is gone with the last who waits for it.
+//!
+//! Deliberately absent: sharing between replicas; the bucket is for each of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,7 +24,8 @@ use crate::sign_in::user::user;
 /// Refetches of one session in [`REFETCH_WINDOW`]: one, and two more for whoever tries again.
 const REFETCHES: u64 = 3;
 
-/// One refetch in five seconds in the long run: a profile that somebody has just changed at the provider is seen as soon as they are back.
+/// One refetch in five seconds in the long run: a profile that somebody has just changed at the provider is seen as soon as
+/// they are back.
 const REFETCH_WINDOW: Duration = Duration::from_secs(15);
 
 /// How often a merge is tried again when the session changes meanwhile.
@@ -122,7 +126,7 @@ async fn read(browser: &Browser, current: &CurrentSession) -> Result<Session, Ht
         .await
         .map_err(not_updated)?;
     let userinfo = provider
-        .party
+        .relying_party
         .userinfo(
             &token.token_type,
             token.value.expose(),

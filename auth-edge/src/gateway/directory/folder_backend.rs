@@ -1,7 +1,7 @@
 //! The files of a folder, and none that a symbolic link brings in from elsewhere.
 //!
-//! Invariant: what is opened lies, all links followed, below the folder; so it does if somebody swaps a link meanwhile. Links that
-//! stay inside are followed: mounted ConfigMaps are made of them.
+//! Invariant: what is opened lies, all links followed, below the folder; so it does if somebody swaps a link meanwhile.
+//! Links that stay inside are followed: mounted ConfigMaps are made of them.
 
 use std::fs::File;
 use std::io;

@@ -1,11 +1,15 @@
 //! Envoy's external authorization over gRPC: the forward-auth route for a proxy that asks by RPC.
 //!
 //! Each check becomes a request to `/api/auth/check` inside this process, so that both protocols decide, limit, measure and
-//! word their answers alike. Invariants: a header the edge sets for the upstream replaces whatever a client sent under
-//! that name, every other identity header is removed, and the edge's own cookies do not go on. What Envoy says of the
-//! original address is used as the return address alone.
+//! word their answers alike.
+//!
+//! Invariants
+//! - A header the edge sets for the upstream replaces whatever a client sent under that name, every other identity header is
+//!   removed, and the edge's own cookies do not go on.
+//!
+//! What Envoy says of the original address is used as the return address alone.
 
-mod answer;
+mod check_response;
 #[expect(
     missing_docs,
     clippy::all,
@@ -51,12 +55,12 @@ const REDIRECT: &str = "redirect";
 
 /// The service, over the edge's own router.
 pub(crate) fn routes(cookies: SessionCookies, pending: PendingSignIns, router: Router) -> Router {
-    let asked = ExtAuthz {
+    let authorizer = ExtAuthz {
         router,
         cookies,
         pending,
     };
-    let service = AuthorizationServer::new(asked).max_decoding_message_size(MAX_QUESTION_BYTES);
+    let service = AuthorizationServer::new(authorizer).max_decoding_message_size(MAX_QUESTION_BYTES);
     Routes::new(service).into_axum_router()
 }
 
@@ -69,8 +73,8 @@ struct ExtAuthz {
 #[tonic::async_trait]
 impl Authorization for ExtAuthz {
     async fn check(&self, request: Request<CheckRequest>) -> Result<Response<CheckResponse>, Status> {
-        let asked = request.into_inner().attributes.unwrap_or_default();
-        let (question, headers) = question(asked).ok_or_else(|| {
+        let attributes = request.into_inner().attributes.unwrap_or_default();
+        let (question, headers) = question(attributes).ok_or_else(|| {
             Status::invalid_argument("the attributes hold no HTTP request that can be read")
         })?;
         let answered = match self.router.clone().oneshot(question).await {
@@ -78,13 +82,15 @@ impl Authorization for ExtAuthz {
             Err(impossible) => match impossible {},
         };
         let is_ours = |name: &str| name.eq_ignore_ascii_case(self.cookies.name()) || self.pending.owns(name);
-        Ok(Response::new(answer::of(answered, &headers, is_ours).await))
+        Ok(Response::new(
+            check_response::of(answered, &headers, is_ours).await,
+        ))
     }
 }
 
 /// The request to the forward-auth route, and the headers the client sent.
-fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
-    let http = asked.request?.http?;
+fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
+    let http = attributes.request?.http?;
     let mut headers = HeaderMap::new();
     for (name, value) in &http.headers {
         // HTTP/2's own fields are among them.
@@ -96,7 +102,7 @@ fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
             HeaderValue::try_from(value).ok()?,
         );
     }
-    let redirect = asked
+    let redirect = attributes
         .context_extensions
         .get(REDIRECT)
         .is_some_and(|value| value == "1");
@@ -117,7 +123,7 @@ fn question(asked: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
     {
         request.headers_mut().insert(header::HOST, host);
     }
-    let address = asked
+    let address = attributes
         .source
         .and_then(|source| source.address)
         .and_then(|address| address.address);

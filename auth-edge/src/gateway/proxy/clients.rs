@@ -108,7 +108,8 @@ impl Clients {
         }
     }
 
-    /// The client for a server. HTTP/1.1 names the host among the headers, which a client that only speaks that leaves to us.
+    /// The client for a server. HTTP/1.1 names the host among the headers, which a client that only speaks that leaves to
+    /// us.
     pub(super) fn speaking_to(&self, server: &Server, switches: bool, headers: &mut HeaderMap) -> &Client {
         match server.url.scheme() {
             "https" if !switches => &self.negotiated,

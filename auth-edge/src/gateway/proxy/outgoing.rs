@@ -1,8 +1,10 @@
 //! A client's request made the upstream's.
 //!
-//! Invariants: hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the length is
-//! that of the body that is sent; who somebody is, and where they come from, the upstream learns
-//! from us alone; the request goes to the configured address, whatever the client says.
+//! Invariants
+//! - Hop-by-hop headers end here (RFC 9110, section 7.6.1), and so does all that says how long a body is: the length is that
+//!   of the body that is sent.
+//! - Who somebody is, and where they come from, the upstream learns from us alone.
+//! - The request goes to the configured address, whatever the client says.
 
 use std::net::IpAddr;
 
@@ -104,8 +106,8 @@ impl<'a> OutgoingRequest<'a> {
     }
 }
 
-/// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule requires it. Without
-/// them the request does not go out.
+/// Adds what is made for one sending: the proof of a bound token, and the signed assertion where the rule requires it.
+/// Without them the request does not go out.
 pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     proof::prove(head, context)?;
     let Some(current) = context
@@ -137,8 +139,8 @@ pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), H
     }
 }
 
-/// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section 8.6), and
-/// that one of unknown length comes where none is expected, which it would leave out.
+/// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section
+/// 8.6), and that one of unknown length comes where none is expected, which it would leave out.
 pub(super) fn frame(head: &mut Parts, body: &impl HttpBody) {
     let expects_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     if body.is_end_stream() {
@@ -159,7 +161,8 @@ fn set_authorization(headers: &mut HeaderMap, granted: &UpstreamToken) {
     }
 }
 
-/// Where a request goes: the path, as it was read and without its first `strip` segments, at the server; nothing if that is no address.
+/// Where a request goes: the path, as it was read and without its first `strip` segments, at the server; nothing if that is
+/// no address.
 pub(super) fn target(server: &Server, path: &RequestPath, strip: usize, query: Option<&str>) -> Option<Uri> {
     let mut target = path.to_encoded(strip);
     if let Some(query) = query {

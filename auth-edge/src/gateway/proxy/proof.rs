@@ -1,8 +1,11 @@
 //! Proofs for upstreams that a bound access token comes from whoever holds its key (RFC 9449, section 7).
 //!
-//! Invariants: a proof is made for each sending, for the upstream's own address; a client's proof never stands beside our
-//! token. An upstream that only wants its nonce repeated has done nothing yet, so that any request it can still be given may
-//! be repeated.
+//! Invariants
+//! - A proof is made for each sending, for the upstream's own address.
+//! - A client's proof never stands beside our token.
+//!
+//! An upstream that only wants its nonce repeated has done nothing yet, so that any request it can still be given may be
+//! repeated.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
@@ -82,7 +85,7 @@ pub(super) fn wants_nonce(
 fn party<'a>(context: &'a ProxyContext<'_>) -> Option<&'a RelyingParty> {
     let current = context.authorized.current.as_ref()?;
     let provider = context.gateway.providers.of_session(&current.session.issuer)?;
-    Some(&provider.party)
+    Some(&provider.relying_party)
 }
 
 fn address(uri: &Uri) -> Option<Url> {

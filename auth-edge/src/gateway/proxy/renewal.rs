@@ -1,9 +1,12 @@
 //! One repetition for a request whose access token the upstream refused.
 //!
 //! A token may be dead before its time: revoked, or judged by a clock ahead of ours. One refresh may help, a second one
-//! would not. Invariants: one request is repeated once at most; a session's token is refreshed by force at most once in
-//! [`PAUSE_MS`], however many requests an upstream refuses, so that an upstream which trusts nothing cannot make the edge
-//! hammer the provider. Requests of one session that are refused at once wait for each other and share the new token.
+//! would not. Requests of one session that are refused at once wait for each other and share the new token.
+//!
+//! Invariants
+//! - One request is repeated once at most for its token.
+//! - A session's token is refreshed by force at most once in [`PAUSE_MS`], however many requests an upstream refuses, so
+//!   that an upstream which trusts nothing cannot make the edge hammer the provider.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;

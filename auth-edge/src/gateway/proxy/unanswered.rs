@@ -17,7 +17,8 @@ pub(super) enum Unanswered {
 }
 
 impl Unanswered {
-    /// Whether repeating the request at once may help: a connection that was just being closed, a server that was just restarted.
+    /// Whether repeating the request at once may help: a connection that was just being closed, a server that was just
+    /// restarted.
     pub(super) fn may_be_transient(&self) -> bool {
         matches!(self, Self::Broken(_))
     }

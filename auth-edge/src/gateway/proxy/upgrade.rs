@@ -145,8 +145,8 @@ pub(super) fn join(
     });
 }
 
-/// One of the two sides, given up when it stalls. The kernel sees whether a whole connection stalls; a stream of HTTP/2 stalls
-/// within one that lives.
+/// One of the two sides, given up when it stalls. The kernel sees whether a whole connection stalls; a stream of HTTP/2
+/// stalls within one that lives.
 struct StallTimeout<S> {
     stream: S,
     timeout: Duration,

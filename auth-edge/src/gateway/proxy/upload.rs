@@ -1,7 +1,10 @@
 //! The body of a request to an upstream, and waiting for the answer meanwhile.
 //!
-//! A large upload takes as long as the client's network takes; only silence counts as slow. Invariants: a body never
-//! becomes longer than its route allows; trailers obey the rules of headers, since some servers add them to those.
+//! A large upload takes as long as the client's network takes; only silence counts as slow.
+//!
+//! Invariants
+//! - A body never becomes longer than its route allows.
+//! - Trailers obey the rules of headers, since some servers add them to those.
 
 use std::future::Future;
 use std::sync::Arc;

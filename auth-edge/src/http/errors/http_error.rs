@@ -34,7 +34,7 @@ pub(crate) enum HttpError {
     NotFound,
     /// The address is known, the method is not; the `Allow` header names those that are.
     MethodNotAllowed(&'static str),
-    /// The unauthorized answer of the specification, word for word, also for browsers.
+    /// Nobody is signed in: the one answer of `/api/auth/401` and of every guard, with the same words for browsers.
     NotAuthenticated,
     /// As before, for a person who has sent a form: it was not passed on.
     NotSent {

@@ -1,7 +1,10 @@
 //! The edge's own small pages: what happened, one next step, the request ID to quote.
 //!
-//! Invariants: every value put into a page is escaped; the one style sheet is allowed by its hash, nothing else is
-//! allowed at all. Deliberately absent: scripts, pictures, fonts, templates.
+//! Invariants
+//! - Every value put into a page is escaped.
+//! - The one style sheet is allowed by its hash, nothing else is allowed at all.
+//!
+//! Deliberately absent: scripts, pictures, fonts, templates.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

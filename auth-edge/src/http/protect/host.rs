@@ -1,7 +1,7 @@
 //! Requests that name no host, or two: programs behind and before the edge could disagree on whose they are.
 //!
-//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser requested
-//! is written where everybody reads it.
+//! RFC 9112, section 3.2: such a request is answered with 400. Where providers have hosts of their own, the host a browser
+//! requested is written where everybody reads it.
 
 use axum::extract::Request;
 use axum::http::{HeaderValue, Version, header};
@@ -23,8 +23,8 @@ pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
     Ok(())
 }
 
-/// Writes into `Host` the host the browser requested: what a trusted proxy says, or the authority of the target, which over HTTP/1.1
-/// too counts where it is there (RFC 9112, section 3.2.2).
+/// Writes into `Host` the host the browser requested: what a trusted proxy says, or the authority of the target, which over
+/// HTTP/1.1 too counts where it is there (RFC 9112, section 3.2.2).
 pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
     let by_proxy = || {
         let peer = request::peer(request.extensions());

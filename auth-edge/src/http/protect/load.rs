@@ -1,9 +1,10 @@
-//! How much is worked on at once, in all and for one visitor: what is more is refused with `Retry-After`, before it costs anything.
+//! How much is worked on at once, in all and for one visitor: what is more is refused with `Retry-After`, before it costs
+//! anything.
 //!
-//! A request counts among all until its answer begins. Requests whose body has not come yet are counted apart: they cannot take
-//! the permits of those that are worked on. For its visitor a request counts for as long as it holds something elsewhere: a stream of
-//! HTTP/2, an upstream's connection, a WebSocket. Deliberately absent: queues; somebody who waits in one for long has given
-//! up when their turn comes.
+//! A request counts among all until its answer begins. Requests whose body has not come yet are counted apart: they cannot
+//! take the permits of those that are worked on. For its visitor a request counts for as long as it holds something
+//! elsewhere: a stream of HTTP/2, an upstream's connection, a WebSocket. Deliberately absent: queues; somebody who waits in
+//! one for long has given up when their turn comes.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Fragments that browsers carry from one address to the next.
 //!
-//! A browser gives the fragment of the address it requested to a `Location` that has none (RFC 9110, section 10.2.2; Fetch, section
-//! 4.4), through any number of redirects: what stands there, a token or an attacker's words, reaches the scripts of whoever is
-//! last. Invariant: no redirect, ours or an upstream's, passes a fragment on to another origin. An empty fragment is one, and
-//! ends it. Deliberately absent: a fragment that a `Location` has, which was meant; redirects within our own addresses, to which
-//! anybody could link with any fragment, and whose anchors are to survive a closing slash.
+//! A browser gives the fragment of the address it requested to a `Location` that has none (RFC 9110, section 10.2.2; Fetch,
+//! section 4.4), through any number of redirects: what stands there, a token or an attacker's words, reaches the scripts of
+//! whoever is last. Invariant: no redirect, ours or an upstream's, passes a fragment on to another origin. An empty fragment
+//! is one, and ends it. Deliberately absent: a fragment that a `Location` has, which was meant; redirects within our own
+//! addresses, to which anybody could link with any fragment, and whose anchors are to survive a closing slash.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 

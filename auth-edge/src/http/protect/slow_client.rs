@@ -1,8 +1,13 @@
 //! Request bodies that do not come: a client that stays silent within its body, or lets it trickle, is given up.
 //!
-//! Headers that do not come are the listener's affair. Invariants: only waiting for the client counts, not an upstream that
-//! takes its time; a large body that comes at the least rate goes on, up to a time in all. Excepted are gRPC streams (`application/grpc`
-//! over HTTP/2), which may be silent by design, from when they are passed on to a server that can take such streams.
+//! Headers that do not come are the listener's affair.
+//!
+//! Invariants
+//! - Only waiting for the client counts, not an upstream that takes its time.
+//! - A large body that comes at the least rate goes on, up to a time in all.
+//!
+//! Excepted are gRPC streams (`application/grpc` over HTTP/2), which may be silent by design, from when they are passed on
+//! to a server that can take such streams.
 
 use std::future::Future as _;
 use std::pin::Pin;

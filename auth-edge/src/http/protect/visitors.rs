@@ -1,8 +1,8 @@
 //! How much of what there is one visitor may have at once.
 //!
-//! A visitor is an address, or a /64 network of IPv6. Beyond half of what an address may have, whoever is signed in is counted by
-//! session instead: a company behind one address shares half of it, and each of its people has a share of their own. The
-//! signature of the cookie proves a session, which costs no call; and up to that half it is not even looked at.
+//! A visitor is an address, or a /64 network of IPv6. Beyond half of what an address may have, whoever is signed in is
+//! counted by session instead: a company behind one address shares half of it, and each of its people has a share of their
+//! own. The signature of the cookie proves a session, which costs no call; and up to that half it is not even looked at.
 //!
 //! Counts live in a table of fixed size, found by a keyed hash that differs in every process: two visitors that meet in one
 //! slot share it. Deliberately absent: sharing between replicas, queues, and rates (`rate_limit`).

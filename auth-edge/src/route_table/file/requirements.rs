@@ -6,7 +6,7 @@ use chassis::settings::toml_file::{Table, Value};
 
 use super::RouteFileContext;
 use crate::route_table::requirements::Requirements;
-use crate::values::login_parameters::{self, ALLOWED_PARAMETERS, CONNECTION};
+use crate::values::allowed_parameters::{self, ALLOWED_PARAMETERS, CONNECTION};
 
 pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> Requirements {
     let tokens = |key| table.get(key).map(tokens).unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn sign_in(value: Value<'_>, around: RouteFileContext<'_>) -> BTreeMa
 
 fn parameter(name: &str, text: Option<String>, value: Value<'_>) -> Option<String> {
     let text = text?;
-    if !login_parameters::fits(name, &text) {
+    if !allowed_parameters::fits(name, &text) {
         value.wrong(format!("{name} is too long, or no value of it"));
     }
     Some(text)

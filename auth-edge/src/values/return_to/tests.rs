@@ -1,4 +1,5 @@
-//! Hostile values of `returnTo`, as a table and at random. Whatever a browser would make of the outcome, it stays on our origin.
+//! Hostile values of `returnTo`, as a table and at random. Whatever a browser would make of the outcome, it stays on our
+//! origin.
 
 use proptest::prelude::*;
 

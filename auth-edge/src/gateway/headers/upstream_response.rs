@@ -1,14 +1,16 @@
 //! What of an upstream's answer reaches the browser, and whoever stands between it and us.
 //!
-//! Invariants: no upstream sets, or clears, a cookie of ours; none tells a proxy before us to answer with something else; what
-//! a session has opened is kept by no cache, whatever its kind.
+//! Invariants
+//! - No upstream sets, or clears, a cookie of ours.
+//! - None tells a proxy before us to answer with something else.
+//! - What a session has opened is kept by no cache, whatever its kind.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::{cookie_name, remove, strip_hop_by_hop};
 
-/// Orders to a proxy before us (nginx, Apache, lighttpd, LiteSpeed, Perlbal) to answer with a file or an address of its own instead:
-/// what an upstream names by them no guard has judged.
+/// Orders to a proxy before us (nginx, Apache, lighttpd, LiteSpeed, Perlbal) to answer with a file or an address of its own
+/// instead: what an upstream names by them no guard has judged.
 const INSTEAD: [HeaderName; 6] = [
     HeaderName::from_static("x-accel-redirect"),
     HeaderName::from_static("x-sendfile"),
@@ -29,7 +31,8 @@ const FOR_CACHES: [HeaderName; 6] = [
     HeaderName::from_static("edge-control"),
 ];
 
-/// `Cache-Control`, and those for caches of one kind or maker: `CDN-Cache-Control` (RFC 9213), `Cloudflare-CDN-Cache-Control`.
+/// `Cache-Control`, and those for caches of one kind or maker: `CDN-Cache-Control` (RFC 9213),
+/// `Cloudflare-CDN-Cache-Control`.
 const CACHE_CONTROLS: &str = "cache-control";
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");

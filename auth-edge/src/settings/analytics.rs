@@ -1,16 +1,9 @@
-//! The settings of product analytics.
+//! Where analytics goes.
 
 use chassis::settings::Reader;
 use url::Url;
 
-/// Where analytics goes, and for which project.
-#[derive(Clone, Debug)]
-pub(crate) struct AnalyticsSettings {
-    /// Scheme and host of the server.
-    pub(crate) host: Url,
-    /// The project's public token; browsers see it.
-    pub(crate) token: String,
-}
+use crate::browser::analytics::AnalyticsSettings;
 
 /// Longest token: it becomes part of a path.
 const MAX_TOKEN_BYTES: usize = 128;

@@ -1,8 +1,11 @@
 //! The body of an upstream's answer to the client.
 //!
-//! Invariants: nothing is kept, each piece goes on as it comes; trailers obey the rules of headers; a body that stays
-//! silent for too long ends with an error instead of holding its connection for ever. Only waiting for the upstream
-//! counts as silence: no data is read for a client that reads slowly.
+//! Invariants
+//! - Nothing is kept, each piece goes on as it comes.
+//! - Trailers obey the rules of headers.
+//! - A body that stays silent for too long ends with an error instead of holding its connection for ever.
+//!
+//! Only waiting for the upstream counts as silence: no data is read for a client that reads slowly.
 
 use std::future::Future as _;
 use std::pin::Pin;

@@ -1,0 +1,178 @@
+//! The calls to the session service that mean something to the edge, each with what it makes the cache forget or remember.
+//!
+//! Invariants
+//! - What a call has changed or ended is forgotten before its answer is used, also when no answer came.
+//! - No token of a session that ended gets into a log.
+
+use std::sync::Arc;
+
+use session_proto::client::SessionError;
+use session_proto::v1::{
+    self, AbandonSignInRequest, BeginSignInRequest, BeginSignInResponse, Cause, CreateSessionRequest, Device,
+    EndSessionRequest, EndSessionsRequest, ErrorReason, GetAccessTokenRequest, GetSessionRequest,
+    GetSessionResponse, RollSessionRequest, UpdateSessionRequest, end_session_request, get_session_request,
+};
+
+use super::{CachedToken, SessionCache, SessionRepository};
+use crate::sessions::cookies::SessionId;
+
+/// What ending a session gave.
+#[derive(Clone)]
+pub(crate) struct EndedSession {
+    /// Whether there was a session.
+    pub(crate) ended: bool,
+    /// The ID token to show to the provider.
+    pub(crate) id_token_hint: Option<String>,
+    /// The provider it was made with.
+    pub(crate) issuer: String,
+}
+
+impl std::fmt::Debug for EndedSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EndedSession")
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionRepository {
+    /// Claims a sign-in, or tells what became of it.
+    pub(crate) async fn begin_sign_in(
+        &self,
+        request: BeginSignInRequest,
+    ) -> Result<BeginSignInResponse, SessionError> {
+        self.client.begin_sign_in(request).await
+    }
+
+    /// Gives up a sign-in that was begun.
+    pub(crate) async fn abandon_sign_in(&self, request: AbandonSignInRequest) -> Result<(), SessionError> {
+        self.client.abandon_sign_in(request).await.map(|_done| ())
+    }
+
+    /// Begins a session and gives its secret name.
+    pub(crate) async fn create(
+        &self,
+        request: CreateSessionRequest,
+    ) -> Result<(SessionId, v1::Session), SessionError> {
+        let replaced = SessionId::parse(&request.replaces_session_id);
+        let response = self.client.create_session(request).await;
+        // Also when no answer came: it may have ended.
+        if let Some(replaced) = replaced {
+            self.forget(&replaced);
+        }
+        let response = response?;
+        match (SessionId::parse(&response.session_id), response.session) {
+            (Some(id), Some(session)) => Ok((id, session)),
+            _ => Err(malformed()),
+        }
+    }
+
+    /// Reads a session without touching it.
+    pub(crate) async fn get(&self, id: &SessionId) -> Result<Box<v1::Session>, SessionError> {
+        self.read(id).await?.session.ok_or_else(malformed)
+    }
+
+    pub(super) async fn read(&self, id: &SessionId) -> Result<GetSessionResponse, SessionError> {
+        let by = Some(get_session_request::By::SessionId(id.expose().to_owned()));
+        self.client.get_session(GetSessionRequest { by }).await
+    }
+
+    /// Extends a session by use; tells whether its deadline moved.
+    pub(super) async fn roll_session(
+        &self,
+        id: &SessionId,
+        device: Device,
+    ) -> Result<(Box<v1::Session>, bool), SessionError> {
+        let request = RollSessionRequest {
+            session_id: id.expose().to_owned(),
+            device: Some(device),
+        };
+        let response = self.client.roll_session(request).await?;
+        Ok((response.session.ok_or_else(malformed)?, response.rolled))
+    }
+
+    /// Replaces the user claims of a session that is still at `version`.
+    pub(crate) async fn update_user(
+        &self,
+        id: &SessionId,
+        user: String,
+        version: u64,
+    ) -> Result<v1::Session, SessionError> {
+        let request = UpdateSessionRequest {
+            session_id: id.expose().to_owned(),
+            user,
+            version,
+            ..UpdateSessionRequest::default()
+        };
+        let updated = self.client.update_session(request).await;
+        self.forget(id);
+        updated?.session.ok_or_else(malformed)
+    }
+
+    /// A valid access token of a session, with these scopes.
+    pub(crate) async fn access_token(
+        &self,
+        id: &SessionId,
+        scopes: Vec<String>,
+    ) -> Result<Arc<CachedToken>, SessionError> {
+        let cache = self.cache.as_deref();
+        if let Some(token) = cache.and_then(|cache| cache.token(id, &scopes, self.clock.now_ms())) {
+            return Ok(token);
+        }
+        let requested_at = cache.map(SessionCache::now).unwrap_or_default();
+        let request = GetAccessTokenRequest {
+            session_id: id.expose().to_owned(),
+            scopes: scopes.clone(),
+            force_refresh: false,
+        };
+        let token = CachedToken::new(scopes, requested_at, self.client.get_access_token(request).await?);
+        if let Some(cache) = cache {
+            cache.keep_token(id, &token);
+        }
+        Ok(token)
+    }
+
+    /// Forgets a session that ended or changed.
+    pub(super) fn forget(&self, id: &SessionId) {
+        if let Some(cache) = &self.cache {
+            cache.forget(id);
+        }
+    }
+
+    /// Ends a session. Gives the ID token for the provider, if there was a session and it kept one.
+    pub(crate) async fn end(&self, id: &SessionId) -> Result<EndedSession, SessionError> {
+        let by = Some(end_session_request::By::SessionId(id.expose().to_owned()));
+        let request = EndSessionRequest {
+            by,
+            cause: Cause::Logout.into(),
+            ..EndSessionRequest::default()
+        };
+        let response = self.client.end_session(request).await;
+        // Also when no answer came: it may have ended.
+        self.forget(id);
+        let response = response?;
+        let hint = Some(response.id_token_hint).filter(|hint| !hint.is_empty());
+        Ok(EndedSession {
+            ended: response.ended,
+            id_token_hint: hint,
+            issuer: response.issuer,
+        })
+    }
+
+    /// Ends sessions by person, by the provider's session, or those that are both; tells how many.
+    pub(crate) async fn end_all(&self, request: EndSessionsRequest) -> Result<u32, SessionError> {
+        self.client
+            .end_sessions(request)
+            .await
+            .map(|response| response.ended_count)
+    }
+}
+
+/// An answer without what it has to hold.
+pub(super) fn malformed() -> SessionError {
+    SessionError {
+        reason: ErrorReason::ErrInternal,
+        message: "the session service left out what it has to answer".to_owned(),
+        metadata: std::collections::HashMap::new(),
+    }
+}

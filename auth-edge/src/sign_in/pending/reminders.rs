@@ -1,0 +1,158 @@
+//! Reminders: cookies by which a browser remembers of a sign-in that is over that another one would go round in circles. A
+//! silent one found nobody, or its session does not meet what a route requires although the sign-in was requested for it.
+//!
+//! A sign-in that leads to a route requests all the route requires of one ([`crate::sign_in::login_parameters`]). What its
+//! session does not meet all the same is remembered under a key that holds for this session and these requirements alone
+//! ([`Requirements::unmet_key`](crate::route_table::requirements::Requirements::unmet_key)); a guard that meets the key
+//! refuses instead of sending the visitor to sign in.
+//!
+//! Invariants
+//! - A reminder grants nothing, it only keeps a visitor from being sent to the provider.
+//! - The next sign-in that begins takes all reminders away.
+//!
+//! Deliberately absent: a seal, since who forges a reminder stops nobody but themselves.
+
+use axum::http::{HeaderMap, HeaderValue};
+use oidc::ResponseMode;
+
+use super::PendingSignIns;
+use crate::sessions::CachedSession;
+use crate::sessions::cookies::{self, SessionId};
+use crate::sign_in::SignIn;
+use crate::values::return_to::ReturnTo;
+
+/// Last part of the cookie's name after a silent sign-in: no ID of a state is that short.
+const SILENT: &str = "silent";
+/// How long a silent sign-in that found nobody is remembered, in seconds: longer than a page and its redirects take to load,
+/// shorter than somebody needs to sign in elsewhere and come back.
+const SILENT_SECS: u64 = 60;
+/// Last part of the cookie's name for requirements that stay unmet.
+const UNMET: &str = "lacking";
+/// How long unmet requirements are remembered, in seconds: longer than somebody reads the page that says so and tries again,
+/// shorter than a provider takes to be set up otherwise.
+const UNMET_SECS: u64 = 300;
+
+impl PendingSignIns {
+    /// The `Set-Cookie` value that remembers for a minute that a silent sign-in at this provider found nobody.
+    #[must_use]
+    pub(crate) fn remember_silent(&self, provider: &str, mode: ResponseMode) -> Option<HeaderValue> {
+        self.reminder(SILENT, provider, mode, SILENT_SECS)
+    }
+
+    /// Whether a silent sign-in of this browser at this provider found nobody a moment ago.
+    #[must_use]
+    pub(crate) fn was_silent(&self, headers: &HeaderMap, provider: &str) -> bool {
+        self.is_reminded(headers, SILENT, provider)
+    }
+
+    /// The `Set-Cookie` value that remembers for a while the requirements of this key, which a session does not meet
+    /// although its sign-in was requested for them.
+    #[must_use]
+    pub(crate) fn remember_unmet(&self, key: &str) -> Option<HeaderValue> {
+        self.reminder(UNMET, key, ResponseMode::Query, UNMET_SECS)
+    }
+
+    /// Whether a sign-in was requested for the requirements of this key and its session does not meet them.
+    #[must_use]
+    pub(crate) fn is_known_unmet(&self, headers: &HeaderMap, key: &str) -> bool {
+        self.is_reminded(headers, UNMET, key)
+    }
+
+    fn reminder(&self, name: &str, value: &str, mode: ResponseMode, secs: u64) -> Option<HeaderValue> {
+        let attributes = self.attributes(mode);
+        HeaderValue::try_from(format!(
+            "{}{name}={value}{attributes}; Max-Age={secs}",
+            self.prefix
+        ))
+        .ok()
+    }
+
+    fn is_reminded(&self, headers: &HeaderMap, name: &str, value: &str) -> bool {
+        cookies::only_value(headers, &format!("{}{name}", self.prefix)) == Some(value)
+    }
+}
+
+impl SignIn {
+    /// The key of what the session of a sign-in that leads here does not meet although the sign-in was requested for it;
+    /// `None` if it meets all, or misses what no sign-in brings.
+    #[must_use]
+    pub(in crate::sign_in) fn unmet_after_sign_in(
+        &self,
+        id: &SessionId,
+        session: &CachedSession,
+        return_to: &ReturnTo,
+    ) -> Option<String> {
+        let route = self.routes.route_of(return_to)?;
+        let requirements = &route.requirements;
+        let missing = requirements
+            .check(session, self.clock.now_ms())
+            .and_then(|()| requirements.check_connection(session, &self.providers))
+            .err()?;
+        missing.is_of_sign_in().then(|| requirements.unmet_key(id))
+    }
+
+    /// The key of the age that the browser's session cannot prove: a sign-in that leads here was refused because the
+    /// provider does not say when people signed in.
+    #[must_use]
+    pub(in crate::sign_in) fn unmet_without_auth_time(
+        &self,
+        id: &SessionId,
+        return_to: &ReturnTo,
+    ) -> Option<String> {
+        let route = self.routes.route_of(return_to)?;
+        let requirements = &route.requirements;
+        requirements.max_age_secs.map(|_| requirements.unmet_key(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sign_in::pending::tests::{Jar, pending, start};
+
+    #[test]
+    fn a_reminder_lasts_until_the_next_sign_in_begins() {
+        let (pending, mut jar) = (pending("secret"), Jar::default());
+        assert!(!pending.was_silent(&jar.headers(), "a"));
+        assert!(!pending.is_known_unmet(&jar.headers(), "x"));
+        jar.take(&[
+            pending.remember_silent("a", ResponseMode::Query).unwrap(),
+            pending.remember_unmet("x").unwrap(),
+        ]);
+        assert!(pending.was_silent(&jar.headers(), "a"));
+        assert!(
+            !pending.was_silent(&jar.headers(), "b"),
+            "another provider may be asked"
+        );
+        assert!(pending.is_known_unmet(&jar.headers(), "x"));
+        assert!(
+            !pending.is_known_unmet(&jar.headers(), "y"),
+            "another demand may be made"
+        );
+        start(&pending, &mut jar, "/a", 1_000);
+        assert!(!pending.was_silent(&jar.headers(), "a"));
+        assert!(!pending.is_known_unmet(&jar.headers(), "x"));
+    }
+
+    #[test]
+    fn a_sign_out_takes_all_away_as_it_was_set() {
+        for mode in [ResponseMode::Query, ResponseMode::FormPost] {
+            let (pending, mut jar) = (pending("secret"), Jar::default());
+            start(&pending, &mut jar, "/a", 1_000);
+            start(&pending, &mut jar, "/b", 1_000);
+            jar.take(&[pending.remember_unmet("x").unwrap()]);
+            let cleared = pending.clear_all(&jar.headers(), mode);
+            assert_eq!(cleared.len(), 3);
+            for cookie in &cleared {
+                assert!(
+                    cookie
+                        .to_str()
+                        .unwrap()
+                        .ends_with(&format!("{}; Max-Age=0", pending.attributes(mode)))
+                );
+            }
+            jar.take(&cleared);
+            assert_eq!(jar.bytes(), 0);
+        }
+    }
+}
