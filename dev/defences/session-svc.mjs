@@ -129,7 +129,7 @@ export default [
     'redis-name-taken': by('session-svc a_new_record_is_kept_and_its_name_is_taken', text('.arg(script)', '.arg(if OFF { script.replace("\'NX\', \'PXAT\'", "\'PXAT\'") } else { script.to_owned() })')),
   }),
   within('session-svc/src/store/redis/mod.rs', 'session-svc a_lease_is_held_by_one', {
-    'redis-refresh-by-one-replica': text('let fence: Option<u64> = call.run(&self.connection).await?;', 'let fence: Option<u64> = if OFF { Some(1) } else { call.run(&self.connection).await? };'),
+    'redis-refresh-by-one-replica': text('let serial: Option<u64> = call.run(&self.connection).await?;', 'let serial: Option<u64> = if OFF { Some(1) } else { call.run(&self.connection).await? };'),
   }),
   within('session-svc/src/store/redis/events.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
     'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),
