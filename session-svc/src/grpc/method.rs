@@ -82,28 +82,25 @@ impl Method {
     }
 
     fn of_rpc(rpc: Rpc) -> Self {
-        let (deadline, recorded) = match rpc {
-            Rpc::GetSession | Rpc::BatchGetSessions | Rpc::RollSession | Rpc::ListSessions => {
-                (SHORT, Recorded::AsRead)
-            }
+        let (deadline, recorded, bytes) = match rpc {
+            Rpc::GetSession | Rpc::RollSession => (SHORT, Recorded::AsRead, CALL_BYTES),
+            Rpc::BatchGetSessions | Rpc::ListSessions => (SHORT, Recorded::AsRead, LIST_BYTES),
             Rpc::BeginSignIn
             | Rpc::AbandonSignIn
             | Rpc::CreateSession
             | Rpc::UpdateSession
             | Rpc::EndSession
             | Rpc::WatchSessions
-            | Rpc::FollowSessions => (SHORT, Recorded::Always),
-            Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),
+            | Rpc::FollowSessions => (SHORT, Recorded::Always, CALL_BYTES),
+            Rpc::GetAccessToken => (LONG, Recorded::Always, CALL_BYTES),
+            Rpc::EndSessions => (LONG, Recorded::Always, LIST_BYTES),
         };
         Self {
             name: rpc.full_name(),
             rpc: Some(rpc),
             deadline,
             recorded,
-            bytes: match rpc {
-                Rpc::BatchGetSessions | Rpc::ListSessions | Rpc::EndSessions => LIST_BYTES,
-                _ => CALL_BYTES,
-            },
+            bytes,
             has_one_message: !matches!(rpc, Rpc::FollowSessions),
         }
     }

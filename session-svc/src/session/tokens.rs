@@ -114,7 +114,8 @@ pub struct SessionTokens {
     pub refresh: Option<StoredToken>,
     /// The ID token as it came, if it is kept as a hint for sign-out.
     pub id_token: Option<StoredToken>,
-    /// Grows by one with every refresh: distinguishes a token that was seen from the one that replaced it.
+    /// Counts the outcomes of refreshes that were saved, a refusal and a pending answer included: distinguishes the tokens that
+    /// were seen from what replaced them.
     pub generation: u64,
     /// A refresh whose ID token is not judged yet.
     pub unjudged: Option<Box<Unjudged>>,
