@@ -94,7 +94,7 @@ export default [
   }),
   within('session-svc/src/sessions/end.rs', ENDING, {
     'ending-leaves-a-mark': by('session-svc creating::a_logout_that_came_before_its_session', text('.mark_ended(&all.issuer, subject, sid, ending.at_ms)', '.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), ending.at_ms)')),
-    'ending-takes-the-token-back': text('self.renew.settle_later(PendingRevocation {', 'let later = |owed| if !OFF { self.renew.settle_later(owed) };\n            later(PendingRevocation {'),
+    'ending-takes-the-token-back': text('self.revocation.revoke_later(RevocationNote {', 'let later = |note| if !OFF { self.revocation.revoke_later(note) };\n            later(RevocationNote {'),
     'logout-token-whose-use-cannot-be-noted': by('session-svc failing_store::', skip('self.note_use(&all.issuer, once, all.answer_by).await?;')),
   }),
   within('session-svc/src/sessions/watch.rs', 'session-svc watching::a_change_that_cannot_be_read_is_told_as_missed', {

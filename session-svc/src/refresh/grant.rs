@@ -6,7 +6,7 @@ use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, renew_error, settled};
+use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, refresh_error, settled};
 use super::measures::FlightOutcome;
 use crate::keeper::Edit;
 use crate::session::access::still_good;
@@ -14,7 +14,7 @@ use crate::session::change::ChangeKind;
 use crate::session::claims::ClaimMembers;
 use crate::session::id_token::claims_of;
 use crate::session::{AccessToken, Claims, Scope, Session, SessionState, StoredToken};
-use crate::sessions::ports::RenewError;
+use crate::sessions::ports::TokenRefreshError;
 
 /// Pauses between two tries to save: the first, and the longest.
 const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ pub(super) enum Saved {
     /// The session has it.
     Ours(Session),
     /// It does not; this is the outcome instead.
-    Another(Result<Session, RenewError>),
+    Another(Result<Session, TokenRefreshError>),
 }
 
 impl RefreshFlight {
@@ -36,7 +36,7 @@ impl RefreshFlight {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             self.record_outcome(FlightOutcome::Rejected);
-            return Some(Err(RenewError::Refused));
+            return Some(Err(TokenRefreshError::Refused));
         };
         if let Some(answer) = session.tokens.unjudged.clone() {
             match self.judge_kept(provider.as_ref(), &session, &answer).await {
@@ -48,12 +48,12 @@ impl RefreshFlight {
                 None if answer.is_worn_out(self.refresher.keeper.now_ms()) => {}
                 None => {
                     self.record_outcome(FlightOutcome::Unjudged);
-                    return Some(Err(RenewError::ProviderUnavailable));
+                    return Some(Err(TokenRefreshError::ProviderUnavailable));
                 }
             }
         }
         let Some(refresh_token) = session.tokens.refresh.as_ref().map(StoredToken::text) else {
-            return Some(Err(RenewError::Refused));
+            return Some(Err(TokenRefreshError::Refused));
         };
         // A process that stood still must not use a refresh token that somebody else may be using.
         if !held.is_certain() {
@@ -69,7 +69,7 @@ impl RefreshFlight {
         })
     }
 
-    async fn refused(&self, session: Session, error: RefreshError) -> Result<Session, RenewError> {
+    async fn refused(&self, session: Session, error: RefreshError) -> Result<Session, TokenRefreshError> {
         let handle = session.handle;
         let (outcome, meaning) = match error {
             RefreshError::Refused(refusal) if refusal.is_final() => {
@@ -78,15 +78,15 @@ impl RefreshFlight {
             }
             RefreshError::Refused(refusal) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, refusal = refusal.code(), "the provider refused this client");
-                (FlightOutcome::Rejected, RenewError::Refused)
+                (FlightOutcome::Rejected, TokenRefreshError::Refused)
             }
             RefreshError::Unusable(_) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, %error, "the refresh response is of no use");
-                (FlightOutcome::Unusable, RenewError::Refused)
+                (FlightOutcome::Unusable, TokenRefreshError::Refused)
             }
             RefreshError::Transient(error) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
-                (FlightOutcome::Transient, RenewError::ProviderUnavailable)
+                (FlightOutcome::Transient, TokenRefreshError::ProviderUnavailable)
             }
         };
         self.record_outcome(outcome);
@@ -94,7 +94,7 @@ impl RefreshFlight {
     }
 
     /// Writes down that the refresh token is worth nothing, unless somebody had more luck with it meanwhile.
-    async fn give_up(&self, session: Session) -> Result<Session, RenewError> {
+    async fn give_up(&self, session: Session) -> Result<Session, TokenRefreshError> {
         let generation = session.tokens.generation;
         let (session, written) = self.save(session, ChangeKind::Changed, needs_sign_in).await?;
         self.record_outcome(if written {
@@ -102,7 +102,7 @@ impl RefreshFlight {
         } else {
             FlightOutcome::Superseded
         });
-        settled(session, generation).unwrap_or(Err(RenewError::Refused))
+        settled(session, generation).unwrap_or(Err(TokenRefreshError::Refused))
     }
 
     /// Saves what the provider gave.
@@ -111,7 +111,7 @@ impl RefreshFlight {
         session: Session,
         tokens: &RefreshedTokens,
         id_token: Option<&IdToken>,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let edit = |session: &mut Session| apply(session, tokens, id_token);
         let saved = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
@@ -122,7 +122,7 @@ impl RefreshFlight {
         };
         if !session.is_valid(self.refresher.keeper.lifetime(), self.refresher.keeper.now_ms()) {
             // The ID token says that the provider's session is over.
-            return Err(RenewError::Missing);
+            return Err(TokenRefreshError::Missing);
         }
         self.record_outcome(FlightOutcome::Refreshed);
         Ok(session)
@@ -147,10 +147,12 @@ impl RefreshFlight {
                 // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
                 tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
                 self.record_outcome(FlightOutcome::Superseded);
-                Saved::Another(settled(session, generation).unwrap_or(Err(RenewError::ProviderUnavailable)))
+                Saved::Another(
+                    settled(session, generation).unwrap_or(Err(TokenRefreshError::ProviderUnavailable)),
+                )
             }
             Err(error) => {
-                if let (RenewError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
+                if let (TokenRefreshError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
                     // The session ended meanwhile: nobody will use what the provider just gave.
                     let rotated = Secret::new(rotated.clone());
                     self.refresher.revoke_in_background(&issuer, rotated);
@@ -167,7 +169,7 @@ impl RefreshFlight {
         session: Session,
         kind: ChangeKind,
         edit: F,
-    ) -> Result<(Session, bool), RenewError>
+    ) -> Result<(Session, bool), TokenRefreshError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
@@ -187,13 +189,15 @@ impl RefreshFlight {
                 edited = Some(session.tokens.clone());
                 Edit::Write
             });
-            match written.await.map_err(renew_error) {
+            match written.await.map_err(refresh_error) {
                 Ok((session, written)) => {
                     self.entry.store_is_away(false);
                     let ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
                     return Ok((session, ours));
                 }
-                Err(RenewError::StoreUnavailable) if session.is_valid(keeper.lifetime(), keeper.now_ms()) => {
+                Err(TokenRefreshError::StoreUnavailable)
+                    if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
+                {
                     if unanswered.is_none() {
                         tracing::warn!(session = %session.handle, "what came of a refresh cannot be saved yet");
                         self.entry.store_is_away(true);

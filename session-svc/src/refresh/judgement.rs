@@ -12,7 +12,7 @@ use chassis::secret::Secret;
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::flight::{RefreshFlight, renew_error};
+use super::flight::{RefreshFlight, refresh_error};
 use super::grant::Saved;
 use super::measures::FlightOutcome;
 use super::{RefreshProvider, Refresher};
@@ -20,7 +20,7 @@ use crate::session::change::ChangeKind;
 use crate::session::claims::Object;
 use crate::session::id_token::claims_of;
 use crate::session::{AccessToken, Cause, Scope, Session, StoredToken, Unjudged};
-use crate::sessions::ports::RenewError;
+use crate::sessions::ports::TokenRefreshError;
 
 /// How long the ending of a session is tried while the store is out of reach.
 pub(super) const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ impl RefreshFlight {
         provider: &dyn RefreshProvider,
         session: Session,
         tokens: RefreshedTokens,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let Some(raw) = &tokens.id_token else {
             return self.keep(session, &tokens, None).await;
         };
@@ -79,7 +79,7 @@ impl RefreshFlight {
         provider: &dyn RefreshProvider,
         session: Session,
         answer: &Unjudged,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let kept = Instant::now();
         while kept.elapsed() < PATIENCE {
             sleep(TRY_PAUSE).await;
@@ -88,7 +88,7 @@ impl RefreshFlight {
             }
         }
         self.record_outcome(FlightOutcome::Unjudged);
-        Err(RenewError::ProviderUnavailable)
+        Err(TokenRefreshError::ProviderUnavailable)
     }
 
     /// Judges the answer kept with the session; nothing while that cannot be done.
@@ -97,7 +97,7 @@ impl RefreshFlight {
         provider: &dyn RefreshProvider,
         session: &Session,
         answer: &Unjudged,
-    ) -> Option<Result<Session, RenewError>> {
+    ) -> Option<Result<Session, TokenRefreshError>> {
         let tokens = answer.refreshed();
         let raw = tokens.id_token.as_deref()?;
         let checked = check(
@@ -128,7 +128,7 @@ impl RefreshFlight {
         tokens: &RefreshedTokens,
         id_token: &IdToken,
         received_ms: u64,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let sid_before = session.provider_sid.clone();
         let kept = self.keep(session, tokens, Some(id_token)).await?;
         if kept.provider_sid == sid_before {
@@ -143,7 +143,7 @@ impl RefreshFlight {
         session: Session,
         rotated: Option<Secret<String>>,
         error: &IdTokenError,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
         self.record_outcome(FlightOutcome::Mismatched);
         let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(StoredToken::text));
@@ -152,22 +152,24 @@ impl RefreshFlight {
             self.refresher.revoke_in_background(&session.issuer, token);
         }
         removed?;
-        Err(RenewError::Refused)
+        Err(TokenRefreshError::Refused)
     }
 }
 
 impl Refresher {
     /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
-    pub(super) async fn remove(&self, session: &Session, cause: Cause) -> Result<(), RenewError> {
+    pub(super) async fn remove(&self, session: &Session, cause: Cause) -> Result<(), TokenRefreshError> {
         let deadline = Instant::now() + MAX_ENDING;
         loop {
             let removed = async {
                 self.keeper.mark_young(session, cause).await;
                 self.keeper.remove(session.handle, cause).await
             };
-            match removed.await.map_err(renew_error) {
+            match removed.await.map_err(refresh_error) {
                 Ok(_) => return Ok(()),
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(ENDING_PAUSE).await,
+                Err(TokenRefreshError::StoreUnavailable) if Instant::now() < deadline => {
+                    sleep(ENDING_PAUSE).await
+                }
                 Err(error) => return Err(error),
             }
         }

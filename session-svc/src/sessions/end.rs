@@ -8,7 +8,7 @@ use chassis::secret::Secret;
 use tokio::time::Instant;
 
 use super::once::FirstUse;
-use super::ports::PendingRevocation;
+use super::ports::RevocationNote;
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{FoundSession, Removed, Shown};
@@ -335,21 +335,21 @@ impl Sessions {
         let noting = async {
             let is_valid = seen.is_valid(self.keeper.lifetime(), self.keeper.now_ms());
             match seen.tokens.refresh.as_ref().filter(|_| is_taken_back && is_valid) {
-                Some(token) => Some(self.renew.owe_revocation(seen, token.text()).await),
+                Some(token) => Some(self.revocation.note_revocation(seen, token.text()).await),
                 None => None,
             }
         };
-        let (owed, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
+        let (note, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
         let gone = self.remove(seen.handle, Some(seen), cause).await?;
-        if let Some(owed) = owed {
+        if let Some(note) = note {
             // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
             let last = match &gone {
                 EndingResult::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
                 EndingResult::Unread | EndingResult::Nothing => None,
             };
-            self.renew.settle_later(PendingRevocation {
-                refresh_token: last.unwrap_or(owed.refresh_token),
-                ..owed
+            self.revocation.revoke_later(RevocationNote {
+                refresh_token: last.unwrap_or(note.refresh_token),
+                ..note
             });
         }
         Ok(gone)

@@ -20,7 +20,7 @@ impl Sessions {
         Ok(loaded.map(|loaded| loaded.map_err(SessionsError::from)))
     }
 
-    /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens renewed that will soon
+    /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens refreshed that will soon
     /// count as expired.
     pub(crate) fn roll_is_due(&self, session: &Session) -> bool {
         let lifetime = self.keeper.lifetime();
