@@ -103,7 +103,7 @@ export default [
 
   // refreshing: one grant, and nothing late undoes what was said
   within('session-svc/src/refresh/flight.rs', 'session-svc fencing::', {
-    'refresh-looks-again-under-the-lease': text('settled_by_another(session.clone())', 'settled_by_another(session.clone()).filter(|_| !OFF)'),
+    'refresh-looks-again-under-the-lease': text('outcome_of_another(session.clone())', 'outcome_of_another(session.clone()).filter(|_| !OFF)'),
     'refresh-longer-than-the-lease': by('session-svc parallel::a_provider_slower_than_the_lease_gets_one_request', text('keeper.store().renew_lease(lease, lease_for).await;', 'if OFF { Ok(false) } else { keeper.store().renew_lease(lease, lease_for).await };')),
   }),
   within('session-svc/src/refresh/grant.rs', 'session-svc odd_responses::', {

@@ -31,8 +31,8 @@ const STORE_OUTAGE_MAX: Duration = Duration::from_secs(10);
 /// Pause between two requests to a store that is unavailable.
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Looks at a session that others write at the same time: each look in vain means that somebody's write was done.
-const LOOKS: usize = 8;
+/// Reads of a session that others write at the same time: each in vain means that somebody's write was done.
+const READS: usize = 8;
 
 /// Random bytes in the name of a process.
 const NAME_BYTES: usize = 8;
@@ -74,7 +74,7 @@ impl WaitLimit {
         if error != TokenRefreshError::StoreUnavailable || since.elapsed() >= STORE_OUTAGE_MAX {
             return Err(error);
         }
-        entry.store_is_away(true);
+        entry.set_store_away(true);
         sleep(STORE_PAUSE).await;
         Ok(())
     }
@@ -139,12 +139,12 @@ impl RefreshFlight {
             until: Instant::now() + lease_for * LEASES_WAITED,
             store_away_since: None,
         };
-        let mut awaiting = None;
+        let mut listener = None;
         loop {
-            if awaiting.is_some() {
+            if listener.is_some() {
                 match keeper.load(self.handle).await {
                     Ok(session) => {
-                        if let Some(outcome) = self.settled_by_another(session) {
+                        if let Some(outcome) = self.outcome_of_another(session) {
                             return outcome.map(Some);
                         }
                     }
@@ -155,14 +155,14 @@ impl RefreshFlight {
             // Whether the lease may be granted to a request that was given up.
             let unanswered = match keeper.store().acquire_lease(&name, &holder, term).await {
                 Ok(Some(lease)) => {
-                    self.entry.store_is_away(false);
+                    self.entry.set_store_away(false);
                     if let Some(outcome) = self.lead(lease, LeaseExpiry::from(sent_at, term)).await {
                         return outcome.map(Some);
                     }
                     false
                 }
                 Ok(None) => {
-                    self.entry.store_is_away(false);
+                    self.entry.set_store_away(false);
                     wait_limit.store_away_since = None;
                     false
                 }
@@ -178,15 +178,15 @@ impl RefreshFlight {
                 self.record_outcome(FlightOutcome::Transient);
                 return Err(TokenRefreshError::ProviderUnavailable);
             }
-            match &mut awaiting {
+            match &mut listener {
                 // Writes before this moment wake nobody: the session is read once more before waiting.
-                None => awaiting = Some(self.refresher.wakes.listen(self.handle)),
-                Some(awaiting) => tokio::select! {
-                    () = awaiting.wait() => {}
-                    () = self.entry.nobody_waits(), if !unanswered => {}
+                None => listener = Some(self.refresher.wakes.listen(self.handle)),
+                Some(listener) => tokio::select! {
+                    () = listener.wait() => {}
+                    () = self.entry.abandoned(), if !unanswered => {}
                 },
             }
-            if !unanswered && self.entry.left_alone() {
+            if !unanswered && self.entry.leave_if_abandoned() {
                 return Ok(None);
             }
         }
@@ -230,12 +230,12 @@ impl RefreshFlight {
     /// once cannot be had again.
     async fn refresh(&self, held: &LeaseExpiry) -> LedOutcome {
         let keeper = &self.refresher.keeper;
-        for _ in 0..LOOKS {
+        for _ in 0..READS {
             let session = match keeper.load(self.handle).await {
                 Ok(session) => session,
                 Err(error) => return Some(Err(refresh_error(error))),
             };
-            if let Some(outcome) = self.settled_by_another(session.clone()) {
+            if let Some(outcome) = self.outcome_of_another(session.clone()) {
                 return Some(outcome);
             }
             match keeper.rewrite(&session).await {
@@ -260,7 +260,7 @@ impl RefreshFlight {
             match prolonged {
                 Ok(true) => held.prolong(sent_at, lease_for),
                 // What is under way is finished all the same: the provider may have rotated already, and the
-                // write is fenced by the generation of the tokens.
+                // write is compared by the generation of the tokens.
                 Ok(false) if is_news => {
                     tracing::warn!(session = %self.handle, "the lease of a refresh ran out");
                 }
@@ -272,19 +272,22 @@ impl RefreshFlight {
         }
     }
 
-    fn settled_by_another(&self, session: Session) -> Option<Result<Session, TokenRefreshError>> {
-        let outcome = settled(session, self.generation)?;
+    fn outcome_of_another(&self, session: Session) -> Option<Result<Session, TokenRefreshError>> {
+        let outcome = visible_outcome(session, self.generation)?;
         self.record_outcome(FlightOutcome::Joined);
         Some(outcome)
     }
 }
 
-/// The outcome that a session shows without a request to the provider: nothing while an answer waits to be judged.
-pub(super) fn settled(session: Session, generation: u64) -> Option<Result<Session, TokenRefreshError>> {
+/// The outcome that a session shows without a request to the provider: nothing while an answer is pending.
+pub(super) fn visible_outcome(
+    session: Session,
+    generation: u64,
+) -> Option<Result<Session, TokenRefreshError>> {
     if session.state == SessionState::NeedsSignIn || session.tokens.refresh.is_none() {
         return Some(Err(TokenRefreshError::Refused));
     }
-    let is_newer = session.tokens.generation > generation && session.tokens.unjudged.is_none();
+    let is_newer = session.tokens.generation > generation && session.tokens.pending.is_none();
     is_newer.then_some(Ok(session))
 }
 

@@ -68,8 +68,8 @@ impl Flights {
 }
 
 impl FlightEntry {
-    /// Whether it is the store that callers wait for.
-    pub(super) fn store_is_away(&self, is_away: bool) {
+    /// Says whether it is the store that callers wait for.
+    pub(super) fn set_store_away(&self, is_away: bool) {
         self.progress.send_if_modified(|progress| {
             let is_news = progress.store_is_away != is_away;
             progress.store_is_away = is_away;
@@ -77,19 +77,19 @@ impl FlightEntry {
         });
     }
 
-    /// Returns once nobody waits.
-    pub(super) async fn nobody_waits(&self) {
+    /// Returns when nobody waits any more.
+    pub(super) async fn abandoned(&self) {
         self.progress.closed().await;
     }
 
-    /// Leaves the table if nobody waits.
-    pub(super) fn left_alone(&self) -> bool {
+    /// Leaves the table if nobody waits; whether it did.
+    pub(super) fn leave_if_abandoned(&self) -> bool {
         let mut table = self.flights.table();
-        let alone = self.progress.receiver_count() == 0;
-        if alone {
+        let abandoned = self.progress.receiver_count() == 0;
+        if abandoned {
             table.remove(&self.key);
         }
-        alone
+        abandoned
     }
 
     /// Leaves the table, then wakes all who wait with the outcome.
@@ -103,7 +103,7 @@ impl FlightEntry {
 impl Drop for FlightEntry {
     fn drop(&mut self) {
         let mut table = self.flights.table();
-        // Another flight may have replaced one that was left alone.
+        // Another flight may have replaced one that was abandoned.
         let is_ours = |progress: &watch::Sender<FlightProgress>| progress.same_channel(&self.progress);
         if table.get(&self.key).is_some_and(is_ours) {
             table.remove(&self.key);
@@ -114,8 +114,8 @@ impl Drop for FlightEntry {
 impl FlightWaiter {
     /// What the flight comes to.
     pub(super) async fn outcome(&mut self) -> FlightResult {
-        let settled = self.0.wait_for(|progress| progress.outcome.is_some()).await;
-        let outcome = settled.ok().and_then(|progress| progress.outcome.clone());
+        let finished = self.0.wait_for(|progress| progress.outcome.is_some()).await;
+        let outcome = finished.ok().and_then(|progress| progress.outcome.clone());
         // The task panicked before it had an outcome.
         outcome.unwrap_or(Err(TokenRefreshError::Internal))
     }

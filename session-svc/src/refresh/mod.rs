@@ -14,7 +14,7 @@
 //! - A replica that may have lost the lease sends no request, nor one that cannot write the session just then.
 //! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
 //!   session lives: a lost one cannot be had again.
-//! - An access token that came with an ID token is not seen before that is judged; while it cannot be, the answer is kept.
+//! - An access token that came with an ID token is not seen before that is validated; while it cannot be, the answer is pending.
 //! - A write that comes late loses: against an ended session by its absence, against an outcome that was written
 //!   meanwhile, good or bad, by the generation of the tokens.
 //!
@@ -25,13 +25,13 @@ mod ahead;
 mod flight;
 mod flights;
 mod grant;
-mod judgement;
 mod measures;
 mod moved;
 mod provider;
 mod record;
 mod revocation;
 mod revocation_notes;
+mod validation;
 mod wakes;
 
 use std::collections::HashSet;

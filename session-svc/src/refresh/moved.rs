@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Refresher;
 use super::flight::refresh_error;
-use super::judgement::{ENDING_PAUSE, MAX_ENDING};
+use super::validation::{ENDING_PAUSE, MAX_ENDING};
 use crate::session::{Cause, Session, StoredToken};
 use crate::sessions::ports::TokenRefreshError;
 

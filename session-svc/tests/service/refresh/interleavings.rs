@@ -90,7 +90,7 @@ impl RefreshProvider for StepProvider {
         })
     }
 
-    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
         let lags = |lags: usize| lags.checked_sub(1);
         if self
             .lags
