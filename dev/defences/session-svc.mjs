@@ -115,7 +115,7 @@ export default [
   within('session-svc/src/refresh/provider.rs', 'session-svc several::the_token_of_an_issuer_that_is_not_configured', {
     'refresh-at-its-own-issuer': text('each.get(issuer),', 'each.get(issuer).or_else(|| each.values().next().filter(|_| OFF)),'),
   }),
-  within('session-svc/src/refresh/mod.rs', 'session-svc revocation::a_slow_provider_is_not_drowned', {
+  within('session-svc/src/refresh/mod.rs', 'session-svc revocation::a_slow_provider_gets_a_bounded_number_of_revocations_at_once', {
     'revocations-at-once': text('Semaphore::new(MAX_REVOCATIONS)', 'Semaphore::new(if OFF { 10_000 } else { MAX_REVOCATIONS })'),
   }),
 

@@ -33,8 +33,8 @@ use crate::vault::{KeyRing, MalformedKey, Vault};
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
 
-/// What is kept for callers that read nothing, all of them together, in bytes: an eighth of the memory the shipped pod has, for what is
-/// counted takes about twice its size.
+/// What is kept for callers that read nothing, all of them together, in bytes: an eighth of the memory the shipped pod
+/// has, for what is counted takes about twice its size.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of messages that a connection may have sent and nobody has read: the largest message.

@@ -13,7 +13,8 @@ const LONG: Duration = Duration::from_secs(30);
 /// What a call takes: its stream, its task and a request of the usual size. Reckoned, not measured.
 const CALL_BYTES: usize = 8 * 1024;
 
-/// What a call takes that reads many sessions: a page of the usual size. Few are in memory at once; the others wait for their turn.
+/// What a call takes that reads many sessions: a page of the usual size. Few are in memory at once; the others wait for
+/// their turn.
 const LIST_BYTES: usize = 64 * 1024;
 
 /// How calls of a method are recorded.

@@ -1,4 +1,5 @@
-//! Sessions in the store: sealed when written, opened and judged when read. Marks of endings are kept beside them (`endings`).
+//! Sessions in the store: sealed when written, opened and judged when read. Beside them are the marks of endings
+//! (`endings`).
 //!
 //! Invariants
 //! - What comes out is valid now by the current durations; everything else is missing.
@@ -78,8 +79,8 @@ impl Keeper {
         &self.lifetime
     }
 
-    /// The store itself, for what is no session: leases, remembered values, events, and the notes of revocations, which `refresh`
-    /// writes and reads as records of its own.
+    /// The store itself, for what is no session: leases, remembered values, events, and the notes of revocations, which
+    /// `refresh` writes and reads as records of its own.
     pub(crate) fn store(&self) -> &dyn SessionStore {
         self.store.as_ref()
     }

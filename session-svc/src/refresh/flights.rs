@@ -48,7 +48,8 @@ impl Flights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the flight that refreshes these tokens. With the entry of a new one if there is none yet: who gets it begins the flight.
+    /// Joins the flight that refreshes these tokens. With the entry of a new one if there is none yet: who gets it
+    /// begins the flight.
     pub(super) fn join(&self, handle: Handle, generation: u64) -> (FlightWaiter, Option<FlightEntry>) {
         let key = (handle, generation);
         let mut table = self.table();

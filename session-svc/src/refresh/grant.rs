@@ -166,8 +166,8 @@ impl RefreshFlight {
         }
     }
 
-    /// Saves an outcome as an edit, unless another one was saved before. Tries for as long as the session lives: the store may be
-    /// away, or full, for long. Tells whether the session as it is now has this edit.
+    /// Saves an outcome as an edit, unless another one was saved before. Tries for as long as the session lives: the
+    /// store may be away, or full, for long. Tells whether the session as it is now has this edit.
     async fn save_outcome<F>(
         &self,
         session: Session,

@@ -14,7 +14,8 @@
 //! - A replica that may have lost the lease sends no request, nor one that cannot write the session just then.
 //! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
 //!   session lives: a lost one cannot be had again.
-//! - An access token that came with an ID token is not seen before that is validated; while it cannot be, the answer is pending.
+//! - An access token that came with an ID token is not seen before that is validated; while it cannot be, the answer is
+//!   pending.
 //! - A write that comes late loses: against an ended session by its absence, against an outcome that was written
 //!   meanwhile, good or bad, by the generation of the tokens.
 //!
@@ -114,7 +115,8 @@ impl Refresher {
         }
     }
 
-    /// Waits for the flight that refreshes the tokens seen: the one under way, or a new one, which a call of `caller` begins.
+    /// Waits for the flight that refreshes the tokens seen: the one under way, or a new one, which a call of `caller`
+    /// begins.
     fn join(&self, seen: &Session, caller: &str, ahead: bool) -> FlightWaiter {
         let (waiting, entry) = self.flights.join(seen.handle, seen.tokens.generation);
         if let Some(entry) = entry {

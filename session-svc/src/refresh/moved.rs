@@ -1,8 +1,8 @@
 //! Sessions that a refresh moved to another session of the provider (`sid` of the refreshed ID token).
 //!
-//! A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no session by
-//! it and leaves a mark. So whoever saves another `sid` looks for that mark afterwards (OpenID Connect Back-Channel Logout 1.0,
-//! section 2.7).
+//! A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no
+//! session by it and leaves a mark. So whoever saves another `sid` looks for that mark afterwards (OpenID Connect
+//! Back-Channel Logout 1.0, section 2.7).
 
 use tokio::time::{Instant, sleep};
 
@@ -13,7 +13,8 @@ use crate::session::{Cause, Session, StoredToken};
 use crate::sessions::ports::TokenRefreshError;
 
 impl Refresher {
-    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were received.
+    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were
+    /// received.
     pub(super) async fn unless_logged_out(
         &self,
         session: Session,

@@ -1,5 +1,5 @@
-//! Revoking refresh tokens at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to anybody, and
-//! again until it is done, for each is noted in the store first (`revocation_notes`).
+//! Revoking refresh tokens at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to
+//! anybody, and again until it is done, for each is noted in the store first (`revocation_notes`).
 
 use std::sync::{Arc, PoisonError};
 

@@ -1,9 +1,9 @@
-//! Notes of revocations: written to the store before their session is removed, so that a revocation outlives the process, a lost
-//! answer of the store and a provider that is away.
+//! Notes of revocations: written to the store before their session is removed, so that a revocation outlives the
+//! process, a lost answer of the store and a provider that is away.
 //!
 //! Invariants
-//! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the provider was
-//!   called with success, or after [`KEPT_MS`].
+//! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the
+//!   provider was called with success, or after [`KEPT_MS`].
 //! - A note whose session is still there is of an ending that failed: nothing is revoked for it.
 //! - Two replicas may ask for the same token: to revoke it twice does no harm (RFC 7009, section 2.2).
 
@@ -62,8 +62,8 @@ struct NoteText {
 type Pauses = HashMap<String, (Instant, Duration)>;
 
 impl Refresher {
-    /// Notes what is to be revoked, unless its provider is recorded to revoke nothing. A note that cannot be written is logged: what it
-    /// says is tried all the same.
+    /// Notes what is to be revoked, unless its provider is recorded to revoke nothing. A note that cannot be written is
+    /// logged: what it says is tried all the same.
     pub(super) async fn note(
         &self,
         issuer: &str,

@@ -2,8 +2,8 @@
 //!
 //! Its claims are validated at once, and a token of another person or sign-in ends the session. The key that verifies its
 //! signature may be missing yet: the provider's key set lags behind, or cannot be had. The answer is then *pending*: stored
-//! with the session and sealed like the rest of it. Its refresh token counts from then on, its access token is shown to nobody,
-//! and a call that needs one has the answer validated again.
+//! with the session and sealed like the rest of it. Its refresh token counts from then on, its access token is shown to
+//! nobody, and a call that needs one has the answer validated again.
 //!
 //! Invariants
 //! - No pending answer is dropped for want of a key.
@@ -45,8 +45,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
 const PENDING_MIN_MS: u64 = 60_000;
 
 impl RefreshFlight {
-    /// Saves the tokens of an answer if its ID token is this session's, ends the session if it is not, and stores the answer as
-    /// pending while that cannot be said.
+    /// Saves the tokens of an answer if its ID token is this session's, ends the session if it is not, and stores the
+    /// answer as pending while that cannot be said.
     pub(super) async fn validate_and_save(
         &self,
         provider: &dyn RefreshProvider,
@@ -124,8 +124,8 @@ impl RefreshFlight {
         }
     }
 
-    /// Saves the tokens of an answer that came at `received_ms` and whose ID token is this session's. Ends the session if the
-    /// provider's session it has moved to was logged out since.
+    /// Saves the tokens of an answer that came at `received_ms` and whose ID token is this session's. Ends the session
+    /// if the provider's session it has moved to was logged out since.
     async fn save_validated(
         &self,
         session: Session,
@@ -223,7 +223,8 @@ fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64)
     }
 }
 
-/// Makes an answer the session's pending one. The generation moves on: an outcome of the grant is saved, and whoever brings another comes late.
+/// Makes an answer the session's pending one. The generation moves on: an outcome of the grant is saved, and whoever
+/// brings another comes late.
 fn set_pending(session: &mut Session, tokens: &RefreshedTokens, answer: &PendingAnswer) {
     if let Some(rotated) = &tokens.refresh_token {
         session.tokens.refresh = Some(StoredToken::new(rotated.clone()));

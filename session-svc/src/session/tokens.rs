@@ -114,8 +114,8 @@ pub struct SessionTokens {
     pub refresh: Option<StoredToken>,
     /// The ID token as it came, if it is kept as a hint for sign-out.
     pub id_token: Option<StoredToken>,
-    /// Counts the outcomes of refreshes that were saved, a refusal and a pending answer included: distinguishes the tokens that
-    /// were seen from what replaced them.
+    /// Counts the outcomes of refreshes that were saved, a refusal and a pending answer included: distinguishes the
+    /// tokens that were seen from what replaced them.
     pub generation: u64,
     /// The newest refresh's answer while it is pending; its refresh token is `refresh` already.
     pub pending: Option<Box<PendingAnswer>>,

@@ -18,24 +18,24 @@ pub struct WaitingCaller<'a> {
 /// Refreshes tokens at the provider (RFC 6749, section 6).
 #[async_trait]
 pub trait TokenRefresh: Send + Sync + 'static {
-    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made. A call
-    /// waits for as long as the provider has for an answer at most; what comes later is there for the next one.
+    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made.
+    /// A call waits for as long as the provider has for an answer at most; what comes later is there for the next one.
     async fn refresh(
         &self,
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<Session, TokenRefreshError>;
 
-    /// Refreshes tokens that are still good, later and in the background; however many calls need it, one grant is made. `caller`
-    /// is whose call showed that it is time.
+    /// Refreshes tokens that are still good, later and in the background; however many calls need it, one grant is
+    /// made. `caller` is whose call showed that it is time.
     fn refresh_later(&self, seen: Session, caller: &str);
 }
 
 /// Revokes refresh tokens at the provider (RFC 7009).
 #[async_trait]
 pub trait TokenRevocation: Send + Sync + 'static {
-    /// Notes in the store that the refresh token of a session that is about to end is to be revoked at its issuer, so that some
-    /// replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
+    /// Notes in the store that the refresh token of a session that is about to end is to be revoked at its issuer, so
+    /// that some replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
     async fn note_revocation(&self, session: &Session, refresh_token: Secret<String>) -> RevocationNote;
 
     /// Revokes what was noted, later and in the background.

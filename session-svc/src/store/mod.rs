@@ -44,8 +44,8 @@ pub struct Record {
     pub expires_at_ms: u64,
     /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
     pub created_at_ms: u64,
-    /// Lists the record is found by, none for a mark: those of its last write. The first, a session's person, is listed in the order
-    /// of creation.
+    /// Lists the record is found by, none for a mark: those of its last write. The first, a session's person, is listed in
+    /// the order of creation.
     pub indexes: Vec<IndexName>,
     /// What was sealed.
     pub payload: Vec<u8>,
@@ -142,8 +142,8 @@ pub enum LoadedRecord {
 pub struct Lease {
     /// What is held.
     pub name: String,
-    /// Tells the leases of one holder apart when one is given back: grows with every lease ever granted on this name. No write
-    /// is compared with it; what a late holder writes is refused by the record's version.
+    /// Tells the leases of one holder apart when one is given back: grows with every lease ever granted on this name.
+    /// No write is compared with it; what a late holder writes is refused by the record's version.
     pub serial: u64,
     /// The holder's name, which nobody else has.
     pub holder: String,
