@@ -260,8 +260,7 @@ impl SessionStore for TurnStore {
     }
 
     async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
-        // No turn of its own: what ends between a list and its reading is as what ended before, and there are several
-        // times as many orders.
+        // No turn of its own: what ends between a list and its reading is as what ended before, and there are several times as many orders.
         self.inner.load_many(names).await
     }
 
