@@ -94,7 +94,7 @@ export default [
   }),
   within('session-svc/src/sessions/end.rs', ENDING, {
     'ending-leaves-a-mark': by('session-svc creating::a_logout_that_came_before_its_session', text('.mark_ended(&all.issuer, subject, sid, ending.at_ms)', '.mark_ended(&all.issuer, subject.filter(|_| !OFF), sid.filter(|_| !OFF), ending.at_ms)')),
-    'ending-takes-the-token-back': text('self.renew.settle_later(PendingRevocation {', 'let later = |owed| if !OFF { self.renew.settle_later(owed) };\n            later(PendingRevocation {'),
+    'ending-takes-the-token-back': text('self.revocation.revoke_later(RevocationNote {', 'let later = |note| if !OFF { self.revocation.revoke_later(note) };\n            later(RevocationNote {'),
     'logout-token-whose-use-cannot-be-noted': by('session-svc failing_store::', skip('self.note_use(&all.issuer, once, all.answer_by).await?;')),
   }),
   within('session-svc/src/sessions/watch.rs', 'session-svc watching::a_change_that_cannot_be_read_is_told_as_missed', {
@@ -103,7 +103,7 @@ export default [
 
   // refreshing: one grant, and nothing late undoes what was said
   within('session-svc/src/refresh/flight.rs', 'session-svc fencing::', {
-    'refresh-looks-again-under-the-lease': text('settled_by_another(session.clone())', 'settled_by_another(session.clone()).filter(|_| !OFF)'),
+    'refresh-looks-again-under-the-lease': text('outcome_of_another(session.clone())', 'outcome_of_another(session.clone()).filter(|_| !OFF)'),
     'refresh-longer-than-the-lease': by('session-svc parallel::a_provider_slower_than_the_lease_gets_one_request', text('keeper.store().renew_lease(lease, lease_for).await;', 'if OFF { Ok(false) } else { keeper.store().renew_lease(lease, lease_for).await };')),
   }),
   within('session-svc/src/refresh/grant.rs', 'session-svc odd_responses::', {
@@ -115,7 +115,7 @@ export default [
   within('session-svc/src/refresh/provider.rs', 'session-svc several::the_token_of_an_issuer_that_is_not_configured', {
     'refresh-at-its-own-issuer': text('each.get(issuer),', 'each.get(issuer).or_else(|| each.values().next().filter(|_| OFF)),'),
   }),
-  within('session-svc/src/refresh/mod.rs', 'session-svc revocation::a_slow_provider_is_not_drowned', {
+  within('session-svc/src/refresh/mod.rs', 'session-svc revocation::a_slow_provider_gets_a_bounded_number_of_revocations_at_once', {
     'revocations-at-once': text('Semaphore::new(MAX_REVOCATIONS)', 'Semaphore::new(if OFF { 10_000 } else { MAX_REVOCATIONS })'),
   }),
 
@@ -129,7 +129,7 @@ export default [
     'redis-name-taken': by('session-svc a_new_record_is_kept_and_its_name_is_taken', text('.arg(script)', '.arg(if OFF { script.replace("\'NX\', \'PXAT\'", "\'PXAT\'") } else { script.to_owned() })')),
   }),
   within('session-svc/src/store/redis/mod.rs', 'session-svc a_lease_is_held_by_one', {
-    'redis-refresh-by-one-replica': text('let fence: Option<u64> = call.run(&self.connection).await?;', 'let fence: Option<u64> = if OFF { Some(1) } else { call.run(&self.connection).await? };'),
+    'redis-refresh-by-one-replica': text('let serial: Option<u64> = call.run(&self.connection).await?;', 'let serial: Option<u64> = if OFF { Some(1) } else { call.run(&self.connection).await? };'),
   }),
   within('session-svc/src/store/redis/events.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
     'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),

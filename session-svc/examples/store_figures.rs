@@ -329,7 +329,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
             refresh: Some(token("v1.Mr5mQ3vXbWk8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
             id_token: Some(token(&id_token.join("."))),
             generation: 0,
-            unjudged: None,
+            pending: None,
         },
         provider_sid: Some(sid.clone()),
         earlier_sids: Vec::new(),

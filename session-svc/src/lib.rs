@@ -1,8 +1,6 @@
 //! The session service: keeps sessions, encrypted, and hands out access tokens that work.
 //!
-//! Directions: `start` → `grpc`, `store` adapters, `refresh`, `vault` → `sessions` (use cases over ports) → `keeper`
-//! (sessions in the store) → `session` (pure values). `grpc` checks with `callers` who may call.
-//! `operator` are the commands besides serving.
+//! What each module is and which may know which: `docs/architecture.md`, "session-svc".
 
 pub mod callers;
 pub mod grpc;

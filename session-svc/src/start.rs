@@ -33,8 +33,8 @@ use crate::vault::{KeyRing, MalformedKey, Vault};
 /// process is given in all, which is below the 30 s Kubernetes grants by default.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(26);
 
-/// What is kept for callers that read nothing, all of them together, in bytes: an eighth of the memory the shipped pod has, for what is
-/// counted takes about twice its size.
+/// What is kept for callers that read nothing, all of them together, in bytes: an eighth of the memory the shipped pod
+/// has, for what is counted takes about twice its size.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of messages that a connection may have sent and nobody has read: the largest message.
@@ -79,7 +79,7 @@ pub struct ServiceParts<P = RefreshProviders> {
     pub store: Arc<dyn SessionStore>,
     /// Seals them.
     pub keys: Reloading<KeyRing>,
-    /// Renew their tokens.
+    /// Refresh and revoke their tokens.
     pub provider: P,
     /// How long they live.
     pub lifetime: Lifetime,
@@ -182,7 +182,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
     let stopping = Stopping::on(runtime.shutdown.clone());
     // A connection closed sooner would be opened again at a listener that is closing.
     let router = grpc::routes(sessions, calls.clone(), &health, stopping.closed.clone())?;
-    let settling = tokio::spawn(refresher.clone().settle_all(runtime.shutdown.clone()));
+    let revoking = tokio::spawn(refresher.clone().revoke_noted(runtime.shutdown.clone()));
     let probing = tokio::spawn(condition.follow(parts.store, runtime.shutdown.clone()));
     let reporting = tokio::spawn(report_health(
         runtime.readiness.subscribe(),
@@ -212,7 +212,7 @@ pub async fn serve_behind<P: Into<RefreshProviders>>(
     refresher
         .finish(FINISH_TIMEOUT.saturating_sub(since.elapsed()))
         .await;
-    settling.abort();
+    revoking.abort();
     probing.abort();
     reporting.abort();
     Ok(())

@@ -6,7 +6,8 @@
 //! - Without a list of callers everyone who can open a connection may call everything: over mutual TLS every client
 //!   whose certificate is verified, without it anyone.
 //! - With a list, who is not on it may call nothing.
-//! - A new list counts from the next call on, and for streams from their next event or question on; a wrong one changes nothing.
+//! - A new list counts from the next call on, and for streams from their next event or question on; a wrong one changes
+//!   nothing.
 //!
 //! Deliberately absent: health checks and reflection, which say nothing about sessions and are open to every verified
 //! client; roles, and wildcards in names, which would make "who may read tokens" a question of pattern matching.

@@ -23,11 +23,12 @@ use crate::sessions::SessionsError;
 /// Most sessions of one call: of the usual size they are read and answered in a fraction of a millisecond.
 const REQUESTS_MAX: usize = 50;
 
-/// Bytes of sessions after which nothing more is put into an answer: opening these takes a core a few milliseconds, and with one more
-/// session of the largest size the answer stays far below the 4 MiB that gRPC clients take.
+/// Bytes of sessions after which nothing more is put into an answer: opening these takes a core a few milliseconds, and
+/// with one more session of the largest size the answer stays far below the 4 MiB that gRPC clients take.
 const ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Reads the sessions requested, in one round trip to the store; fails as a whole only if that does, or if too many are requested.
+/// Reads the sessions requested, in one round trip to the store; fails as a whole only if that does, or if too many are
+/// requested.
 pub(super) async fn get_sessions(
     api: &Api,
     call: &Call,

@@ -96,9 +96,9 @@ impl CallContext {
     }
 }
 
-/// The response of a call whose work is over; faults are logged. What is not given to [`CallContext::complete`] ends with a caller
-/// that hangs up or runs out of time: reads, and what the store does in one step. Takes the outcome and not the work: a future
-/// passed as an argument would be stored twice in the caller's.
+/// The response of a call whose work is over; faults are logged. What is not given to [`CallContext::complete`] ends
+/// with a caller that hangs up or runs out of time: reads, and what the store does in one step. Takes the outcome and
+/// not the work: a future passed as an argument would be stored twice in the caller's.
 pub(super) fn conclude<T>(rpc: Rpc, call: &Call, outcome: Result<T, SessionsError>) -> Result<T, Status> {
     outcome.map_err(|error| {
         log_cause(rpc, call, &error);

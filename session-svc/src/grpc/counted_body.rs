@@ -1,8 +1,8 @@
 //! The memory a caller takes, counted against its connection's limit: the call, the request body, and the response.
 //!
 //! Invariants
-//! - An answer is counted from when it is made until the connection takes it; one beyond the limit is dropped at once, and the
-//!   caller gets the error that it has too much waiting.
+//! - An answer is counted from when it is made until the connection takes it; one beyond the limit is dropped at once,
+//!   and the caller gets the error that it has too much waiting.
 //! - A message is counted as it comes, so that many that never end take no more than answers do.
 
 use std::pin::Pin;

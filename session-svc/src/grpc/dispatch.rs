@@ -1,8 +1,8 @@
 //! The dispatch of every request: authorization, deadline, the method itself, and the record of the outcome.
 //!
 //! Invariants
-//! - Who may not call learns nothing: the caller is authorized before the message is read, and before the answer shows whether the
-//!   method exists.
+//! - Who may not call learns nothing: the caller is authorized before the message is read, and before the answer shows
+//!   whether the method exists.
 //! - A deadline covers all of a call, the reading of its message included.
 //! - The memory a caller takes is counted, and a caller with too much waiting is refused before its message is read.
 //! - Every failure carries one `ErrorInfo`, also one the framework made.

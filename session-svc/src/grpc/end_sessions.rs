@@ -38,7 +38,8 @@ pub(super) fn read(
     })
 }
 
-/// How long ago the caller learnt of the ending, in milliseconds: at most a minute, which is longer than a caller retries the call.
+/// How long ago the caller learnt of the ending, in milliseconds: at most a minute, which is longer than a caller
+/// retries the call.
 fn told_ago_ms(request: &v1::EndSessionsRequest) -> Result<Option<u64>, SessionsError> {
     const MOST: Duration = Duration::from_secs(60);
     match arguments::duration("told_ago", request.told_ago.as_ref())? {

@@ -13,7 +13,8 @@ const LONG: Duration = Duration::from_secs(30);
 /// What a call takes: its stream, its task and a request of the usual size. Reckoned, not measured.
 const CALL_BYTES: usize = 8 * 1024;
 
-/// What a call takes that reads many sessions: a page of the usual size. Few are in memory at once; the others wait for their turn.
+/// What a call takes that reads many sessions: a page of the usual size. Few are in memory at once; the others wait for
+/// their turn.
 const LIST_BYTES: usize = 64 * 1024;
 
 /// How calls of a method are recorded.
@@ -82,28 +83,25 @@ impl Method {
     }
 
     fn of_rpc(rpc: Rpc) -> Self {
-        let (deadline, recorded) = match rpc {
-            Rpc::GetSession | Rpc::BatchGetSessions | Rpc::RollSession | Rpc::ListSessions => {
-                (SHORT, Recorded::AsRead)
-            }
+        let (deadline, recorded, bytes) = match rpc {
+            Rpc::GetSession | Rpc::RollSession => (SHORT, Recorded::AsRead, CALL_BYTES),
+            Rpc::BatchGetSessions | Rpc::ListSessions => (SHORT, Recorded::AsRead, LIST_BYTES),
             Rpc::BeginSignIn
             | Rpc::AbandonSignIn
             | Rpc::CreateSession
             | Rpc::UpdateSession
             | Rpc::EndSession
             | Rpc::WatchSessions
-            | Rpc::FollowSessions => (SHORT, Recorded::Always),
-            Rpc::GetAccessToken | Rpc::EndSessions => (LONG, Recorded::Always),
+            | Rpc::FollowSessions => (SHORT, Recorded::Always, CALL_BYTES),
+            Rpc::GetAccessToken => (LONG, Recorded::Always, CALL_BYTES),
+            Rpc::EndSessions => (LONG, Recorded::Always, LIST_BYTES),
         };
         Self {
             name: rpc.full_name(),
             rpc: Some(rpc),
             deadline,
             recorded,
-            bytes: match rpc {
-                Rpc::BatchGetSessions | Rpc::ListSessions | Rpc::EndSessions => LIST_BYTES,
-                _ => CALL_BYTES,
-            },
+            bytes,
             has_one_message: !matches!(rpc, Rpc::FollowSessions),
         }
     }

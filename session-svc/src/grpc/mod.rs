@@ -55,7 +55,8 @@ const SERVED: [&str; 4] = [
 #[error("the descriptors built in cannot be served")]
 pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
 
-/// Everything served on the gRPC port, made for each worker, which owns it and its store connections. Watches end when `shutdown` is cancelled.
+/// Everything served on the gRPC port, made for each worker, which owns it and its store connections. Watches end when
+/// `shutdown` is cancelled.
 pub fn routes(
     sessions: Sessions,
     calls: CallContext,

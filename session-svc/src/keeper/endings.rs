@@ -1,14 +1,17 @@
 //! Endings that have to reach sessions that are not there yet, or not any more.
 //!
-//! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the
-//! session appears a moment later. So whoever ends sessions by person or by provider session leaves a mark first, with the
-//! time the request arrived, and whoever creates one looks at the marks afterwards. A mark that is not older than the receipt of
-//! the tokens ends the session. Where the receipt is not given, a mark ends it that appeared or moved while it was created, or that is
-//! not older than the beginning of its sign-in. All times are the store's, in milliseconds: what the provider's clock says is
-//! compared with none of them. A mark that a full store refuses holds no ending up: it is written later. Likewise a young session
-//! that ends leaves a mark under its own name, so that a repeated request that created it does not bring it back.
+//! A back-channel logout may arrive while its session is just being created: it finds nothing to remove, and the session
+//! appears a moment later. So an ending leaves a *mark*: a sealed record without index that says when the ending was
+//! requested, and that expires by itself.
 //!
-//! Marks are records like any other, without index, and are forgotten by themselves.
+//! Invariants
+//! - Whoever ends sessions by person or by provider session leaves the mark first; whoever creates one looks afterwards.
+//! - A session ends by a mark of the instant its tokens were received, or a later one.
+//! - Where that instant is not given, a session ends by a mark that appeared or moved while it was created, and by one of
+//!   the instant its sign-in began, or later.
+//! - All times are the store's, in milliseconds. The provider's clock is compared with none of them.
+//! - An ending waits for no mark: what a full store refuses is written later.
+//! - A young session that ends leaves a mark under its own name: a repeated request that created it does not create it anew.
 
 use super::sealed_notes::MARK;
 use super::{Keeper, KeeperError};

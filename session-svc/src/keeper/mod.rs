@@ -1,4 +1,5 @@
-//! Sessions in the store: sealed when written, opened and judged when read.
+//! Sessions in the store: sealed when written, opened and judged when read. Beside them are the marks of endings
+//! (`endings`).
 //!
 //! Invariants
 //! - What comes out is valid now by the current durations; everything else is missing.
@@ -78,12 +79,13 @@ impl Keeper {
         &self.lifetime
     }
 
-    /// The store itself, for leases and what else is no session.
+    /// The store itself, for what is no session: leases, remembered values, events, and the notes of revocations, which
+    /// `refresh` writes and reads as records of its own.
     pub(crate) fn store(&self) -> &dyn SessionStore {
         self.store.as_ref()
     }
 
-    /// What seals.
+    /// What seals, for notes and events, which others than the keeper write.
     pub(crate) fn seal(&self) -> &dyn Seal {
         self.seal.as_ref()
     }

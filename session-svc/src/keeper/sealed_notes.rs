@@ -6,7 +6,7 @@
 /// Marks of endings (`endings`), and of what is good once.
 pub(crate) const MARK: &str = "mark";
 
-/// Revocations that are owed (`refresh`).
+/// Notes of revocations (`refresh`).
 pub(crate) const REVOCATION: &str = "revocation";
 
 /// Requests that may be repeated.

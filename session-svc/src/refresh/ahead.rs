@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::Refresher;
 use super::measures::AheadOutcome;
 use crate::session::{Handle, Session};
-use crate::sessions::ports::RenewError;
+use crate::sessions::ports::TokenRefreshError;
 
 /// How long a session is left alone after a try, by all replicas: a provider that is down is not called at the rate of
 /// the calls, and tokens that live shorter than the span are not refreshed without end.
@@ -86,11 +86,11 @@ impl Refresher {
         match self.join(seen, caller, true).outcome().await {
             Ok(_) => AheadOutcome::Refreshed,
             Err(
-                RenewError::Missing
-                | RenewError::Refused
-                | RenewError::ProviderUnavailable
-                | RenewError::StoreUnavailable
-                | RenewError::Internal,
+                TokenRefreshError::Missing
+                | TokenRefreshError::Refused
+                | TokenRefreshError::ProviderUnavailable
+                | TokenRefreshError::StoreUnavailable
+                | TokenRefreshError::Internal,
             ) => AheadOutcome::Failed,
         }
     }

@@ -12,7 +12,7 @@ use super::measures::FlightOutcome;
 use super::record::RefreshRecord;
 use crate::keeper::KeeperError;
 use crate::session::{Handle, Session, SessionState};
-use crate::sessions::ports::RenewError;
+use crate::sessions::ports::TokenRefreshError;
 use crate::store::{Lease, StoreError};
 
 /// A lease is prolonged this many times within its life: all but one may fail.
@@ -31,15 +31,15 @@ const STORE_OUTAGE_MAX: Duration = Duration::from_secs(10);
 /// Pause between two requests to a store that is unavailable.
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Looks at a session that others write at the same time: each look in vain means that somebody's write was done.
-const LOOKS: usize = 8;
+/// Reads of a session that others write at the same time: each in vain means that somebody's write was done.
+const READS: usize = 8;
 
 /// Random bytes in the name of a process.
 const NAME_BYTES: usize = 8;
 
 /// What came of holding the lease; nothing if it may have run out before the request to the provider, and another
 /// replica may be sending one.
-pub(super) type LedOutcome = Option<Result<Session, RenewError>>;
+pub(super) type LedOutcome = Option<Result<Session, TokenRefreshError>>;
 
 /// Until when a lease is certainly held, by this process's own monotonic clock.
 pub(super) struct LeaseExpiry(Mutex<Instant>);
@@ -68,19 +68,19 @@ struct WaitLimit {
 
 impl WaitLimit {
     /// Tolerates a store that is unavailable, for a while.
-    async fn tolerate(&mut self, entry: &FlightEntry, error: KeeperError) -> Result<(), RenewError> {
-        let error = renew_error(error);
+    async fn tolerate(&mut self, entry: &FlightEntry, error: KeeperError) -> Result<(), TokenRefreshError> {
+        let error = refresh_error(error);
         let since = *self.store_away_since.get_or_insert_with(Instant::now);
-        if error != RenewError::StoreUnavailable || since.elapsed() >= STORE_OUTAGE_MAX {
+        if error != TokenRefreshError::StoreUnavailable || since.elapsed() >= STORE_OUTAGE_MAX {
             return Err(error);
         }
-        entry.store_is_away(true);
+        entry.set_store_away(true);
         sleep(STORE_PAUSE).await;
         Ok(())
     }
 }
 
-/// One attempt, shared by all of this process who want these tokens renewed.
+/// One attempt, shared by all of this process who want these tokens refreshed.
 pub(super) struct RefreshFlight {
     pub(super) refresher: Refresher,
     pub(super) entry: FlightEntry,
@@ -115,11 +115,11 @@ impl RefreshFlight {
             Err(error) => Err(error),
         };
         match &outcome {
-            Err(RenewError::Missing) => self.record_outcome(FlightOutcome::Ended),
-            Err(RenewError::StoreUnavailable) => self.record_outcome(FlightOutcome::Store),
-            Err(RenewError::Internal) => self.record_outcome(FlightOutcome::Fault),
+            Err(TokenRefreshError::Missing) => self.record_outcome(FlightOutcome::Ended),
+            Err(TokenRefreshError::StoreUnavailable) => self.record_outcome(FlightOutcome::Store),
+            Err(TokenRefreshError::Internal) => self.record_outcome(FlightOutcome::Fault),
             // Counted where it is clear which of several it is.
-            Ok(_) | Err(RenewError::Refused | RenewError::ProviderUnavailable) => {}
+            Ok(_) | Err(TokenRefreshError::Refused | TokenRefreshError::ProviderUnavailable) => {}
         }
         self.entry.publish(outcome);
     }
@@ -131,7 +131,7 @@ impl RefreshFlight {
     }
 
     /// Gives the session once its tokens are newer; nothing if nobody waits for that any more and nothing was begun.
-    async fn lead_or_wait(&self) -> Result<Option<Session>, RenewError> {
+    async fn lead_or_wait(&self) -> Result<Option<Session>, TokenRefreshError> {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
         let name = format!("refresh:{}", self.handle);
         let holder = self.holder()?;
@@ -139,12 +139,12 @@ impl RefreshFlight {
             until: Instant::now() + lease_for * LEASES_WAITED,
             store_away_since: None,
         };
-        let mut awaiting = None;
+        let mut listener = None;
         loop {
-            if awaiting.is_some() {
+            if listener.is_some() {
                 match keeper.load(self.handle).await {
                     Ok(session) => {
-                        if let Some(outcome) = self.settled_by_another(session) {
+                        if let Some(outcome) = self.outcome_of_another(session) {
                             return outcome.map(Some);
                         }
                     }
@@ -155,19 +155,19 @@ impl RefreshFlight {
             // Whether the lease may be granted to a request that was given up.
             let unanswered = match keeper.store().acquire_lease(&name, &holder, term).await {
                 Ok(Some(lease)) => {
-                    self.entry.store_is_away(false);
+                    self.entry.set_store_away(false);
                     if let Some(outcome) = self.lead(lease, LeaseExpiry::from(sent_at, term)).await {
                         return outcome.map(Some);
                     }
                     false
                 }
                 Ok(None) => {
-                    self.entry.store_is_away(false);
+                    self.entry.set_store_away(false);
                     wait_limit.store_away_since = None;
                     false
                 }
                 // Waiting does not empty a full store.
-                Err(StoreError::Full) => return Err(RenewError::StoreUnavailable),
+                Err(StoreError::Full) => return Err(TokenRefreshError::StoreUnavailable),
                 Err(error) => {
                     wait_limit.tolerate(&self.entry, error.into()).await?;
                     true
@@ -176,17 +176,17 @@ impl RefreshFlight {
             if Instant::now() >= wait_limit.until {
                 tracing::warn!(session = %self.handle, "another replica has been refreshing for too long");
                 self.record_outcome(FlightOutcome::Transient);
-                return Err(RenewError::ProviderUnavailable);
+                return Err(TokenRefreshError::ProviderUnavailable);
             }
-            match &mut awaiting {
+            match &mut listener {
                 // Writes before this moment wake nobody: the session is read once more before waiting.
-                None => awaiting = Some(self.refresher.wakes.listen(self.handle)),
-                Some(awaiting) => tokio::select! {
-                    () = awaiting.wait() => {}
-                    () = self.entry.nobody_waits(), if !unanswered => {}
+                None => listener = Some(self.refresher.wakes.listen(self.handle)),
+                Some(listener) => tokio::select! {
+                    () = listener.wait() => {}
+                    () = self.entry.abandoned(), if !unanswered => {}
                 },
             }
-            if !unanswered && self.entry.left_alone() {
+            if !unanswered && self.entry.leave_if_abandoned() {
                 return Ok(None);
             }
         }
@@ -194,11 +194,11 @@ impl RefreshFlight {
 
     /// The name the lease is acquired by, again and again: a request that was given up and granted later is this
     /// process's own, and of its flights one at a time is about these tokens.
-    fn holder(&self) -> Result<String, RenewError> {
+    fn holder(&self) -> Result<String, TokenRefreshError> {
         let process = match self.refresher.name.get() {
             Some(name) => name,
             None => {
-                let bytes = random::bytes::<NAME_BYTES>().map_err(|_none| RenewError::Internal)?;
+                let bytes = random::bytes::<NAME_BYTES>().map_err(|_none| TokenRefreshError::Internal)?;
                 self.refresher
                     .name
                     .get_or_init(|| base16ct::lower::encode_string(&bytes))
@@ -230,22 +230,22 @@ impl RefreshFlight {
     /// once cannot be had again.
     async fn refresh(&self, held: &LeaseExpiry) -> LedOutcome {
         let keeper = &self.refresher.keeper;
-        for _ in 0..LOOKS {
+        for _ in 0..READS {
             let session = match keeper.load(self.handle).await {
                 Ok(session) => session,
-                Err(error) => return Some(Err(renew_error(error))),
+                Err(error) => return Some(Err(refresh_error(error))),
             };
-            if let Some(outcome) = self.settled_by_another(session.clone()) {
+            if let Some(outcome) = self.outcome_of_another(session.clone()) {
                 return Some(outcome);
             }
             match keeper.rewrite(&session).await {
                 Ok(true) => return self.grant(session, held).await,
                 // Another write came between: looked at once more.
                 Ok(false) => {}
-                Err(error) => return Some(Err(renew_error(error))),
+                Err(error) => return Some(Err(refresh_error(error))),
             }
         }
-        Some(Err(RenewError::StoreUnavailable))
+        Some(Err(TokenRefreshError::StoreUnavailable))
     }
 
     async fn prolong(&self, lease: &Lease, held: &LeaseExpiry) -> std::convert::Infallible {
@@ -260,7 +260,7 @@ impl RefreshFlight {
             match prolonged {
                 Ok(true) => held.prolong(sent_at, lease_for),
                 // What is under way is finished all the same: the provider may have rotated already, and the
-                // write is fenced by the generation of the tokens.
+                // write is compared by the generation of the tokens.
                 Ok(false) if is_news => {
                     tracing::warn!(session = %self.handle, "the lease of a refresh ran out");
                 }
@@ -272,32 +272,35 @@ impl RefreshFlight {
         }
     }
 
-    fn settled_by_another(&self, session: Session) -> Option<Result<Session, RenewError>> {
-        let outcome = settled(session, self.generation)?;
+    fn outcome_of_another(&self, session: Session) -> Option<Result<Session, TokenRefreshError>> {
+        let outcome = visible_outcome(session, self.generation)?;
         self.record_outcome(FlightOutcome::Joined);
         Some(outcome)
     }
 }
 
-/// The outcome that a session shows without a request to the provider: nothing while an answer waits to be judged.
-pub(super) fn settled(session: Session, generation: u64) -> Option<Result<Session, RenewError>> {
+/// The outcome that a session shows without a request to the provider: nothing while an answer is pending.
+pub(super) fn visible_outcome(
+    session: Session,
+    generation: u64,
+) -> Option<Result<Session, TokenRefreshError>> {
     if session.state == SessionState::NeedsSignIn || session.tokens.refresh.is_none() {
-        return Some(Err(RenewError::Refused));
+        return Some(Err(TokenRefreshError::Refused));
     }
-    let is_newer = session.tokens.generation > generation && session.tokens.unjudged.is_none();
+    let is_newer = session.tokens.generation > generation && session.tokens.pending.is_none();
     is_newer.then_some(Ok(session))
 }
 
 /// What a failure to read or write a session means to whoever wants tokens.
-pub(super) fn renew_error(error: KeeperError) -> RenewError {
+pub(super) fn refresh_error(error: KeeperError) -> TokenRefreshError {
     match error {
-        KeeperError::Missing => RenewError::Missing,
+        KeeperError::Missing => TokenRefreshError::Missing,
         KeeperError::Store(StoreError::Unavailable(_) | StoreError::Full) | KeeperError::StaleVersion => {
-            RenewError::StoreUnavailable
+            TokenRefreshError::StoreUnavailable
         }
         KeeperError::Store(StoreError::Corrupt) | KeeperError::Seal(_) | KeeperError::TooLarge { .. } => {
             tracing::error!(error = &error as &dyn std::error::Error, "a refresh failed");
-            RenewError::Internal
+            TokenRefreshError::Internal
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The refreshes in flight in this process: all who want the same tokens renewed share one flight.
+//! The refreshes in flight in this process: all who want the same tokens refreshed share one flight.
 //!
 //! Invariants
 //! - How long a caller waits does not concern the flight; its outcome goes to those who wait then. Who comes
@@ -13,12 +13,12 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::session::{Handle, Session};
-use crate::sessions::ports::RenewError;
+use crate::sessions::ports::TokenRefreshError;
 
 /// What a flight comes to.
-pub(super) type FlightResult = Result<Arc<Session>, RenewError>;
+pub(super) type FlightResult = Result<Arc<Session>, TokenRefreshError>;
 
-/// Which tokens are renewed: a session's, of this generation.
+/// Which tokens are refreshed: a session's, of this generation.
 type FlightKey = (Handle, u64);
 
 /// How far a flight is.
@@ -48,7 +48,8 @@ impl Flights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the flight that renews these tokens. With the entry of a new one if there is none yet: who gets it begins the flight.
+    /// Joins the flight that refreshes these tokens. With the entry of a new one if there is none yet: who gets it
+    /// begins the flight.
     pub(super) fn join(&self, handle: Handle, generation: u64) -> (FlightWaiter, Option<FlightEntry>) {
         let key = (handle, generation);
         let mut table = self.table();
@@ -68,8 +69,8 @@ impl Flights {
 }
 
 impl FlightEntry {
-    /// Whether it is the store that callers wait for.
-    pub(super) fn store_is_away(&self, is_away: bool) {
+    /// Says whether it is the store that callers wait for.
+    pub(super) fn set_store_away(&self, is_away: bool) {
         self.progress.send_if_modified(|progress| {
             let is_news = progress.store_is_away != is_away;
             progress.store_is_away = is_away;
@@ -77,19 +78,19 @@ impl FlightEntry {
         });
     }
 
-    /// Returns once nobody waits.
-    pub(super) async fn nobody_waits(&self) {
+    /// Returns when nobody waits any more.
+    pub(super) async fn abandoned(&self) {
         self.progress.closed().await;
     }
 
-    /// Leaves the table if nobody waits.
-    pub(super) fn left_alone(&self) -> bool {
+    /// Leaves the table if nobody waits; whether it did.
+    pub(super) fn leave_if_abandoned(&self) -> bool {
         let mut table = self.flights.table();
-        let alone = self.progress.receiver_count() == 0;
-        if alone {
+        let abandoned = self.progress.receiver_count() == 0;
+        if abandoned {
             table.remove(&self.key);
         }
-        alone
+        abandoned
     }
 
     /// Leaves the table, then wakes all who wait with the outcome.
@@ -103,7 +104,7 @@ impl FlightEntry {
 impl Drop for FlightEntry {
     fn drop(&mut self) {
         let mut table = self.flights.table();
-        // Another flight may have replaced one that was left alone.
+        // Another flight may have replaced one that was abandoned.
         let is_ours = |progress: &watch::Sender<FlightProgress>| progress.same_channel(&self.progress);
         if table.get(&self.key).is_some_and(is_ours) {
             table.remove(&self.key);
@@ -114,18 +115,18 @@ impl Drop for FlightEntry {
 impl FlightWaiter {
     /// What the flight comes to.
     pub(super) async fn outcome(&mut self) -> FlightResult {
-        let settled = self.0.wait_for(|progress| progress.outcome.is_some()).await;
-        let outcome = settled.ok().and_then(|progress| progress.outcome.clone());
+        let finished = self.0.wait_for(|progress| progress.outcome.is_some()).await;
+        let outcome = finished.ok().and_then(|progress| progress.outcome.clone());
         // The task panicked before it had an outcome.
-        outcome.unwrap_or(Err(RenewError::Internal))
+        outcome.unwrap_or(Err(TokenRefreshError::Internal))
     }
 
     /// The same, unless it takes too long: then what it is that is waited for.
     pub(super) async fn outcome_within(mut self, limit: Duration) -> FlightResult {
         match timeout(limit, self.outcome()).await {
             Ok(outcome) => outcome,
-            Err(_) if self.0.borrow().store_is_away => Err(RenewError::StoreUnavailable),
-            Err(_) => Err(RenewError::ProviderUnavailable),
+            Err(_) if self.0.borrow().store_is_away => Err(TokenRefreshError::StoreUnavailable),
+            Err(_) => Err(TokenRefreshError::ProviderUnavailable),
         }
     }
 }

@@ -6,7 +6,7 @@ use chassis::secret::Secret;
 use oidc::{IdToken, PROTOCOL_CLAIMS, RefreshError, RefreshedTokens};
 use tokio::time::{Instant, sleep};
 
-use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, renew_error, settled};
+use super::flight::{LeaseExpiry, LedOutcome, RefreshFlight, refresh_error, visible_outcome};
 use super::measures::FlightOutcome;
 use crate::keeper::Edit;
 use crate::session::access::still_good;
@@ -14,7 +14,7 @@ use crate::session::change::ChangeKind;
 use crate::session::claims::ClaimMembers;
 use crate::session::id_token::claims_of;
 use crate::session::{AccessToken, Claims, Scope, Session, SessionState, StoredToken};
-use crate::sessions::ports::RenewError;
+use crate::sessions::ports::TokenRefreshError;
 
 /// Pauses between two tries to save: the first, and the longest.
 const FIRST_SAVE_PAUSE: Duration = Duration::from_millis(100);
@@ -25,35 +25,35 @@ pub(super) enum Saved {
     /// The session has it.
     Ours(Session),
     /// It does not; this is the outcome instead.
-    Another(Result<Session, RenewError>),
+    Another(Result<Session, TokenRefreshError>),
 }
 
 impl RefreshFlight {
-    /// Asks the provider for new tokens and saves them before anyone sees them. An answer that waits to be judged is the
-    /// outcome, until it is not worth waiting for any more.
+    /// Asks the provider for new tokens and saves them before anyone sees them. A pending answer is the outcome, until it is
+    /// not worth waiting for any more.
     pub(super) async fn grant(&self, mut session: Session, held: &LeaseExpiry) -> LedOutcome {
         let Some(provider) = self.refresher.providers.of(&session.issuer) else {
             // Nothing is lost: it may come back, and a sign-in helps at once.
             tracing::warn!(session = %session.handle, issuer = session.issuer, "the session's provider is not configured");
             self.record_outcome(FlightOutcome::Rejected);
-            return Some(Err(RenewError::Refused));
+            return Some(Err(TokenRefreshError::Refused));
         };
-        if let Some(answer) = session.tokens.unjudged.clone() {
-            match self.judge_kept(provider.as_ref(), &session, &answer).await {
+        if let Some(answer) = session.tokens.pending.clone() {
+            match self.validate_pending(provider.as_ref(), &session, &answer).await {
                 // Good, and too late to be of use.
-                Some(Ok(judged)) if still_good(&judged, self.refresher.keeper.now_ms()).is_none() => {
-                    session = judged
+                Some(Ok(validated)) if still_good(&validated, self.refresher.keeper.now_ms()).is_none() => {
+                    session = validated
                 }
                 Some(outcome) => return Some(outcome),
-                None if answer.is_worn_out(self.refresher.keeper.now_ms()) => {}
+                None if answer.may_be_replaced(self.refresher.keeper.now_ms()) => {}
                 None => {
                     self.record_outcome(FlightOutcome::Unjudged);
-                    return Some(Err(RenewError::ProviderUnavailable));
+                    return Some(Err(TokenRefreshError::ProviderUnavailable));
                 }
             }
         }
         let Some(refresh_token) = session.tokens.refresh.as_ref().map(StoredToken::text) else {
-            return Some(Err(RenewError::Refused));
+            return Some(Err(TokenRefreshError::Refused));
         };
         // A process that stood still must not use a refresh token that somebody else may be using.
         if !held.is_certain() {
@@ -64,54 +64,57 @@ impl RefreshFlight {
         let answer = provider.refresh(refresh_token.expose(), self.now_secs()).await;
         self.refresher.measures.provider_took(sent_at.elapsed());
         Some(match answer {
-            Ok(tokens) => self.accept(provider.as_ref(), session, tokens).await,
-            Err(error) => self.refused(session, error).await,
+            Ok(tokens) => self.validate_and_save(provider.as_ref(), session, tokens).await,
+            Err(error) => self.fail(session, error).await,
         })
     }
 
-    async fn refused(&self, session: Session, error: RefreshError) -> Result<Session, RenewError> {
+    /// What a failed grant means; a refusal for good is saved.
+    async fn fail(&self, session: Session, error: RefreshError) -> Result<Session, TokenRefreshError> {
         let handle = session.handle;
         let (outcome, meaning) = match error {
             RefreshError::Refused(refusal) if refusal.is_final() => {
                 tracing::info!(session = %handle, refusal = refusal.code(), "the provider refused the refresh token");
-                return self.give_up(session).await;
+                return self.save_refusal(session).await;
             }
             RefreshError::Refused(refusal) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, refusal = refusal.code(), "the provider refused this client");
-                (FlightOutcome::Rejected, RenewError::Refused)
+                (FlightOutcome::Rejected, TokenRefreshError::Refused)
             }
             RefreshError::Unusable(_) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, %error, "the refresh response is of no use");
-                (FlightOutcome::Unusable, RenewError::Refused)
+                (FlightOutcome::Unusable, TokenRefreshError::Refused)
             }
             RefreshError::Transient(error) => {
                 tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the provider could not be asked");
-                (FlightOutcome::Transient, RenewError::ProviderUnavailable)
+                (FlightOutcome::Transient, TokenRefreshError::ProviderUnavailable)
             }
         };
         self.record_outcome(outcome);
         Err(meaning)
     }
 
-    /// Writes down that the refresh token is worth nothing, unless somebody had more luck with it meanwhile.
-    async fn give_up(&self, session: Session) -> Result<Session, RenewError> {
+    /// Saves that the refresh token is worth nothing, unless another outcome was saved meanwhile.
+    async fn save_refusal(&self, session: Session) -> Result<Session, TokenRefreshError> {
         let generation = session.tokens.generation;
-        let (session, written) = self.save(session, ChangeKind::Changed, needs_sign_in).await?;
+        let (session, written) = self
+            .save_outcome(session, ChangeKind::Changed, needs_sign_in)
+            .await?;
         self.record_outcome(if written {
             FlightOutcome::Refused
         } else {
             FlightOutcome::Superseded
         });
-        settled(session, generation).unwrap_or(Err(RenewError::Refused))
+        visible_outcome(session, generation).unwrap_or(Err(TokenRefreshError::Refused))
     }
 
-    /// Saves what the provider gave.
-    pub(super) async fn keep(
+    /// Saves the tokens of an answer, and what its ID token says if it has one.
+    pub(super) async fn save_tokens(
         &self,
         session: Session,
         tokens: &RefreshedTokens,
         id_token: Option<&IdToken>,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let edit = |session: &mut Session| apply(session, tokens, id_token);
         let saved = self
             .save_answer(session, ChangeKind::Refreshed, tokens, edit)
@@ -122,13 +125,13 @@ impl RefreshFlight {
         };
         if !session.is_valid(self.refresher.keeper.lifetime(), self.refresher.keeper.now_ms()) {
             // The ID token says that the provider's session is over.
-            return Err(RenewError::Missing);
+            return Err(TokenRefreshError::Missing);
         }
         self.record_outcome(FlightOutcome::Refreshed);
         Ok(session)
     }
 
-    /// Saves an answer as `save` does. A late one is dropped: another outcome was seen already.
+    /// Saves an outcome that brings tokens. A late one is dropped: another outcome was seen already.
     pub(super) async fn save_answer<F>(
         &self,
         session: Session,
@@ -141,16 +144,19 @@ impl RefreshFlight {
     {
         let (handle, generation) = (session.handle, session.tokens.generation);
         let issuer = session.issuer.clone();
-        match self.save(session, kind, edit).await {
+        match self.save_outcome(session, kind, edit).await {
             Ok((session, true)) => Saved::Ours(session),
             Ok((session, false)) => {
                 // Not revoked: that may revoke the whole grant, and with it the token that is in use now.
                 tracing::warn!(session = %handle, "tokens came after another outcome was saved and are let go");
                 self.record_outcome(FlightOutcome::Superseded);
-                Saved::Another(settled(session, generation).unwrap_or(Err(RenewError::ProviderUnavailable)))
+                Saved::Another(
+                    visible_outcome(session, generation)
+                        .unwrap_or(Err(TokenRefreshError::ProviderUnavailable)),
+                )
             }
             Err(error) => {
-                if let (RenewError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
+                if let (TokenRefreshError::Missing, Some(rotated)) = (error, &tokens.refresh_token) {
                     // The session ended meanwhile: nobody will use what the provider just gave.
                     let rotated = Secret::new(rotated.clone());
                     self.refresher.revoke_in_background(&issuer, rotated);
@@ -160,14 +166,14 @@ impl RefreshFlight {
         }
     }
 
-    /// Writes an edit unless the tokens have moved on, for as long as the session lives: the store may be away, or full, for
-    /// long. Tells whether the session as it is now has this edit.
-    async fn save<F>(
+    /// Saves an outcome as an edit, unless another one was saved before. Tries for as long as the session lives: the
+    /// store may be away, or full, for long. Tells whether the session as it is now has this edit.
+    async fn save_outcome<F>(
         &self,
         session: Session,
         kind: ChangeKind,
         edit: F,
-    ) -> Result<(Session, bool), RenewError>
+    ) -> Result<(Session, bool), TokenRefreshError>
     where
         F: Fn(&mut Session) + Send + Sync,
     {
@@ -187,16 +193,18 @@ impl RefreshFlight {
                 edited = Some(session.tokens.clone());
                 Edit::Write
             });
-            match written.await.map_err(renew_error) {
+            match written.await.map_err(refresh_error) {
                 Ok((session, written)) => {
-                    self.entry.store_is_away(false);
+                    self.entry.set_store_away(false);
                     let ours = written || unanswered.is_some_and(|tokens| session.tokens == tokens);
                     return Ok((session, ours));
                 }
-                Err(RenewError::StoreUnavailable) if session.is_valid(keeper.lifetime(), keeper.now_ms()) => {
+                Err(TokenRefreshError::StoreUnavailable)
+                    if session.is_valid(keeper.lifetime(), keeper.now_ms()) =>
+                {
                     if unanswered.is_none() {
                         tracing::warn!(session = %session.handle, "what came of a refresh cannot be saved yet");
-                        self.entry.store_is_away(true);
+                        self.entry.set_store_away(true);
                     }
                     unanswered = edited.or(unanswered);
                     sleep(pause).await;
@@ -212,12 +220,12 @@ impl RefreshFlight {
     }
 }
 
-/// The provider refused the refresh token for good: it is not kept, and not tried again. The generation moves on, so
+/// The provider refused the refresh token for good: it is removed, and not tried again. The generation moves on, so
 /// that tokens which come late from somebody who used the token as well do not undo what was said.
 fn needs_sign_in(session: &mut Session) {
     session.state = SessionState::NeedsSignIn;
     session.tokens.refresh = None;
-    session.tokens.unjudged = None;
+    session.tokens.pending = None;
     session.tokens.generation = session.tokens.generation.saturating_add(1);
 }
 
@@ -236,7 +244,7 @@ fn apply(session: &mut Session, answer: &RefreshedTokens, id_token: Option<&IdTo
         tokens.refresh = Some(StoredToken::new(rotated.clone()));
     }
     tokens.generation = tokens.generation.saturating_add(1);
-    tokens.unjudged = None;
+    tokens.pending = None;
     session.state = SessionState::Active;
     if let Some(id_token) = id_token {
         if let Some(sid) = &id_token.sid {

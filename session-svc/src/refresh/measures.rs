@@ -27,7 +27,7 @@ pub(super) enum FlightOutcome {
     Unusable,
     /// The provider could not be reached; nothing is lost.
     Transient,
-    /// The answer's ID token cannot be judged yet: it is kept, and nobody sees it before.
+    /// The answer's ID token cannot be validated yet: the answer is pending, and nobody sees its tokens.
     Unjudged,
     /// The answer was about somebody else: the session was ended.
     Mismatched,

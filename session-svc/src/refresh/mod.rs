@@ -1,8 +1,10 @@
-//! Renewing tokens at the provider: one grant per expiry per session, across all replicas.
+//! Refreshing tokens at the provider: one grant per expiry per session, across all replicas.
 //!
 //! In this process all calls for one session share one flight, which runs in a task of its own: a caller that hangs
 //! up changes nothing, and a process that is to stop waits for it. Between replicas a lease of the store decides
 //! who calls the provider; the others are woken by the event of its write, or take over when the lease has run out.
+//!
+//! Refresh tokens of sessions that end are revoked (`revocation`), which is noted in the store first (`revocation_notes`).
 //!
 //! Callers wait for a bounded time, the exchange for as long as it needs; a flight that only waits for another replica
 //! ends with the last of its callers.
@@ -12,7 +14,8 @@
 //! - A replica that may have lost the lease sends no request, nor one that cannot write the session just then.
 //! - The rotated refresh token is saved before anyone sees the access token, and the save is tried for as long as the
 //!   session lives: a lost one cannot be had again.
-//! - An access token that came with an ID token is not seen before that is judged; while it cannot be, the answer is kept.
+//! - An access token that came with an ID token is not seen before that is validated; while it cannot be, the answer is
+//!   pending.
 //! - A write that comes late loses: against an ended session by its absence, against an outcome that was written
 //!   meanwhile, good or bad, by the generation of the tokens.
 //!
@@ -23,13 +26,13 @@ mod ahead;
 mod flight;
 mod flights;
 mod grant;
-mod judgement;
 mod measures;
 mod moved;
-mod owed;
 mod provider;
 mod record;
 mod revocation;
+mod revocation_notes;
+mod validation;
 mod wakes;
 
 use std::collections::HashSet;
@@ -51,7 +54,9 @@ use self::record::RefreshRecord;
 use self::wakes::Wakes;
 use crate::keeper::Keeper;
 use crate::session::Session;
-use crate::sessions::ports::{PendingRevocation, Renew, RenewError, WaitingCaller};
+use crate::sessions::ports::{
+    RevocationNote, TokenRefresh, TokenRefreshError, TokenRevocation, WaitingCaller,
+};
 
 /// Revocations in flight at once: more are postponed, since they would only add to the load of a slow provider.
 const MAX_REVOCATIONS: usize = 64;
@@ -60,7 +65,7 @@ const MAX_REVOCATIONS: usize = 64;
 /// holder dies, and longer than most failovers, which no holder can prolong it in.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);
 
-/// Renews tokens at the providers they came from. Clones share everything.
+/// Refreshes and revokes tokens at the providers they came from. Clones share everything.
 #[derive(Clone)]
 pub struct Refresher {
     keeper: Keeper,
@@ -110,7 +115,8 @@ impl Refresher {
         }
     }
 
-    /// Waits for the flight that renews the tokens seen: the one under way, or a new one, which a call of `caller` begins.
+    /// Waits for the flight that refreshes the tokens seen: the one under way, or a new one, which a call of `caller`
+    /// begins.
     fn join(&self, seen: &Session, caller: &str, ahead: bool) -> FlightWaiter {
         let (waiting, entry) = self.flights.join(seen.handle, seen.tokens.generation);
         if let Some(entry) = entry {
@@ -123,12 +129,12 @@ impl Refresher {
 }
 
 #[async_trait]
-impl Renew for Refresher {
-    async fn refreshed(
+impl TokenRefresh for Refresher {
+    async fn refresh(
         &self,
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let _waiting = self.measures.waiting();
         let wait_limit = self.providers.wait_limit(&seen.issuer);
         let flight = self.join(&seen, waiting_caller.caller, false);
@@ -140,13 +146,18 @@ impl Renew for Refresher {
     fn refresh_later(&self, seen: Session, caller: &str) {
         self.refresh_ahead(seen, caller.to_owned());
     }
+}
 
-    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> PendingRevocation {
-        self.owe(&session.issuer, refresh_token, Some(session.handle))
+#[async_trait]
+impl TokenRevocation for Refresher {
+    async fn note_revocation(&self, session: &Session, refresh_token: Secret<String>) -> RevocationNote {
+        self.note(&session.issuer, refresh_token, Some(session.handle))
             .await
     }
 
-    fn settle_later(&self, owed: PendingRevocation) {
-        self.settle_in_background(owed);
+    fn revoke_later(&self, note: RevocationNote) {
+        let refresher = self.clone();
+        self.work
+            .spawn(async move { refresher.revoke_and_forget(note).await });
     }
 }

@@ -1,24 +1,25 @@
 //! Sessions that a refresh moved to another session of the provider (`sid` of the refreshed ID token).
 //!
-//! A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no session by
-//! it and leaves a mark. So whoever saves another `sid` looks for that mark afterwards (OpenID Connect Back-Channel Logout 1.0,
-//! section 2.7).
+//! A logout that names the new `sid` may be handled after the provider gave it and before it is saved: it finds no
+//! session by it and leaves a mark. So whoever saves another `sid` looks for that mark afterwards (OpenID Connect
+//! Back-Channel Logout 1.0, section 2.7).
 
 use tokio::time::{Instant, sleep};
 
 use super::Refresher;
-use super::flight::renew_error;
-use super::judgement::{ENDING_PAUSE, MAX_ENDING};
+use super::flight::refresh_error;
+use super::validation::{ENDING_PAUSE, MAX_ENDING};
 use crate::session::{Cause, Session, StoredToken};
-use crate::sessions::ports::RenewError;
+use crate::sessions::ports::TokenRefreshError;
 
 impl Refresher {
-    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were received.
+    /// Gives a session that was saved with another `sid`, or ends it if that `sid` was logged out since the tokens were
+    /// received.
     pub(super) async fn unless_logged_out(
         &self,
         session: Session,
         received_ms: u64,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let Some(sid) = session.provider_sid.as_deref() else {
             return Ok(session);
         };
@@ -28,9 +29,11 @@ impl Refresher {
                 .keeper
                 .sid_ended_since(&session.issuer, &session.subject, sid, received_ms)
                 .await;
-            match found.map_err(renew_error) {
+            match found.map_err(refresh_error) {
                 Ok(ended) => break ended,
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(ENDING_PAUSE).await,
+                Err(TokenRefreshError::StoreUnavailable) if Instant::now() < deadline => {
+                    sleep(ENDING_PAUSE).await
+                }
                 Err(error) => return Err(error),
             }
         };
@@ -45,6 +48,6 @@ impl Refresher {
         {
             self.revoke_in_background(&session.issuer, refresh_token);
         }
-        Err(RenewError::Missing)
+        Err(TokenRefreshError::Missing)
     }
 }

@@ -26,8 +26,8 @@ pub trait RefreshProvider: Send + Sync + 'static {
     /// Exchanges a refresh token (RFC 6749, section 6).
     async fn refresh(&self, refresh_token: &str, now: u64) -> Result<RefreshedTokens, RefreshError>;
 
-    /// Checks the ID token of a refresh (OpenID Connect Core, section 12.2).
-    async fn check(
+    /// Validates the ID token of a refresh (OpenID Connect Core, section 12.2).
+    async fn validate(
         &self,
         raw: &str,
         expected: &ExpectedOfRefresh<'_>,
@@ -48,7 +48,7 @@ impl RefreshProvider for RelyingParty {
         Self::refresh(self, refresh_token, now).await
     }
 
-    async fn check(
+    async fn validate(
         &self,
         raw: &str,
         expected: &ExpectedOfRefresh<'_>,
@@ -72,13 +72,13 @@ impl<P: RefreshProvider + ?Sized> RefreshProvider for Arc<P> {
         self.as_ref().refresh(refresh_token, now).await
     }
 
-    async fn check(
+    async fn validate(
         &self,
         raw: &str,
         expected: &ExpectedOfRefresh<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
-        self.as_ref().check(raw, expected, now).await
+        self.as_ref().validate(raw, expected, now).await
     }
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {

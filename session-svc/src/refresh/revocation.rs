@@ -1,5 +1,5 @@
-//! Taking refresh tokens back at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to anybody, and again until it
-//! is done: what is owed is noted in the store first (see `owed`).
+//! Revoking refresh tokens at the provider once nobody needs them (RFC 7009): later, bounded, without an answer to
+//! anybody, and again until it is done, for each is noted in the store first (`revocation_notes`).
 
 use std::sync::{Arc, PoisonError};
 
@@ -8,7 +8,7 @@ use oidc::{ProviderError, Revoked};
 
 use super::Refresher;
 use super::measures::RevocationOutcome;
-use crate::sessions::ports::PendingRevocation;
+use crate::sessions::ports::RevocationNote;
 
 /// What the provider says of a token type it does not revoke: another request changes nothing (RFC 7009, section 2.2.1).
 const UNSUPPORTED: &str = "unsupported_token_type";
@@ -18,31 +18,26 @@ impl Refresher {
     pub(super) fn revoke_in_background(&self, issuer: &str, refresh_token: Secret<String>) {
         let (refresher, issuer) = (self.clone(), issuer.to_owned());
         self.work.spawn(async move {
-            let owed = refresher.owe(&issuer, refresh_token, None).await;
-            refresher.settle(owed).await;
+            let note = refresher.note(&issuer, refresh_token, None).await;
+            refresher.revoke_and_forget(note).await;
         });
     }
 
-    /// Revokes what was noted in a task of its own; the provider's HTTP timeout bounds it.
-    pub(super) fn settle_in_background(&self, owed: PendingRevocation) {
-        let refresher = self.clone();
-        self.work.spawn(async move { refresher.settle(owed).await });
-    }
-
-    async fn settle(&self, owed: PendingRevocation) {
+    /// Revokes what was noted, unless too many revocations are under way; the provider's HTTP timeout bounds it.
+    pub(super) async fn revoke_and_forget(&self, note: RevocationNote) {
         let Ok(_permit) = Arc::clone(&self.revocations).try_acquire_owned() else {
             tracing::warn!("too many revocations are under way: a refresh token is revoked later");
             self.measures.revocation(RevocationOutcome::PutOff);
             return;
         };
-        if self.revoke(&owed).await {
-            self.paid(&owed).await;
+        if self.revoke(&note).await {
+            self.forget_note(&note).await;
         }
     }
 
     /// Sends the request; true if there is nothing left to revoke.
-    pub(super) async fn revoke(&self, owed: &PendingRevocation) -> bool {
-        let issuer = owed.issuer.as_str();
+    pub(super) async fn revoke(&self, note: &RevocationNote) -> bool {
+        let issuer = note.issuer.as_str();
         let Some(provider) = self.providers.of(issuer) else {
             tracing::warn!(
                 issuer,
@@ -52,7 +47,7 @@ impl Refresher {
             return true;
         };
         let (outcome, is_over) = match provider
-            .revoke(owed.refresh_token.expose(), self.keeper.now_ms() / 1_000)
+            .revoke(note.refresh_token.expose(), self.keeper.now_ms() / 1_000)
             .await
         {
             Ok(Revoked::Done) => {
@@ -80,7 +75,7 @@ impl Refresher {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         match outcome {
-            RevocationOutcome::NotOffered => _ = without.insert(owed.issuer.clone()),
+            RevocationOutcome::NotOffered => _ = without.insert(note.issuer.clone()),
             RevocationOutcome::Done => _ = without.remove(issuer),
             RevocationOutcome::Failed | RevocationOutcome::PutOff | RevocationOutcome::GivenUp => {}
         }

@@ -66,13 +66,13 @@ impl Wakes {
 
     /// Waits for writes of a session from now on.
     pub(super) fn listen(&self, handle: Handle) -> WriteListener {
-        let awaiting = self.shared.add(handle);
+        let listener = self.shared.add(handle);
         if !self.shared.listening.swap(true, Ordering::SeqCst) {
             let (shared, keeper) = (Arc::downgrade(&self.shared), self.keeper.clone());
             let over = self.over.clone();
             tokio::spawn(async move { over.run_until_cancelled(listen(shared, keeper)).await });
         }
-        awaiting
+        listener
     }
 }
 

@@ -18,7 +18,7 @@ fn session(access: bool, refresh: bool, state: SessionState) -> Session {
         refresh: refresh.then(|| StoredToken::new("refresh".to_owned())),
         id_token: None,
         generation: 1,
-        unjudged: None,
+        pending: None,
     };
     Session {
         handle: SessionId::from_bytes([1; 16]).handle(),

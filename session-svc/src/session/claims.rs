@@ -1,7 +1,7 @@
 //! Claims about a person, or whatever else callers keep with a session: a JSON object as text.
 //!
-//! Nobody between a caller and the store reads it, so that it stays word for word what was given, numbers and order too; it is read
-//! where it comes in, and where a refresh brings it up to date.
+//! Nobody between a caller and the store reads it, so that it stays word for word what was given, numbers and order
+//! too; it is read where it comes in, and where a refresh brings it up to date.
 //!
 //! Invariant: no claim shows in `Debug`.
 
@@ -26,8 +26,8 @@ pub(crate) const SUBJECT: &str = "sub";
 pub struct Claims(String);
 
 impl Claims {
-    /// The claims of a caller. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could understand
-    /// it differently, and so is what is nested deeper than `serde_json` reads, 127 levels.
+    /// The claims of a caller. A name that stands twice is a mistake (RFC 7519, section 4), because two readers could
+    /// understand it differently, and so is what is nested deeper than `serde_json` reads, 127 levels.
     pub fn parse(text: String) -> Result<Self, Error> {
         serde_json::from_str::<Unique>(&text)?;
         Ok(Self(text))

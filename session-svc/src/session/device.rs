@@ -34,7 +34,8 @@ impl Device {
     }
 }
 
-/// Controls, and what turns the text around it or hides in it: a list of devices shows what a stranger's browser called itself.
+/// Controls, and what turns the text around it or hides in it: a list of devices shows what a stranger's browser called
+/// itself.
 fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -25,7 +25,7 @@ pub use claims::Claims;
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
-pub use tokens::{AccessToken, Scope, SessionTokens, StoredToken, Unjudged};
+pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
 
 /// Whether the session still does everything a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

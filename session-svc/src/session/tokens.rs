@@ -89,17 +89,17 @@ pub struct AccessToken {
     pub expires_at_ms: u64,
 }
 
-/// A provider's answer to a refresh whose ID token cannot be judged yet. Nobody sees its access token before that; its
+/// A provider's answer to a refresh whose ID token cannot be validated yet. Nobody sees its access token before that; its
 /// refresh token is the session's already, for the one before is worth nothing any more.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unjudged {
+pub struct PendingAnswer {
     /// The access token.
     pub access: AccessToken,
     /// Its scope, when the answer names it.
     pub scope: Option<Scope>,
     /// The ID token.
     pub id_token: StoredToken,
-    /// When the answer came, in milliseconds since the Unix epoch: the instant its ID token is judged by.
+    /// When the answer came, in milliseconds since the Unix epoch: the instant its ID token is validated by.
     pub(crate) answered_at_ms: u64,
 }
 
@@ -114,10 +114,11 @@ pub struct SessionTokens {
     pub refresh: Option<StoredToken>,
     /// The ID token as it came, if it is kept as a hint for sign-out.
     pub id_token: Option<StoredToken>,
-    /// Grows by one with every refresh: distinguishes a token that was seen from the one that replaced it.
+    /// Counts the outcomes of refreshes that were saved, a refusal and a pending answer included: distinguishes the
+    /// tokens that were seen from what replaced them.
     pub generation: u64,
-    /// A refresh whose ID token is not judged yet.
-    pub unjudged: Option<Box<Unjudged>>,
+    /// The newest refresh's answer while it is pending; its refresh token is `refresh` already.
+    pub pending: Option<Box<PendingAnswer>>,
 }
 
 /// A set of scope names in the order they were given (RFC 6749, section 3.3).

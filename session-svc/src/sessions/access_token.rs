@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::ports::{RenewError, WaitingCaller};
+use super::ports::{TokenRefreshError, WaitingCaller};
 use super::{Sessions, SessionsError};
 use crate::session::access::{Decision, TokenRefusal, TokenRequirements, decide, is_due_ahead, still_good};
 use crate::session::{AccessToken, Handle, Scope, Session};
@@ -44,7 +44,8 @@ impl Sessions {
             Decision::Refuse(refusal) => Err(SessionsError::Refused(refusal)),
             Decision::Refresh => {
                 let waiting_caller = WaitingCaller { caller, since };
-                self.renewed(session, scopes, force_refresh, waiting_caller).await
+                self.refreshed(session, scopes, force_refresh, waiting_caller)
+                    .await
             }
         }
     }
@@ -52,7 +53,7 @@ impl Sessions {
     /// Has tokens refreshed in the background that will soon count as expired.
     pub(super) fn refresh_ahead(&self, session: &Session, caller: &str) {
         if self.refresh_is_due(session) {
-            self.renew.refresh_later(session.clone(), caller);
+            self.refresh.refresh_later(session.clone(), caller);
         }
     }
 
@@ -62,17 +63,19 @@ impl Sessions {
         is_due_ahead(session, margin_ms, ahead_ms, self.keeper.now_ms())
     }
 
-    async fn renewed(
+    async fn refreshed(
         &self,
         seen: Session,
         scopes: &[String],
         forced: bool,
         waiting_caller: WaitingCaller<'_>,
     ) -> Result<GrantedToken, SessionsError> {
-        match self.renew.refreshed(seen.clone(), waiting_caller).await {
+        match self.refresh.refresh(seen.clone(), waiting_caller).await {
             // Served as it came, however short it lives: another refresh would give one just as short.
             Ok(session) => granted(session, scopes),
-            Err(error @ (RenewError::ProviderUnavailable | RenewError::StoreUnavailable)) if !forced => {
+            Err(error @ (TokenRefreshError::ProviderUnavailable | TokenRefreshError::StoreUnavailable))
+                if !forced =>
+            {
                 let access = still_good(&seen, self.keeper.now_ms()).ok_or(error)?;
                 Ok(GrantedToken {
                     access,

@@ -234,7 +234,7 @@ impl Sessions {
                 refresh: new.refresh_token.clone().map(StoredToken::from),
                 id_token: new.id_token.clone().map(StoredToken::from),
                 generation: 1,
-                unjudged: None,
+                pending: None,
             },
             provider_sid: new.provider_sid.clone(),
             earlier_sids: Vec::new(),

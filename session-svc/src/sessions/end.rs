@@ -1,14 +1,14 @@
 //! Ending sessions.
 //!
-//! Invariants: an ended session is gone before the call is answered; what its tokens are worth at the provider is noted before and
-//! revoked later; an ending also reaches a session that is just being created (see `endings`). Ending needs neither reading nor
-//! capacity: what cannot be read is removed, and what a full store does not take is written later.
+//! Invariants: an ended session is gone before the call is answered; what its tokens are worth at the provider is noted
+//! before and revoked later; an ending also reaches a session that is just being created (see `endings`). Ending needs
+//! neither reading nor capacity: what cannot be read is removed, and what a full store does not take is written later.
 
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
 use super::once::FirstUse;
-use super::ports::PendingRevocation;
+use super::ports::RevocationNote;
 use super::{Sessions, SessionsError};
 use crate::keeper::listed::PAGE_BYTES;
 use crate::keeper::{FoundSession, Removed, Shown};
@@ -51,8 +51,8 @@ pub struct EndAll {
     pub existing_only: bool,
     /// What is good for one such ending.
     pub once: Option<Once>,
-    /// How long ago the caller received the order to end them, in milliseconds: sessions that began since are left alone. `None` ends
-    /// all there are.
+    /// How long ago the caller received the order to end them, in milliseconds: sessions that began since are left
+    /// alone. `None` ends all there are.
     pub told_ago_ms: Option<u64>,
     /// Until when the caller waits, if it says so.
     pub answer_by: Option<Instant>,
@@ -72,7 +72,8 @@ pub struct Once {
 /// What becomes of the refresh token of a session with the scope `offline_access` when the session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfflineTokens {
-    /// It stays good at the provider: access while nobody is there is what it was granted for (Back-Channel Logout 1.0, section 2.7).
+    /// It stays good at the provider: access while nobody is there is what it was granted for (Back-Channel Logout 1.0,
+    /// section 2.7).
     Keep,
     /// It is revoked like any other.
     TakeBack,
@@ -216,8 +217,8 @@ impl Sessions {
         Ok(marked.await?)
     }
 
-    /// Writes a mark that a full store refused as soon as the store has space, for as long as it would be kept, and ends what
-    /// began meanwhile.
+    /// Writes a mark that a full store refused as soon as the store has space, for as long as it would be kept, and
+    /// ends what began meanwhile.
     fn mark_later(&self, all: &EndAll, ending: EndingTime) {
         let (sessions, all) = (self.clone(), all.clone());
         let ending = EndingTime {
@@ -250,7 +251,8 @@ impl Sessions {
         let mut after = None;
         let mut count: u32 = 0;
         loop {
-            // Nothing is held from one part to the next: what began or ended meanwhile, and a call that is repeated, change nothing.
+            // Nothing is held from one part to the next: what began or ended meanwhile, and a call that is repeated,
+            // change nothing.
             let _permit = self.ending_permit().await?;
             let (listed, next) = self
                 .keeper
@@ -324,8 +326,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// Removes a session; what is to be revoked is noted before, so that it is done whatever becomes of this process or of the
-    /// store's answer.
+    /// Removes a session; what is to be revoked is noted before, so that it is done whatever becomes of this process or
+    /// of the store's answer.
     async fn remove_and_revoke(
         &self,
         seen: &Session,
@@ -335,21 +337,21 @@ impl Sessions {
         let noting = async {
             let is_valid = seen.is_valid(self.keeper.lifetime(), self.keeper.now_ms());
             match seen.tokens.refresh.as_ref().filter(|_| is_taken_back && is_valid) {
-                Some(token) => Some(self.renew.owe_revocation(seen, token.text()).await),
+                Some(token) => Some(self.revocation.note_revocation(seen, token.text()).await),
                 None => None,
             }
         };
-        let (owed, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
+        let (note, ()) = tokio::join!(noting, self.keeper.mark_young(seen, cause));
         let gone = self.remove(seen.handle, Some(seen), cause).await?;
-        if let Some(owed) = owed {
+        if let Some(note) = note {
             // A refresh may have come between. Where somebody else was faster both take the token back, which does no harm.
             let last = match &gone {
                 EndingResult::Session(last) => last.tokens.refresh.as_ref().map(StoredToken::text),
                 EndingResult::Unread | EndingResult::Nothing => None,
             };
-            self.renew.settle_later(PendingRevocation {
-                refresh_token: last.unwrap_or(owed.refresh_token),
-                ..owed
+            self.revocation.revoke_later(RevocationNote {
+                refresh_token: last.unwrap_or(note.refresh_token),
+                ..note
             });
         }
         Ok(gone)

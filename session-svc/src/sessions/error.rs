@@ -2,7 +2,7 @@
 
 use chassis::random::NoRandomness;
 
-use super::ports::RenewError;
+use super::ports::TokenRefreshError;
 use crate::keeper::{KeeperError, SealError};
 use crate::session::access::TokenRefusal;
 use crate::store::StoreError;
@@ -90,14 +90,16 @@ impl From<KeeperError> for SessionsError {
     }
 }
 
-impl From<RenewError> for SessionsError {
-    fn from(error: RenewError) -> Self {
+impl From<TokenRefreshError> for SessionsError {
+    fn from(error: TokenRefreshError) -> Self {
         match error {
-            RenewError::Missing => Self::Missing,
-            RenewError::Refused => Self::RefreshRefused,
-            RenewError::ProviderUnavailable => Self::ProviderUnavailable,
-            RenewError::StoreUnavailable => Self::StoreUnavailable(StoreError::Unavailable(Box::new(error))),
-            RenewError::Internal => Self::Internal,
+            TokenRefreshError::Missing => Self::Missing,
+            TokenRefreshError::Refused => Self::RefreshRefused,
+            TokenRefreshError::ProviderUnavailable => Self::ProviderUnavailable,
+            TokenRefreshError::StoreUnavailable => {
+                Self::StoreUnavailable(StoreError::Unavailable(Box::new(error)))
+            }
+            TokenRefreshError::Internal => Self::Internal,
         }
     }
 }

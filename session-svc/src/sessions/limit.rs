@@ -16,16 +16,16 @@ const LOOKED_BEYOND: usize = 1_000;
 /// Longest a creation waits for the list: a person signs in although one node of the store is away.
 const LOOK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Sessions beyond the limit that one creation ends: a person who had thousands when the limit was set has fewer with each sign-in,
-/// and none of these takes long.
+/// Sessions beyond the limit that one creation ends: a person who had thousands when the limit was set has fewer with
+/// each sign-in, and none of these takes long.
 const ENDED_AT_ONCE: usize = 50;
 
 impl Sessions {
     /// Ends the oldest sessions of a person beyond the limit, as many as one creation may.
     ///
     /// Whoever creates sees every session that was there before, so that parallel creations leave no more than the limit and
-    /// those in flight. Each session it ends has at least as many younger ones as the limit, whatever it did not look at: so the
-    /// youngest stay, and two creations never end each other's.
+    /// those in flight. Each session it ends has at least as many younger ones as the limit, whatever it did not look
+    /// at: so the youngest stay, and two creations never end each other's.
     pub(super) async fn keep_limit(&self, session: &Session) -> Result<(), SessionsError> {
         let limit = self.limits.max_per_subject;
         if limit == 0 {

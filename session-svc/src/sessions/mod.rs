@@ -39,7 +39,7 @@ pub use update::Update;
 pub use watch::WATCH_HEARTBEAT_MAX;
 pub(crate) use watch::{WatchScope, WatchUpdate, Watching};
 
-use ports::Renew;
+use ports::{TokenRefresh, TokenRevocation};
 
 use crate::keeper::Keeper;
 
@@ -70,7 +70,8 @@ pub struct SessionLimits {
 #[derive(Clone)]
 pub struct Sessions {
     keeper: Keeper,
-    renew: Arc<dyn Renew>,
+    refresh: Arc<dyn TokenRefresh>,
+    revocation: Arc<dyn TokenRevocation>,
     limits: SessionLimits,
     random: SystemRandom,
     /// One permit for each page of a list that may be in memory.
@@ -80,11 +81,15 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The use cases over what keeps sessions and what renews their tokens.
-    pub fn new(keeper: Keeper, renew: Arc<dyn Renew>, limits: SessionLimits) -> Self {
+    /// The use cases over what keeps sessions and what refreshes and revokes their tokens.
+    pub fn new<P>(keeper: Keeper, provider: Arc<P>, limits: SessionLimits) -> Self
+    where
+        P: TokenRefresh + TokenRevocation,
+    {
         Self {
             keeper,
-            renew,
+            refresh: Arc::clone(&provider) as Arc<dyn TokenRefresh>,
+            revocation: provider,
             limits,
             random: SystemRandom::new(),
             pages: Arc::new(Semaphore::new(permits::PAGES_AT_ONCE)),

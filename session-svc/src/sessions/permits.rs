@@ -6,12 +6,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Sessions, SessionsError};
 
-/// Pages of lists in memory at once, of all callers together: a large one takes 12 MiB with what is made of it. More wait, and are not
-/// refused: a page is read in a millisecond or two.
+/// Pages of lists in memory at once, of all callers together: a large one takes 12 MiB with what is made of it. More
+/// wait, and are not refused: a page is read in a millisecond or two.
 pub(super) const PAGES_AT_ONCE: usize = 2;
 
-/// Parts of lists that are being ended at once: 4 MiB of the largest. Endings wait for no list, and a node of the store that stands
-/// still holds up few others.
+/// Parts of lists that are being ended at once: 4 MiB of the largest. Endings wait for no list, and a node of the store
+/// that stands still holds up few others.
 pub(super) const ENDINGS_AT_ONCE: usize = 8;
 
 impl Sessions {
@@ -20,7 +20,8 @@ impl Sessions {
         permit(&self.pages).await
     }
 
-    /// The right to have a part of a list in memory while its sessions end, until it is dropped. Waits for those who have it.
+    /// The right to have a part of a list in memory while its sessions end, until it is dropped. Waits for those who
+    /// have it.
     pub(super) async fn ending_permit(&self) -> Result<OwnedSemaphorePermit, SessionsError> {
         permit(&self.endings).await
     }

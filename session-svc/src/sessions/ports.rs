@@ -15,33 +15,37 @@ pub struct WaitingCaller<'a> {
     pub since: Instant,
 }
 
-/// Renews tokens at the provider.
+/// Refreshes tokens at the provider (RFC 6749, section 6).
 #[async_trait]
-pub trait Renew: Send + Sync + 'static {
-    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made. A call
-    /// waits for as long as the provider has for an answer at most; what comes later is there for the next one.
-    async fn refreshed(
+pub trait TokenRefresh: Send + Sync + 'static {
+    /// Gives the session after a refresh that is newer than the one `seen`; however many calls wait, one grant is made.
+    /// A call waits for as long as the provider has for an answer at most; what comes later is there for the next one.
+    async fn refresh(
         &self,
         seen: Session,
         waiting_caller: WaitingCaller<'_>,
-    ) -> Result<Session, RenewError>;
+    ) -> Result<Session, TokenRefreshError>;
 
-    /// Renews tokens that are still good, later and in the background; however many calls need it, one grant is made. `caller`
-    /// is whose call showed that it is time.
+    /// Refreshes tokens that are still good, later and in the background; however many calls need it, one grant is
+    /// made. `caller` is whose call showed that it is time.
     fn refresh_later(&self, seen: Session, caller: &str);
-
-    /// Notes in the store that the refresh token of a session that is about to end is to be revoked at its issuer (RFC 7009), so that
-    /// some replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
-    async fn owe_revocation(&self, session: &Session, refresh_token: Secret<String>) -> PendingRevocation;
-
-    /// Revokes what was noted, later and in the background.
-    fn settle_later(&self, owed: PendingRevocation);
 }
 
-/// A revocation that is owed.
+/// Revokes refresh tokens at the provider (RFC 7009).
+#[async_trait]
+pub trait TokenRevocation: Send + Sync + 'static {
+    /// Notes in the store that the refresh token of a session that is about to end is to be revoked at its issuer, so
+    /// that some replica does it whatever becomes of this one. A note that cannot be written holds nothing up.
+    async fn note_revocation(&self, session: &Session, refresh_token: Secret<String>) -> RevocationNote;
+
+    /// Revokes what was noted, later and in the background.
+    fn revoke_later(&self, note: RevocationNote);
+}
+
+/// A refresh token that is to be revoked.
 #[derive(Clone, Debug)]
-pub struct PendingRevocation {
-    /// Name of its note.
+pub struct RevocationNote {
+    /// Name of the note's record.
     pub name: String,
     /// Issuer identifier of the provider.
     pub issuer: String,
@@ -49,9 +53,9 @@ pub struct PendingRevocation {
     pub refresh_token: Secret<String>,
 }
 
-/// Why tokens were not renewed.
+/// Why tokens were not refreshed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RenewError {
+pub enum TokenRefreshError {
     /// The session ended meanwhile.
     #[error("the session ended")]
     Missing,

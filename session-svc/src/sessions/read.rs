@@ -11,7 +11,8 @@ impl Sessions {
         Ok(self.keeper.load(handle).await?)
     }
 
-    /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its turn comes.
+    /// Reads several sessions in one round trip to the store, in the order of their handles; each is opened when its
+    /// turn comes.
     pub(crate) async fn get_many(
         &self,
         handles: &[Handle],
@@ -20,8 +21,8 @@ impl Sessions {
         Ok(loaded.map(|loaded| loaded.map_err(SessionsError::from)))
     }
 
-    /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens renewed that will soon
-    /// count as expired.
+    /// Whether rolling a session that was just read would do more than read it again: extend it, or have tokens
+    /// refreshed that will soon count as expired.
     pub(crate) fn roll_is_due(&self, session: &Session) -> bool {
         let lifetime = self.keeper.lifetime();
         lifetime.roll_is_due(session.rolled_at_ms, self.keeper.now_ms()) || self.refresh_is_due(session)

@@ -19,7 +19,8 @@ use crate::session::Handle;
 use crate::session::change::SessionChange;
 use crate::store::{StoreError, StoreUpdate};
 
-/// Longest time between two heartbeats, as the session API promises: who watches notices within three of them that its stream is dead.
+/// Longest time between two heartbeats, as the session API promises: who watches notices within three of them that its
+/// stream is dead.
 pub const WATCH_HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 
 /// Which sessions are watched.

@@ -16,16 +16,16 @@ pub(super) struct Leases {
 }
 
 struct GrantedLeases {
-    fence: u64,
+    serial: u64,
     held: HashMap<String, (Lease, u64)>,
 }
 
 impl Leases {
-    /// No leases yet; the first fence is `origin + 1`; at most `capacity` are held at a time.
+    /// No leases yet; the first serial is `origin + 1`; at most `capacity` are held at a time.
     pub(super) fn new(origin: u64, capacity: usize) -> Self {
         Self {
             granted: Mutex::new(GrantedLeases {
-                fence: origin,
+                serial: origin,
                 held: HashMap::new(),
             }),
             capacity,
@@ -54,10 +54,10 @@ impl Leases {
         if granted.held.len() >= self.capacity && !granted.held.contains_key(name) {
             return Err(StoreError::Full);
         }
-        granted.fence += 1;
+        granted.serial += 1;
         let lease = Lease {
             name: name.to_owned(),
-            fence: granted.fence,
+            serial: granted.serial,
             holder: holder.to_owned(),
         };
         let until = now_ms.saturating_add(super::millis(ttl));

@@ -27,16 +27,16 @@ use futures_util::stream::BoxStream;
 
 pub use self::open::{OpenError, open, open_from, open_inspected};
 
-/// Name of a record: the session's handle, a one-way hash of its secret ID (32 hexadecimal digits).
+/// Name of a record: a session's handle, or what a mark or a note is found by; a one-way hash (32 hexadecimal digits).
 pub(crate) type RecordName = String;
 
 /// Name of an index entry's list: a hash of issuer and subject, or of issuer and provider sid.
 pub(crate) type IndexName = String;
 
-/// What a store keeps of a session.
+/// A sealed record: a session, a mark of an ending or a note of a revocation. A store cannot tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Which session.
+    /// What it is found by.
     pub name: RecordName,
     /// Grows by one with every write that changes something; the first is 1.
     pub version: u64,
@@ -44,9 +44,10 @@ pub struct Record {
     pub expires_at_ms: u64,
     /// Order within an index: creation time in milliseconds since the Unix epoch. Never changes.
     pub created_at_ms: u64,
-    /// Lists the record is found by: those of its last write. The first, its person's, is listed in the order of creation.
+    /// Lists the record is found by, none for a mark: those of its last write. The first, a session's person, is listed in
+    /// the order of creation.
     pub indexes: Vec<IndexName>,
-    /// The sealed session.
+    /// What was sealed.
     pub payload: Vec<u8>,
 }
 
@@ -141,8 +142,9 @@ pub enum LoadedRecord {
 pub struct Lease {
     /// What is held.
     pub name: String,
-    /// Grows with every lease ever granted on this name: a writer with an older one is refused by the version check.
-    pub fence: u64,
+    /// Tells the leases of one holder apart when one is given back: grows with every lease ever granted on this name.
+    /// No write is compared with it; what a late holder writes is refused by the record's version.
+    pub serial: u64,
     /// The holder's name, which nobody else has.
     pub holder: String,
 }

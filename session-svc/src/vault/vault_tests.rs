@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::session::change::ChangeKind;
 use crate::session::{
-    AccessToken, Cause, Claims, Device, Scope, SessionId, SessionState, SessionTokens, StoredToken, Unjudged,
+    AccessToken, Cause, Claims, Device, PendingAnswer, Scope, SessionId, SessionState, SessionTokens,
+    StoredToken,
 };
 
 pub(super) const OLD: &str = "00";
@@ -66,7 +67,7 @@ pub(super) fn session() -> Session {
             refresh: Some(token("v1.MRjVkQ8sYt1zN6pL0cR5dF9gH2jK4aSxEuTiOyBnM")),
             id_token: Some(token(&id_token)),
             generation: 1,
-            unjudged: None,
+            pending: None,
         },
         provider_sid: Some("sid-1".to_owned()),
         earlier_sids: Vec::new(),
@@ -101,7 +102,7 @@ fn a_session_comes_back_as_it_was() {
 fn an_unjudged_answer_comes_back_and_is_dropped_once_other_tokens_are_kept() {
     let (vault, mut session) = (vault(&[NEW]), session());
     for (token_type, scope) in [("Bearer", None), ("DPoP", Some(Scope::parse("openid")))] {
-        session.tokens.unjudged = Some(Box::new(Unjudged {
+        session.tokens.pending = Some(Box::new(PendingAnswer {
             access: AccessToken {
                 value: StoredToken::new("unjudged".to_owned()),
                 token_type: token_type.to_owned(),
@@ -120,7 +121,7 @@ fn an_unjudged_answer_comes_back_and_is_dropped_once_other_tokens_are_kept() {
         let generation_2 = [11 << 3, 2];
         let bytes = [bytes.as_slice(), &generation_2].concat();
         let read = super::wire::session_from_bytes(&name, 7, bytes.into()).unwrap();
-        assert_eq!((read.tokens.generation, read.tokens.unjudged), (2, None));
+        assert_eq!((read.tokens.generation, read.tokens.pending), (2, None));
     }
 }
 

@@ -19,8 +19,8 @@ use super::unknown::fields_above;
 use crate::keeper::SealError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{
-    AccessToken, Carried, Cause, Claims, Device, Handle, Scope, Session, SessionState, SessionTokens,
-    StoredToken, Unjudged,
+    AccessToken, Carried, Cause, Claims, Device, Handle, PendingAnswer, Scope, Session, SessionState,
+    SessionTokens, StoredToken,
 };
 
 /// The last field of [`KeptSession`] this release knows.
@@ -173,7 +173,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
         last_seen_on: Some(last_seen_on),
         needs_sign_in: session.state == SessionState::NeedsSignIn,
         earlier_sids: session.earlier_sids.clone(),
-        unjudged: session.tokens.unjudged.as_ref().map(|answer| KeptAnswer {
+        unjudged: session.tokens.pending.as_ref().map(|answer| KeptAnswer {
             access_token: Some(KeptToken::from(&answer.access.value)),
             token_type: type_to_kept(&answer.access),
             access_token_expires_after_ms: since(answer.access.expires_at_ms),
@@ -199,8 +199,8 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         expires_at_ms: at(kept.access_token_expires_after_ms),
     });
     let current = |answer: &KeptAnswer| answer.token_generation == kept.token_generation;
-    let unjudged = kept.unjudged.filter(current).and_then(|answer| {
-        Some(Box::new(Unjudged {
+    let pending = kept.unjudged.filter(current).and_then(|answer| {
+        Some(Box::new(PendingAnswer {
             access: AccessToken {
                 value: answer.access_token?.into_token(),
                 token_type: type_from_kept(answer.token_type),
@@ -217,7 +217,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         refresh: kept.refresh_token.map(KeptToken::into_token),
         id_token: kept.id_token.map(KeptToken::into_token),
         generation: kept.token_generation,
-        unjudged,
+        pending,
     };
     let created_on = device_from_kept(kept.created_on.unwrap_or_default(), created_at_ms);
     let last_seen_on = match kept.last_seen_on {

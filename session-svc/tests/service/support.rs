@@ -144,7 +144,7 @@ impl RefreshProvider for TestProvider {
         }
     }
 
-    async fn check(
+    async fn validate(
         &self,
         raw: &str,
         expected: &ExpectedOfRefresh<'_>,

@@ -92,7 +92,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
         .acquire_lease("refresh", "two", Duration::from_secs(60))
         .await
         .unwrap();
-    assert!(taken.expect("the holder died with its process").fence > lease.fence);
+    assert!(taken.expect("the holder died with its process").serial > lease.serial);
 }
 
 #[tokio::test]

@@ -44,8 +44,8 @@ use super::{
 /// Leases held at a time: one for each session that is refreshing.
 const MOST_LEASES: usize = 100_000;
 
-/// How many process starts the upper bits of a fence count.
-const FENCES_PER_OPENING: u32 = 40;
+/// Bits of a serial that count the leases of one process; those above count the starts of processes.
+const SERIAL_BITS: u32 = 40;
 
 /// Why a file cannot be opened as a session store.
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +126,7 @@ impl FileStore {
                 source,
             }
         })?;
-        let leases = Leases::new(start.openings << FENCES_PER_OPENING, MOST_LEASES);
+        let leases = Leases::new(start.openings << SERIAL_BITS, MOST_LEASES);
         Ok(Self {
             writer,
             kept,

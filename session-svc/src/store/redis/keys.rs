@@ -201,7 +201,7 @@ impl IndexMember {
 
 /// The value of a held lease's key.
 pub(super) fn held(lease: &Lease) -> String {
-    format!("{}:{}", lease.fence, lease.holder)
+    format!("{}:{}", lease.serial, lease.holder)
 }
 
 #[cfg(test)]

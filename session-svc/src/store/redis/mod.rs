@@ -5,7 +5,7 @@
 //! sNAME   a record as `codec` writes it, expiring at its time
 //! iXX     the indexes whose names begin with XX: sorted set of entries scored by their record's expiry, see `keys`
 //! oXX     those of them that are listed by creation, in that order; half as many sets
-//! lNAME   a lease: "fence:holder"
+//! lNAME   a lease: "serial:holder"
 //! mNAME   a remembered value
 //! e       the stream of published events
 //! ```
@@ -240,10 +240,10 @@ impl SessionStore for RedisStore {
             .key(self.shared.keys.lease(name))
             .arg(holder)
             .arg(lasting(ttl));
-        let fence: Option<u64> = call.run(&self.connection).await?;
-        Ok(fence.map(|fence| Lease {
+        let serial: Option<u64> = call.run(&self.connection).await?;
+        Ok(serial.map(|serial| Lease {
             name: name.to_owned(),
-            fence,
+            serial,
             holder: holder.to_owned(),
         }))
     }

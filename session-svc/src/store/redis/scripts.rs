@@ -222,7 +222,7 @@ pub(super) static ORDER: Stored = Stored::new(&[
     "order(KEYS[1], ARGV[1], {unpack(ARGV, 3)}, ARGV[2] ~= '' and ARGV[2])",
 ]);
 
-/// The holder's name in the value of a lease, which is "fence:holder"; nothing if there is no lease.
+/// The holder's name in the value of a lease, which is "serial:holder"; nothing if there is no lease.
 const HOLDER_OF: &str = r"
 local function holder_of(key)
   local held = redis.call('GET', key)
@@ -230,16 +230,16 @@ local function holder_of(key)
 end
 ";
 
-/// ARGV: holder, milliseconds. Gives the fence, or nothing if another one holds the lease.
+/// ARGV: holder, milliseconds. Gives the serial, or nothing if another one holds the lease.
 pub(super) static ACQUIRE: Stored = Stored::new(&[
     HOLDER_OF,
     r"
 local holder = holder_of(KEYS[1])
 if holder and holder ~= ARGV[1] then return false end
 local time = redis.call('TIME')
-local fence = string.format('%.0f', time[1] * 1000000 + time[2])
-redis.call('SET', KEYS[1], fence .. ':' .. ARGV[1], 'PX', ARGV[2])
-return fence
+local serial = string.format('%.0f', time[1] * 1000000 + time[2])
+redis.call('SET', KEYS[1], serial .. ':' .. ARGV[1], 'PX', ARGV[2])
+return serial
 ",
 ]);
 
@@ -252,7 +252,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 ",
 ]);
 
-/// ARGV: "fence:holder".
+/// ARGV: "serial:holder".
 pub(super) static RELEASE: Stored = Stored::new(&[r"
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return redis.status_reply('OK')

@@ -1,4 +1,5 @@
-//! Who did what to which session, and what came of it: one record for every call and every refresh, and nothing secret in any.
+//! Who did what to which session, and what came of it: one record for every call and every refresh, and nothing secret
+//! in any.
 
 use chassis::clock::{Clock as _, SystemClock};
 use serde_json::Value;

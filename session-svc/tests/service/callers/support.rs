@@ -64,7 +64,7 @@ impl RefreshProvider for AnyProvider {
         })
     }
 
-    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
         Err(IdTokenError::Signature)
     }
 

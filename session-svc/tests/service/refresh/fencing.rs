@@ -80,13 +80,13 @@ impl RefreshProvider for Way {
         answer
     }
 
-    async fn check(
+    async fn validate(
         &self,
         raw: &str,
         expected: &ExpectedOfRefresh<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
-        RefreshProvider::check(&self.party, raw, expected, now).await
+        RefreshProvider::validate(&self.party, raw, expected, now).await
     }
 
     async fn revoke(&self, refresh_token: &str, now: u64) -> Result<Revoked, ProviderError> {

@@ -76,7 +76,7 @@ impl RefreshProvider for Gate {
         })
     }
 
-    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
         unreachable!("it gives no ID tokens")
     }
 
@@ -133,7 +133,7 @@ pub(crate) fn expired() -> Session {
             refresh: Some(StoredToken::new("refresh".to_owned())),
             id_token: None,
             generation: 1,
-            unjudged: None,
+            pending: None,
         },
         provider_sid: None,
         earlier_sids: Vec::new(),

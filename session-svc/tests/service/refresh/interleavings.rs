@@ -90,7 +90,7 @@ impl RefreshProvider for StepProvider {
         })
     }
 
-    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
         let lags = |lags: usize| lags.checked_sub(1);
         if self
             .lags
@@ -270,9 +270,9 @@ async fn explore(ending: Ending, besides: Besides, writes_blindly: bool) -> (usi
 /// How long the key of an ID token is not known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lags {
-    /// For one look: the refresh that keeps the answer judges it.
+    /// For one look: the refresh that stores the pending answer validates it.
     ForOneLook,
-    /// For all the looks of the refresh that kept the answer, which was before: another one judges it.
+    /// For all the looks of the refresh that stored the pending answer, which was before: another one validates it.
     ForOneRefresh,
 }
 
@@ -343,9 +343,9 @@ async fn an_end_during_a_refresh_stays_in_every_interleaving() {
     stays_ended(refresh, 300).await;
 }
 
-/// The answer is kept first and judged later: the time between the two is tokio's, and takes none.
+/// The answer is pending first and validated later: the time between the two is tokio's, and takes none.
 #[tokio::test(start_paused = true)]
-async fn an_end_during_a_refresh_that_is_judged_later_stays_in_every_interleaving() {
+async fn an_end_during_a_refresh_that_is_validated_later_stays_in_every_interleaving() {
     for (lags, at_least) in [(Lags::ForOneLook, 150), (Lags::ForOneRefresh, 50)] {
         for ending in ENDINGS {
             let (orders, not_over) = explore_with(ending, refresh, false, Some(lags)).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::session::Session;
-use session_svc::sessions::ports::{Renew as _, RenewError};
+use session_svc::sessions::ports::{TokenRefresh as _, TokenRefreshError};
 use session_svc::store::memory::MemoryStore;
 use tokio::time::{Instant, sleep};
 
@@ -38,12 +38,12 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
     let began = Instant::now();
     let callers = [&one, &two, &one].map(|refresher| {
         let (refresher, session) = (refresher.clone(), session.clone());
-        tokio::spawn(async move { refresher.refreshed(session, waiting_caller()).await })
+        tokio::spawn(async move { refresher.refresh(session, waiting_caller()).await })
     });
     for caller in callers {
         assert_eq!(
             caller.await.unwrap().unwrap_err(),
-            RenewError::ProviderUnavailable
+            TokenRefreshError::ProviderUnavailable
         );
         assert_eq!(began.elapsed(), WAIT_MAX);
     }
@@ -52,7 +52,7 @@ async fn a_provider_that_takes_eight_seconds_costs_each_caller_five_and_nobody_a
     settle().await;
     for refresher in [&one, &two] {
         let session = refresher
-            .refreshed(session.clone(), waiting_caller())
+            .refresh(session.clone(), waiting_caller())
             .await
             .unwrap();
         assert_eq!(access_token(session), "fresh");
@@ -72,8 +72,8 @@ async fn a_caller_waits_from_when_its_call_began() {
     keeper.insert(&session, 65_536).await.unwrap();
     let waiting_caller = waiting_caller();
     sleep(Duration::from_secs(2)).await;
-    let waited = refresher.refreshed(session, waiting_caller).await;
-    assert_eq!(waited.unwrap_err(), RenewError::ProviderUnavailable);
+    let waited = refresher.refresh(session, waiting_caller).await;
+    assert_eq!(waited.unwrap_err(), TokenRefreshError::ProviderUnavailable);
     assert_eq!(waiting_caller.since.elapsed(), WAIT_MAX);
 }
 
@@ -97,7 +97,7 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         let waiting = {
             let session = session.clone();
             let waiter = waiter.clone();
-            tokio::spawn(async move { waiter.refreshed(session, waiting_caller()).await })
+            tokio::spawn(async move { waiter.refresh(session, waiting_caller()).await })
         };
         settle().await;
         if hangs_up {
@@ -105,7 +105,7 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         } else {
             assert_eq!(
                 waiting.await.unwrap().unwrap_err(),
-                RenewError::ProviderUnavailable
+                TokenRefreshError::ProviderUnavailable
             );
         }
         settle().await;
@@ -113,7 +113,7 @@ async fn who_only_waits_for_another_replica_stops_when_its_callers_are_gone() {
         sleep(Duration::from_secs(30)).await;
         assert_eq!(steps.taken(), taken, "hangs up: {hangs_up}");
         // Who asks again waits again, and gets it.
-        let again = tokio::spawn(async move { waiter.refreshed(session, waiting_caller()).await });
+        let again = tokio::spawn(async move { waiter.refresh(session, waiting_caller()).await });
         settle().await;
         gate.open.send_replace(Some(true));
         assert_eq!(access_token(again.await.unwrap().unwrap()), "fresh");
@@ -134,24 +134,24 @@ async fn what_a_full_store_does_not_take_is_held_until_it_has_room() {
     full.is_full(true);
     gate.open.send_replace(Some(true));
     settle().await;
-    let waited = one.refreshed(session.clone(), waiting_caller()).await;
+    let waited = one.refresh(session.clone(), waiting_caller()).await;
     assert_eq!(
         waited.unwrap_err(),
-        RenewError::StoreUnavailable,
+        TokenRefreshError::StoreUnavailable,
         "nobody sees what is not saved"
     );
     sleep(HOURS).await;
-    let other = two.refreshed(session.clone(), waiting_caller()).await;
+    let other = two.refresh(session.clone(), waiting_caller()).await;
     assert_eq!(
         other.unwrap_err(),
-        RenewError::ProviderUnavailable,
+        TokenRefreshError::ProviderUnavailable,
         "the lease is kept meanwhile"
     );
     full.is_full(false);
     sleep(Duration::from_secs(1)).await;
     for refresher in [one, two] {
         let session = refresher
-            .refreshed(session.clone(), waiting_caller())
+            .refresh(session.clone(), waiting_caller())
             .await
             .unwrap();
         assert_eq!(access_token(session.clone()), "fresh");

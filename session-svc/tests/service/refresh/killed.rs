@@ -150,7 +150,7 @@ async fn a_process_killed_after_the_rotation_leaves_a_session_that_needs_a_sign_
     assert_eq!(scene.provider.calls(Endpoint::Token), calls, "not tried again");
 }
 
-/// What waits to be judged is in the store, not in the process that asked.
+/// A pending answer is in the store, not in the process that asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_killed_while_its_answer_waits_for_a_key_loses_nothing() {
     let mut scene = scene().await;

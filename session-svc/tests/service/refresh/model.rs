@@ -1,6 +1,7 @@
 //! The protocol of a refresh as a model, every reachable state of it checked: two replicas, a roll and an ending, over
 //! a store that compares and swaps, a lease that may run out under its holder, and a provider that rotates refresh
-//! tokens and notices their reuse, and whose keys may lag, so that an answer is kept until it can be judged. Replicas may stand still anywhere for as long as they like, and one may die.
+//! tokens and notices their reuse, and whose keys may lag, so that an answer is pending until it can be validated. Replicas
+//! may stand still anywhere for as long as they like, and one may die.
 //!
 //! Each safeguard is taken out once, and the checker has to find what goes wrong without it.
 
@@ -24,7 +25,7 @@ struct Record {
     generation: u8,
     refresh_token: u8,
     needs_sign_in: bool,
-    /// An answer waits to be judged.
+    /// An answer is pending.
     waits: bool,
 }
 
@@ -33,9 +34,9 @@ struct Record {
 enum Answer {
     Rotated(u8),
     /// New tokens whose key is not known yet.
-    Unjudged(u8),
-    /// The tokens that were kept are good.
-    Judged,
+    Pending(u8),
+    /// The pending tokens are good.
+    Validated,
     Refused,
 }
 
@@ -51,7 +52,7 @@ enum Step {
     /// It has read the session under the lease.
     Decided { read: Record },
     /// An answer waits: its key is looked for.
-    Judging { read: Record },
+    Validating { read: Record },
     /// The grant is on its way.
     Asking { read: Record },
     /// The answer is there; `read` is what it will be compared with.
@@ -94,7 +95,7 @@ struct State {
     reused: bool,
     revived: bool,
     asked_while_one_waits: bool,
-    shown_unjudged: bool,
+    shown_pending: bool,
     counted_late: bool,
 }
 
@@ -134,10 +135,10 @@ enum Without {
     Lease,
     /// The holder trusts what its callers saw.
     SecondLook,
-    /// An answer that cannot be judged is dropped.
-    Keeping,
+    /// An answer that cannot be validated is dropped.
+    Storing,
     /// An answer that waits counts as newer tokens.
-    Judgement,
+    Validation,
 }
 
 struct Protocol {
@@ -149,11 +150,11 @@ impl Protocol {
     fn look(&self, state: &mut State, at: usize, seen: Record) {
         state.replicas[at] = match state.record {
             _ if self.without == Without::SecondLook => Step::Decided { read: seen },
-            Some(read) if read.waits && self.without == Without::Judgement => {
-                state.shown_unjudged |= read.generation > seen.generation;
+            Some(read) if read.waits && self.without == Without::Validation => {
+                state.shown_pending |= read.generation > seen.generation;
                 Step::Said
             }
-            Some(read) if read.waits => Step::Judging { read },
+            Some(read) if read.waits => Step::Validating { read },
             Some(read) if !read.needs_sign_in && read.generation == seen.generation => Step::Decided { read },
             // Ended, refused before, or refreshed by another.
             Some(_) | None => Step::Said,
@@ -169,14 +170,14 @@ impl Protocol {
             if key_is_known {
                 Answer::Rotated(state.tokens_issued)
             } else {
-                Answer::Unjudged(state.tokens_issued)
+                Answer::Pending(state.tokens_issued)
             }
         } else {
             state.reused = true;
             state.provider_takes = None;
             Answer::Refused
         };
-        if self.without == Without::Keeping && matches!(answer, Answer::Unjudged(_)) {
+        if self.without == Without::Storing && matches!(answer, Answer::Pending(_)) {
             state.replicas[at] = Step::Said;
             return;
         }
@@ -214,13 +215,13 @@ impl Protocol {
                 let record = Record {
                     version: read.version + 1,
                     generation: generation + u8::from(!keeps_generation),
-                    waits: matches!(answer, Answer::Unjudged(_)),
+                    waits: matches!(answer, Answer::Pending(_)),
                     ..read
                 };
-                state.counted_late |= answer == Answer::Judged;
+                state.counted_late |= answer == Answer::Validated;
                 state.record = Some(match answer {
-                    Answer::Judged => record,
-                    Answer::Rotated(refresh_token) | Answer::Unjudged(refresh_token) => Record {
+                    Answer::Validated => record,
+                    Answer::Rotated(refresh_token) | Answer::Pending(refresh_token) => Record {
                         refresh_token,
                         ..record
                     },
@@ -284,7 +285,7 @@ impl Model for Protocol {
             reused: false,
             revived: false,
             asked_while_one_waits: false,
-            shown_unjudged: false,
+            shown_pending: false,
             counted_late: false,
         }]
     }
@@ -304,7 +305,7 @@ impl Model for Protocol {
                         actions.push(Act::ProvideEarly(at));
                     }
                 }
-                Step::Judging { .. } => {
+                Step::Validating { .. } => {
                     actions.extend([Act::FindGood(at), Act::FindBad(at)]);
                     if state.lags < LAGS {
                         actions.push(Act::FindNothing(at));
@@ -374,13 +375,13 @@ impl Model for Protocol {
                 self.provide(&mut state, at, read, key_is_known);
             }
             Act::FindGood(at) => {
-                let Step::Judging { read } = state.replicas[at] else {
+                let Step::Validating { read } = state.replicas[at] else {
                     return None;
                 };
                 state.replicas[at] = Step::Answered {
                     read,
                     generation: read.generation,
-                    answer: Answer::Judged,
+                    answer: Answer::Validated,
                 };
             }
             Act::FindNothing(at) => {
@@ -461,11 +462,11 @@ impl Model for Protocol {
                 !state.revived
             }),
             Property::always(
-                "nothing is asked for while an answer waits to be judged",
+                "nothing is asked for while an answer is pending",
                 |_, state: &State| state.lapses > 0 || !state.asked_while_one_waits,
             ),
-            Property::always("nobody is shown what was not judged", |_, state: &State| {
-                !state.shown_unjudged
+            Property::always("nobody is shown what is pending", |_, state: &State| {
+                !state.shown_pending
             }),
             Property::sometimes("an answer that waited counts in the end", |_, state: &State| {
                 state.counted_late && state.record.is_some_and(|record| !record.waits)
@@ -543,14 +544,14 @@ fn without_the_second_look_under_the_lease_a_used_token_is_sent() {
 }
 
 #[test]
-fn without_keeping_what_cannot_be_judged_a_rotated_token_is_lost() {
+fn without_storing_pending_answers_a_rotated_token_is_lost() {
     is_caught(
-        Without::Keeping,
+        Without::Storing,
         "no rotated token is lost while leases hold and nobody dies",
     );
 }
 
 #[test]
-fn without_waiting_for_the_judgement_unjudged_tokens_are_shown() {
-    is_caught(Without::Judgement, "nobody is shown what was not judged");
+fn without_waiting_for_the_validation_pending_tokens_are_shown() {
+    is_caught(Without::Validation, "nobody is shown what is pending");
 }

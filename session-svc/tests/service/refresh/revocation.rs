@@ -55,7 +55,7 @@ async fn a_provider_without_revocation_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_slow_provider_is_not_drowned() {
+async fn a_slow_provider_gets_a_bounded_number_of_revocations_at_once() {
     let world = world().await;
     let mut sessions = Vec::new();
     for _ in 0..70 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chassis::clock::ManualClock;
 use session_svc::refresh::Refresher;
 use session_svc::session::{Handle, Session};
-use session_svc::sessions::ports::{Renew as _, RenewError};
+use session_svc::sessions::ports::{TokenRefresh as _, TokenRefreshError};
 use session_svc::store::memory::MemoryStore;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -20,8 +20,8 @@ use super::turns::{Turn, TurnStore};
 struct Scene {
     gate: Gate,
     handle: Handle,
-    winner: JoinHandle<Result<Session, RenewError>>,
-    waiter: JoinHandle<Result<Session, RenewError>>,
+    winner: JoinHandle<Result<Session, TokenRefreshError>>,
+    waiter: JoinHandle<Result<Session, TokenRefreshError>>,
     /// The waiter's steps at the store.
     steps: Turn,
 }
@@ -44,7 +44,7 @@ async fn scene(tells_events: bool) -> Scene {
     keeper.insert(&session, 65_536).await.unwrap();
     let refreshing = |refresher: Refresher| {
         let session = session.clone();
-        tokio::spawn(async move { refresher.refreshed(session, waiting_caller()).await })
+        tokio::spawn(async move { refresher.refresh(session, waiting_caller()).await })
     };
     let winner = refreshing(first);
     gate.wait_until_asked().await;
@@ -109,7 +109,7 @@ async fn a_waiter_asks_itself_when_the_other_met_an_outage() {
     let scene = scene(true).await;
     scene.gate.open.send_replace(Some(false));
     let failed = scene.winner.await.unwrap();
-    assert_eq!(failed.unwrap_err(), RenewError::ProviderUnavailable);
+    assert_eq!(failed.unwrap_err(), TokenRefreshError::ProviderUnavailable);
     scene.gate.open.send_replace(Some(true));
     let session = scene.waiter.await.unwrap().unwrap();
     assert_eq!(session.tokens.access.unwrap().value.text().expose(), "fresh");

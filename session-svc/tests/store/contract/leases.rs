@@ -43,7 +43,7 @@ pub(crate) async fn a_lease_is_taken_again_by_its_holder_alone(bench: &Bench) {
     let take = async |holder| bench.store.acquire_lease(&name, holder, LONG).await.unwrap();
     let first = take("one").await.expect("a free lease");
     let second = take("one").await.expect("the holder's own lease");
-    assert!(second.fence > first.fence);
+    assert!(second.serial > first.serial);
     for stranger in ["two", "on", "onee", "ne", ""] {
         assert_eq!(take(stranger).await, None, "{stranger:?}");
     }
@@ -112,7 +112,7 @@ pub(crate) async fn a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_ref
         assert!(started.elapsed() < WAIT_MAX, "the lease never runs out");
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
-    assert!(new.fence > old.fence);
+    assert!(new.serial > old.serial);
     assert!(!bench.store.renew_lease(&old, LONG).await.unwrap());
     bench.store.release_lease(&old).await.unwrap();
     assert!(bench.other.renew_lease(&new, LONG).await.unwrap());
@@ -131,7 +131,7 @@ pub(crate) async fn a_lease_and_a_value_may_last_no_time_or_for_ever(bench: &Ben
     assert_eq!(known.as_deref(), Some(&b"one"[..]));
 }
 
-pub(crate) async fn fences_grow_with_every_lease(bench: &Bench) {
+pub(crate) async fn serials_grow_with_every_lease(bench: &Bench) {
     let name = fresh_name();
     let mut last = 0;
     for round in 0..20 {
@@ -141,8 +141,8 @@ pub(crate) async fn fences_grow_with_every_lease(bench: &Bench) {
             &bench.other
         };
         let lease = store.acquire_lease(&name, "one", LONG).await.unwrap().unwrap();
-        assert!(lease.fence > last, "{} after {last}", lease.fence);
-        last = lease.fence;
+        assert!(lease.serial > last, "{} after {last}", lease.serial);
+        last = lease.serial;
         store.release_lease(&lease).await.unwrap();
     }
 }

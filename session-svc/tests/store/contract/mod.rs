@@ -147,7 +147,7 @@ macro_rules! cases {
             leases: a_renewed_lease_is_held_longer,
             leases: a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_refused,
             leases: a_lease_and_a_value_may_last_no_time_or_for_ever,
-            leases: fences_grow_with_every_lease,
+            leases: serials_grow_with_every_lease,
             leases: of_concurrent_takers_one_gets_the_lease,
             events: writes_are_published_in_order_to_every_replica,
             events: refused_writes_publish_nothing,

@@ -101,7 +101,7 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
             defined(lease)?;
             let never = Lease {
                 name: record.name.clone(),
-                fence: one,
+                serial: one,
                 // A lease is its holder's, whichever it took: this one has none.
                 holder: format!("not {}", record.name),
             };

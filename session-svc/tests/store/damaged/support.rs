@@ -60,7 +60,7 @@ pub(crate) fn session(number: u8, now_ms: u64) -> Session {
             refresh: Some(StoredToken::new(format!("refresh token of {number}"))),
             id_token: None,
             generation: 0,
-            unjudged: None,
+            pending: None,
         },
         provider_sid: Some(format!("sid {number}")),
         earlier_sids: Vec::new(),

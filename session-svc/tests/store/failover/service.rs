@@ -43,7 +43,7 @@ impl RefreshProvider for NoProvider {
         Err(RefreshError::Transient(AWAY))
     }
 
-    async fn check(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
+    async fn validate(&self, _: &str, _: &ExpectedOfRefresh<'_>, _: u64) -> Result<IdToken, IdTokenError> {
         unreachable!("nothing is refreshed")
     }
 

@@ -1,4 +1,4 @@
-//! ID tokens whose key is not known yet: the answer is kept, nobody sees its access token, and it counts once the key is
+//! ID tokens whose key is not known yet: the answer is pending, nobody sees its access token, and it counts once the key is
 //! there. Nothing is lost meanwhile, and nothing is asked for twice.
 
 use std::sync::Arc;
@@ -168,7 +168,7 @@ async fn however_many_ask_for_a_token_that_waits_one_grant_was_made() {
 }
 
 #[tokio::test]
-async fn a_replica_that_starts_later_judges_what_another_kept() {
+async fn a_replica_that_starts_later_validates_what_another_stored() {
     let (world, signed_in) = kept(|_| ()).await;
     world.keys_are_published();
     let store = Arc::new(world.store.clone());
@@ -228,7 +228,7 @@ async fn an_answer_whose_access_token_has_expired_gives_way_to_another() {
     assert_eq!(reason(unavailable), ErrorReason::ErrProviderUnavailable);
     world.waits_for_the_key(&signed_in).await;
     assert_eq!((world.provider.rotations(), world.provider.reuses()), (2, 0));
-    // What is judged good too late is of no use: it is refreshed at once.
+    // What is validated too late is of no use: it is refreshed at once.
     world.advance_ms(EXPIRED_MS);
     world.keys_are_published();
     let answer = world.token_in_the_end(&signed_in).await;
@@ -236,7 +236,7 @@ async fn an_answer_whose_access_token_has_expired_gives_way_to_another() {
     assert_eq!((world.provider.rotations(), world.provider.reuses()), (3, 0));
 }
 
-/// What the token says is judged at once, whether or not its signature can be.
+/// The claims are validated at once, whether or not the signature can be verified.
 #[tokio::test]
 async fn an_id_token_of_somebody_else_ends_the_session_though_no_key_is_known() {
     for (claim, value) in [

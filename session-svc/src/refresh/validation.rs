@@ -1,10 +1,13 @@
-//! Judging the ID token of a refresh, at once or later (OpenID Connect Core, section 12.2).
+//! Validating the ID token of a refresh, at once or later (OpenID Connect Core, section 12.2).
 //!
-//! What the token says is judged at once, and a token of another person or sign-in ends the session. Whether the provider
-//! signed it may not be in the key set yet: its key set lags behind, or cannot be had. The answer is then kept with the session,
-//! sealed like the rest of it: the refresh token counts from then on, the access token is shown to nobody, and a call
-//! that needs one has the answer judged again. It is never dropped for want of a key, and no other grant is requested before
-//! its access token has expired.
+//! Its claims are validated at once, and a token of another person or sign-in ends the session. The key that verifies its
+//! signature may be missing yet: the provider's key set lags behind, or cannot be had. The answer is then *pending*: stored
+//! with the session and sealed like the rest of it. Its refresh token counts from then on, its access token is shown to
+//! nobody, and a call that needs one has the answer validated again.
+//!
+//! Invariants
+//! - No pending answer is dropped for want of a key.
+//! - No other grant is requested before the access token of a pending answer has expired.
 
 use std::time::Duration;
 
@@ -12,15 +15,15 @@ use chassis::secret::Secret;
 use oidc::{ExpectedOfRefresh, IdToken, IdTokenError, RefreshedTokens};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::flight::{RefreshFlight, renew_error};
+use super::flight::{RefreshFlight, refresh_error};
 use super::grant::Saved;
 use super::measures::FlightOutcome;
 use super::{RefreshProvider, Refresher};
 use crate::session::change::ChangeKind;
 use crate::session::claims::Object;
 use crate::session::id_token::claims_of;
-use crate::session::{AccessToken, Cause, Scope, Session, StoredToken, Unjudged};
-use crate::sessions::ports::RenewError;
+use crate::session::{AccessToken, Cause, PendingAnswer, Scope, Session, StoredToken};
+use crate::sessions::ports::TokenRefreshError;
 
 /// How long the ending of a session is tried while the store is out of reach.
 pub(super) const MAX_ENDING: Duration = Duration::from_secs(30);
@@ -29,88 +32,89 @@ pub(super) const MAX_ENDING: Duration = Duration::from_secs(30);
 pub(super) const ENDING_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long an answer that nobody has saved yet waits for the provider's keys: its refresh token is the only copy.
-const PROMPT: Duration = Duration::from_millis(500);
+const UNSAVED_MAX: Duration = Duration::from_millis(500);
 
-/// An answer that was just kept is judged again for this long while its callers may wait: keys are often a moment late.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// An answer that became pending just now is validated again for this long while its callers may wait: keys are often a
+/// moment late.
+const RETRIES_MAX: Duration = Duration::from_secs(3);
 
 /// Pause before each try, a little longer than the least time between two fetches of the provider's keys.
-const TRY_PAUSE: Duration = Duration::from_millis(1_100);
+const RETRY_PAUSE: Duration = Duration::from_millis(1_100);
 
-/// An answer is kept at least this long before another one is requested, however short its access token lives.
-const LEAST_KEPT_MS: u64 = 60_000;
+/// An answer is pending at least this long before another one is requested, however short its access token lives.
+const PENDING_MIN_MS: u64 = 60_000;
 
 impl RefreshFlight {
-    /// Takes an answer over if its ID token is this session's, ends the session if it is not, and keeps the answer while
-    /// nobody can say.
-    pub(super) async fn accept(
+    /// Saves the tokens of an answer if its ID token is this session's, ends the session if it is not, and stores the
+    /// answer as pending while that cannot be said.
+    pub(super) async fn validate_and_save(
         &self,
         provider: &dyn RefreshProvider,
         session: Session,
         tokens: RefreshedTokens,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let Some(raw) = &tokens.id_token else {
-            return self.keep(session, &tokens, None).await;
+            return self.save_tokens(session, &tokens, None).await;
         };
         let now_ms = self.refresher.keeper.now_ms();
-        let checked = check(provider, &session, raw, &tokens.access_token, now_ms);
-        match timeout(PROMPT, checked).await {
-            Ok(Ok(id_token)) => self.keep_judged(session, &tokens, &id_token, now_ms).await,
+        let validated = validate(provider, &session, raw, &tokens.access_token, now_ms);
+        match timeout(UNSAVED_MAX, validated).await {
+            Ok(Ok(id_token)) => self.save_validated(session, &tokens, &id_token, now_ms).await,
             Ok(Err(error)) if !error.is_undecided() => {
                 self.end_mismatched(session, tokens.refresh_token.map(Secret::new), &error)
                     .await
             }
             Ok(Err(_)) | Err(_) => {
-                let answer = unjudged(&tokens, raw, now_ms);
-                let edit = |session: &mut Session| set_aside(session, &tokens, &answer);
+                let answer = pending_answer(&tokens, raw, now_ms);
+                let edit = |session: &mut Session| set_pending(session, &tokens, &answer);
                 match self
                     .save_answer(session, ChangeKind::Changed, &tokens, edit)
                     .await
                 {
-                    Saved::Ours(session) => self.judge_with_retries(provider, session, &answer).await,
+                    Saved::Ours(session) => self.retry_pending(provider, session, &answer).await,
                     Saved::Another(outcome) => outcome,
                 }
             }
         }
     }
 
-    async fn judge_with_retries(
+    async fn retry_pending(
         &self,
         provider: &dyn RefreshProvider,
         session: Session,
-        answer: &Unjudged,
-    ) -> Result<Session, RenewError> {
-        let kept = Instant::now();
-        while kept.elapsed() < PATIENCE {
-            sleep(TRY_PAUSE).await;
-            if let Some(outcome) = self.judge_kept(provider, &session, answer).await {
+        answer: &PendingAnswer,
+    ) -> Result<Session, TokenRefreshError> {
+        let began = Instant::now();
+        while began.elapsed() < RETRIES_MAX {
+            sleep(RETRY_PAUSE).await;
+            if let Some(outcome) = self.validate_pending(provider, &session, answer).await {
                 return outcome;
             }
         }
         self.record_outcome(FlightOutcome::Unjudged);
-        Err(RenewError::ProviderUnavailable)
+        Err(TokenRefreshError::ProviderUnavailable)
     }
 
-    /// Judges the answer kept with the session; nothing while that cannot be done.
-    pub(super) async fn judge_kept(
+    /// Validates the pending answer of a session and saves its tokens; nothing while that cannot be done.
+    pub(super) async fn validate_pending(
         &self,
         provider: &dyn RefreshProvider,
         session: &Session,
-        answer: &Unjudged,
-    ) -> Option<Result<Session, RenewError>> {
+        answer: &PendingAnswer,
+    ) -> Option<Result<Session, TokenRefreshError>> {
         let tokens = answer.refreshed();
         let raw = tokens.id_token.as_deref()?;
-        let checked = check(
+        let validated = validate(
             provider,
             session,
             raw,
             &tokens.access_token,
             answer.answered_at_ms,
         );
-        match checked.await {
+        match validated.await {
             Ok(id_token) => {
-                let kept = self.keep_judged(session.clone(), &tokens, &id_token, answer.answered_at_ms);
-                Some(kept.await)
+                let saved = self.save_validated(session.clone(), &tokens, &id_token, answer.answered_at_ms);
+                Some(saved.await)
             }
             Err(error) if error.is_undecided() => {
                 tracing::warn!(session = %session.handle, issuer = session.issuer, %error, "a refreshed ID token cannot be judged yet");
@@ -120,21 +124,21 @@ impl RefreshFlight {
         }
     }
 
-    /// Saves an answer that came at `received_ms` and whose ID token is this session's, unless the provider's session it has moved to
-    /// was logged out since.
-    async fn keep_judged(
+    /// Saves the tokens of an answer that came at `received_ms` and whose ID token is this session's. Ends the session
+    /// if the provider's session it has moved to was logged out since.
+    async fn save_validated(
         &self,
         session: Session,
         tokens: &RefreshedTokens,
         id_token: &IdToken,
         received_ms: u64,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         let sid_before = session.provider_sid.clone();
-        let kept = self.keep(session, tokens, Some(id_token)).await?;
-        if kept.provider_sid == sid_before {
-            return Ok(kept);
+        let saved = self.save_tokens(session, tokens, Some(id_token)).await?;
+        if saved.provider_sid == sid_before {
+            return Ok(saved);
         }
-        self.refresher.unless_logged_out(kept, received_ms).await
+        self.refresher.unless_logged_out(saved, received_ms).await
     }
 
     /// Ends a session the provider gave somebody else's token for, and takes back the refresh token that came last.
@@ -143,7 +147,7 @@ impl RefreshFlight {
         session: Session,
         rotated: Option<Secret<String>>,
         error: &IdTokenError,
-    ) -> Result<Session, RenewError> {
+    ) -> Result<Session, TokenRefreshError> {
         tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
         self.record_outcome(FlightOutcome::Mismatched);
         let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(StoredToken::text));
@@ -152,31 +156,33 @@ impl RefreshFlight {
             self.refresher.revoke_in_background(&session.issuer, token);
         }
         removed?;
-        Err(RenewError::Refused)
+        Err(TokenRefreshError::Refused)
     }
 }
 
 impl Refresher {
     /// Ends a session, for as long as the store may need to come back: what was granted to somebody else is not kept.
-    pub(super) async fn remove(&self, session: &Session, cause: Cause) -> Result<(), RenewError> {
+    pub(super) async fn remove(&self, session: &Session, cause: Cause) -> Result<(), TokenRefreshError> {
         let deadline = Instant::now() + MAX_ENDING;
         loop {
             let removed = async {
                 self.keeper.mark_young(session, cause).await;
                 self.keeper.remove(session.handle, cause).await
             };
-            match removed.await.map_err(renew_error) {
+            match removed.await.map_err(refresh_error) {
                 Ok(_) => return Ok(()),
-                Err(RenewError::StoreUnavailable) if Instant::now() < deadline => sleep(ENDING_PAUSE).await,
+                Err(TokenRefreshError::StoreUnavailable) if Instant::now() < deadline => {
+                    sleep(ENDING_PAUSE).await
+                }
                 Err(error) => return Err(error),
             }
         }
     }
 }
 
-/// Checks the ID token of an answer that came at `answered_at_ms` against the session's sign-in: nonce and time
+/// Validates the ID token of an answer that came at `answered_at_ms` against the session's sign-in: nonce and time
 /// of authentication by the ID token that is kept, the time alone where none is.
-async fn check(
+async fn validate(
     provider: &dyn RefreshProvider,
     session: &Session,
     raw: &str,
@@ -196,7 +202,7 @@ async fn check(
         },
         access_token,
     };
-    provider.check(raw, &expected, answered_at_ms / 1_000).await
+    provider.validate(raw, &expected, answered_at_ms / 1_000).await
 }
 
 /// A time as ID tokens carry it. One with a fraction came from elsewhere, and says nothing of their `auth_time`.
@@ -204,8 +210,8 @@ fn whole_seconds(at_ms: u64) -> Option<u64> {
     at_ms.is_multiple_of(1_000).then_some(at_ms / 1_000)
 }
 
-fn unjudged(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> Unjudged {
-    Unjudged {
+fn pending_answer(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> PendingAnswer {
+    PendingAnswer {
         access: AccessToken {
             value: StoredToken::new(tokens.access_token.clone()),
             token_type: tokens.token_type.clone(),
@@ -217,19 +223,20 @@ fn unjudged(tokens: &RefreshedTokens, id_token: &str, answered_at_ms: u64) -> Un
     }
 }
 
-/// Keeps an answer. The generation moves on: an outcome of the grant is saved, and whoever brings another comes late.
-fn set_aside(session: &mut Session, tokens: &RefreshedTokens, answer: &Unjudged) {
+/// Makes an answer the session's pending one. The generation moves on: an outcome of the grant is saved, and whoever
+/// brings another comes late.
+fn set_pending(session: &mut Session, tokens: &RefreshedTokens, answer: &PendingAnswer) {
     if let Some(rotated) = &tokens.refresh_token {
         session.tokens.refresh = Some(StoredToken::new(rotated.clone()));
     }
     session.tokens.generation = session.tokens.generation.saturating_add(1);
-    session.tokens.unjudged = Some(Box::new(answer.clone()));
+    session.tokens.pending = Some(Box::new(answer.clone()));
 }
 
-impl Unjudged {
+impl PendingAnswer {
     /// Whether another answer may replace this one: its access token would be of no use any more.
-    pub(super) fn is_worn_out(&self, now_ms: u64) -> bool {
-        let least = self.answered_at_ms.saturating_add(LEAST_KEPT_MS);
+    pub(super) fn may_be_replaced(&self, now_ms: u64) -> bool {
+        let least = self.answered_at_ms.saturating_add(PENDING_MIN_MS);
         now_ms >= self.access.expires_at_ms.max(least)
     }
 

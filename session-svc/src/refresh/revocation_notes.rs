@@ -1,9 +1,9 @@
-//! Revocations that are owed: noted in the store before their session is removed, so that they outlive the process, a lost answer
-//! of the store and a provider that is away.
+//! Notes of revocations: written to the store before their session is removed, so that a revocation outlives the
+//! process, a lost answer of the store and a provider that is away.
 //!
 //! Invariants
-//! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the provider was
-//!   called with success, or after [`KEPT_MS`].
+//! - A note is a record of its own, sealed, found by one list that all replicas look through; it is gone once the
+//!   provider was called with success, or after [`KEPT_MS`].
 //! - A note whose session is still there is of an ending that failed: nothing is revoked for it.
 //! - Two replicas may ask for the same token: to revoke it twice does no harm (RFC 7009, section 2.2).
 
@@ -21,17 +21,17 @@ use super::Refresher;
 use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
 use crate::session::{Handle, SessionId, index};
-use crate::sessions::ports::PendingRevocation;
+use crate::sessions::ports::RevocationNote;
 use crate::store::{Listing, LoadedRecord, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
 const KEPT_MS: u64 = 86_400_000;
 
-/// How often every replica looks whether something is owed; without notes that costs one read.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often every replica looks for notes; where there are none that costs one read.
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
 
 /// How old a note is before others than its writer act on it: longer than an ending and its revocation usually take.
-const OTHERS_MS: u64 = 10_000;
+const OWN_MS: u64 = 10_000;
 
 /// How old the note of a session that is still there is before it is dropped: longer than any call may take.
 const FAILED_MS: u64 = 120_000;
@@ -40,15 +40,15 @@ const FAILED_MS: u64 = 120_000;
 const PAGE: usize = 50;
 
 /// How long one replica goes through the notes alone.
-const TURN: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_secs(60);
 
 /// Pauses after a provider could not be reached: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LAST_PAUSE: Duration = Duration::from_secs(600);
 
-/// A note, before it is sealed.
+/// What a note says, before it is sealed.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-struct Note {
+struct NoteText {
     #[prost(string, tag = "1")]
     issuer: String,
     #[prost(string, tag = "2")]
@@ -62,15 +62,15 @@ struct Note {
 type Pauses = HashMap<String, (Instant, Duration)>;
 
 impl Refresher {
-    /// Notes what is to be revoked, unless its provider is recorded to revoke nothing. A note that cannot be written is logged: what it
-    /// says is tried all the same.
-    pub(super) async fn owe(
+    /// Notes what is to be revoked, unless its provider is recorded to revoke nothing. A note that cannot be written is
+    /// logged: what it says is tried all the same.
+    pub(super) async fn note(
         &self,
         issuer: &str,
         refresh_token: Secret<String>,
         handle: Option<Handle>,
-    ) -> PendingRevocation {
-        let owed = PendingRevocation {
+    ) -> RevocationNote {
+        let note = RevocationNote {
             name: index::hashed(&[
                 REVOCATION.as_bytes(),
                 issuer.as_bytes(),
@@ -84,22 +84,22 @@ impl Refresher {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .contains(issuer);
-        if !is_useless && let Err(error) = self.note(&owed, handle).await {
+        if !is_useless && let Err(error) = self.insert_note(&note, handle).await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "a revocation could not be noted: it is tried once");
         }
-        owed
+        note
     }
 
-    async fn note(&self, owed: &PendingRevocation, handle: Option<Handle>) -> Result<(), KeeperError> {
-        let note = Note {
-            issuer: owed.issuer.clone(),
-            refresh_token: owed.refresh_token.expose().clone(),
+    async fn insert_note(&self, note: &RevocationNote, handle: Option<Handle>) -> Result<(), KeeperError> {
+        let text = NoteText {
+            issuer: note.issuer.clone(),
+            refresh_token: note.refresh_token.expose().clone(),
             handle: handle.map(|handle| handle.to_string()).unwrap_or_default(),
         };
         let now_ms = self.keeper.now_ms();
         let record = Record {
-            name: owed.name.clone(),
+            name: note.name.clone(),
             version: 1,
             expires_at_ms: now_ms.saturating_add(KEPT_MS),
             created_at_ms: now_ms,
@@ -107,16 +107,16 @@ impl Refresher {
             payload: self
                 .keeper
                 .seal()
-                .seal_note(REVOCATION, &owed.name, &note.encode_to_vec())?,
+                .seal_note(REVOCATION, &note.name, &text.encode_to_vec())?,
         };
         // An empty event: watchers pass it over. One that is there already says the same.
         self.keeper.store().insert(record, Vec::new()).await?;
         Ok(())
     }
 
-    /// Forgets a revocation that is done.
-    pub(super) async fn paid(&self, owed: &PendingRevocation) {
-        if let Err(error) = self.keeper.store().remove(&owed.name, Vec::new()).await {
+    /// Removes the note of a revocation that is done.
+    pub(super) async fn forget_note(&self, note: &RevocationNote) {
+        if let Err(error) = self.keeper.store().remove(&note.name, Vec::new()).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "the note of a revocation stays for now"
@@ -124,30 +124,30 @@ impl Refresher {
         }
     }
 
-    /// Revokes what this and other replicas owe, until the service stops.
-    pub(crate) async fn settle_all(self, shutdown: CancellationToken) {
+    /// Revokes what this and other replicas have noted, until the service stops.
+    pub(crate) async fn revoke_noted(self, shutdown: CancellationToken) {
         let mut pauses = Pauses::new();
         let Ok(holder) = SessionId::random(&SystemRandom::new()).map(|id| id.handle().to_string()) else {
             tracing::error!(
-                "the operating system gave no random bytes: owed revocations are left to other replicas"
+                "the operating system gave no random bytes: noted revocations are left to other replicas"
             );
             return;
         };
         loop {
             tokio::select! {
-                () = sleep(LOOK) => {}
+                () = sleep(LOOK_PAUSE) => {}
                 () = shutdown.cancelled() => return,
             }
-            if let Err(error) = self.take_turn(&holder, &mut pauses, &shutdown).await {
+            if let Err(error) = self.revoke_under_lease(&holder, &mut pauses, &shutdown).await {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
-                    "owed revocations cannot be looked through"
+                    "notes of revocations cannot be looked through"
                 );
             }
         }
     }
 
-    async fn take_turn(
+    async fn revoke_under_lease(
         &self,
         holder: &str,
         pauses: &mut Pauses,
@@ -159,30 +159,30 @@ impl Refresher {
             return Ok(());
         }
         // Refused where the store is full: then two replicas may ask, which does no harm.
-        let lease = match store.acquire_lease(&list(), holder, TURN).await {
+        let lease = match store.acquire_lease(&list(), holder, LEASE).await {
             Ok(None) => return Ok(()),
             Ok(lease) => lease,
             Err(_no_room) => None,
         };
-        let settled = self.settle_noted(page, pauses, shutdown).await;
+        let revoked = self.revoke_pages(page, pauses, shutdown).await;
         if let Some(lease) = lease {
             store.release_lease(&lease).await?;
         }
-        settled
+        revoked
     }
 
-    async fn settle_noted(
+    async fn revoke_pages(
         &self,
         mut page: Listing,
         pauses: &mut Pauses,
         shutdown: &CancellationToken,
     ) -> Result<(), KeeperError> {
-        let until = Instant::now() + TURN / 2;
+        let until = Instant::now() + LEASE / 2;
         while Instant::now() < until && !shutdown.is_cancelled() {
             let names: Vec<&str> = page.entries.iter().map(|entry| entry.name.as_str()).collect();
             for loaded in self.keeper.store().load_many(&names).await? {
                 if let LoadedRecord::Record(record) = loaded {
-                    self.settle_one(&record, pauses).await?;
+                    self.revoke_record(&record, pauses).await?;
                 }
             }
             let Some(after) = page.next else { break };
@@ -191,9 +191,9 @@ impl Refresher {
         Ok(())
     }
 
-    async fn settle_one(&self, record: &Record, pauses: &mut Pauses) -> Result<(), KeeperError> {
+    async fn revoke_record(&self, record: &Record, pauses: &mut Pauses) -> Result<(), KeeperError> {
         let age_ms = self.keeper.now_ms().saturating_sub(record.created_at_ms);
-        if age_ms < OTHERS_MS {
+        if age_ms < OWN_MS {
             return Ok(());
         }
         // Another replica may have the key.
@@ -201,30 +201,30 @@ impl Refresher {
             .keeper
             .seal()
             .open_note(REVOCATION, &record.name, &record.payload);
-        let Some(note) = opened.ok().and_then(|note| Note::decode(&note[..]).ok()) else {
+        let Some(text) = opened.ok().and_then(|text| NoteText::decode(&text[..]).ok()) else {
             return Ok(());
         };
-        let owed = PendingRevocation {
+        let note = RevocationNote {
             name: record.name.clone(),
-            issuer: note.issuer,
-            refresh_token: Secret::new(note.refresh_token),
+            issuer: text.issuer,
+            refresh_token: Secret::new(text.refresh_token),
         };
-        if !note.handle.is_empty() && self.keeper.store().load(&note.handle).await?.is_some() {
+        if !text.handle.is_empty() && self.keeper.store().load(&text.handle).await?.is_some() {
             if age_ms >= FAILED_MS {
-                self.paid(&owed).await;
+                self.forget_note(&note).await;
             }
             return Ok(());
         }
-        let pause = pauses.get(&owed.issuer).copied();
+        let pause = pauses.get(&note.issuer).copied();
         if pause.is_some_and(|(until, _)| Instant::now() < until) {
             return Ok(());
         }
-        if self.revoke(&owed).await {
-            pauses.remove(&owed.issuer);
-            self.paid(&owed).await;
+        if self.revoke(&note).await {
+            pauses.remove(&note.issuer);
+            self.forget_note(&note).await;
         } else {
             let pause = pause.map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LAST_PAUSE));
-            pauses.insert(owed.issuer, (Instant::now() + pause, pause));
+            pauses.insert(note.issuer, (Instant::now() + pause, pause));
         }
         Ok(())
     }
