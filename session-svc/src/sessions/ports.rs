@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
-use crate::session::Session;
+use crate::session::{Name, Session};
 
 /// A caller that waits for tokens, and since when.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub trait Renew: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct PendingRevocation {
     /// Name of its note.
-    pub name: String,
+    pub name: Name,
     /// Issuer identifier of the provider.
     pub issuer: String,
     /// What is to be revoked.
