@@ -137,21 +137,15 @@ impl Measured {
         let numbers: Vec<u64> = (0..count).step_by(usize::try_from(step).unwrap()).collect();
         let before = self.cpu().await;
         for number in &numbers {
-            assert!(
-                self.store
-                    .load(&handle(*number).to_string())
-                    .await
-                    .unwrap()
-                    .is_some()
-            );
+            assert!(self.store.load(handle(*number).name()).await.unwrap().is_some());
         }
         let loaded = self.cpu().await;
         self.load_at_once(&numbers).await;
         let loaded_at_once = self.cpu().await;
         for number in &numbers {
             let subject = index::by_subject(ISSUER, &subject(*number));
-            let listing = self.store.list(&subject, None, 50).await.unwrap();
-            let names: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
+            let listing = self.store.list(subject, None, 50).await.unwrap();
+            let names: Vec<_> = listing.entries.iter().map(|entry| entry.name).collect();
             assert_eq!(self.store.load_many(&names).await.unwrap().len(), 1);
         }
         let listed = self.cpu().await;
@@ -176,7 +170,7 @@ impl Measured {
             let (store, part) = (Arc::clone(&self.store), part.to_vec());
             readers.spawn(async move {
                 for number in part {
-                    let loaded = store.load(&handle(number).to_string()).await;
+                    let loaded = store.load(handle(number).name()).await;
                     assert!(loaded.unwrap().is_some());
                 }
             });
@@ -344,7 +338,7 @@ fn record(vault: &Vault, number: u64, now_ms: u64, ttl_ms: u64) -> Record {
         carried: Default::default(),
     };
     Record {
-        name: session.handle.to_string(),
+        name: session.handle.name(),
         version: 1,
         expires_at_ms: now_ms + ttl_ms,
         created_at_ms: now_ms,

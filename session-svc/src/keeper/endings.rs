@@ -15,7 +15,7 @@
 
 use super::sealed_notes::MARK;
 use super::{Keeper, KeeperError};
-use crate::session::{Cause, Handle, Session, index};
+use crate::session::{Cause, Handle, Name, Session, index};
 use crate::store::{Inserted, Record, Replaced};
 
 /// How long a mark is kept: longer than a sign-in takes from the receipt of its tokens to the session.
@@ -57,8 +57,8 @@ impl Keeper {
             (None, Some(subject)) => index::by_subject(issuer, subject),
             (None, None) => return Ok(()),
         };
-        let name = mark_name(&index);
-        self.write_mark(&name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
+        let name = mark_name(index);
+        self.write_mark(name, told_at_ms, subject.unwrap_or_default(), MARK_KEPT_MS)
             .await
     }
 
@@ -89,13 +89,13 @@ impl Keeper {
     /// Leaves a mark under the name of a session that ended young, or never began.
     pub(crate) async fn mark_ended_young(&self, handle: Handle) -> Result<(), KeeperError> {
         let now_ms = self.now_ms();
-        self.write_mark(&young_name(handle), now_ms, "", REQUEST_KEPT_MS)
+        self.write_mark(young_name(handle), now_ms, "", REQUEST_KEPT_MS)
             .await
     }
 
     /// Whether a session of this name ended while it was young.
     pub(crate) async fn ended_young(&self, handle: Handle) -> Result<bool, KeeperError> {
-        Ok(self.store().load(&young_name(handle)).await?.is_some())
+        Ok(self.store().load(young_name(handle)).await?.is_some())
     }
 
     /// The marks that concern a session.
@@ -105,15 +105,15 @@ impl Keeper {
         subject: &str,
         sid: Option<&str>,
     ) -> Result<Marks, KeeperError> {
-        let by_subject = mark_name(&index::by_subject(issuer, subject));
-        let by_sid = sid.map(|sid| mark_name(&index::by_provider_sid(issuer, sid)));
+        let by_subject = mark_name(index::by_subject(issuer, subject));
+        let by_sid = sid.map(|sid| mark_name(index::by_provider_sid(issuer, sid)));
         let read_sid = async {
             match by_sid {
                 None => Ok(None),
-                Some(name) => self.read_mark(&name).await,
+                Some(name) => self.read_mark(name).await,
             }
         };
-        let (subject, sid) = tokio::try_join!(self.read_mark(&by_subject), read_sid)?;
+        let (subject, sid) = tokio::try_join!(self.read_mark(by_subject), read_sid)?;
         Ok(Marks { subject, sid })
     }
 
@@ -126,19 +126,19 @@ impl Keeper {
         since_ms: u64,
     ) -> Result<bool, KeeperError> {
         let mark = self
-            .read_mark(&mark_name(&index::by_provider_sid(issuer, sid)))
+            .read_mark(mark_name(index::by_provider_sid(issuer, sid)))
             .await?;
         Ok(mark.is_some_and(|mark| mark.concerns(subject) && mark.at_ms >= since_ms))
     }
 
-    async fn read_mark(&self, name: &str) -> Result<Option<Mark>, KeeperError> {
+    async fn read_mark(&self, name: Name) -> Result<Option<Mark>, KeeperError> {
         let record = self.store().load(name).await?;
         Ok(record.map(|record| self.open_mark(name, &record)))
     }
 
     /// What a mark says. Of one that cannot be read here, sealed with a key that is not in the ring, the store says when it was
     /// written: it concerns everybody.
-    fn open_mark(&self, name: &str, record: &Record) -> Mark {
+    fn open_mark(&self, name: Name, record: &Record) -> Mark {
         let note = self.seal().open_note(MARK, name, &record.payload).ok();
         let read = note.as_deref().and_then(|note| note.split_first_chunk());
         let (at_ms, subject) = match read {
@@ -153,10 +153,10 @@ impl Keeper {
     }
 
     /// The first version of a mark.
-    pub(crate) fn mark(&self, name: &str, note: &[u8], kept_ms: u64) -> Result<Record, KeeperError> {
+    pub(crate) fn mark(&self, name: Name, note: &[u8], kept_ms: u64) -> Result<Record, KeeperError> {
         let now_ms = self.now_ms();
         Ok(Record {
-            name: name.to_owned(),
+            name,
             version: 1,
             expires_at_ms: now_ms.saturating_add(kept_ms),
             created_at_ms: now_ms,
@@ -167,7 +167,7 @@ impl Keeper {
 
     async fn write_mark(
         &self,
-        name: &str,
+        name: Name,
         at_ms: u64,
         subject: &str,
         kept_ms: u64,
@@ -228,11 +228,11 @@ impl Marks {
     }
 }
 
-fn mark_name(index: &str) -> String {
-    index::hashed(&[b"mark", index.as_bytes()])
+fn mark_name(index: Name) -> Name {
+    index::hashed(&[b"mark", index.digits().as_bytes()])
 }
 
-fn young_name(handle: Handle) -> String {
+fn young_name(handle: Handle) -> Name {
     index::hashed(&[b"young", handle.as_bytes()])
 }
 

@@ -7,8 +7,8 @@
 
 use super::{Keeper, KeeperError};
 use crate::session::index::{self, Whose};
-use crate::session::{Handle, Session};
-use crate::store::{Cursor, Entry, IndexName, LoadedRecord};
+use crate::session::{Handle, Name, Session};
+use crate::store::{Cursor, Entry, LoadedRecord};
 
 /// Records read at once: 2 MiB of the largest the service stores by default.
 pub(crate) const READ_AT_ONCE: usize = 32;
@@ -31,7 +31,7 @@ pub enum Shown {
         /// When it began, as its entry says.
         created_at_ms: u64,
         /// The lists its record names; none where the record itself is damaged.
-        indexes: Vec<IndexName>,
+        indexes: Vec<Name>,
     },
 }
 
@@ -83,7 +83,7 @@ impl Keeper {
         limit: usize,
         budget: &mut usize,
     ) -> Result<(Vec<Listed>, Option<Cursor>), KeeperError> {
-        let listing = self.store().list(&whose.index(), after, limit).await?;
+        let listing = self.store().list(whose.index(), after, limit).await?;
         let mut listed = Vec::new();
         let mut parts = listing.entries.chunks(READ_AT_ONCE).peekable();
         while let Some(part) = parts.next() {
@@ -104,7 +104,7 @@ impl Keeper {
         listed: &mut Vec<Listed>,
     ) -> Result<usize, KeeperError> {
         let (index, now_ms) = (whose.index(), self.now_ms());
-        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let names: Vec<Name> = entries.iter().map(|entry| entry.name).collect();
         let mut bytes = 0;
         for (entry, loaded) in entries.iter().zip(self.store().load_many(&names).await?) {
             let opened = match loaded {
@@ -122,7 +122,7 @@ impl Keeper {
                     match self.open(&record) {
                         Ok(session) => Ok(session),
                         Err(error) => {
-                            tracing::error!(session = entry.name, %error, "a listed record cannot be read");
+                            tracing::error!(session = %entry.name, %error, "a listed record cannot be read");
                             Err(record.indexes)
                         }
                     }
@@ -132,20 +132,16 @@ impl Keeper {
                 Ok(session) if !session.is_valid(self.lifetime(), now_ms) => continue,
                 Ok(session) if !whose.is(&session) => {
                     tracing::error!(
-                        session = entry.name,
+                        session = %entry.name,
                         "an index entry leads to a session of somebody else"
                     );
                     continue;
                 }
                 Ok(session) => Shown::Session(Box::new(session)),
-                Err(indexes) => match Handle::parse(&entry.name) {
-                    Ok(handle) => Shown::Unreadable {
-                        handle,
-                        created_at_ms: entry.created_at_ms,
-                        indexes,
-                    },
-                    // No session was ever named so.
-                    Err(_) => continue,
+                Err(indexes) => Shown::Unreadable {
+                    handle: Handle::of_record(entry.name),
+                    created_at_ms: entry.created_at_ms,
+                    indexes,
                 },
             };
             listed.push(Listed {

@@ -16,7 +16,7 @@ pub(crate) mod sealed_notes;
 use std::sync::Arc;
 
 use crate::session::change::{ChangeKind, SessionChange};
-use crate::session::{Handle, Lifetime, Session, index};
+use crate::session::{Handle, Lifetime, Name, Session, index};
 use crate::store::{Inserted, LoadedRecord, Record, Replaced, SessionStore, StoreError};
 
 pub(crate) use endings::REQUEST_KEPT_MS;
@@ -102,7 +102,7 @@ impl Keeper {
 
     /// Reads a session; `Missing` if there is none that is valid now.
     pub async fn load(&self, handle: Handle) -> Result<Session, KeeperError> {
-        let record = self.store.load(&handle.text()).await?;
+        let record = self.store.load(handle.name()).await?;
         self.valid(&record.ok_or(KeeperError::Missing)?)
     }
 
@@ -112,8 +112,7 @@ impl Keeper {
         &self,
         handles: &[Handle],
     ) -> Result<impl Iterator<Item = Result<Session, KeeperError>> + use<'_>, KeeperError> {
-        let names: Vec<_> = handles.iter().map(Handle::text).collect();
-        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let names: Vec<Name> = handles.iter().map(Handle::name).collect();
         let loaded = self.store.load_many(&names).await?;
         Ok(loaded.into_iter().map(|loaded| match loaded {
             LoadedRecord::Record(record) => self.valid(&record),
@@ -178,7 +177,7 @@ impl Keeper {
 
     fn open(&self, record: &Record) -> Result<Session, SealError> {
         self.seal
-            .open_session(&record.name, record.version, &record.payload)
+            .open_session(record.name, record.version, &record.payload)
     }
 
     fn record(&self, session: &Session, max_bytes: Option<usize>) -> Result<Record, KeeperError> {
@@ -193,7 +192,7 @@ impl Keeper {
             .sids()
             .map(|sid| index::by_provider_sid(&session.issuer, sid));
         Ok(Record {
-            name: session.handle.to_string(),
+            name: session.handle.name(),
             version: session.version,
             expires_at_ms: session.expires_at_ms(&self.lifetime),
             created_at_ms: session.created_at_ms,

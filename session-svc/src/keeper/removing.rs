@@ -21,7 +21,7 @@ impl Keeper {
 
     /// What there is of a handle, valid or not, before it is removed.
     pub(crate) async fn find(&self, handle: Handle) -> Result<FoundSession, KeeperError> {
-        match self.store().load(&handle.text()).await {
+        match self.store().load(handle.name()).await {
             Ok(Some(record)) => Ok(match self.open(&record) {
                 Ok(session) => FoundSession::Session(Box::new(session)),
                 Err(_told_when_it_is_removed) => FoundSession::Unreadable,
@@ -40,7 +40,7 @@ impl Keeper {
         seen: Option<&Session>,
         cause: Cause,
     ) -> Result<Removed, KeeperError> {
-        let name = handle.to_string();
+        let name = handle.name();
         let (issuer, subject) = seen.map_or(("", ""), |session| (&session.issuer, &session.subject));
         let change = SessionChange {
             kind: ChangeKind::Ended,
@@ -51,12 +51,12 @@ impl Keeper {
             cause: Some(cause),
         };
         let event = self.seal().seal_change(&change)?;
-        let mut removed = self.store().remove(&name, event.clone()).await;
+        let mut removed = self.store().remove(name, event.clone()).await;
         if let Err(StoreError::Unavailable(_)) = &removed {
-            removed = match (self.store().load(&name).await, seen) {
+            removed = match (self.store().load(name).await, seen) {
                 (Ok(None), Some(seen)) => return Ok(self.judged(seen.clone())),
                 (Ok(None), None) => return Ok(Removed::Unreadable),
-                (Ok(Some(_)) | Err(StoreError::Corrupt), _) => self.store().remove(&name, event).await,
+                (Ok(Some(_)) | Err(StoreError::Corrupt), _) => self.store().remove(name, event).await,
                 (Err(_), _) => removed,
             };
         }

@@ -4,8 +4,8 @@ use std::error::Error;
 
 use chassis::random::NoRandomness;
 
-use crate::session::Session;
 use crate::session::change::SessionChange;
+use crate::session::{Name, Session};
 
 /// Seals what a store keeps.
 pub trait Seal: Send + Sync + 'static {
@@ -13,7 +13,7 @@ pub trait Seal: Send + Sync + 'static {
     fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError>;
 
     /// Opens the session of the record named, at the version given.
-    fn open_session(&self, name: &str, version: u64, sealed: &[u8]) -> Result<Session, SealError>;
+    fn open_session(&self, name: Name, version: u64, sealed: &[u8]) -> Result<Session, SealError>;
 
     /// Seals a change for publication.
     fn seal_change(&self, change: &SessionChange) -> Result<Vec<u8>, SealError>;
@@ -22,10 +22,10 @@ pub trait Seal: Send + Sync + 'static {
     fn open_change(&self, sealed: &[u8]) -> Result<SessionChange, SealError>;
 
     /// Seals a few bytes for one purpose under one name.
-    fn seal_note(&self, purpose: &str, name: &str, note: &[u8]) -> Result<Vec<u8>, SealError>;
+    fn seal_note(&self, purpose: &str, name: Name, note: &[u8]) -> Result<Vec<u8>, SealError>;
 
     /// Opens what [`Seal::seal_note`] sealed for the same purpose and name.
-    fn open_note(&self, purpose: &str, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
+    fn open_note(&self, purpose: &str, name: Name, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
 }
 
 /// Why something could not be sealed or opened.

@@ -9,7 +9,7 @@ use super::sealed::PROBE;
 use super::store_access::OpenedStore;
 use crate::keeper::Seal as _;
 use crate::session::SessionId;
-use crate::store::{Inserted, Record, Replaced, StoreError, StoreUpdate};
+use crate::store::{Inserted, LeaseName, Record, Replaced, StoreError, StoreUpdate};
 
 /// How long the probe is kept should the check be killed.
 const KEPT_MS: u64 = 60_000;
@@ -82,10 +82,10 @@ fn step(name: &'static str, began: Instant, outcome: Result<(), StepError>) -> S
 }
 
 fn probe(opened: &OpenedStore) -> Result<Record, StepError> {
-    let name = SessionId::random(&SystemRandom::new())?.handle().to_string();
+    let name = SessionId::random(&SystemRandom::new())?.handle().name();
     let now_ms = opened.store.now_ms();
     Ok(Record {
-        payload: opened.vault.seal_note(PROBE, &name, b"check")?,
+        payload: opened.vault.seal_note(PROBE, name, b"check")?,
         name,
         version: 1,
         expires_at_ms: now_ms.saturating_add(KEPT_MS),
@@ -123,11 +123,11 @@ async fn written(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> 
 }
 
 async fn read(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
-    let found = opened.store.load(&probe.name).await?;
+    let found = opened.store.load(probe.name).await?;
     if found.as_ref() != Some(probe) {
         return Err(StepError::Different);
     }
-    opened.vault.open_note(PROBE, &probe.name, &probe.payload)?;
+    opened.vault.open_note(PROBE, probe.name, &probe.payload)?;
     Ok(())
 }
 
@@ -145,7 +145,7 @@ async fn replaced(opened: &OpenedStore, probe: &Record) -> Result<(), StepError>
 async fn leased(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
     let lease = opened
         .store
-        .acquire_lease(&probe.name, &probe.name, LEASE)
+        .acquire_lease(LeaseName::Named(probe.name), &probe.name.to_string(), LEASE)
         .await?;
     let lease = lease.ok_or(StepError::Different)?;
     if !opened.store.renew_lease(&lease, LEASE).await? {
@@ -155,7 +155,7 @@ async fn leased(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
 }
 
 async fn removed(opened: &OpenedStore, probe: &Record) -> Result<(), StepError> {
-    match opened.store.remove(&probe.name, Vec::new()).await? {
+    match opened.store.remove(probe.name, Vec::new()).await? {
         Some(_) => Ok(()),
         None => Err(StepError::Different),
     }

@@ -28,23 +28,25 @@ pub(super) fn contents(vault: &Vault, sealed: &Sealed) -> Result<SealedContent, 
         return Ok(SealedContent::Note);
     }
     if let Sealed::Record(record) = sealed {
-        match vault.open_session(&record.name, record.version, &record.payload) {
+        match vault.open_session(record.name, record.version, &record.payload) {
             Ok(_) => return Ok(SealedContent::Session),
             Err(SealError::NotReadable) => {}
             Err(error) => return Err(error),
         }
     }
+    let name = sealed.name();
     first_fitting(sealed, |used| match used {
         Use::Session { .. } => Err(SealError::NotReadable),
-        Use::Note(purpose) => vault
-            .open_note(purpose, sealed.name(), sealed.bytes())
+        Use::Note(_) => vault
+            .open_used(&name, used, sealed.bytes())
             .map(|_| SealedContent::Note),
     })
 }
 
 /// Seals a text with the first key, whatever it is.
 pub(super) fn resealed(vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, SealError> {
-    first_fitting(sealed, |used| vault.reseal(sealed.name(), used, sealed.bytes()))
+    let name = sealed.name();
+    first_fitting(sealed, |used| vault.reseal(&name, used, sealed.bytes()))
 }
 
 /// What the first use that fits gives. What is wrong with the key or the format is wrong for every use.
@@ -76,8 +78,10 @@ mod tests {
     use chassis::secret::{Reloading, Secret};
 
     use super::*;
-    use crate::store::Record;
+    use crate::store::{Name, Record};
     use crate::vault::KeyRing;
+
+    const NAME: Name = Name::from_bytes([7; 16]);
 
     fn vault() -> Vault {
         let key = Secret::new("ab".repeat(32));
@@ -86,7 +90,7 @@ mod tests {
 
     fn remembered(value: Vec<u8>) -> Sealed {
         Sealed::Remembered {
-            name: "n".to_owned(),
+            name: NAME.to_string(),
             value,
         }
     }
@@ -95,23 +99,23 @@ mod tests {
     fn every_purpose_is_known_where_it_is_kept() {
         let vault = vault();
         for purpose in REMEMBERED {
-            let note = remembered(vault.seal_note(purpose, "n", b"note").unwrap());
+            let note = remembered(vault.seal_note(purpose, NAME, b"note").unwrap());
             assert_eq!(contents(&vault, &note).unwrap(), SealedContent::Note);
             assert!(resealed(&vault, &note).is_ok());
         }
         for purpose in IN_RECORDS {
             let note = Sealed::Record(Record {
-                name: "n".to_owned(),
+                name: NAME,
                 version: 3,
                 expires_at_ms: 2,
                 created_at_ms: 1,
                 indexes: Vec::new(),
-                payload: vault.seal_note(purpose, "n", b"note").unwrap(),
+                payload: vault.seal_note(purpose, NAME, b"note").unwrap(),
             });
             assert_eq!(contents(&vault, &note).unwrap(), SealedContent::Note);
             assert!(resealed(&vault, &note).is_ok());
         }
-        let foreign = remembered(vault.seal_note("something else", "n", b"note").unwrap());
+        let foreign = remembered(vault.seal_note("something else", NAME, b"note").unwrap());
         assert!(matches!(contents(&vault, &foreign), Err(SealError::NotReadable)));
     }
 
@@ -122,7 +126,7 @@ mod tests {
             SealedContent::Note
         );
         assert!(is_bare(&remembered(vec![1])));
-        let sealed = vault().seal_note("request", "n", b"").unwrap();
+        let sealed = vault().seal_note("request", NAME, b"").unwrap();
         assert!(!is_bare(&remembered(sealed)));
     }
 }

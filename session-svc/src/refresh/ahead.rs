@@ -12,6 +12,7 @@ use super::Refresher;
 use super::measures::AheadOutcome;
 use crate::session::{Handle, Session};
 use crate::sessions::ports::TokenRefreshError;
+use crate::store::RememberedName;
 
 /// How long a session is left alone after a try, by all replicas: a provider that is down is not called at the rate of
 /// the calls, and tokens that live shorter than the span are not refreshed without end.
@@ -76,8 +77,8 @@ impl Refresher {
         let Ok(_permit) = ahead.permits.try_acquire() else {
             return AheadOutcome::NoRoom;
         };
-        let name = format!("ahead:{}", seen.handle);
-        match self.keeper.store().remember(&name, &[1], PAUSE).await {
+        let name = RememberedName::Ahead(seen.handle);
+        match self.keeper.store().remember(name, &[1], PAUSE).await {
             Ok(None) => {}
             Ok(Some(_)) => return AheadOutcome::TriedBefore,
             // Whoever needs the token will find out whether the store is back.

@@ -13,7 +13,7 @@ use super::record::RefreshRecord;
 use crate::keeper::KeeperError;
 use crate::session::{Handle, Session, SessionState};
 use crate::sessions::ports::TokenRefreshError;
-use crate::store::{Lease, StoreError};
+use crate::store::{Lease, LeaseName, StoreError};
 
 /// A lease is prolonged this many times within its life: all but one may fail.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -133,7 +133,7 @@ impl RefreshFlight {
     /// Gives the session once its tokens are newer; nothing if nobody waits for that any more and nothing was begun.
     async fn lead_or_wait(&self) -> Result<Option<Session>, TokenRefreshError> {
         let (keeper, lease_for) = (&self.refresher.keeper, self.refresher.lease);
-        let name = format!("refresh:{}", self.handle);
+        let name = LeaseName::Refresh(self.handle);
         let holder = self.holder()?;
         let mut wait_limit = WaitLimit {
             until: Instant::now() + lease_for * LEASES_WAITED,
@@ -153,7 +153,7 @@ impl RefreshFlight {
             }
             let (sent_at, term) = (Instant::now(), lease_for / FIRST_TERMS_PER_LEASE);
             // Whether the lease may be granted to a request that was given up.
-            let unanswered = match keeper.store().acquire_lease(&name, &holder, term).await {
+            let unanswered = match keeper.store().acquire_lease(name, &holder, term).await {
                 Ok(Some(lease)) => {
                     self.entry.set_store_away(false);
                     if let Some(outcome) = self.lead(lease, LeaseExpiry::from(sent_at, term)).await {

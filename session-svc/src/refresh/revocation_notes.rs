@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::Refresher;
 use crate::keeper::KeeperError;
 use crate::keeper::sealed_notes::REVOCATION;
-use crate::session::{Handle, SessionId, index};
+use crate::session::{Handle, Name, SessionId, index};
 use crate::sessions::ports::RevocationNote;
-use crate::store::{Listing, LoadedRecord, Record};
+use crate::store::{LeaseName, Listing, LoadedRecord, Record};
 
 /// How long a note is kept: a provider that is away for longer than a day is somebody's concern by then.
 const KEPT_MS: u64 = 86_400_000;
@@ -99,7 +99,7 @@ impl Refresher {
         };
         let now_ms = self.keeper.now_ms();
         let record = Record {
-            name: note.name.clone(),
+            name: note.name,
             version: 1,
             expires_at_ms: now_ms.saturating_add(KEPT_MS),
             created_at_ms: now_ms,
@@ -107,7 +107,7 @@ impl Refresher {
             payload: self
                 .keeper
                 .seal()
-                .seal_note(REVOCATION, &note.name, &text.encode_to_vec())?,
+                .seal_note(REVOCATION, note.name, &text.encode_to_vec())?,
         };
         // An empty event: watchers pass it over. One that is there already says the same.
         self.keeper.store().insert(record, Vec::new()).await?;
@@ -116,7 +116,7 @@ impl Refresher {
 
     /// Removes the note of a revocation that is done.
     pub(super) async fn forget_note(&self, note: &RevocationNote) {
-        if let Err(error) = self.keeper.store().remove(&note.name, Vec::new()).await {
+        if let Err(error) = self.keeper.store().remove(note.name, Vec::new()).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "the note of a revocation stays for now"
@@ -154,12 +154,12 @@ impl Refresher {
         shutdown: &CancellationToken,
     ) -> Result<(), KeeperError> {
         let store = self.keeper.store();
-        let page = store.list(&list(), None, PAGE).await?;
+        let page = store.list(list(), None, PAGE).await?;
         if page.entries.is_empty() {
             return Ok(());
         }
         // Refused where the store is full: then two replicas may ask, which does no harm.
-        let lease = match store.acquire_lease(&list(), holder, LEASE).await {
+        let lease = match store.acquire_lease(LeaseName::Named(list()), holder, LEASE).await {
             Ok(None) => return Ok(()),
             Ok(lease) => lease,
             Err(_no_room) => None,
@@ -179,14 +179,14 @@ impl Refresher {
     ) -> Result<(), KeeperError> {
         let until = Instant::now() + LEASE / 2;
         while Instant::now() < until && !shutdown.is_cancelled() {
-            let names: Vec<&str> = page.entries.iter().map(|entry| entry.name.as_str()).collect();
+            let names: Vec<Name> = page.entries.iter().map(|entry| entry.name).collect();
             for loaded in self.keeper.store().load_many(&names).await? {
                 if let LoadedRecord::Record(record) = loaded {
                     self.revoke_record(&record, pauses).await?;
                 }
             }
             let Some(after) = page.next else { break };
-            page = self.keeper.store().list(&list(), Some(&after), PAGE).await?;
+            page = self.keeper.store().list(list(), Some(&after), PAGE).await?;
         }
         Ok(())
     }
@@ -200,16 +200,18 @@ impl Refresher {
         let opened = self
             .keeper
             .seal()
-            .open_note(REVOCATION, &record.name, &record.payload);
+            .open_note(REVOCATION, record.name, &record.payload);
         let Some(text) = opened.ok().and_then(|text| NoteText::decode(&text[..]).ok()) else {
             return Ok(());
         };
         let note = RevocationNote {
-            name: record.name.clone(),
+            name: record.name,
             issuer: text.issuer,
             refresh_token: Secret::new(text.refresh_token),
         };
-        if !text.handle.is_empty() && self.keeper.store().load(&text.handle).await?.is_some() {
+        if let Ok(handle) = Handle::parse(&text.handle)
+            && self.keeper.store().load(handle.name()).await?.is_some()
+        {
             if age_ms >= FAILED_MS {
                 self.forget_note(&note).await;
             }
@@ -231,6 +233,6 @@ impl Refresher {
 }
 
 /// The list all notes are found by.
-fn list() -> String {
+fn list() -> Name {
     index::hashed(&[b"revocations"])
 }

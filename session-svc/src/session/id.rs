@@ -10,6 +10,8 @@ use chassis::random::NoRandomness;
 use ring::digest;
 use ring::rand::SecureRandom;
 
+use super::Name;
+
 /// Bytes of an ID and of a handle: 128 bits, beyond guessing.
 pub(crate) const ID_BYTES: usize = 16;
 
@@ -92,6 +94,16 @@ impl Handle {
     pub fn from_bytes(bytes: [u8; ID_BYTES]) -> Self {
         Self(bytes)
     }
+
+    /// Name of the session's record.
+    pub fn name(&self) -> Name {
+        Name::from_bytes(self.0)
+    }
+
+    /// The handle of the session whose record is named so.
+    pub(crate) fn of_record(name: Name) -> Self {
+        Self(*name.as_bytes())
+    }
 }
 
 impl fmt::Display for Handle {
@@ -115,7 +127,8 @@ pub(crate) fn first_bytes(hash: &[u8]) -> [u8; ID_BYTES] {
     bytes
 }
 
-fn decode_hex(text: &str) -> Result<[u8; ID_BYTES], MalformedId> {
+/// Reads 32 lower-case hexadecimal digits, nothing else.
+pub(super) fn decode_hex(text: impl AsRef<[u8]>) -> Result<[u8; ID_BYTES], MalformedId> {
     let mut bytes = [0; ID_BYTES];
     let decoded = base16ct::lower::decode(text, &mut bytes).map(<[u8]>::len);
     if decoded == Ok(ID_BYTES) {

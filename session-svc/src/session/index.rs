@@ -4,19 +4,19 @@
 
 use ring::digest;
 
-use super::Session;
 use super::id::first_bytes;
+use super::{Name, Session};
 
 /// Keeps index names apart from every other hash.
 const CONTEXT: &[u8] = b"vestibule session index v1";
 
 /// Name of the list of a person's sessions.
-pub fn by_subject(issuer: &str, subject: &str) -> String {
+pub fn by_subject(issuer: &str, subject: &str) -> Name {
     hashed(&[b"subject", issuer.as_bytes(), subject.as_bytes()])
 }
 
 /// Name of the list of sessions that belong to a session of the provider.
-pub fn by_provider_sid(issuer: &str, sid: &str) -> String {
+pub fn by_provider_sid(issuer: &str, sid: &str) -> Name {
     hashed(&[b"sid", issuer.as_bytes(), sid.as_bytes()])
 }
 
@@ -31,7 +31,7 @@ pub enum Whose<'a> {
 
 impl Whose<'_> {
     /// Name of the list.
-    pub(crate) fn index(&self) -> String {
+    pub(crate) fn index(&self) -> Name {
         match self {
             Self::Person(issuer, subject) => by_subject(issuer, subject),
             Self::ProviderSession(issuer, sid) => by_provider_sid(issuer, sid),
@@ -49,15 +49,15 @@ impl Whose<'_> {
     }
 }
 
-/// A name made from parts, in the form of a record name: 32 hexadecimal digits.
-pub(crate) fn hashed(parts: &[&[u8]]) -> String {
+/// A name made from parts.
+pub(crate) fn hashed(parts: &[&[u8]]) -> Name {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(CONTEXT);
     for part in parts {
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part);
     }
-    base16ct::lower::encode_string(&first_bytes(context.finish().as_ref()))
+    Name::from_bytes(first_bytes(context.finish().as_ref()))
 }
 
 #[cfg(test)]

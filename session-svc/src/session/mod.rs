@@ -17,6 +17,7 @@ pub(crate) mod id;
 pub(crate) mod id_token;
 pub mod index;
 pub(crate) mod lifetime;
+mod name;
 pub(crate) mod tokens;
 
 pub(crate) use carried::Carried;
@@ -25,6 +26,7 @@ pub use claims::Claims;
 pub use device::Device;
 pub use id::{Handle, SessionId};
 pub use lifetime::Lifetime;
+pub use name::Name;
 pub use tokens::{AccessToken, PendingAnswer, Scope, SessionTokens, StoredToken};
 
 /// Whether the session still does everything a session does.

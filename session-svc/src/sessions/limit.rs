@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::{OfflineTokens, Sessions, SessionsError};
 use crate::keeper::listed::READ_AT_ONCE;
 use crate::session::index::Whose;
-use crate::session::{Cause, Session};
+use crate::session::{Cause, Name, Session};
 use crate::store::{Entry, StoreError};
 
 /// Entries looked at beyond the limit when the limit of a person is kept.
@@ -35,10 +35,10 @@ impl Sessions {
         let index = whose.index();
         let most = limit.saturating_add(LOOKED_BEYOND);
         let looking = async {
-            if !self.keeper.store().may_have_more_than(&index, limit).await? {
+            if !self.keeper.store().may_have_more_than(index, limit).await? {
                 return Ok(Vec::new());
             }
-            self.entries(&index, most).await
+            self.entries(index, most).await
         };
         let Ok(entries) = timeout(LOOK_TIMEOUT, looking).await else {
             let source = "the sessions of a person were not listed in time".into();
@@ -66,7 +66,7 @@ impl Sessions {
     }
 
     /// Entries of a list, the newest first, at most `most`.
-    async fn entries(&self, index: &str, most: usize) -> Result<Vec<Entry>, SessionsError> {
+    async fn entries(&self, index: Name, most: usize) -> Result<Vec<Entry>, SessionsError> {
         let (mut entries, mut after) = (Vec::new(), None);
         while entries.len() < most {
             let rest = most - entries.len();

@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{Sessions, SessionsError};
 use crate::keeper::Listed;
 use crate::keeper::listed::PAGE_BYTES;
+use crate::session::Name;
 use crate::session::index::{self, Whose};
 use crate::store::Cursor;
 
@@ -45,7 +46,7 @@ impl Sessions {
         let mut after = if page_token.is_empty() {
             None
         } else {
-            Some(self.read_token(&index, page_token)?)
+            Some(self.read_token(index, page_token)?)
         };
         let permit = self.page_permit().await?;
         let (mut sessions, mut budget): (Vec<Listed>, usize) = (Vec::new(), PAGE_BYTES);
@@ -60,7 +61,7 @@ impl Sessions {
         }
         let next_page_token = match after {
             None => String::new(),
-            Some(cursor) => self.write_token(&index, &cursor)?,
+            Some(cursor) => self.write_token(index, &cursor)?,
         };
         Ok(Page {
             sessions,
@@ -76,15 +77,15 @@ impl Sessions {
         subject: &str,
         last: &Cursor,
     ) -> Result<String, SessionsError> {
-        self.write_token(&index::by_subject(issuer, subject), last)
+        self.write_token(index::by_subject(issuer, subject), last)
     }
 
-    fn write_token(&self, index: &str, cursor: &Cursor) -> Result<String, SessionsError> {
+    fn write_token(&self, index: Name, cursor: &Cursor) -> Result<String, SessionsError> {
         let sealed = self.keeper.seal().seal_note(PURPOSE, index, cursor.as_bytes())?;
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    fn read_token(&self, index: &str, token: &str) -> Result<Cursor, SessionsError> {
+    fn read_token(&self, index: Name, token: &str) -> Result<Cursor, SessionsError> {
         let wrong = SessionsError::Invalid {
             field: "page_token",
             problem: "not a page token of this list",

@@ -12,8 +12,8 @@ use super::end::{EndingTime, Once};
 use super::{Sessions, SessionsError};
 use crate::keeper::endings::MARK_KEPT_MS;
 use crate::keeper::sealed_notes::{ARRIVAL, MARK};
-use crate::session::index;
-use crate::store::{Inserted, Record, StoreError};
+use crate::session::{Name, index};
+use crate::store::{Inserted, Record, RememberedName, StoreError};
 
 /// How long a use is remembered at most: a day, more than any logout token lives.
 const KEPT_MAX_MS: u64 = 86_400_000;
@@ -51,8 +51,7 @@ impl Sessions {
     ) -> Result<FirstUse, SessionsError> {
         let name = name(issuer, once);
         // Both to their end: that it arrived is remembered also where nothing else can be learnt.
-        let (used, first_ms) =
-            tokio::join!(self.used_by(&name), self.first_arrival(&name, once, ending.at_ms));
+        let (used, first_ms) = tokio::join!(self.used_by(name), self.first_arrival(name, once, ending.at_ms));
         let (used, first_ms) = (used?, first_ms?);
         Ok(match used {
             Some(by) if once.is_by(&by) => FirstUse::Done,
@@ -66,16 +65,21 @@ impl Sessions {
 
     /// When it arrived first; `None` if that is now, or if the store is too full to remember it. What the store does not answer to is
     /// remembered as soon as it does, so that a token that is sent again ends nothing that began meanwhile.
-    async fn first_arrival(&self, name: &str, once: &Once, at_ms: u64) -> Result<Option<u64>, SessionsError> {
+    async fn first_arrival(&self, name: Name, once: &Once, at_ms: u64) -> Result<Option<u64>, SessionsError> {
         let sealed = self
             .keeper
             .seal()
             .seal_note(ARRIVAL, name, &at_ms.to_be_bytes())?;
         let kept = Duration::from_millis(self.kept_ms(once));
-        let before = match self.keeper.store().remember(name, &sealed, kept).await {
+        let before = match self
+            .keeper
+            .store()
+            .remember(RememberedName::Named(name), &sealed, kept)
+            .await
+        {
             Err(StoreError::Full) => None,
             Err(error) => {
-                self.remember_later(name.to_owned(), sealed, kept);
+                self.remember_later(name, sealed, kept);
                 return Err(error.into());
             }
             Ok(before) => before,
@@ -86,17 +90,18 @@ impl Sessions {
         Ok(at_ms.map(|at_ms| u64::from_be_bytes(*at_ms)))
     }
 
-    fn remember_later(&self, name: String, sealed: Vec<u8>, kept: Duration) {
+    fn remember_later(&self, name: Name, sealed: Vec<u8>, kept: Duration) {
         let keeper = self.keeper.clone();
         tokio::spawn(async move {
             let until = Instant::now() + LATE;
-            while Instant::now() < until && keeper.store().remember(&name, &sealed, kept).await.is_err() {
+            let name = RememberedName::Named(name);
+            while Instant::now() < until && keeper.store().remember(name, &sealed, kept).await.is_err() {
                 sleep(PAUSE).await;
             }
         });
     }
 
-    async fn used_by(&self, name: &str) -> Result<Option<Vec<u8>>, SessionsError> {
+    async fn used_by(&self, name: Name) -> Result<Option<Vec<u8>>, SessionsError> {
         let Some(record) = self.keeper.store().load(name).await? else {
             return Ok(None);
         };
@@ -119,7 +124,7 @@ impl Sessions {
         let by = once.request_id.as_deref().unwrap_or_default();
         let record = self
             .keeper
-            .mark(&name(issuer, once), by.as_bytes(), self.kept_ms(once))?;
+            .mark(name(issuer, once), by.as_bytes(), self.kept_ms(once))?;
         let until = answer_by.unwrap_or_else(|| Instant::now() + SETTLE);
         let noted = loop {
             match self.note(&record, once).await {
@@ -151,10 +156,10 @@ impl Sessions {
         if self.keeper.store().insert(record.clone(), Vec::new()).await? == Inserted::Done {
             return Ok(());
         }
-        let Some(there) = self.keeper.store().load(&record.name).await? else {
+        let Some(there) = self.keeper.store().load(record.name).await? else {
             return Err(SessionsError::RequestIdReused);
         };
-        let by = self.keeper.seal().open_note(MARK, &record.name, &there.payload)?;
+        let by = self.keeper.seal().open_note(MARK, record.name, &there.payload)?;
         // Written by the try before, whose answer was lost, or by a repetition of this call.
         if there.payload == record.payload || once.is_by(&by) {
             return Ok(());
@@ -183,10 +188,10 @@ impl Sessions {
             let until = Instant::now() + LATE;
             let mut missed = 0;
             while missed < LOOKS && Instant::now() < until {
-                match keeper.store().load(&ours.name).await {
+                match keeper.store().load(ours.name).await {
                     // An empty event: watchers pass it over.
                     Ok(Some(there)) if there.payload == ours.payload => {
-                        if keeper.store().remove(&ours.name, Vec::new()).await.is_ok() {
+                        if keeper.store().remove(ours.name, Vec::new()).await.is_ok() {
                             return;
                         }
                     }
@@ -205,6 +210,6 @@ impl Once {
     }
 }
 
-fn name(issuer: &str, once: &Once) -> String {
+fn name(issuer: &str, once: &Once) -> Name {
     index::hashed(&[b"once", issuer.as_bytes(), once.id.as_bytes()])
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chassis::secret::Secret;
 use tokio::time::Instant;
 
-use crate::session::Session;
+use crate::session::{Name, Session};
 
 /// A caller that waits for tokens, and since when.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub trait TokenRevocation: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct RevocationNote {
     /// Name of the note's record.
-    pub name: String,
+    pub name: Name,
     /// Issuer identifier of the provider.
     pub issuer: String,
     /// What is to be revoked.

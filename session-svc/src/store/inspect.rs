@@ -10,7 +10,7 @@
 
 use async_trait::async_trait;
 
-use super::{IndexName, Record, Replaced, SessionStore, StoreError};
+use super::{Record, Replaced, SessionStore, StoreError};
 
 /// A part of a store that is walked by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Sealed {
     Record(Record),
     /// A remembered value.
     Remembered {
-        /// What it is remembered under.
+        /// What it is remembered under, as the walk met it.
         name: String,
         /// The value.
         value: Vec<u8>,
@@ -39,10 +39,10 @@ pub enum Sealed {
 
 impl Sealed {
     /// The name it is kept under.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> String {
         match self {
-            Self::Record(record) => &record.name,
-            Self::Remembered { name, .. } => name,
+            Self::Record(record) => record.name.to_string(),
+            Self::Remembered { name, .. } => name.clone(),
         }
     }
 
@@ -60,17 +60,17 @@ impl Sealed {
 pub enum FoundItem {
     /// Something sealed.
     Sealed(Sealed),
-    /// A record whose frame is not what this release writes.
+    /// A record whose name or frame is not what this release writes.
     Unreadable {
-        /// Its name.
+        /// Its name, as the walk met it.
         name: String,
     },
     /// Something at a name of ours that is nothing of ours, such as another program's.
     Foreign,
     /// An index.
     Index {
-        /// Its name.
-        name: IndexName,
+        /// Its name, as the walk met it.
+        name: String,
         /// Entries that have not expired.
         entries: usize,
         /// Those of them that lead to no record.
@@ -148,7 +148,7 @@ pub trait InspectedStore: SessionStore {
 /// `record` with other sealed bytes.
 pub(super) fn resealed(record: &Record, payload: Vec<u8>) -> Record {
     Record {
-        name: record.name.clone(),
+        name: record.name,
         version: record.version,
         expires_at_ms: record.expires_at_ms,
         created_at_ms: record.created_at_ms,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Lease, StoreError};
+use super::{Lease, LeaseName, StoreError};
 
 /// Leases granted by one process.
 pub(super) struct Leases {
@@ -17,7 +17,7 @@ pub(super) struct Leases {
 
 struct GrantedLeases {
     serial: u64,
-    held: HashMap<String, (Lease, u64)>,
+    held: HashMap<LeaseName, (Lease, u64)>,
 }
 
 impl Leases {
@@ -38,30 +38,30 @@ impl Leases {
 
     pub(super) fn acquire(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
         now_ms: u64,
     ) -> Result<Option<Lease>, StoreError> {
         let mut granted = self.granted();
-        let held = granted.held.get(name);
+        let held = granted.held.get(&name);
         if held.is_some_and(|(held, until)| held.holder != holder && now_ms < *until) {
             return Ok(None);
         }
         if granted.held.len() >= self.capacity {
             granted.held.retain(|_, (_, until)| now_ms < *until);
         }
-        if granted.held.len() >= self.capacity && !granted.held.contains_key(name) {
+        if granted.held.len() >= self.capacity && !granted.held.contains_key(&name) {
             return Err(StoreError::Full);
         }
         granted.serial += 1;
         let lease = Lease {
-            name: name.to_owned(),
+            name,
             serial: granted.serial,
             holder: holder.to_owned(),
         };
         let until = now_ms.saturating_add(super::millis(ttl));
-        granted.held.insert(name.to_owned(), (lease.clone(), until));
+        granted.held.insert(name, (lease.clone(), until));
         Ok(Some(lease))
     }
 

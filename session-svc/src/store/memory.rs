@@ -12,7 +12,7 @@
 
 mod inspect;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,8 +26,8 @@ use tokio::sync::watch;
 use super::follow::{self, EventLog, KEPT_EVENTS};
 use super::leases::Leases;
 use super::{
-    Cursor, Entry, Holdings, IndexName, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Record,
-    RecordName, Replaced, SessionStore, StoreError, StoreUpdate,
+    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, LeaseName, Listing, LoadedRecord, Name, Record,
+    RememberedName, Replaced, SessionStore, StoreError, StoreUpdate,
 };
 
 /// Records a memory store keeps at most: about 200 MB of usual sessions.
@@ -55,11 +55,11 @@ struct MemoryContents {
 
 #[derive(Default)]
 struct MemoryState {
-    records: HashMap<RecordName, Record>,
-    indexes: HashMap<IndexName, BTreeSet<(u64, RecordName)>>,
-    expiring: BTreeSet<(u64, RecordName)>,
-    remembered: HashMap<String, (u64, Vec<u8>)>,
-    forgetting: BTreeMap<(u64, String), ()>,
+    records: HashMap<Name, Record>,
+    indexes: HashMap<Name, BTreeSet<(u64, Name)>>,
+    expiring: BTreeSet<(u64, Name)>,
+    remembered: HashMap<RememberedName, (u64, Vec<u8>)>,
+    forgetting: BTreeSet<(u64, RememberedName)>,
     events: VecDeque<(u64, Vec<u8>)>,
 }
 
@@ -122,27 +122,27 @@ impl EventLog for MemoryContents {
 }
 
 impl MemoryState {
-    fn live(&self, name: &str, now_ms: u64) -> Option<&Record> {
+    fn live(&self, name: Name, now_ms: u64) -> Option<&Record> {
         self.records
-            .get(name)
+            .get(&name)
             .filter(|record| now_ms < record.expires_at_ms)
     }
 
     fn put(&mut self, record: Record) {
         for index in &record.indexes {
-            let entry = (record.created_at_ms, record.name.clone());
-            self.indexes.entry(index.clone()).or_default().insert(entry);
+            let entry = (record.created_at_ms, record.name);
+            self.indexes.entry(*index).or_default().insert(entry);
         }
-        self.expiring.insert((record.expires_at_ms, record.name.clone()));
-        self.records.insert(record.name.clone(), record);
+        self.expiring.insert((record.expires_at_ms, record.name));
+        self.records.insert(record.name, record);
     }
 
-    fn take(&mut self, name: &str) -> Option<Record> {
-        let record = self.records.remove(name)?;
-        self.expiring.remove(&(record.expires_at_ms, record.name.clone()));
+    fn take(&mut self, name: Name) -> Option<Record> {
+        let record = self.records.remove(&name)?;
+        self.expiring.remove(&(record.expires_at_ms, name));
         for index in &record.indexes {
             if let Some(entries) = self.indexes.get_mut(index) {
-                entries.remove(&(record.created_at_ms, record.name.clone()));
+                entries.remove(&(record.created_at_ms, name));
                 if entries.is_empty() {
                     self.indexes.remove(index);
                 }
@@ -153,17 +153,17 @@ impl MemoryState {
 
     fn sweep(&mut self, now_ms: u64, at_most: usize) {
         for _ in 0..at_most {
-            let Some((_, name)) = self.expiring.first().filter(|(at, _)| *at <= now_ms).cloned() else {
+            let Some((_, name)) = self.expiring.first().filter(|(at, _)| *at <= now_ms).copied() else {
                 break;
             };
-            self.take(&name);
+            self.take(name);
         }
         for _ in 0..at_most {
-            let Some(((at, name), ())) = self.forgetting.pop_first() else {
+            let Some((at, name)) = self.forgetting.pop_first() else {
                 break;
             };
             if at > now_ms {
-                self.forgetting.insert((at, name), ());
+                self.forgetting.insert((at, name));
                 break;
             }
             self.remembered.remove(&name);
@@ -181,10 +181,10 @@ impl SessionStore for MemoryStore {
         let now_ms = self.now_ms();
         let mut state = self.kept.state();
         state.sweep(now_ms, CLEARED_PER_WRITE);
-        if state.live(&record.name, now_ms).is_some() {
+        if state.live(record.name, now_ms).is_some() {
             return Ok(Inserted::Taken);
         }
-        state.take(&record.name);
+        state.take(record.name);
         if state.records.len() >= self.capacity {
             state.sweep(now_ms, usize::MAX);
         }
@@ -196,7 +196,7 @@ impl SessionStore for MemoryStore {
         Ok(Inserted::Done)
     }
 
-    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
         Ok(self.kept.state().live(name, self.now_ms()).cloned())
     }
 
@@ -209,12 +209,12 @@ impl SessionStore for MemoryStore {
         let now_ms = self.now_ms();
         let mut state = self.kept.state();
         state.sweep(now_ms, CLEARED_PER_WRITE);
-        match state.live(&record.name, now_ms) {
+        match state.live(record.name, now_ms) {
             None => return Ok(Replaced::Missing),
             Some(current) if current.version != expected => return Ok(Replaced::Stale),
             Some(_) => {}
         }
-        state.take(&record.name);
+        state.take(record.name);
         state.put(record);
         if let Some(event) = event {
             self.kept.publish(&mut state, event);
@@ -222,7 +222,7 @@ impl SessionStore for MemoryStore {
         Ok(Replaced::Done)
     }
 
-    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         let mut state = self.kept.state();
         if state.live(name, self.now_ms()).is_none() {
             return Ok(None);
@@ -232,25 +232,25 @@ impl SessionStore for MemoryStore {
         Ok(removed)
     }
 
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         let now_ms = self.now_ms();
         let state = self.kept.state();
-        let Some(entries) = state.indexes.get(index) else {
+        let Some(entries) = state.indexes.get(&index) else {
             return Ok(Listing::default());
         };
         let older = after.map_or(Unbounded, |after| {
             let (created_at_ms, name) = after.position();
-            Excluded((created_at_ms, name.to_owned()))
+            Excluded((created_at_ms, name.unwrap_or(Name::FIRST)))
         });
         let mut listing = Listing::default();
         let mut entries = entries.range((Unbounded, older)).rev().peekable();
-        for (created_at_ms, name) in entries.by_ref().take(limit.min(LOOKED_AT)) {
-            let cursor = Cursor::behind(*created_at_ms, name);
+        for &(created_at_ms, name) in entries.by_ref().take(limit.min(LOOKED_AT)) {
+            let cursor = Cursor::behind(created_at_ms, name);
             listing.next = Some(cursor.clone());
             if state.live(name, now_ms).is_some() {
                 listing.entries.push(Entry {
-                    name: name.clone(),
-                    created_at_ms: *created_at_ms,
+                    name,
+                    created_at_ms,
                     cursor,
                 });
             }
@@ -259,10 +259,10 @@ impl SessionStore for MemoryStore {
         Ok(listing)
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
         let now_ms = self.now_ms();
         let state = self.kept.state();
-        let loaded = names.iter().map(|name| match state.live(name, now_ms) {
+        let loaded = names.iter().map(|&name| match state.live(name, now_ms) {
             Some(record) => LoadedRecord::Record(record.clone()),
             None => LoadedRecord::Gone,
         });
@@ -271,7 +271,7 @@ impl SessionStore for MemoryStore {
 
     async fn acquire_lease(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -287,17 +287,22 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let now_ms = self.now_ms();
         let mut state = self.kept.state();
         state.sweep(now_ms, CLEARED_PER_WRITE);
-        if let Some((until, known)) = state.remembered.get(name) {
+        if let Some((until, known)) = state.remembered.get(&name) {
             if now_ms < *until {
                 return Ok(Some(known.clone()));
             }
-            let stale = (*until, name.to_owned());
+            let stale = (*until, name);
             state.forgetting.remove(&stale);
-            state.remembered.remove(name);
+            state.remembered.remove(&name);
         }
         if state.remembered.len() >= self.capacity {
             state.sweep(now_ms, usize::MAX);
@@ -306,8 +311,8 @@ impl SessionStore for MemoryStore {
             return Err(StoreError::Full);
         }
         let until = now_ms.saturating_add(super::millis(ttl));
-        state.remembered.insert(name.to_owned(), (until, value.to_vec()));
-        state.forgetting.insert((until, name.to_owned()), ());
+        state.remembered.insert(name, (until, value.to_vec()));
+        state.forgetting.insert((until, name));
         Ok(None)
     }
 

@@ -15,6 +15,7 @@ mod follow;
 pub mod inspect;
 mod leases;
 pub mod memory;
+mod names;
 mod open;
 pub(crate) mod redis;
 pub mod url;
@@ -25,19 +26,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
+pub use self::names::{LeaseName, RememberedName};
 pub use self::open::{OpenError, open, open_from, open_inspected};
 
-/// Name of a record: a session's handle, or what a mark or a note is found by; a one-way hash (32 hexadecimal digits).
-pub(crate) type RecordName = String;
-
-/// Name of an index entry's list: a hash of issuer and subject, or of issuer and provider sid.
-pub(crate) type IndexName = String;
+pub use crate::session::Name;
 
 /// A sealed record: a session, a mark of an ending or a note of a revocation. A store cannot tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it is found by.
-    pub name: RecordName,
+    /// What it is found by: a session's handle, or a one-way hash.
+    pub name: Name,
     /// Grows by one with every write that changes something; the first is 1.
     pub version: u64,
     /// When the store may forget the record, in milliseconds since the Unix epoch by the store's clock.
@@ -46,7 +44,7 @@ pub struct Record {
     pub created_at_ms: u64,
     /// Lists the record is found by, none for a mark: those of its last write. The first, a session's person, is listed in
     /// the order of creation.
-    pub indexes: Vec<IndexName>,
+    pub indexes: Vec<Name>,
     /// What was sealed.
     pub payload: Vec<u8>,
 }
@@ -80,8 +78,8 @@ const TIME_BYTES: usize = 8;
 
 impl Cursor {
     /// Behind the record of this creation time and name.
-    pub fn behind(created_at_ms: u64, name: &str) -> Self {
-        Self([&created_at_ms.to_be_bytes()[..], name.as_bytes()].concat())
+    pub fn behind(created_at_ms: u64, name: Name) -> Self {
+        Self([&created_at_ms.to_be_bytes()[..], name.digits().as_bytes()].concat())
     }
 
     /// Read back from [`Cursor::as_bytes`]; `None` if these are not a cursor's.
@@ -95,13 +93,10 @@ impl Cursor {
     }
 
     /// The creation time and the name it stands behind; no name where it is a cursor of another kind.
-    fn position(&self) -> (u64, &str) {
+    fn position(&self) -> (u64, Option<Name>) {
         match self.0.split_first_chunk() {
-            Some((time, name)) => (
-                u64::from_be_bytes(*time),
-                std::str::from_utf8(name).unwrap_or_default(),
-            ),
-            None => (0, ""),
+            Some((time, name)) => (u64::from_be_bytes(*time), Name::parse(name).ok()),
+            None => (0, None),
         }
     }
 }
@@ -110,7 +105,7 @@ impl Cursor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Which record.
-    pub name: RecordName,
+    pub name: Name,
     /// When it was created, in milliseconds since the Unix epoch by the store's clock.
     pub created_at_ms: u64,
     /// Goes on behind it.
@@ -141,7 +136,7 @@ pub enum LoadedRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// What is held.
-    pub name: String,
+    pub name: LeaseName,
     /// Tells the leases of one holder apart when one is given back: grows with every lease ever granted on this name.
     /// No write is compared with it; what a late holder writes is refused by the record's version.
     pub serial: u64,
@@ -194,7 +189,7 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn insert(&self, record: Record, event: Vec<u8>) -> Result<Inserted, StoreError>;
 
     /// Reads a record; `None` once it has expired or was removed. One round trip.
-    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError>;
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError>;
 
     /// Replaces a record if its version is `expected`, and publishes `event` if there is one. From then on the record is
     /// found by the lists this one names.
@@ -207,20 +202,20 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes a record and its index entries and publishes `event`; `None` if there was none. One that cannot be
     /// read is removed as well, and answered with `Corrupt`.
-    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError>;
 
     /// Entries of an index whose records are there, at most `limit`, after `after`. Those of a record's first index come
     /// first, the newest first; what else leads to records of the index follows in no order. One call looks at a bounded number of
     /// entries, and so may find fewer than there are. What stays from beginning to end is found at least once; a record that was moved
     /// to other lists may be found still, and says so.
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError>;
 
     /// Reads several records, in the order of their names. One round trip; the caller bounds how many.
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError>;
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError>;
 
     /// Whether a list may have more than `count` entries. True where counting costs as much as listing does; entries that are in no
     /// order of creation do not count.
-    async fn may_have_more_than(&self, _index: &str, _count: usize) -> Result<bool, StoreError> {
+    async fn may_have_more_than(&self, _index: Name, _count: usize) -> Result<bool, StoreError> {
         Ok(true)
     }
 
@@ -228,7 +223,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// been done, or be done yet: of its leases the last one acquired can be given back.
     async fn acquire_lease(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError>;
@@ -241,7 +236,12 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Remembers `value` under `name` for `ttl` if nothing is remembered there yet; gives what was there
     /// before. For idempotent requests and replay guards.
-    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError>;
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Everything published after `after` (or from now on), across replicas. Ends with an error when the
     /// store's events cannot be read; never silently loses one: a gap is sent as `Missed`.

@@ -53,8 +53,7 @@ fn bare_session() -> Session {
 fn what_format_1_wrote_is_read() {
     let vault = vault(&[NEW]);
     for (name, expected) in [("session-full", session()), ("session-bare", bare_session())] {
-        let handle = expected.handle.to_string();
-        let opened = vault.open_session(&handle, expected.version, &vector(name));
+        let opened = vault.open_session(expected.handle.name(), expected.version, &vector(name));
         assert_eq!(opened.unwrap(), expected, "{name}");
     }
     let change = vault.open_change(&vector("change")).unwrap();
@@ -63,14 +62,14 @@ fn what_format_1_wrote_is_read() {
         (crate::session::change::ChangeKind::Ended, Some(Cause::Logout), 5)
     );
     assert_eq!(
-        vault.open_note("mark", "n", &vector("note")).unwrap(),
+        vault.open("mark", "n", 0, &vector("note")).unwrap(),
         b"note".to_vec()
     );
 }
 
 #[test]
 fn the_claims_of_earlier_releases_which_left_out_who_it_is_are_whole() {
-    let name = session().handle.to_string();
+    let name = session().handle.name();
     for (kept, read) in [
         ("", r#"{"sub":"a\"da"}"#),
         (r#"{"name":"Ada"}"#, r#"{"sub":"a\"da","name":"Ada"}"#),
@@ -80,7 +79,7 @@ fn the_claims_of_earlier_releases_which_left_out_who_it_is_are_whole() {
             subject: "a\"da".to_owned(),
             user: kept.to_owned(),
         };
-        let opened = wire::session_from_bytes(&name, 1, earlier.encode_to_vec().into()).unwrap();
+        let opened = wire::session_from_bytes(name, 1, earlier.encode_to_vec().into()).unwrap();
         assert_eq!(opened.user.text(), read, "{kept}");
         assert_eq!(opened.attributes.text(), "{}");
     }
@@ -137,7 +136,7 @@ async fn replica(sealed: Vec<u8>) -> (Keeper, Arc<Vault>) {
     let vault = Arc::new(vault(&[NEW]));
     let store = MemoryStore::new(Arc::new(ManualClock::new(2_000)), 10);
     let record = Record {
-        name: session().handle.to_string(),
+        name: session().handle.name(),
         version: 1,
         expires_at_ms: 60_000,
         created_at_ms: 1_000,
@@ -164,7 +163,12 @@ async fn what_a_later_release_added_survives_a_write_of_this_one() {
         .edit(read, crate::session::change::ChangeKind::Rolled, None, edit)
         .await;
     assert!(rolled.unwrap().1);
-    let kept = keeper.store().load(&name).await.unwrap().unwrap();
+    let kept = keeper
+        .store()
+        .load(session().handle.name())
+        .await
+        .unwrap()
+        .unwrap();
     let plain = vault.open(SESSION, &name, 2, &kept.payload).unwrap();
     let expected = Later {
         rolled_after_ms: 1_000,
@@ -184,11 +188,16 @@ async fn a_session_of_a_later_format_is_refused_and_left_alone_until_somebody_en
         refused,
         Err(KeeperError::Seal(SealError::UnknownFormat))
     ));
-    let kept = keeper.store().load(&name).await.unwrap().unwrap();
+    let kept = keeper
+        .store()
+        .load(session().handle.name())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(kept.payload, sealed);
     let removed = keeper.remove(session().handle, Cause::Operator).await.unwrap();
     assert!(matches!(removed, Removed::Unreadable), "{removed:?}");
-    assert_eq!(keeper.store().load(&name).await.unwrap(), None);
+    assert_eq!(keeper.store().load(session().handle.name()).await.unwrap(), None);
 }
 
 #[test]
@@ -198,8 +207,8 @@ fn an_unknown_auth_time_stays_unknown_and_is_long_past_to_an_earlier_release() {
         ..session()
     };
     let bytes = wire::session_to_bytes(&unknown);
-    let name = unknown.handle.to_string();
-    let read = wire::session_from_bytes(&name, unknown.version, bytes.clone().into()).unwrap();
+    let name = unknown.handle.name();
+    let read = wire::session_from_bytes(name, unknown.version, bytes.clone().into()).unwrap();
     assert_eq!(read, unknown);
     let before = Before::decode(bytes.as_slice()).unwrap();
     assert_eq!(
@@ -222,7 +231,7 @@ struct Before {
 #[test]
 fn every_field_this_release_writes_is_one_it_knows() {
     let bytes = wire::session_to_bytes(&session());
-    let read = wire::session_from_bytes(&session().handle.to_string(), 7, bytes.into()).unwrap();
+    let read = wire::session_from_bytes(session().handle.name(), 7, bytes.into()).unwrap();
     assert_eq!(read.carried, Carried::default());
 }
 

@@ -30,8 +30,8 @@ pub(crate) use keys::MalformedKey;
 pub(crate) use reseal::{KeyId, Use};
 
 use crate::keeper::{Seal, SealError};
-use crate::session::Session;
 use crate::session::change::SessionChange;
+use crate::session::{Name, Session};
 
 /// How texts are sealed now.
 const FORMAT: u8 = 1;
@@ -135,11 +135,11 @@ const CHANGE: &str = "change";
 impl Seal for Vault {
     fn seal_session(&self, session: &Session) -> Result<Vec<u8>, SealError> {
         let plain = wire::session_to_bytes(session);
-        self.seal(SESSION, &session.handle.to_string(), session.version, &plain)
+        self.seal(SESSION, &session.handle.name().digits(), session.version, &plain)
     }
 
-    fn open_session(&self, name: &str, version: u64, sealed: &[u8]) -> Result<Session, SealError> {
-        let plain = self.open(SESSION, name, version, sealed)?;
+    fn open_session(&self, name: Name, version: u64, sealed: &[u8]) -> Result<Session, SealError> {
+        let plain = self.open(SESSION, &name.digits(), version, sealed)?;
         wire::session_from_bytes(name, version, plain.into())
     }
 
@@ -151,12 +151,12 @@ impl Seal for Vault {
         wire::change_from_bytes(&self.open(CHANGE, "", 0, sealed)?)
     }
 
-    fn seal_note(&self, purpose: &str, name: &str, note: &[u8]) -> Result<Vec<u8>, SealError> {
-        self.seal(purpose, name, 0, note)
+    fn seal_note(&self, purpose: &str, name: Name, note: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.seal(purpose, &name.digits(), 0, note)
     }
 
-    fn open_note(&self, purpose: &str, name: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
-        self.open(purpose, name, 0, sealed)
+    fn open_note(&self, purpose: &str, name: Name, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        self.open(purpose, &name.digits(), 0, sealed)
     }
 }
 

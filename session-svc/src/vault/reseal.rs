@@ -33,6 +33,16 @@ pub(crate) enum Use<'a> {
     Note(&'a str),
 }
 
+impl<'a> Use<'a> {
+    /// Purpose and version the text is bound to.
+    fn bound(self) -> (&'a str, u64) {
+        match self {
+            Self::Session { version } => (SESSION, version),
+            Self::Note(purpose) => (purpose, 0),
+        }
+    }
+}
+
 impl Vault {
     /// Ids of the keys of the ring, the sealing one first.
     pub(crate) fn key_ids(&self) -> Vec<KeyId> {
@@ -50,11 +60,14 @@ impl Vault {
     /// # Errors
     /// As for opening: of another use, of an unknown key or format, or changed.
     pub(crate) fn reseal(&self, name: &str, used: Use<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
-        let (purpose, version) = match used {
-            Use::Session { version } => (SESSION, version),
-            Use::Note(purpose) => (purpose, 0),
-        };
-        let plain = self.open(purpose, name, version, sealed)?;
+        let plain = self.open_used(name, used, sealed)?;
+        let (purpose, version) = used.bound();
         self.seal(purpose, name, version, &plain)
+    }
+
+    /// Opens what was sealed for this use, under whatever name a walk met it.
+    pub(crate) fn open_used(&self, name: &str, used: Use<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        let (purpose, version) = used.bound();
+        self.open(purpose, name, version, sealed)
     }
 }

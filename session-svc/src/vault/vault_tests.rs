@@ -13,6 +13,8 @@ use crate::session::{
 pub(super) const OLD: &str = "00";
 pub(super) const NEW: &str = "ff";
 
+const NAME: Name = Name::from_bytes([7; 16]);
+
 fn ring(keys: &[&str]) -> KeyRing {
     KeyRing::parse(
         &keys
@@ -91,9 +93,7 @@ fn a_session_comes_back_as_it_was() {
     let (vault, session) = (vault(&[NEW]), session());
     let sealed = vault.seal_session(&session).unwrap();
     assert_eq!(
-        vault
-            .open_session(&session.handle.to_string(), 7, &sealed)
-            .unwrap(),
+        vault.open_session(session.handle.name(), 7, &sealed).unwrap(),
         session
     );
 }
@@ -114,13 +114,13 @@ fn an_unjudged_answer_comes_back_and_is_dropped_once_other_tokens_are_kept() {
         }));
         let sealed = vault.seal_session(&session).unwrap();
         assert!(!String::from_utf8_lossy(&sealed).contains("unjudged"));
-        let name = session.handle.to_string();
-        assert_eq!(vault.open_session(&name, 7, &sealed).unwrap(), session);
+        let name = session.handle.name();
+        assert_eq!(vault.open_session(name, 7, &sealed).unwrap(), session);
         // A release that does not know the field refreshed the session and carried the field along.
         let bytes = super::wire::session_to_bytes(&session);
         let generation_2 = [11 << 3, 2];
         let bytes = [bytes.as_slice(), &generation_2].concat();
-        let read = super::wire::session_from_bytes(&name, 7, bytes.into()).unwrap();
+        let read = super::wire::session_from_bytes(name, 7, bytes.into()).unwrap();
         assert_eq!((read.tokens.generation, read.tokens.pending), (2, None));
     }
 }
@@ -145,19 +145,19 @@ fn a_session_of_the_usual_size_leaves_room_in_its_budget() {
 #[test]
 fn a_swapped_or_rolled_back_record_does_not_open() {
     let (vault, session) = (vault(&[NEW]), session());
-    let name = session.handle.to_string();
+    let name = session.handle.name();
     let sealed = vault.seal_session(&session).unwrap();
-    let other = SessionId::from_bytes([4; 16]).handle().to_string();
+    let other = SessionId::from_bytes([4; 16]).handle().name();
     assert!(matches!(
-        vault.open_session(&other, 7, &sealed),
+        vault.open_session(other, 7, &sealed),
         Err(SealError::NotReadable)
     ));
     assert!(matches!(
-        vault.open_session(&name, 8, &sealed),
+        vault.open_session(name, 8, &sealed),
         Err(SealError::NotReadable)
     ));
     assert!(matches!(
-        vault.open_note("page", &name, &sealed),
+        vault.open_note("page", name, &sealed),
         Err(SealError::NotReadable)
     ));
 }
@@ -193,15 +193,15 @@ fn what_a_later_release_wrote_is_not_shown() {
 #[test]
 fn an_older_key_still_opens_and_the_first_one_seals() {
     let session = session();
-    let name = session.handle.to_string();
+    let name = session.handle.name();
     let sealed_before = vault(&[OLD]).seal_session(&session).unwrap();
     let during = vault(&[NEW, OLD]);
-    assert!(during.open_session(&name, 7, &sealed_before).is_ok());
+    assert!(during.open_session(name, 7, &sealed_before).is_ok());
     let sealed_during = during.seal_session(&session).unwrap();
     let after = vault(&[NEW]);
-    assert!(after.open_session(&name, 7, &sealed_during).is_ok());
+    assert!(after.open_session(name, 7, &sealed_during).is_ok());
     assert!(matches!(
-        after.open_session(&name, 7, &sealed_before),
+        after.open_session(name, 7, &sealed_before),
         Err(SealError::UnknownKey)
     ));
 }
@@ -211,10 +211,10 @@ fn a_replaced_ring_is_used_at_once() {
     let keys = Reloading::new(ring(&[OLD]));
     let vault = Vault::new(keys.clone());
     keys.store(ring(&[NEW, OLD]));
-    let sealed = vault.seal_note("p", "n", b"note").unwrap();
+    let sealed = vault.seal_note("p", NAME, b"note").unwrap();
     assert_eq!(
         Vault::new(Reloading::new(ring(&[NEW])))
-            .open_note("p", "n", &sealed)
+            .open_note("p", NAME, &sealed)
             .unwrap(),
         b"note"
     );
@@ -223,14 +223,14 @@ fn a_replaced_ring_is_used_at_once() {
 #[test]
 fn a_newer_format_is_told_from_a_broken_text() {
     let vault = vault(&[NEW]);
-    let mut sealed = vault.seal_note("p", "n", b"note").unwrap();
+    let mut sealed = vault.seal_note("p", NAME, b"note").unwrap();
     sealed[0] = FORMAT + 1;
     assert!(matches!(
-        vault.open_note("p", "n", &sealed),
+        vault.open_note("p", NAME, &sealed),
         Err(SealError::UnknownFormat)
     ));
     assert!(matches!(
-        vault.open_note("p", "n", &[]),
+        vault.open_note("p", NAME, &[]),
         Err(SealError::NotReadable)
     ));
 }
@@ -264,12 +264,12 @@ proptest! {
     #[test]
     fn no_changed_or_cut_text_opens_and_none_panics(at in 0usize..500, bit in 0u8..8, length in 0usize..500) {
         let (vault, session) = (vault(&[NEW]), session());
-        let name = session.handle.to_string();
+        let name = session.handle.name();
         let sealed = vault.seal_session(&session).unwrap();
         let mut flipped = sealed.clone();
         flipped[at] ^= 1 << bit;
-        prop_assert!(vault.open_session(&name, 7, &flipped).is_err());
-        prop_assert!(vault.open_session(&name, 7, &sealed[..length]).is_err());
+        prop_assert!(vault.open_session(name, 7, &flipped).is_err());
+        prop_assert!(vault.open_session(name, 7, &sealed[..length]).is_err());
     }
 
     #[test]
@@ -283,7 +283,7 @@ proptest! {
 
     #[test]
     fn stored_bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = wire::session_from_bytes(&session().handle.to_string(), 1, bytes.clone().into());
+        let _ = wire::session_from_bytes(session().handle.name(), 1, bytes.clone().into());
         let _ = wire::change_from_bytes(&bytes);
     }
 }

@@ -19,7 +19,7 @@ use super::unknown::fields_above;
 use crate::keeper::SealError;
 use crate::session::change::{ChangeKind, SessionChange};
 use crate::session::{
-    AccessToken, Carried, Cause, Claims, Device, Handle, PendingAnswer, Scope, Session, SessionState,
+    AccessToken, Carried, Cause, Claims, Device, Handle, Name, PendingAnswer, Scope, Session, SessionState,
     SessionTokens, StoredToken,
 };
 
@@ -188,7 +188,7 @@ pub(super) fn session_to_bytes(session: &Session) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Result<Session, SealError> {
+pub(super) fn session_from_bytes(name: Name, version: u64, bytes: Bytes) -> Result<Session, SealError> {
     let carried = fields_above(LAST_FIELD, &bytes).ok_or(SealError::NotReadable)?;
     let kept = KeptSession::decode(bytes).map_err(malformed)?;
     let created_at_ms = kept.created_at_ms;
@@ -229,7 +229,7 @@ pub(super) fn session_from_bytes(name: &str, version: u64, bytes: Bytes) -> Resu
         Some(seen) => device_from_kept(seen, created_at_ms),
     };
     Ok(Session {
-        handle: Handle::parse(name).map_err(|_| SealError::NotReadable)?,
+        handle: Handle::of_record(name),
         user: Claims::of_kept(subject::with(kept.user, &kept.subject)),
         attributes: Claims::of_kept(kept.attributes),
         issuer: kept.issuer,

@@ -9,7 +9,8 @@ use session_proto::timestamp;
 use session_proto::v1::{self, ErrorReason};
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
+    SessionStore, StoreError, StoreUpdate,
 };
 
 use crate::support::*;
@@ -106,7 +107,7 @@ impl SessionStore for FailingStore {
         }
     }
 
-    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
         self.load_step()?;
         self.inner.load(name).await
     }
@@ -120,7 +121,7 @@ impl SessionStore for FailingStore {
         self.inner.replace(record, expected, event).await
     }
 
-    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         let removed = self.inner.remove(name, event).await;
         let mut loses = self.loses.lock().unwrap();
         if *loses == Loses::RemoveAnswer {
@@ -130,21 +131,21 @@ impl SessionStore for FailingStore {
         removed
     }
 
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         if *self.fails.lock().unwrap() == Fails::Lists {
             return Err(StoreError::Unavailable("as the test wants".into()));
         }
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
         self.load_step()?;
         self.inner.load_many(names).await
     }
 
     async fn acquire_lease(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -159,7 +160,12 @@ impl SessionStore for FailingStore {
         self.inner.release_lease(lease).await
     }
 
-    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.remember(name, value, ttl).await
     }
 

@@ -2,7 +2,7 @@
 
 use session_proto::v1;
 use session_svc::session::index;
-use session_svc::store::{Record, Replaced, SessionStore as _};
+use session_svc::store::{Name, Record, Replaced, SessionStore as _};
 
 use crate::support::*;
 
@@ -152,8 +152,13 @@ async fn what_is_no_page_token_of_this_list_is_refused() {
 }
 
 /// Alice's record of a session, with an entry in the list of somebody else.
-async fn entered(world: &World, handle: &str, index: String) {
-    let record = world.store.load(handle).await.unwrap().unwrap();
+async fn entered(world: &World, handle: &str, index: Name) {
+    let record = world
+        .store
+        .load(Name::parse(handle).unwrap())
+        .await
+        .unwrap()
+        .unwrap();
     let version = record.version;
     let indexes = [vec![index], record.indexes.clone()].concat();
     let entered = Record { indexes, ..record };

@@ -8,9 +8,11 @@ use std::time::Duration;
 use chassis::clock::ManualClock;
 use redb::ReadableDatabase as _;
 use session_svc::store::file::{FileError, FileStore};
-use session_svc::store::{Holdings, Inserted, Replaced, SessionStore, StoreUpdate};
+use session_svc::store::{
+    Holdings, Inserted, LeaseName, RememberedName, Replaced, SessionStore, StoreUpdate,
+};
 
-use crate::contract::{Bench, eventually, fresh_name, next, received, record, said};
+use crate::contract::{Bench, eventually, fresh_name, named, next, numbered, received, record, said};
 use crate::lists::listed;
 
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
@@ -44,8 +46,8 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     let clock = ManualClock::new(SOME_TIME_MS);
     let first = opened(&path, &clock);
     let mut stream = first.published(None).await.unwrap();
-    let one = record(&first, 60_000, &["subject"]);
-    let two = record(&first, 60_000, &["subject"]);
+    let one = record(&first, 60_000, &[named("subject")]);
+    let two = record(&first, 60_000, &[named("subject")]);
     for record in [&one, &two] {
         assert_eq!(
             first.insert(record.clone(), b"created".to_vec()).await.unwrap(),
@@ -57,15 +59,19 @@ async fn everything_acknowledged_is_there_after_a_restart() {
         Replaced::Done
     );
     assert_eq!(
-        first.remove(&two.name, b"ended".to_vec()).await.unwrap(),
+        first.remove(two.name, b"ended".to_vec()).await.unwrap(),
         Some(two)
     );
     first
-        .remember("request", b"answer", Duration::from_secs(60))
+        .remember(
+            RememberedName::Named(named("request")),
+            b"answer",
+            Duration::from_secs(60),
+        )
         .await
         .unwrap();
     let lease = first
-        .acquire_lease("refresh", "one", Duration::from_secs(60))
+        .acquire_lease(LeaseName::Named(named("refresh")), "one", Duration::from_secs(60))
         .await
         .unwrap()
         .unwrap();
@@ -73,14 +79,18 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     drop((stream, first));
 
     let second = opened(&path, &clock);
-    assert_eq!(second.load(&one.name).await.unwrap(), Some(next(&one, b"rolled")));
+    assert_eq!(second.load(one.name).await.unwrap(), Some(next(&one, b"rolled")));
     assert_eq!(
-        listed(&second, "subject", 10).await.unwrap(),
+        listed(&second, named("subject"), 10).await.unwrap(),
         vec![next(&one, b"rolled")]
     );
     assert_eq!(
         second
-            .remember("request", b"other", Duration::from_secs(60))
+            .remember(
+                RememberedName::Named(named("request")),
+                b"other",
+                Duration::from_secs(60)
+            )
             .await
             .unwrap(),
         Some(b"answer".to_vec())
@@ -89,7 +99,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
     assert_eq!(received(&mut resumed).await.0, b"created");
     assert_eq!(received(&mut resumed).await.0, b"ended");
     let taken = second
-        .acquire_lease("refresh", "two", Duration::from_secs(60))
+        .acquire_lease(LeaseName::Named(named("refresh")), "two", Duration::from_secs(60))
         .await
         .unwrap();
     assert!(taken.expect("the holder died with its process").serial > lease.serial);
@@ -133,12 +143,15 @@ async fn rounds_of_created_and_expired_sessions_leave_nothing_and_the_file_stops
             let writers = (wave * AT_ONCE..(wave + 1) * AT_ONCE).map(|number| {
                 let store = Arc::clone(&store);
                 tokio::spawn(async move {
-                    let person = format!("{:032x}", number % 700);
-                    let one = record(&*store, 1_000 + number, &[&person, &fresh_name()]);
+                    let person = numbered(number % 700);
+                    let one = record(&*store, 1_000 + number, &[person, fresh_name()]);
                     store.insert(one.clone(), vec![7; 100]).await.unwrap();
                     if number % 6 == 0 {
                         let ttl = Duration::from_millis(1_000);
-                        store.remember(&one.name, b"x", ttl).await.unwrap();
+                        store
+                            .remember(RememberedName::Named(one.name), b"x", ttl)
+                            .await
+                            .unwrap();
                     }
                 })
             });

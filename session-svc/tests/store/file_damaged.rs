@@ -11,6 +11,8 @@ use proptest::prelude::*;
 use session_svc::store::file::{FileError, FileStore};
 use session_svc::store::{Record, SessionStore as _};
 
+use crate::contract::numbered;
+
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
 const KEY: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 
@@ -26,11 +28,11 @@ fn written(closed: bool) -> Vec<u8> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     for number in 0..300_u64 {
         let record = Record {
-            name: format!("{number:032x}"),
+            name: numbered(number),
             version: 1,
             expires_at_ms: SOME_TIME_MS + 600_000,
             created_at_ms: SOME_TIME_MS,
-            indexes: vec![format!("{:032x}", number % 20)],
+            indexes: vec![numbered(number % 20)],
             payload: vec![7; 900],
         };
         runtime.block_on(store.insert(record, vec![1; 200])).unwrap();

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use chassis::clock::{Clock as _, SystemClock};
 use session_svc::store::file::FileStore;
-use session_svc::store::{Inserted, Record, Replaced, SessionStore, StoreError};
+use session_svc::store::{Inserted, Name, Record, Replaced, SessionStore, StoreError};
 
+use crate::contract::{named, numbered};
 use crate::lists;
 
 const FULL: &str = "file_killed::a_full_disk_is_told_and_writing_goes_on_when_there_is_room";
@@ -24,7 +25,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const ROUNDS: usize = 20;
 const WRITERS: usize = 8;
-const INDEX: &str = "0123456789abcdef0123456789abcdef";
+const INDEX: Name = Name::from_bytes([7; 16]);
 
 /// Set in the process that a test starts: the file it writes to.
 const FILE: &str = "STORE_FILE_TEST_WRITES_TO";
@@ -68,11 +69,11 @@ async fn write(path: PathBuf, round: &str) {
 async fn write_one(store: &FileStore, name: &str, number: usize) {
     let now = SystemClock.now_ms();
     let mut record = Record {
-        name: name.to_owned(),
+        name: named(name),
         version: 1,
         expires_at_ms: now + 3_600_000,
         created_at_ms: now,
-        indexes: vec![INDEX.to_owned()],
+        indexes: vec![INDEX],
         payload: vec![b'x'; 700 + number % 500],
     };
     assert_eq!(
@@ -87,7 +88,13 @@ async fn write_one(store: &FileStore, name: &str, number: usize) {
     );
     acknowledged(name, 2);
     if number.is_multiple_of(3) {
-        assert!(store.remove(name, b"ended".to_vec()).await.unwrap().is_some());
+        assert!(
+            store
+                .remove(named(name), b"ended".to_vec())
+                .await
+                .unwrap()
+                .is_some()
+        );
         acknowledged(name, 0);
     }
 }
@@ -153,12 +160,16 @@ fn one_life(path: &Path, round: usize, lines: usize) -> Vec<(String, u64)> {
 
 async fn verify(path: &Path, written: &HashMap<String, u64>) {
     let store = FileStore::open(path, Arc::new(SystemClock)).unwrap();
-    let mut listed: HashMap<String, u64> = HashMap::new();
+    let mut listed: HashMap<Name, u64> = HashMap::new();
     for record in lists::listed(&store, INDEX, usize::MAX).await.unwrap() {
         listed.insert(record.name, record.version);
     }
     for (name, version) in written {
-        let found = store.load(name).await.unwrap().map_or(0, |record| record.version);
+        let found = store
+            .load(named(name))
+            .await
+            .unwrap()
+            .map_or(0, |record| record.version);
         let third = name
             .rsplit('.')
             .next()
@@ -177,7 +188,7 @@ async fn verify(path: &Path, written: &HashMap<String, u64>) {
             "{name}: version {version} was acknowledged, {found} was found"
         );
         assert_eq!(
-            listed.get(name).copied().unwrap_or(0),
+            listed.get(&named(name)).copied().unwrap_or(0),
             found,
             "{name}: the index and the record differ"
         );
@@ -227,11 +238,11 @@ async fn write_until_there_is_room(path: &Path) {
         );
         let now = SystemClock.now_ms();
         let record = Record {
-            name: format!("{number}"),
+            name: numbered(number),
             version: 1,
             expires_at_ms: now + 3_600_000,
             created_at_ms: now,
-            indexes: vec![INDEX.to_owned()],
+            indexes: vec![INDEX],
             payload: vec![b'x'; 5_000],
         };
         match store.insert(record, b"created".to_vec()).await {
@@ -243,7 +254,7 @@ async fn write_until_there_is_room(path: &Path) {
                     "not ready while full"
                 );
                 // Not while the file is being opened again, but right after.
-                while !store.load("0").await.is_ok_and(|found| found.is_some()) {
+                while !store.load(numbered(0)).await.is_ok_and(|found| found.is_some()) {
                     assert!(started.elapsed() < WAIT_MAX, "reading does not go on");
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
@@ -256,7 +267,7 @@ async fn write_until_there_is_room(path: &Path) {
     store.check().await.unwrap();
     for number in acknowledged {
         assert!(
-            store.load(&format!("{number}")).await.unwrap().is_some(),
+            store.load(numbered(number)).await.unwrap().is_some(),
             "{number} was acknowledged"
         );
     }

@@ -8,13 +8,14 @@ use chassis::clock::SystemClock;
 use session_svc::store::inspect::{Assessment, Fact, FoundItem, InspectedStore, KeySpace, Sealed};
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Record, Replaced, SessionStore, open_inspected};
+use session_svc::store::{Inserted, Name, Record, RememberedName, Replaced, SessionStore, open_inspected};
 
 use crate::cluster::Cluster;
+use crate::contract::numbered;
 use crate::lists::listed;
 use crate::redis_server::{Engine, RedisServer, record_key};
 
-const SUBJECT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const SUBJECT: Name = Name::from_bytes([0xaa; 16]);
 const KEPT_MS: u64 = 600_000;
 
 /// Pages smaller than what is kept, so that a walk takes several.
@@ -25,14 +26,14 @@ async fn opened(url: &str) -> Arc<dyn InspectedStore> {
     open_inspected(&settings, Arc::new(SystemClock)).await.unwrap()
 }
 
-fn record(store: &dyn SessionStore, number: usize) -> Record {
+fn record(store: &dyn SessionStore, number: u64) -> Record {
     let now = store.now_ms();
     Record {
-        name: format!("{number:032x}"),
+        name: numbered(number),
         version: 1,
         expires_at_ms: now + KEPT_MS,
         created_at_ms: now,
-        indexes: vec![SUBJECT.to_owned(), format!("{:032x}", 0xb00 + number)],
+        indexes: vec![SUBJECT, numbered(0xb00 + number)],
         payload: format!("sealed {number}").into_bytes(),
     }
 }
@@ -43,7 +44,7 @@ async fn walked(store: &dyn InspectedStore, key_space: KeySpace) -> BTreeMap<Str
         let page = store.walk(key_space, after.as_deref(), PAGE).await.unwrap();
         for found in page.found {
             let name = match &found {
-                FoundItem::Sealed(sealed) => sealed.name().to_owned(),
+                FoundItem::Sealed(sealed) => sealed.name(),
                 FoundItem::Unreadable { name } | FoundItem::Index { name, .. } => name.clone(),
                 FoundItem::Foreign => panic!("nobody else writes here"),
             };
@@ -65,13 +66,19 @@ async fn a_walk_finds_everything_of_its_shelf(store: &dyn InspectedStore) {
         );
     }
     for number in 0..20 {
-        let (name, kept) = (format!("{number:032x}"), Duration::from_millis(KEPT_MS));
-        assert_eq!(store.remember(&name, b"note", kept).await.unwrap(), None);
+        let (name, kept) = (
+            RememberedName::Named(numbered(number)),
+            Duration::from_millis(KEPT_MS),
+        );
+        assert_eq!(store.remember(name, b"note", kept).await.unwrap(), None);
     }
     let found = walked(store, KeySpace::Records).await;
     assert_eq!(found.len(), records.len());
     for one in records {
-        assert_eq!(found[&one.name], FoundItem::Sealed(Sealed::Record(one)));
+        assert_eq!(
+            found[&one.name.to_string()],
+            FoundItem::Sealed(Sealed::Record(one))
+        );
     }
     let found = walked(store, KeySpace::Remembered).await;
     assert_eq!(found.len(), 20);
@@ -81,11 +88,11 @@ async fn a_walk_finds_everything_of_its_shelf(store: &dyn InspectedStore) {
     let found = walked(store, KeySpace::Indexes).await;
     assert_eq!(found.len(), 41);
     let person = FoundItem::Index {
-        name: SUBJECT.to_owned(),
+        name: SUBJECT.to_string(),
         entries: 40,
         without_record: 0,
     };
-    assert_eq!(found[SUBJECT], person);
+    assert_eq!(found[&SUBJECT.to_string()], person);
 }
 
 async fn an_exchange_changes_the_sealed_bytes_and_nothing_else(store: &dyn InspectedStore) {
@@ -101,9 +108,9 @@ async fn an_exchange_changes_the_sealed_bytes_and_nothing_else(store: &dyn Inspe
         payload: b"resealed".to_vec(),
         ..one.clone()
     };
-    assert_eq!(store.load(&one.name).await.unwrap().unwrap(), expected);
+    assert_eq!(store.load(one.name).await.unwrap().unwrap(), expected);
     assert_eq!(
-        listed(store, &one.indexes[1], 9).await.unwrap(),
+        listed(store, one.indexes[1], 9).await.unwrap(),
         std::slice::from_ref(&expected)
     );
     // A caller that read the session before writes as if nothing had happened.
@@ -121,22 +128,22 @@ async fn an_exchange_changes_the_sealed_bytes_and_nothing_else(store: &dyn Inspe
         let exchanged = store.exchange(late, b"late".to_vec()).await.unwrap();
         assert_eq!(exchanged, Replaced::Stale);
     }
-    assert_eq!(store.load(&one.name).await.unwrap().unwrap(), next);
-    store.remove(&one.name, Vec::new()).await.unwrap().unwrap();
+    assert_eq!(store.load(one.name).await.unwrap().unwrap(), next);
+    store.remove(one.name, Vec::new()).await.unwrap().unwrap();
     let late = store
         .exchange(&Sealed::Record(next), b"late".to_vec())
         .await
         .unwrap();
     assert_eq!(late, Replaced::Missing);
-    assert_eq!(store.load(&one.name).await.unwrap(), None);
+    assert_eq!(store.load(one.name).await.unwrap(), None);
 }
 
 async fn a_remembered_value_is_exchanged_once(store: &dyn InspectedStore) {
-    let name = "cccccccccccccccccccccccccccccccc";
+    let name = RememberedName::Named(Name::from_bytes([0xcc; 16]));
     let kept = Duration::from_millis(KEPT_MS);
     store.remember(name, b"old", kept).await.unwrap();
     let was = Sealed::Remembered {
-        name: name.to_owned(),
+        name: name.to_string(),
         value: b"old".to_vec(),
     };
     assert_eq!(
@@ -170,7 +177,7 @@ async fn nothing_is_published_by_an_exchange(store: &dyn InspectedStore) {
         .exchange(&Sealed::Record(one.clone()), b"resealed".to_vec())
         .await
         .unwrap();
-    store.remove(&one.name, b"ended".to_vec()).await.unwrap().unwrap();
+    store.remove(one.name, b"ended".to_vec()).await.unwrap().unwrap();
     let first = tokio::time::timeout(Duration::from_secs(15), published.next()).await;
     let session_svc::store::StoreUpdate::Event { payload, .. } = first.unwrap().unwrap().unwrap() else {
         panic!("nothing was missed");
@@ -208,7 +215,7 @@ async fn a_redis_server_is_walked_and_resealed() {
     let server = RedisServer::start(&[]);
     let store = opened(&format!("redis://127.0.0.1:{}", server.port)).await;
     all_cases(&*store).await;
-    let ttl = server.ask(&format!("PTTL {}", record_key(&format!("{:032x}", 3))));
+    let ttl = server.ask(&format!("PTTL {}", record_key(numbered(3))));
     let ttl: u64 = ttl.trim().trim_start_matches(':').parse().unwrap();
     assert!((KEPT_MS / 2..=KEPT_MS).contains(&ttl), "{ttl}");
 }
@@ -242,16 +249,16 @@ async fn records_that_went_astray_and_foreign_bytes_are_told() {
     for one in [&kept, &lost] {
         store.insert(one.clone(), Vec::new()).await.unwrap();
     }
-    server.ask(&format!("DEL {}", record_key(&lost.name)));
+    server.ask(&format!("DEL {}", record_key(lost.name)));
     let foreign = record_key("ffffffffffffffffffffffffffffffff");
     server.ask(&format!("SET {foreign} nonsense"));
     let found = walked(&*store, KeySpace::Indexes).await;
     let person = FoundItem::Index {
-        name: SUBJECT.to_owned(),
+        name: SUBJECT.to_string(),
         entries: 2,
         without_record: 1,
     };
-    assert_eq!(found[SUBJECT], person);
+    assert_eq!(found[&SUBJECT.to_string()], person);
     let found = walked(&*store, KeySpace::Records).await;
     assert_eq!(found.len(), 2);
     assert!(matches!(
@@ -267,7 +274,7 @@ async fn a_cluster_is_walked_node_by_node() {
     all_cases(&*store).await;
     let facts = store.facts().await.unwrap();
     assert_eq!(fact(&facts, "cluster_slots").value, "16384 of 16384");
-    let spread = (0..40).map(|number| cluster.owner(&record_key(&format!("{number:032x}"))));
+    let spread = (0..40).map(|number| cluster.owner(&record_key(numbered(number))));
     let spread: BTreeSet<usize> = spread.collect();
     assert!(spread.len() > 1, "the walk had one node to visit");
     let servers = facts.iter().filter(|fact| fact.name == "server_version");

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::memory::{DEFAULT_CAPACITY, MemoryStore};
-use session_svc::store::{Holdings, Inserted, SessionStore, StoreError, StoreUpdate};
+use session_svc::store::{
+    Holdings, Inserted, LeaseName, RememberedName, SessionStore, StoreError, StoreUpdate,
+};
 
-use crate::contract::{Bench, fresh_name, record, said};
+use crate::contract::{Bench, fresh_name, named, numbered, record, said};
 
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
 
@@ -36,10 +38,10 @@ crate::suite!(open());
 async fn a_full_store_says_so_until_something_expires() {
     let (store, clock) = memory(3);
     for _ in 0..3 {
-        let one = record(&store, 1_000, &["subject"]);
+        let one = record(&store, 1_000, &[named("subject")]);
         assert_eq!(store.insert(one, Vec::new()).await.unwrap(), Inserted::Done);
     }
-    let one_more = record(&store, 5_000, &["subject"]);
+    let one_more = record(&store, 5_000, &[named("subject")]);
     let refused = store.insert(one_more.clone(), Vec::new()).await;
     assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
     clock.advance_ms(1_000);
@@ -53,17 +55,41 @@ async fn remembered_values_and_leases_are_bounded_too() {
     let ttl = Duration::from_millis(1_000);
     for _ in 0..3 {
         let name = fresh_name();
-        assert_eq!(store.remember(&name, b"x", ttl).await.unwrap(), None);
-        assert!(store.acquire_lease(&name, "one", ttl).await.unwrap().is_some());
+        assert_eq!(
+            store
+                .remember(RememberedName::Named(name), b"x", ttl)
+                .await
+                .unwrap(),
+            None
+        );
+        assert!(
+            store
+                .acquire_lease(LeaseName::Named(name), "one", ttl)
+                .await
+                .unwrap()
+                .is_some()
+        );
     }
     let name = fresh_name();
-    let remembered = store.remember(&name, b"x", ttl).await;
+    let remembered = store.remember(RememberedName::Named(name), b"x", ttl).await;
     assert!(matches!(remembered, Err(StoreError::Full)), "{remembered:?}");
-    let held = store.acquire_lease(&name, "one", ttl).await;
+    let held = store.acquire_lease(LeaseName::Named(name), "one", ttl).await;
     assert!(matches!(held, Err(StoreError::Full)), "{held:?}");
     clock.advance_ms(1_000);
-    assert_eq!(store.remember(&name, b"x", ttl).await.unwrap(), None);
-    assert!(store.acquire_lease(&name, "one", ttl).await.unwrap().is_some());
+    assert_eq!(
+        store
+            .remember(RememberedName::Named(name), b"x", ttl)
+            .await
+            .unwrap(),
+        None
+    );
+    assert!(
+        store
+            .acquire_lease(LeaseName::Named(name), "one", ttl)
+            .await
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[tokio::test]
@@ -83,11 +109,15 @@ async fn a_position_yet_to_come_is_told_as_missed() {
 async fn fifty_thousand_created_and_expired_leave_nothing_behind() {
     let (store, clock) = memory(DEFAULT_CAPACITY);
     for number in 0..50_000_u64 {
-        let subject = format!("subject {}", number % 7_000);
-        let one = record(&store, 1_000 + number % 900, &[&subject, &fresh_name()]);
+        let subject = numbered(number % 7_000);
+        let one = record(&store, 1_000 + number % 900, &[subject, fresh_name()]);
         store.insert(one, Vec::new()).await.unwrap();
         store
-            .remember(&fresh_name(), b"x", Duration::from_millis(1_000))
+            .remember(
+                RememberedName::Named(fresh_name()),
+                b"x",
+                Duration::from_millis(1_000),
+            )
             .await
             .unwrap();
     }
@@ -108,7 +138,7 @@ async fn writes_clear_away_what_expired() {
     let (store, clock) = memory(DEFAULT_CAPACITY);
     for _ in 0..100 {
         store
-            .insert(record(&store, 1_000, &["subject"]), Vec::new())
+            .insert(record(&store, 1_000, &[named("subject")]), Vec::new())
             .await
             .unwrap();
         clock.advance_ms(500);

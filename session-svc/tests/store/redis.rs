@@ -8,11 +8,12 @@ use chassis::clock::{Clock as _, ManualClock, SystemClock};
 use futures_util::StreamExt as _;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{
-    Inserted, Record, Replaced, SessionStore, StoreError, StoreUpdate, open as open_store,
+    Inserted, LeaseName, Record, RememberedName, Replaced, SessionStore, StoreError, StoreUpdate,
+    open as open_store,
 };
 
 use crate::contract::{
-    Bench, Pass, SHORT_MS, WAIT_MAX, eventually, fresh_name, next, received, record, said,
+    Bench, Pass, SHORT_MS, WAIT_MAX, eventually, fresh_name, next, numbered, received, record, said,
 };
 use crate::lists::listed;
 use crate::redis_server::{RedisServer, index_key, record_key};
@@ -78,9 +79,9 @@ async fn the_servers_clock_decides_whatever_ours_says() {
             store.insert(one.clone(), Vec::new()).await.unwrap(),
             Inserted::Done
         );
-        assert!(store.load(&one.name).await.unwrap().is_some());
+        assert!(store.load(one.name).await.unwrap().is_some());
         eventually("expiry", || async {
-            store.load(&one.name).await.unwrap().is_none()
+            store.load(one.name).await.unwrap().is_none()
         })
         .await;
         assert!(store.now_ms() + 50 >= one.expires_at_ms);
@@ -102,8 +103,8 @@ async fn fifty_thousand_created_and_expired_leave_no_key_but_the_events() {
                 if number >= MANY {
                     return;
                 }
-                let (person, sid) = (format!("{:032x}", number % 5_000), fresh_name());
-                let one = record(&*store, 300 + number % 300, &[&person, &sid]);
+                let (person, sid) = (numbered(number % 5_000), fresh_name());
+                let one = record(&*store, 300 + number % 300, &[person, sid]);
                 store.insert(one.clone(), Vec::new()).await.unwrap();
                 // Some are prolonged, some are ended, some refresh, some were asked for by name.
                 match number % 5 {
@@ -114,14 +115,20 @@ async fn fifty_thousand_created_and_expired_leave_no_key_but_the_events() {
                         };
                         store.replace(prolonged, 1, None).await.unwrap();
                     }
-                    1 => drop(store.remove(&one.name, Vec::new()).await.unwrap()),
+                    1 => drop(store.remove(one.name, Vec::new()).await.unwrap()),
                     2 => {
                         let ttl = Duration::from_millis(300);
-                        store.acquire_lease(&one.name, "one", ttl).await.unwrap();
+                        store
+                            .acquire_lease(LeaseName::Named(one.name), "one", ttl)
+                            .await
+                            .unwrap();
                     }
                     3 => {
                         let ttl = Duration::from_millis(300);
-                        store.remember(&one.name, b"x", ttl).await.unwrap();
+                        store
+                            .remember(RememberedName::Named(one.name), b"x", ttl)
+                            .await
+                            .unwrap();
                     }
                     _ => {}
                 }
@@ -143,19 +150,19 @@ async fn an_index_that_is_written_again_and_again_keeps_only_live_entries() {
     let (server, store) = single().await;
     let subject = fresh_name();
     for _ in 0..30 {
-        let one = record(&*store, 30, &[&subject]);
+        let one = record(&*store, 30, &[subject]);
         store.insert(one.clone(), Vec::new()).await.unwrap();
         // Gone by the server's own clock.
         eventually("expiry", || async {
-            store.load(&one.name).await.unwrap().is_none()
+            store.load(one.name).await.unwrap().is_none()
         })
         .await;
     }
     store
-        .insert(record(&*store, 60_000, &[&subject]), Vec::new())
+        .insert(record(&*store, 60_000, &[subject]), Vec::new())
         .await
         .unwrap();
-    let key = index_key(&subject);
+    let key = index_key(subject);
     assert_eq!(server.ask(&format!("ZCARD {key}")), ":1\r\n");
     let left = server.ask(&format!("PTTL {key}"));
     let left: u64 = left.trim_start_matches(':').trim_end().parse().unwrap();
@@ -171,15 +178,15 @@ async fn each_operation_is_one_round_trip() {
     let (server, store) = single().await;
     let subject = fresh_name();
     let (one, two) = (
-        record(&*store, 60_000, &[&subject, &fresh_name()]),
-        record(&*store, 60_000, &[&subject]),
+        record(&*store, 60_000, &[subject, fresh_name()]),
+        record(&*store, 60_000, &[subject]),
     );
     store.insert(two.clone(), Vec::new()).await.unwrap();
     let monitor = server.monitor().await;
 
     store.insert(one.clone(), b"created".to_vec()).await.unwrap();
     assert_eq!(monitor.received().await, ["EVALSHA"], "insert");
-    store.load(&one.name).await.unwrap().unwrap();
+    store.load(one.name).await.unwrap().unwrap();
     assert_eq!(monitor.received().await, ["GET"], "load");
     let prolonged = Record {
         expires_at_ms: one.expires_at_ms + 5_000,
@@ -200,19 +207,19 @@ async fn each_operation_is_one_round_trip() {
         .unwrap();
     assert_eq!(again, Replaced::Done);
     assert_eq!(monitor.received().await, ["EVALSHA"], "replace");
-    assert_eq!(store.list(&subject, None, 20).await.unwrap().entries.len(), 2);
+    assert_eq!(store.list(subject, None, 20).await.unwrap().entries.len(), 2);
     assert_eq!(monitor.received().await, ["EVALSHA", "EVAL"], "a first list");
-    assert_eq!(store.list(&subject, None, 20).await.unwrap().entries.len(), 2);
+    assert_eq!(store.list(subject, None, 20).await.unwrap().entries.len(), 2);
     assert_eq!(monitor.received().await, ["EVALSHA"], "list");
-    let loaded = store.load_many(&[&one.name, &two.name]).await.unwrap();
+    let loaded = store.load_many(&[one.name, two.name]).await.unwrap();
     assert_eq!(loaded.len(), 2);
     assert_eq!(monitor.received().await, ["MGET"], "several loads");
-    store.remove(&one.name, b"ended".to_vec()).await.unwrap().unwrap();
+    store.remove(one.name, b"ended".to_vec()).await.unwrap().unwrap();
     assert_eq!(monitor.received().await, ["EVALSHA", "EVAL"], "a first removal");
-    store.remove(&two.name, b"ended".to_vec()).await.unwrap().unwrap();
+    store.remove(two.name, b"ended".to_vec()).await.unwrap().unwrap();
     assert_eq!(monitor.received().await, ["EVALSHA"], "removal");
     let lease = store
-        .acquire_lease("lease", "one", Duration::from_secs(9))
+        .acquire_lease(LeaseName::Named(fresh_name()), "one", Duration::from_secs(9))
         .await
         .unwrap()
         .unwrap();
@@ -230,7 +237,7 @@ async fn each_operation_is_one_round_trip() {
 async fn a_flushed_script_cache_is_not_noticed() {
     let (server, store) = single().await;
     let subject = fresh_name();
-    let one = record(&*store, 60_000, &[&subject]);
+    let one = record(&*store, 60_000, &[subject]);
     let flush = || server.ask("SCRIPT FLUSH");
     store.insert(one.clone(), Vec::new()).await.unwrap();
     flush();
@@ -239,9 +246,9 @@ async fn a_flushed_script_cache_is_not_noticed() {
         Replaced::Done
     );
     flush();
-    assert_eq!(listed(&*store, &subject, 1).await.unwrap(), [next(&one, b"x")]);
+    assert_eq!(listed(&*store, subject, 1).await.unwrap(), [next(&one, b"x")]);
     flush();
-    assert!(store.remove(&one.name, Vec::new()).await.unwrap().is_some());
+    assert!(store.remove(one.name, Vec::new()).await.unwrap().is_some());
     flush();
     assert_eq!(
         store.insert(one.clone(), Vec::new()).await.unwrap(),
@@ -258,7 +265,7 @@ async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart()
     let (_, position) = received(&mut stream).await;
     server.kill();
     let started = Instant::now();
-    unavailable(store.load(&one.name).await);
+    unavailable(store.load(one.name).await);
     unavailable(store.insert(record(&*store, 60_000, &[]), Vec::new()).await);
     unavailable(store.check().await);
     assert!(started.elapsed() < Duration::from_secs(8));
@@ -276,7 +283,7 @@ async fn a_server_that_is_away_is_unavailable_and_comes_back_without_a_restart()
     })
     .await;
     eventually("loads to work again", || async {
-        store.load(&one.name).await.is_ok()
+        store.load(one.name).await.is_ok()
     })
     .await;
     let two = record(&*store, 60_000, &[]);
@@ -305,7 +312,7 @@ async fn a_frozen_server_is_unavailable_in_bounded_time() {
         .await
         .expect("told in time");
     unavailable(cut.unwrap());
-    unavailable(store.load("00").await);
+    unavailable(store.load(numbered(0)).await);
     assert!(
         started.elapsed() < Duration::from_secs(8),
         "{:?}",
@@ -338,7 +345,7 @@ async fn each_worker_has_one_connection_of_its_own_to_the_same_records() {
     eventually("nobody else to be connected", || async { clients() == 2 }).await;
     let workers = [store.for_worker().unwrap(), store.for_worker().unwrap()];
     for worker in workers.iter().cycle().take(6) {
-        assert_eq!(worker.load(&one.name).await.unwrap(), Some(one.clone()));
+        assert_eq!(worker.load(one.name).await.unwrap(), Some(one.clone()));
     }
     eventually("one connection for each worker", || async { clients() == 4 }).await;
     drop(workers);
@@ -373,9 +380,9 @@ async fn a_record_somebody_else_wrote_is_corrupt_and_not_a_panic() {
     let (server, store) = single().await;
     for value in ["x", "nonsense-nonsense-nonsense-nonsense"] {
         let name = fresh_name();
-        let key = record_key(&name);
+        let key = record_key(name);
         assert_eq!(server.ask(&format!("SET {key} {value}")), "+OK\r\n");
-        let read = store.load(&name).await;
+        let read = store.load(name).await;
         assert!(matches!(read, Err(StoreError::Corrupt)), "{read:?}");
     }
 }

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Record, SessionStore, StoreError, StoreUpdate, open as open_store};
+use session_svc::store::{
+    Inserted, Record, RememberedName, SessionStore, StoreError, StoreUpdate, open as open_store,
+};
 
 use crate::cluster::Cluster;
-use crate::contract::{Bench, Pass, eventually, fresh_name, next, record, said};
+use crate::contract::{Bench, Pass, eventually, fresh_name, named, next, numbered, record, said};
 use crate::lists::listed;
 use crate::redis_server::{Engine, record_key};
 
@@ -48,14 +50,14 @@ async fn a_thousand_created_and_expired_leave_no_key_but_the_events() {
         let (store, turns) = (Arc::clone(&store), Arc::clone(&turns));
         tokio::spawn(async move {
             let _turn = turns.acquire().await.unwrap();
-            let one = record(
-                &*store,
-                300 + number % 300,
-                &[&format!("subject {}", number % 7), &fresh_name()],
-            );
+            let one = record(&*store, 300 + number % 300, &[numbered(number % 7), fresh_name()]);
             store.insert(one, Vec::new()).await.unwrap();
             store
-                .remember(&fresh_name(), b"x", Duration::from_millis(300))
+                .remember(
+                    RememberedName::Named(fresh_name()),
+                    b"x",
+                    Duration::from_millis(300),
+                )
                 .await
                 .unwrap();
         })
@@ -86,7 +88,7 @@ async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_i
             store.insert(one.clone(), b"created".to_vec()).await.unwrap(),
             Inserted::Done
         );
-        let owned = cluster.owner(&record_key(&one.name)) == victim;
+        let owned = cluster.owner(&record_key(one.name)) == victim;
         if owned {
             its.push(one)
         } else {
@@ -95,13 +97,13 @@ async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_i
     }
     cluster.nodes[victim].kill();
     for one in &its {
-        let read = store.load(&one.name).await;
+        let read = store.load(one.name).await;
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
     }
     for one in &others {
         eventually("the other nodes' sessions", || async {
             store
-                .load(&one.name)
+                .load(one.name)
                 .await
                 .is_ok_and(|found| found.as_ref() == Some(one))
         })
@@ -112,7 +114,7 @@ async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_i
     cluster.wait_until_whole();
     for one in &its {
         eventually("the node to be used again", || async {
-            store.load(&one.name).await.is_ok()
+            store.load(one.name).await.is_ok()
         })
         .await;
         assert_eq!(
@@ -126,18 +128,21 @@ async fn a_node_that_is_away_takes_only_its_own_sessions_and_gives_way_when_it_i
 async fn an_entry_whose_record_was_never_written_is_not_listed() {
     let cluster = Cluster::start(Engine::Redis);
     let store = connect(&cluster.url()).await;
-    let kept = record(&*store, 60_000, &["subject"]);
+    let kept = record(&*store, 60_000, &[named("subject")]);
     store.insert(kept.clone(), Vec::new()).await.unwrap();
     // What a crash between the two steps leaves: an entry, and no record.
-    let lost = record(&*store, 60_000, &["subject"]);
+    let lost = record(&*store, 60_000, &[named("subject")]);
     store.insert(lost.clone(), Vec::new()).await.unwrap();
-    let key = record_key(&lost.name);
+    let key = record_key(lost.name);
     assert_eq!(
         cluster.nodes[cluster.owner(&key)].ask(&format!("DEL {key}")),
         ":1\r\n"
     );
-    assert_eq!(listed(&*store, "subject", 10).await.unwrap(), vec![kept.clone()]);
-    assert_eq!(listed(&*store, "subject", 1).await.unwrap(), vec![kept]);
+    assert_eq!(
+        listed(&*store, named("subject"), 10).await.unwrap(),
+        vec![kept.clone()]
+    );
+    assert_eq!(listed(&*store, named("subject"), 1).await.unwrap(), vec![kept]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -147,7 +152,7 @@ async fn a_write_whose_answer_is_lost_sends_listeners_a_gap() {
     let events = cluster.owner("vestibule:e");
     let (one, owner) = loop {
         let one = record(&*store, 600_000, &[]);
-        let owner = cluster.owner(&record_key(&one.name));
+        let owner = cluster.owner(&record_key(one.name));
         if owner != events {
             break (one, owner);
         }

@@ -9,7 +9,7 @@ use chassis::clock::SystemClock;
 use futures_util::stream::{self, StreamExt as _};
 use session_svc::session::index;
 use session_svc::store::url::StoreSettings;
-use session_svc::store::{Inserted, Record, Replaced, SessionStore, open as open_store};
+use session_svc::store::{Inserted, Name, Record, Replaced, SessionStore, open as open_store};
 
 use crate::lists::listed;
 use crate::redis_server::{RedisServer, index_key, order_key, record_key};
@@ -26,27 +26,27 @@ const PAGE_MICROS: f64 = 3_000.0;
 const HOUR_MS: u64 = 3_600_000;
 
 /// Names of a person's and a provider session's list that share no set with others, as hashes do.
-fn names() -> (String, String) {
-    let name = fresh_name();
+fn names() -> (Name, Name) {
+    let name = fresh_name().to_string();
     (
         index::by_subject("issuer", &name),
         index::by_provider_sid("issuer", &name),
     )
 }
 
-fn fresh_name() -> String {
+fn fresh_name() -> Name {
     static NAMES: AtomicU64 = AtomicU64::new(1);
     index::by_subject("name", &NAMES.fetch_add(1, Ordering::Relaxed).to_string())
 }
 
-fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[&str]) -> Record {
+fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[Name]) -> Record {
     let now_ms = store.now_ms();
     Record {
         name: fresh_name(),
         version: 1,
         expires_at_ms: now_ms + ttl_ms,
         created_at_ms: now_ms,
-        indexes: indexes.iter().map(|&index| index.to_owned()).collect(),
+        indexes: indexes.to_vec(),
         payload: vec![7; 1_000],
     }
 }
@@ -59,7 +59,7 @@ async fn opened() -> (RedisServer, Arc<dyn SessionStore>) {
 }
 
 /// Sessions of a person and a provider session, the newest first, a kilobyte each.
-async fn many(store: &dyn SessionStore, count: usize, person: &str, sid: &str) -> Vec<String> {
+async fn many(store: &dyn SessionStore, count: usize, person: Name, sid: Name) -> Vec<Name> {
     let now_ms = store.now_ms();
     let records: Vec<Record> = (0..count as u64)
         .map(|number| Record {
@@ -68,10 +68,8 @@ async fn many(store: &dyn SessionStore, count: usize, person: &str, sid: &str) -
             ..record(store, HOUR_MS + number, &[person, sid])
         })
         .collect();
-    let mut newest_first: Vec<(u64, String)> = records
-        .iter()
-        .map(|one| (one.created_at_ms, one.name.clone()))
-        .collect();
+    let mut newest_first: Vec<(u64, Name)> =
+        records.iter().map(|one| (one.created_at_ms, one.name)).collect();
     newest_first.sort_unstable_by(|one, other| other.cmp(one));
     stream::iter(records)
         .map(async |one| assert_eq!(store.insert(one, Vec::new()).await.unwrap(), Inserted::Done))
@@ -92,12 +90,12 @@ fn used_micros(server: &RedisServer) -> f64 {
 }
 
 /// All names of a list, and how many calls it took.
-async fn paged(store: &dyn SessionStore, index: &str, loading: bool) -> (Vec<String>, u64) {
+async fn paged(store: &dyn SessionStore, index: Name, loading: bool) -> (Vec<Name>, u64) {
     let (mut names, mut after, mut calls) = (Vec::new(), None, 0);
     loop {
         let listing = store.list(index, after.as_ref(), PAGE).await.unwrap();
         assert!(listing.entries.len() <= PAGE);
-        let found: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
+        let found: Vec<Name> = listing.entries.iter().map(|entry| entry.name).collect();
         if loading {
             assert_eq!(store.load_many(&found).await.unwrap().len(), found.len());
         }
@@ -121,33 +119,33 @@ fn bounded(server: &RedisServer, before: f64, calls: u64, what: &str) {
 async fn a_page_of_ten_thousand_is_a_matter_of_microseconds_for_the_server() {
     let (server, store) = opened().await;
     let (person, sid) = names();
-    let newest_first = many(&*store, MANY, &person, &sid).await;
+    let newest_first = many(&*store, MANY, person, sid).await;
     // Learnt by the server once.
-    store.list(&fresh_name(), None, 1).await.unwrap();
+    store.list(fresh_name(), None, 1).await.unwrap();
 
     let before = used_micros(&server);
-    let (names, calls) = paged(&*store, &person, true).await;
+    let (names, calls) = paged(&*store, person, true).await;
     assert_eq!(names, newest_first);
     bounded(&server, before, calls, "a person's pages");
 
     let before = used_micros(&server);
-    let (names, calls) = paged(&*store, &sid, false).await;
-    let names: BTreeSet<String> = names.into_iter().collect();
-    assert_eq!(names, newest_first.iter().cloned().collect());
+    let (names, calls) = paged(&*store, sid, false).await;
+    let names: BTreeSet<Name> = names.into_iter().collect();
+    assert_eq!(names, newest_first.iter().copied().collect());
     assert!(calls >= 50, "{calls} calls");
     bounded(&server, before, calls, "a provider session's");
 
     // Records that vanished, as by eviction or by a failover: no call looks at more than its share, and nothing is left of them.
     for chunk in newest_first.chunks(500) {
-        let keys: Vec<String> = chunk.iter().map(|name| record_key(name)).collect();
+        let keys: Vec<String> = chunk.iter().map(record_key).collect();
         server.ask(&format!("DEL {}", keys.join(" ")));
     }
     let before = used_micros(&server);
-    let (names, calls) = paged(&*store, &person, false).await;
-    assert_eq!(names, Vec::<String>::new());
+    let (names, calls) = paged(&*store, person, false).await;
+    assert_eq!(names, Vec::<Name>::new());
     assert!(calls >= 50, "{calls} calls");
     bounded(&server, before, calls, "pages of nothing");
-    for key in [index_key(&person), order_key(&person)] {
+    for key in [index_key(person), order_key(person)] {
         assert_eq!(server.ask(&format!("EXISTS {key}")), ":0\r\n");
     }
 }
@@ -156,17 +154,17 @@ async fn a_page_of_ten_thousand_is_a_matter_of_microseconds_for_the_server() {
 async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_write() {
     let (server, store) = opened().await;
     let (person, sid) = names();
-    let old = many(&*store, 700, &person, &sid).await;
+    let old = many(&*store, 700, person, sid).await;
     // Older releases know the shared set alone.
-    assert_eq!(server.ask(&format!("DEL {}", order_key(&person))), ":1\r\n");
-    let new = many(&*store, 300, &person, &sid).await;
-    let (names, _) = paged(&*store, &person, false).await;
+    assert_eq!(server.ask(&format!("DEL {}", order_key(person))), ":1\r\n");
+    let new = many(&*store, 300, person, sid).await;
+    let (names, _) = paged(&*store, person, false).await;
     assert_eq!(names[..300], new);
-    let rest: BTreeSet<&String> = names[300..].iter().collect();
+    let rest: BTreeSet<&Name> = names[300..].iter().collect();
     assert_eq!((rest.len(), names.len()), (700, 1_000));
     assert_eq!(rest, old.iter().collect());
 
-    let rolled = store.load(&old[0]).await.unwrap().unwrap();
+    let rolled = store.load(old[0]).await.unwrap().unwrap();
     let rolled = Record {
         expires_at_ms: rolled.expires_at_ms + 1_000,
         version: 2,
@@ -174,17 +172,17 @@ async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_wr
     };
     let replaced = store.replace(rolled.clone(), 1, None).await.unwrap();
     assert_eq!(replaced, Replaced::Done);
-    let (names, _) = paged(&*store, &person, false).await;
+    let (names, _) = paged(&*store, person, false).await;
     assert_eq!(names.len(), 1_000, "each is listed once");
     assert!(names[..301].contains(&rolled.name));
 
     // An older release takes what it ends out of the shared set alone, and trims that alone.
     let ended = &new[0];
     server.ask(&format!("DEL {}", record_key(ended)));
-    assert!(!paged(&*store, &person, false).await.0.contains(ended));
-    assert_eq!(paged(&*store, &sid, false).await.0.len(), 999);
-    for name in paged(&*store, &person, false).await.0 {
-        store.remove(&name, Vec::new()).await.unwrap().unwrap();
+    assert!(!paged(&*store, person, false).await.0.contains(ended));
+    assert_eq!(paged(&*store, sid, false).await.0.len(), 999);
+    for name in paged(&*store, person, false).await.0 {
+        store.remove(name, Vec::new()).await.unwrap().unwrap();
     }
     assert_eq!(server.ask("DBSIZE"), ":1\r\n", "the events alone are left");
 }
@@ -194,16 +192,16 @@ async fn an_older_release_s_records_are_listed_last_and_ordered_by_their_next_wr
 async fn an_older_release_finds_what_this_one_writes() {
     let (server, store) = opened().await;
     let (person, sid) = names();
-    let names = many(&*store, 3, &person, &sid).await;
+    let names = many(&*store, 3, person, sid).await;
     for index in [&person, &sid] {
         let now_ms = store.now_ms();
         let observed = server.ask(&format!("ZRANGE {} ({now_ms} +inf BYSCORE", index_key(index)));
         assert!(observed.starts_with("*3\r\n"), "{observed}");
     }
-    store.remove(&names[0], Vec::new()).await.unwrap().unwrap();
-    let found = listed(&*store, &person, 10).await.unwrap();
+    store.remove(names[0], Vec::new()).await.unwrap().unwrap();
+    let found = listed(&*store, person, 10).await.unwrap();
     assert_eq!(found.len(), 2);
-    let observed = server.ask(&format!("ZRANGE {} 0 -1", index_key(&person)));
+    let observed = server.ask(&format!("ZRANGE {} 0 -1", index_key(person)));
     assert!(observed.starts_with("*2\r\n"), "{observed}");
 }
 
@@ -215,7 +213,7 @@ async fn what_has_expired_is_trimmed_from_both_orders_a_bounded_number_at_a_time
     for _ in 0..250 {
         let one = Record {
             expires_at_ms: now_ms + 400,
-            ..record(&*store, 1, &[&person, &sid])
+            ..record(&*store, 1, &[person, sid])
         };
         store.insert(one, Vec::new()).await.unwrap();
     }
@@ -225,11 +223,11 @@ async fn what_has_expired_is_trimmed_from_both_orders_a_bounded_number_at_a_time
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     for _ in 0..3 {
-        let one = record(&*store, HOUR_MS, &[&person]);
+        let one = record(&*store, HOUR_MS, &[person]);
         store.insert(one, Vec::new()).await.unwrap();
     }
     let left = |key: String| server.ask(&format!("ZRANGE {key} 0 -1"));
-    for key in [index_key(&person), order_key(&person)] {
+    for key in [index_key(person), order_key(person)] {
         assert!(left(key.clone()).starts_with("*3\r\n"), "{}", left(key));
     }
 }

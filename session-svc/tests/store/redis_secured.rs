@@ -139,7 +139,7 @@ async fn the_contract_holds_over_tls_behind_sentinels_and_after_a_failover() {
     servers.servers[0].kill();
     servers.wait_for_second();
     eventually("the session on the new master", || async {
-        let found = bench.store.load(&one.name).await;
+        let found = bench.store.load(one.name).await;
         found.is_ok_and(|found| found.as_ref() == Some(&one))
     })
     .await;

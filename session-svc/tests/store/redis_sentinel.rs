@@ -6,7 +6,7 @@ use chassis::clock::SystemClock;
 use session_svc::store::url::StoreSettings;
 use session_svc::store::{Inserted, Replaced, SessionStore, open as open_store};
 
-use crate::contract::{Bench, Pass, eventually, next, received, record};
+use crate::contract::{Bench, Pass, eventually, named, next, received, record};
 use crate::lists::listed;
 use crate::redis_server::Engine;
 use crate::sentinels::Sentinels;
@@ -43,7 +43,7 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
     let store = connect(&servers.url()).await;
     let mut before = Vec::new();
     for _ in 0..50 {
-        let one = record(&*store, 600_000, &["subject"]);
+        let one = record(&*store, 600_000, &[named("subject")]);
         assert_eq!(
             store.insert(one.clone(), b"created".to_vec()).await.unwrap(),
             Inserted::Done
@@ -61,13 +61,16 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
     for one in &before {
         eventually("a load from the new master", || async {
             store
-                .load(&one.name)
+                .load(one.name)
                 .await
                 .is_ok_and(|found| found.as_ref() == Some(one))
         })
         .await;
     }
-    assert_eq!(listed(&*store, "subject", 100).await.unwrap().len(), before.len());
+    assert_eq!(
+        listed(&*store, named("subject"), 100).await.unwrap().len(),
+        before.len()
+    );
     let changed = store
         .replace(next(&before[0], b"after"), 1, Some(b"rolled".to_vec()))
         .await;
@@ -79,12 +82,12 @@ async fn sessions_survive_the_masters_death_and_only_errors_that_pass_are_seen()
     })
     .await;
     let mut stream = store.published(None).await.unwrap();
-    store.remove(&before[1].name, b"ended".to_vec()).await.unwrap();
+    store.remove(before[1].name, b"ended".to_vec()).await.unwrap();
     assert_eq!(received(&mut stream).await.0, b"ended");
 
     // The old master comes back as a replica; nobody writes to it.
     servers.servers[0].start_again();
-    assert_eq!(store.load(&before[1].name).await.unwrap(), None);
+    assert_eq!(store.load(before[1].name).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -54,7 +54,7 @@ async fn the_contract_holds_behind_sentinels_and_after_a_failover() {
     eventually("the session on the new master", || async {
         bench
             .store
-            .load(&one.name)
+            .load(one.name)
             .await
             .is_ok_and(|found| found.as_ref() == Some(&one))
     })
@@ -78,7 +78,7 @@ async fn the_contract_holds_on_a_cluster() {
     for _ in 0..40 {
         let one = record(&*bench.store, 60_000, &[]);
         bench.store.insert(one.clone(), Vec::new()).await.unwrap();
-        owners.insert(cluster.owner(&record_key(&one.name)));
+        owners.insert(cluster.owner(&record_key(one.name)));
     }
     assert_eq!(owners.len(), cluster.nodes.len(), "every node has sessions");
 }

@@ -1,11 +1,11 @@
 //! A list's records, as those who list sessions read them.
 
-use session_svc::store::{LoadedRecord, Record, SessionStore, StoreError};
+use session_svc::store::{LoadedRecord, Name, Record, SessionStore, StoreError};
 
 /// The first `limit` records of an index, part by part.
 pub(crate) async fn listed(
     store: &dyn SessionStore,
-    index: &str,
+    index: Name,
     limit: usize,
 ) -> Result<Vec<Record>, StoreError> {
     let (mut found, mut after) = (Vec::new(), None);
@@ -13,10 +13,10 @@ pub(crate) async fn listed(
         let listing = store
             .list(index, after.as_ref(), limit.saturating_sub(found.len()))
             .await?;
-        let names: Vec<&str> = listing.entries.iter().map(|entry| entry.name.as_str()).collect();
+        let names: Vec<Name> = listing.entries.iter().map(|entry| entry.name).collect();
         for loaded in store.load_many(&names).await? {
             if let LoadedRecord::Record(record) = loaded
-                && record.indexes.iter().any(|its| its == index)
+                && record.indexes.contains(&index)
             {
                 found.push(record);
             }

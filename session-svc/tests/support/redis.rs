@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
+use std::fmt::Display;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -309,17 +310,19 @@ pub(crate) fn ask(port: u16, command: &str) -> String {
 }
 
 /// The key of a record, for `ask`: names are written as the bytes their digits stand for.
-pub(crate) fn record_key(name: &str) -> String {
-    quoted("s", name, name.len())
+pub(crate) fn record_key(name: impl Display) -> String {
+    let name = name.to_string();
+    quoted("s", &name, name.len())
 }
 
 /// The key of the sorted set an index is in, for `ask`.
-pub(crate) fn index_key(index: &str) -> String {
-    quoted("i", index, 4)
+pub(crate) fn index_key(index: impl Display) -> String {
+    quoted("i", &index.to_string(), 4)
 }
 
 /// The key of the sorted set that orders an index by creation, for `ask`.
-pub(crate) fn order_key(index: &str) -> String {
+pub(crate) fn order_key(index: impl Display) -> String {
+    let index = index.to_string();
     let second = u8::from_str_radix(&index[2..4], 16).unwrap() & 0xfe;
     quoted("o", &format!("{}{second:02x}", &index[..2]), 4)
 }

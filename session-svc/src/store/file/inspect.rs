@@ -70,7 +70,7 @@ fn records(reading: &ReadTransaction, after: &str, limit: usize, now_ms: u64) ->
     for entry in range.take(limit) {
         let (name, bytes) = entry.map_err(store_error)?;
         let name = name.value();
-        match codec::decode(name, bytes.value()) {
+        match codec::decode_named(name, bytes.value()) {
             Ok(record) if now_ms < record.expires_at_ms => {
                 found.push(FoundItem::Sealed(Sealed::Record(record)));
             }
@@ -139,7 +139,7 @@ fn indexes(reading: &ReadTransaction, after: &str, limit: usize, now_ms: u64) ->
         }
         let bytes = records.get(record).map_err(store_error)?;
         let expired = bytes.as_ref().is_some_and(|bytes| {
-            codec::decode(record, bytes.value()).is_ok_and(|record| record.expires_at_ms <= now_ms)
+            codec::decode_named(record, bytes.value()).is_ok_and(|record| record.expires_at_ms <= now_ms)
         });
         if let Some(FoundItem::Index {
             entries,

@@ -37,8 +37,8 @@ use self::writer::{Needs, Writer};
 use super::follow::{self, EventLog};
 use super::leases::Leases;
 use super::{
-    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, Listing, LoadedRecord, Record, Replaced,
-    SessionStore, StoreError, StoreUpdate, codec,
+    Cursor, Entry, Holdings, Inserted, LOOKED_AT, Lease, LeaseName, Listing, LoadedRecord, Name, Record,
+    RememberedName, Replaced, SessionStore, StoreError, StoreUpdate, codec,
 };
 
 /// Leases held at a time: one for each session that is refreshing.
@@ -164,9 +164,9 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
-fn load(reading: &ReadTransaction, name: &str, now_ms: u64) -> Result<Option<Record>, StoreError> {
+fn load(reading: &ReadTransaction, name: Name, now_ms: u64) -> Result<Option<Record>, StoreError> {
     let records = reading.open_table(RECORDS).map_err(store_error)?;
-    let Some(bytes) = records.get(name).map_err(store_error)? else {
+    let Some(bytes) = records.get(&*name.digits()).map_err(store_error)? else {
         return Ok(None);
     };
     let record = codec::decode(name, bytes.value())?;
@@ -175,30 +175,37 @@ fn load(reading: &ReadTransaction, name: &str, now_ms: u64) -> Result<Option<Rec
 
 fn list(
     reading: &ReadTransaction,
-    index: &str,
+    index: Name,
     after: Option<&Cursor>,
     limit: usize,
     now_ms: u64,
 ) -> Result<Listing, StoreError> {
     let records = reading.open_table(RECORDS).map_err(store_error)?;
     let entries = reading.open_table(INDEX).map_err(store_error)?;
-    let (created_at_ms, name) = after.map_or((u64::MAX, tables::PAST_ANY_NAME), Cursor::position);
+    let position = after.map(Cursor::position);
+    let digits = position.and_then(|(_, name)| name).map(Name::digits);
+    let (created_at_ms, name) = match position {
+        Some((created_at_ms, _)) => (created_at_ms, digits.as_deref().unwrap_or_default()),
+        None => (u64::MAX, tables::PAST_ANY_NAME),
+    };
+    let index = index.digits();
     let range = entries
-        .range((index, 0, "")..(index, created_at_ms, name))
+        .range((&*index, 0, "")..(&*index, created_at_ms, name))
         .map_err(store_error)?;
     let mut listing = Listing::default();
     let mut range = range.rev();
     for entry in range.by_ref().take(limit.min(LOOKED_AT)) {
         let (key, _) = entry.map_err(store_error)?;
-        let (_, created_at_ms, name) = key.value();
+        let (_, created_at_ms, digits) = key.value();
+        let Ok(name) = Name::parse(digits) else { continue };
         let cursor = Cursor::behind(created_at_ms, name);
         listing.next = Some(cursor.clone());
         // Written together; without its record an entry is what removing an unreadable record left.
-        let record = records.get(name).map_err(store_error)?;
+        let record = records.get(digits).map_err(store_error)?;
         let is_live = |bytes: &[u8]| codec::expiry(bytes).is_none_or(|expires_at_ms| now_ms < expires_at_ms);
         if record.is_some_and(|record| is_live(record.value())) {
             listing.entries.push(Entry {
-                name: name.to_owned(),
+                name,
                 created_at_ms,
                 cursor,
             });
@@ -210,10 +217,10 @@ fn list(
 
 fn load_many(
     reading: &ReadTransaction,
-    names: &[&str],
+    names: &[Name],
     now_ms: u64,
 ) -> Result<Vec<LoadedRecord>, StoreError> {
-    let loaded = names.iter().map(|name| match load(reading, name, now_ms) {
+    let loaded = names.iter().map(|&name| match load(reading, name, now_ms) {
         Ok(Some(record)) => Ok(LoadedRecord::Record(record)),
         Ok(None) => Ok(LoadedRecord::Gone),
         Err(StoreError::Corrupt) => Ok(LoadedRecord::Unreadable),
@@ -256,7 +263,7 @@ impl SessionStore for FileStore {
             .await
     }
 
-    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
         let now_ms = self.now_ms();
         self.kept.file.read(|reading| load(reading, name, now_ms))
     }
@@ -274,28 +281,27 @@ impl SessionStore for FileStore {
             .await
     }
 
-    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        let name = name.to_owned();
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         self.writer
-            .write(Needs::Reserve, move |tables| tables.remove(&name, &event))
+            .write(Needs::Reserve, move |tables| tables.remove(name, &event))
             .await
     }
 
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         let now_ms = self.now_ms();
         self.kept
             .file
             .read(|reading| list(reading, index, after, limit, now_ms))
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
         let now_ms = self.now_ms();
         self.kept.file.read(|reading| load_many(reading, names, now_ms))
     }
 
     async fn acquire_lease(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -313,8 +319,13 @@ impl SessionStore for FileStore {
         Ok(())
     }
 
-    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
-        let (name, value) = (name.to_owned(), value.to_vec());
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let (name, value) = (name.to_string(), value.to_vec());
         self.writer
             .write(Needs::Room, move |tables| tables.remember(&name, &value, ttl))
             .await
@@ -339,6 +350,9 @@ impl SessionStore for FileStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.writer.check()?;
-        self.kept.file.read(|reading| load(reading, "", 0)).map(|_| ())
+        self.kept
+            .file
+            .read(|reading| load(reading, Name::FIRST, 0))
+            .map(|_| ())
     }
 }

@@ -7,7 +7,7 @@ use chassis::random;
 use redb::{ReadableTable as _, StorageError, Table, TableDefinition, WriteTransaction};
 
 use crate::store::follow::KEPT_EVENTS;
-use crate::store::{Inserted, Record, Replaced, StoreError, codec, millis};
+use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec, millis};
 
 use super::{FileError, store_error};
 
@@ -115,7 +115,7 @@ pub(super) fn start(transaction: WriteTransaction) -> Result<Start, TablesError>
 
 fn random_name() -> Result<String, StoreError> {
     let bytes = random::bytes::<8>().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
-    Ok(codec::unpack(&bytes))
+    Ok(base16ct::lower::encode_string(&bytes))
 }
 
 /// All tables of one write transaction.
@@ -154,12 +154,12 @@ impl<'t> Tables<'t> {
         })
     }
 
-    fn find(&self, name: &str) -> Result<Option<Record>, StoreError> {
-        let found = self.records.get(name).map_err(store_error)?;
+    fn find(&self, name: Name) -> Result<Option<Record>, StoreError> {
+        let found = self.records.get(&*name.digits()).map_err(store_error)?;
         found.map(|bytes| codec::decode(name, bytes.value())).transpose()
     }
 
-    fn live(&self, name: &str) -> Result<Option<Record>, StoreError> {
+    fn live(&self, name: Name) -> Result<Option<Record>, StoreError> {
         Ok(self
             .find(name)?
             .filter(|record| self.now_ms < record.expires_at_ms))
@@ -167,23 +167,24 @@ impl<'t> Tables<'t> {
 
     fn put(&mut self, record: &Record) -> Result<(), StorageError> {
         self.changed = true;
-        let name = record.name.as_str();
-        self.records.insert(name, codec::encode(record).as_slice())?;
-        self.expiry.insert((record.expires_at_ms, name), ())?;
+        let name = record.name.digits();
+        self.records.insert(&*name, codec::encode(record).as_slice())?;
+        self.expiry.insert((record.expires_at_ms, &*name), ())?;
         for index in &record.indexes {
             self.index
-                .insert((index.as_str(), record.created_at_ms, name), ())?;
+                .insert((&*index.digits(), record.created_at_ms, &*name), ())?;
         }
         Ok(())
     }
 
     fn take(&mut self, record: &Record) -> Result<(), StorageError> {
         self.changed = true;
-        let name = record.name.as_str();
-        self.records.remove(name)?;
-        self.expiry.remove((record.expires_at_ms, name))?;
+        let name = record.name.digits();
+        self.records.remove(&*name)?;
+        self.expiry.remove((record.expires_at_ms, &*name))?;
         for index in &record.indexes {
-            self.index.remove((index.as_str(), record.created_at_ms, name))?;
+            self.index
+                .remove((&*index.digits(), record.created_at_ms, &*name))?;
         }
         Ok(())
     }
@@ -207,7 +208,7 @@ impl<'t> Tables<'t> {
     }
 
     pub(super) fn insert(&mut self, record: &Record, event: &[u8]) -> Result<Inserted, StoreError> {
-        match self.find(&record.name)? {
+        match self.find(record.name)? {
             Some(known) if self.now_ms < known.expires_at_ms => return Ok(Inserted::Taken),
             Some(expired) => self.take(&expired).map_err(store_error)?,
             None => {}
@@ -223,15 +224,16 @@ impl<'t> Tables<'t> {
         expected: u64,
         event: Option<&[u8]>,
     ) -> Result<Replaced, StoreError> {
-        let Some(known) = self.live(&record.name)? else {
+        let Some(known) = self.live(record.name)? else {
             return Ok(Replaced::Missing);
         };
         if known.version != expected {
             return Ok(Replaced::Stale);
         }
+        let name = known.name.digits();
         if known.expires_at_ms != record.expires_at_ms {
             self.expiry
-                .remove((known.expires_at_ms, known.name.as_str()))
+                .remove((known.expires_at_ms, &*name))
                 .map_err(store_error)?;
         }
         for index in known
@@ -240,7 +242,7 @@ impl<'t> Tables<'t> {
             .filter(|index| !record.indexes.contains(index))
         {
             self.index
-                .remove((index.as_str(), known.created_at_ms, known.name.as_str()))
+                .remove((&*index.digits(), known.created_at_ms, &*name))
                 .map_err(store_error)?;
         }
         self.put(record).map_err(store_error)?;
@@ -250,12 +252,12 @@ impl<'t> Tables<'t> {
         Ok(Replaced::Done)
     }
 
-    pub(super) fn remove(&mut self, name: &str, event: &[u8]) -> Result<Option<Record>, StoreError> {
+    pub(super) fn remove(&mut self, name: Name, event: &[u8]) -> Result<Option<Record>, StoreError> {
         let known = match self.live(name) {
             Ok(Some(known)) => known,
             Err(StoreError::Corrupt) => {
                 // Its other entries are cleared away when they are met: its expiry by sweeping; index entries without a record are not listed.
-                self.records.remove(name).map_err(store_error)?;
+                self.records.remove(&*name.digits()).map_err(store_error)?;
                 self.publish(event).map_err(store_error)?;
                 return Err(StoreError::Corrupt);
             }
@@ -268,7 +270,7 @@ impl<'t> Tables<'t> {
 
     /// Replaces `was` by `now`, which differs in its payload alone, if it is still there as it was.
     pub(super) fn exchange(&mut self, was: &Record, now: &Record) -> Result<Replaced, StoreError> {
-        match self.live(&was.name)? {
+        match self.live(was.name)? {
             None => Ok(Replaced::Missing),
             Some(known) if known != *was => Ok(Replaced::Stale),
             Some(_) => {
@@ -333,7 +335,8 @@ impl<'t> Tables<'t> {
     pub(super) fn sweep(&mut self, at_most: usize) -> Result<(), StoreError> {
         let expired = due(&self.expiry, self.now_ms, at_most).map_err(store_error)?;
         for (at, name) in expired {
-            match self.find(&name) {
+            let found = Name::parse(&name).map_err(|_malformed| StoreError::Corrupt);
+            match found.and_then(|name| self.find(name)) {
                 Ok(Some(record)) => self.take(&record).map_err(store_error)?,
                 Ok(None) | Err(StoreError::Corrupt) => self.discard(at, &name).map_err(store_error)?,
                 Err(error) => return Err(error),

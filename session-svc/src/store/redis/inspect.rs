@@ -13,7 +13,7 @@ use super::facts;
 use super::nodes::Node;
 use super::{RedisStore, scripts, unavailable};
 use crate::store::inspect::{Fact, FoundItem, InspectedStore, KeySpace, Sealed, Walked, resealed};
-use crate::store::{IndexName, Replaced, SessionStore as _, StoreError, codec};
+use crate::store::{RememberedName, Replaced, SessionStore as _, StoreError, codec};
 
 /// Commands in flight at a time for one page of a walk: enough to hide the round trips, few enough not to delay
 /// a service that shares the server.
@@ -51,11 +51,16 @@ impl InspectedStore for RedisStore {
     async fn exchange(&self, was: &Sealed, bytes: Vec<u8>) -> Result<Replaced, StoreError> {
         let (key, was, now) = match was {
             Sealed::Record(record) => (
-                self.shared.keys.record(&record.name),
+                self.shared.keys.record(record.name),
                 codec::encode(record),
                 codec::encode(&resealed(record, bytes)),
             ),
-            Sealed::Remembered { name, value } => (self.shared.keys.remembered(name), value.clone(), bytes),
+            Sealed::Remembered { name, value } => {
+                let Some(name) = RememberedName::parse(name) else {
+                    return Ok(Replaced::Missing);
+                };
+                (self.shared.keys.remembered(name), value.clone(), bytes)
+            }
         };
         let call = scripts::EXCHANGE.call().key(key);
         let outcome = call.arg(was).arg(now).run(&self.connection).await;
@@ -126,7 +131,7 @@ impl RedisStore {
         };
         Ok(vec![match key_space {
             KeySpace::Remembered => FoundItem::Sealed(Sealed::Remembered { name, value }),
-            KeySpace::Records | KeySpace::Indexes => match codec::decode(&name, &value) {
+            KeySpace::Records | KeySpace::Indexes => match codec::decode_named(&name, &value) {
                 Ok(record) => FoundItem::Sealed(Sealed::Record(record)),
                 Err(_) => FoundItem::Unreadable { name },
             },
@@ -144,8 +149,8 @@ impl RedisStore {
         }
         let members = members.map_err(unavailable)?;
         let judgements = members.into_iter().map(|member| self.judged(&set, member));
-        let judged: Vec<(IndexName, bool)> = stream::iter(judgements).buffered(AT_ONCE).try_collect().await?;
-        let mut indexes: BTreeMap<IndexName, (usize, usize)> = BTreeMap::new();
+        let judged: Vec<(String, bool)> = stream::iter(judgements).buffered(AT_ONCE).try_collect().await?;
+        let mut indexes: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for (index, leads_nowhere) in judged {
             let (entries, without_record) = indexes.entry(index).or_default();
             *entries += 1;
@@ -161,7 +166,7 @@ impl RedisStore {
     }
 
     /// The index an entry belongs to, and whether it leads to no record.
-    async fn judged(&self, set: &[u8], member: Vec<u8>) -> Result<(IndexName, bool), StoreError> {
+    async fn judged(&self, set: &[u8], member: Vec<u8>) -> Result<(String, bool), StoreError> {
         let Some((index, entry)) = self.shared.keys.found_in(set, &member) else {
             return Ok((String::new(), true));
         };

@@ -1,8 +1,7 @@
 //! Names of keys, and what stands in index entries and leases.
 //!
-//! Names are hashes, so they are written as the bytes their hexadecimal digits stand for: half the memory, which
-//! is most of what a session takes besides its payload. A name that is no such digits stands as it is, below
-//! another letter.
+//! Names are written as their bytes: half the memory of their digits, which is most of what a session takes besides its
+//! payload. What has a name of another kind is written as text, below another letter.
 //!
 //! An index has no key of its own, which would take more than its one usual entry: the first two bytes of its name say
 //! which of 65,536 sorted sets it shares, and the rest stands in front of its entries. A set has one or two members
@@ -11,8 +10,10 @@
 //! Entries of a record's first index are in a second set as well, beside the shared one, that orders them by creation: all scored
 //! alike, so that a page is a range of their bytes (see `docs/decisions/lists.md`).
 
+use base16ct::lower::encode_string;
+
 use crate::store::inspect::KeySpace;
-use crate::store::{Lease, Record, codec};
+use crate::store::{Lease, LeaseName, Name, Record, RememberedName};
 
 /// Makes key names below one prefix.
 #[derive(Clone)]
@@ -21,10 +22,10 @@ pub(super) struct KeyNames {
     events: Vec<u8>,
 }
 
-/// Letters of keys; upper case where the name is not packed.
+/// Letters of keys; upper case where the name is text.
 const RECORD: [u8; 2] = [b's', b'S'];
 const INDEX: [u8; 2] = [b'i', b'I'];
-const ORDER: [u8; 2] = [b'o', b'O'];
+const ORDER: u8 = b'o';
 const LEASE: [u8; 2] = [b'l', b'L'];
 const REMEMBERED: [u8; 2] = [b'm', b'M'];
 const EVENTS: u8 = b'e';
@@ -36,8 +37,8 @@ const SET_BYTES: usize = 2;
 /// is left of a name, 112 bits of a hash, distinguishes lists in a set.
 const ORDER_MASK: u8 = 0xfe;
 
-/// How `codec` introduces a name of 16 packed bytes, as this service's all are.
-const PACKED_HASH: &[u8] = &[0x80, 16];
+/// Bytes of an index's name in front of its entries.
+const BEGINNING_BYTES: usize = 16 - SET_BYTES;
 
 /// Where an index is.
 pub(super) struct IndexLocation {
@@ -62,15 +63,16 @@ impl KeyNames {
         self.prefix.as_bytes()
     }
 
-    fn key(&self, letters: [u8; 2], name: &str) -> Vec<u8> {
+    fn key(&self, letter: u8, name: &[u8]) -> Vec<u8> {
         let mut key = Vec::with_capacity(self.prefix.len() + 1 + name.len());
         key.extend_from_slice(self.prefix());
-        put_lettered(&mut key, letters, name);
+        key.push(letter);
+        key.extend_from_slice(name);
         key
     }
 
-    pub(super) fn record(&self, name: &str) -> Vec<u8> {
-        self.key(RECORD, name)
+    pub(super) fn record(&self, name: Name) -> Vec<u8> {
+        self.key(RECORD[0], name.as_bytes())
     }
 
     /// Key of the record an index entry's end names.
@@ -78,40 +80,38 @@ impl KeyNames {
         [self.prefix(), &end.0[CREATED_BYTES.min(end.0.len())..]].concat()
     }
 
-    pub(super) fn index(&self, name: &str) -> IndexLocation {
-        let written = codec::index_name(name);
-        let (head, bytes) = written.split_at(PACKED_HASH.len());
-        let (set, rest) = bytes.split_at(SET_BYTES.min(bytes.len()));
-        let (which, begins) = if head == PACKED_HASH {
-            (0, rest.to_vec())
-        } else {
-            // Introduced by its length, so that no name is another's beginning.
-            (1, written.clone())
-        };
-        let key = |letters: [u8; 2], set: &[u8]| [self.prefix(), &letters[which..=which], set].concat();
-        let order = match *set {
-            [first, second] if which == 0 => key(ORDER, &[first, second & ORDER_MASK]),
-            _ => key(ORDER, set),
-        };
+    pub(super) fn index(&self, name: Name) -> IndexLocation {
+        let [first, second, begins @ ..] = *name.as_bytes();
         IndexLocation {
-            key: key(INDEX, set),
-            order,
-            begins,
+            key: self.key(INDEX[0], &[first, second]),
+            order: self.key(ORDER, &[first, second & ORDER_MASK]),
+            begins: begins.to_vec(),
         }
     }
 
-    pub(super) fn lease(&self, name: &str) -> Vec<u8> {
-        self.key(LEASE, name)
+    pub(super) fn lease(&self, name: LeaseName) -> Vec<u8> {
+        match name {
+            LeaseName::Named(name) => self.key(LEASE[0], name.as_bytes()),
+            LeaseName::Refresh(_) => self.key(LEASE[1], name.to_string().as_bytes()),
+        }
     }
 
-    pub(super) fn remembered(&self, name: &str) -> Vec<u8> {
-        self.key(REMEMBERED, name)
+    /// A lease's key that nobody ever writes.
+    pub(super) fn nobodys_lease(&self) -> Vec<u8> {
+        self.key(LEASE[1], b"nobody's")
+    }
+
+    pub(super) fn remembered(&self, name: RememberedName) -> Vec<u8> {
+        match name {
+            RememberedName::Named(name) => self.key(REMEMBERED[0], name.as_bytes()),
+            RememberedName::Ahead(_) => self.key(REMEMBERED[1], name.to_string().as_bytes()),
+        }
     }
 
     /// The pattern that finds the keys of a key space. A prefix has no character that means something in one.
     pub(super) fn pattern(&self, key_space: KeySpace) -> String {
-        let [packed, plain] = letters(key_space).map(char::from);
-        format!("{}[{packed}{plain}]*", self.prefix)
+        let [bytes, text] = letters(key_space).map(char::from);
+        format!("{}[{bytes}{text}]*", self.prefix)
     }
 
     /// The name in a key of a key space; of an index's key the part of the name that is in it. `None` if it is no key of ours.
@@ -123,10 +123,10 @@ impl KeyNames {
     pub(super) fn found_in(&self, key: &[u8], member: &[u8]) -> Option<(String, IndexMember)> {
         let (&letter, set) = key.strip_prefix(self.prefix())?.split_first()?;
         if letter == INDEX[0] {
-            let (rest, end) = member.split_at_checked(usize::from(PACKED_HASH[1]) - SET_BYTES)?;
-            return Some((codec::unpack(&[set, rest].concat()), IndexMember(end.to_vec())));
+            let (rest, end) = member.split_at_checked(BEGINNING_BYTES)?;
+            return Some((encode_string(&[set, rest].concat()), IndexMember(end.to_vec())));
         }
-        let (name, end) = codec::read_index_name(member)?;
+        let (name, end) = text_name(member)?;
         Some((name, IndexMember(end.to_vec())))
     }
 
@@ -143,27 +143,33 @@ fn letters(key_space: KeySpace) -> [u8; 2] {
     }
 }
 
-/// The name behind its letter.
-fn named([packed, plain]: [u8; 2], lettered: &[u8]) -> Option<String> {
+/// The name behind its letter, as a walk shows it.
+fn named([bytes, text]: [u8; 2], lettered: &[u8]) -> Option<String> {
     let (&letter, name) = lettered.split_first()?;
-    if letter == packed {
-        Some(codec::unpack(name))
-    } else if letter == plain {
+    if letter == bytes {
+        Some(encode_string(name))
+    } else if letter == text {
         String::from_utf8(name.to_vec()).ok()
     } else {
         None
     }
 }
 
-/// Adds a name behind the letter that says how it is written.
-fn put_lettered(key: &mut Vec<u8>, [packed, plain]: [u8; 2], name: &str) {
-    if let Some(bytes) = codec::pack(name) {
-        key.push(packed);
-        key.extend_from_slice(&bytes);
+/// The high bit of the length of an index's name: these are bytes and no text.
+const IN_BYTES: u16 = 1 << 15;
+
+/// The name of an index that stands at the beginning behind its length, as a set that no release writes might have it, and what
+/// follows it.
+fn text_name(member: &[u8]) -> Option<(String, &[u8])> {
+    let (length, rest) = member.split_first_chunk()?;
+    let length = u16::from_be_bytes(*length);
+    let (name, rest) = rest.split_at_checked(usize::from(length & !IN_BYTES))?;
+    let name = if length & IN_BYTES == 0 {
+        String::from_utf8(name.to_vec()).ok()?
     } else {
-        key.push(plain);
-        key.extend_from_slice(name.as_bytes());
-    }
+        encode_string(name)
+    };
+    Some((name, rest))
 }
 
 const CREATED_BYTES: usize = 8;
@@ -173,17 +179,15 @@ const CREATED_BYTES: usize = 8;
 pub(super) struct IndexMember(pub(super) Vec<u8>);
 
 impl IndexMember {
-    pub(super) fn new(created_at_ms: u64, name: &str) -> Self {
-        let mut entry = created_at_ms.to_be_bytes().to_vec();
-        put_lettered(&mut entry, RECORD, name);
-        Self(entry)
+    pub(super) fn new(created_at_ms: u64, name: Name) -> Self {
+        Self([&created_at_ms.to_be_bytes()[..], &RECORD[..1], name.as_bytes()].concat())
     }
 
     /// The entry of a record in one index, behind the index's own beginning.
     pub(super) fn member(record: &Record, location: &IndexLocation) -> Vec<u8> {
         [
             &location.begins[..],
-            &Self::new(record.created_at_ms, &record.name).0,
+            &Self::new(record.created_at_ms, record.name).0,
         ]
         .concat()
     }
@@ -194,8 +198,9 @@ impl IndexMember {
     }
 
     /// Name of the record; `None` if this is no entry of ours.
-    pub(super) fn name(&self) -> Option<String> {
-        named(RECORD, self.0.get(CREATED_BYTES..)?)
+    pub(super) fn name(&self) -> Option<Name> {
+        let name = self.0.get(CREATED_BYTES..)?.strip_prefix(&RECORD[..1])?;
+        name.try_into().ok().map(Name::from_bytes)
     }
 }
 
@@ -209,25 +214,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::session::Handle;
 
-    fn any_name() -> impl Strategy<Value = String> {
-        prop_oneof!["[0-9a-f]{32}", "[0-9a-f]{0,6}", "[ -~]{0,20}", any::<String>()]
+    fn any_name() -> impl Strategy<Value = Name> {
+        any::<[u8; 16]>().prop_map(Name::from_bytes)
     }
 
     proptest! {
         #[test]
         fn an_entry_names_its_record(created: u64, name in any_name()) {
             let keys = KeyNames::new("p");
-            let entry = IndexMember::new(created, &name);
-            prop_assert_eq!(entry.name(), Some(name.clone()));
+            let entry = IndexMember::new(created, name);
+            prop_assert_eq!(entry.name(), Some(name));
             prop_assert_eq!(entry.created_at_ms(), Some(created));
-            prop_assert_eq!(keys.record_of(&entry), keys.record(&name));
+            prop_assert_eq!(keys.record_of(&entry), keys.record(name));
         }
 
         #[test]
         fn no_two_indexes_share_a_beginning_in_a_set(one in any_name(), other in any_name()) {
             let keys = KeyNames::new("p");
-            let (one_at, other_at) = (keys.index(&one), keys.index(&other));
+            let (one_at, other_at) = (keys.index(one), keys.index(other));
             if one != other && one_at.key == other_at.key {
                 prop_assert!(!one_at.begins.starts_with(&other_at.begins));
             }
@@ -236,13 +242,13 @@ mod tests {
         #[test]
         fn a_walk_reads_names_and_entries_back(created: u64, name in any_name(), index in any_name()) {
             let keys = KeyNames::new("p");
-            let key = keys.record(&name);
-            prop_assert_eq!(keys.name_in(KeySpace::Records, &key), Some(name.clone()));
+            let key = keys.record(name);
+            prop_assert_eq!(keys.name_in(KeySpace::Records, &key), Some(name.to_string()));
             prop_assert_eq!(keys.name_in(KeySpace::Remembered, &key), None);
-            let (location, entry) = (keys.index(&index), IndexMember::new(created, &name));
+            let (location, entry) = (keys.index(index), IndexMember::new(created, name));
             let member = [&location.begins[..], &entry.0].concat();
             let (found, end) = keys.found_in(&location.key, &member).unwrap();
-            prop_assert_eq!(found, index);
+            prop_assert_eq!(found, index.to_string());
             prop_assert!(end == entry);
         }
 
@@ -250,15 +256,46 @@ mod tests {
         fn no_two_names_share_a_key(one in any_name(), other in any_name()) {
             let keys = KeyNames::new("p");
             if one != other {
-                prop_assert_ne!(keys.record(&one), keys.record(&other));
+                prop_assert_ne!(keys.record(one), keys.record(other));
             }
-            prop_assert_ne!(keys.record(&one), keys.lease(&one));
+            prop_assert_ne!(keys.record(one), keys.lease(LeaseName::Named(one)));
+        }
+    }
+
+    #[test]
+    fn keys_are_those_of_every_release() {
+        let (name, handle) = (
+            Name::from_bytes(*b"0123456789abcdef"),
+            Handle::from_bytes([0xab; 16]),
+        );
+        let keys = KeyNames::new("v");
+        let digits = "ab".repeat(16);
+        for (key, expected) in [
+            (keys.record(name), "v:s0123456789abcdef"),
+            (keys.index(name).key, "v:i01"),
+            (keys.index(name).order, "v:o00"),
+            (keys.index(name).begins, "23456789abcdef"),
+            (keys.lease(LeaseName::Named(name)), "v:l0123456789abcdef"),
+            (
+                keys.lease(LeaseName::Refresh(handle)),
+                &format!("v:Lrefresh:{digits}"),
+            ),
+            (
+                keys.remembered(RememberedName::Named(name)),
+                "v:m0123456789abcdef",
+            ),
+            (
+                keys.remembered(RememberedName::Ahead(handle)),
+                &format!("v:Mahead:{digits}"),
+            ),
+        ] {
+            assert_eq!(String::from_utf8(key).unwrap(), expected);
         }
     }
 
     #[test]
     fn keys_of_hashes_stay_in_the_smallest_class_of_strings() {
-        let name = "0123456789abcdef0123456789abcdef";
+        let name = Name::parse("0123456789abcdef0123456789abcdef").unwrap();
         let keys = KeyNames::new("vestibule");
         assert!(keys.record(name).len() < 31);
         assert_eq!(keys.index(name).key.len(), 13);

@@ -5,7 +5,7 @@
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
-use crate::store::{Cursor, Entry, LOOKED_AT, Listing, StoreError};
+use crate::store::{Cursor, Entry, LOOKED_AT, Listing, Name, StoreError};
 
 use super::keys::{IndexLocation, IndexMember};
 use super::reads::RecordReads;
@@ -43,7 +43,10 @@ impl From {
             Some((score, member)) => Self::Expires(u64::from_be_bytes(*score), member.to_vec()),
             None => {
                 let (created_at_ms, name) = after.position();
-                Self::Created(IndexMember::new(created_at_ms, name).0)
+                Self::Created(match name {
+                    Some(name) => IndexMember::new(created_at_ms, name).0,
+                    None => created_at_ms.to_be_bytes().to_vec(),
+                })
             }
         }
     }
@@ -53,11 +56,13 @@ fn in_expiry(score: u64, member: &[u8]) -> Cursor {
     Cursor([&NEVER_CREATED[..], &score.to_be_bytes(), member].concat())
 }
 
+/// Behind an entry; behind all of its creation time, if it is none of ours.
 fn in_creation(end: &IndexMember) -> Cursor {
-    Cursor::behind(
-        end.created_at_ms().unwrap_or_default(),
-        &end.name().unwrap_or_default(),
-    )
+    let created_at_ms = end.created_at_ms().unwrap_or_default();
+    match end.name() {
+        Some(name) => Cursor::behind(created_at_ms, name),
+        None => Cursor(created_at_ms.to_be_bytes().to_vec()),
+    }
 }
 
 /// An entry found, if it is one of ours; `score` if it was found in the order of expiry.
@@ -74,7 +79,7 @@ fn listed(location: &IndexLocation, end: IndexMember, score: Option<u64>) -> Opt
 }
 
 fn member(location: &IndexLocation, entry: &Entry) -> Vec<u8> {
-    let end = IndexMember::new(entry.created_at_ms, &entry.name);
+    let end = IndexMember::new(entry.created_at_ms, entry.name);
     [&location.begins[..], &end.0].concat()
 }
 
@@ -87,7 +92,7 @@ fn score(text: &[u8]) -> u64 {
 impl RecordReads {
     pub(super) async fn list(
         &self,
-        index: &str,
+        index: Name,
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Listing, StoreError> {
@@ -101,7 +106,7 @@ impl RecordReads {
     }
 
     /// Whether more than `count` entries are in the order of creation.
-    pub(super) async fn has_more_than(&self, index: &str, count: usize) -> Result<bool, StoreError> {
+    pub(super) async fn has_more_than(&self, index: Name, count: usize) -> Result<bool, StoreError> {
         let location = self.keys.index(index);
         let past_any = [u8::MAX; NEVER_CREATED.len() + 1];
         let mut command = redis::cmd("ZRANGE");
@@ -261,7 +266,7 @@ impl RecordReads {
     ) -> Result<Vec<Entry>, StoreError> {
         let judged = stream::iter(entries.into_iter().map(async |entry: Entry| {
             let mut command = redis::cmd("EXISTS");
-            command.arg(self.keys.record(&entry.name));
+            command.arg(self.keys.record(entry.name));
             let is_there: bool = self.connection.read(&command).await.map_err(unavailable)?;
             if is_there {
                 return Ok::<_, StoreError>(Some(entry));

@@ -71,8 +71,8 @@ pub(crate) use self::source::SetupError;
 use self::writes::Writes;
 use super::url::{RedisSettings, Topology};
 use super::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
-    millis,
+    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
+    SessionStore, StoreError, StoreUpdate, millis,
 };
 
 /// How long `open` waits for a first connection, so that the server's time has been read; the store opens anyway.
@@ -197,7 +197,7 @@ impl SessionStore for RedisStore {
             .await
     }
 
-    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
         self.reads.load(name).await
     }
 
@@ -212,26 +212,26 @@ impl SessionStore for RedisStore {
             .await
     }
 
-    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
-        let (writes, name) = (Arc::clone(&self.writes), name.to_owned());
-        self.whole(async move { writes.remove(&name, event).await }).await
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+        let writes = Arc::clone(&self.writes);
+        self.whole(async move { writes.remove(name, event).await }).await
     }
 
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         self.reads.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
         self.reads.load_many(names).await
     }
 
-    async fn may_have_more_than(&self, index: &str, count: usize) -> Result<bool, StoreError> {
+    async fn may_have_more_than(&self, index: Name, count: usize) -> Result<bool, StoreError> {
         self.reads.has_more_than(index, count).await
     }
 
     async fn acquire_lease(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -242,14 +242,14 @@ impl SessionStore for RedisStore {
             .arg(lasting(ttl));
         let serial: Option<u64> = call.run(&self.connection).await?;
         Ok(serial.map(|serial| Lease {
-            name: name.to_owned(),
+            name,
             serial,
             holder: holder.to_owned(),
         }))
     }
 
     async fn renew_lease(&self, lease: &Lease, ttl: Duration) -> Result<bool, StoreError> {
-        let call = scripts::RENEW.call().key(self.shared.keys.lease(&lease.name));
+        let call = scripts::RENEW.call().key(self.shared.keys.lease(lease.name));
         call.arg(&lease.holder)
             .arg(lasting(ttl))
             .run(&self.connection)
@@ -259,12 +259,17 @@ impl SessionStore for RedisStore {
     async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         let call = scripts::RELEASE
             .call()
-            .key(self.shared.keys.lease(&lease.name))
+            .key(self.shared.keys.lease(lease.name))
             .arg(keys::held(lease));
         call.run(&self.connection).await
     }
 
-    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let call = scripts::REMEMBER
             .call()
             .key(self.shared.keys.remembered(name))
@@ -292,7 +297,7 @@ impl SessionStore for RedisStore {
             .map_err(unavailable)?;
         // Writes nothing, and is refused for want of memory where a write would be.
         let mut command = redis::cmd("SET");
-        command.arg(self.shared.keys.lease("nobody's")).arg("").arg("XX");
+        command.arg(self.shared.keys.nobodys_lease()).arg("").arg("XX");
         match self
             .connection
             .once::<redis::Value>(&command)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use crate::store::{Inserted, Record, Replaced, StoreError, codec};
+use crate::store::{Inserted, Name, Record, Replaced, StoreError, codec};
 
 use super::connection::WorkerConnection;
 use super::entries::EntryContent;
@@ -64,7 +64,7 @@ impl Writes {
     }
 
     /// Removes a record; one that cannot be read is removed and answered with `Corrupt`.
-    pub(super) async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+    pub(super) async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         let key = self.keys.record(name);
         let own = key[self.keys.prefix().len()..].to_vec();
         let mut call = scripts::REMOVE.call().key(key);
@@ -88,7 +88,7 @@ impl Writes {
         call: ScriptCall,
         record: &Record,
     ) -> Result<T, StoreError> {
-        let mut call = call.key(self.keys.record(&record.name));
+        let mut call = call.key(self.keys.record(record.name));
         if !self.scattered {
             call = call.key(self.keys.events().to_vec());
             for location in self.locations(record) {
@@ -100,7 +100,7 @@ impl Writes {
     }
 
     fn locations<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = IndexLocation> + 'a {
-        record.indexes.iter().map(|index| self.keys.index(index))
+        record.indexes.iter().map(|index| self.keys.index(*index))
     }
 
     /// In a cluster: publishes a gap for a write that may have been done although its answer was lost.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
+    SessionStore, StoreError, StoreUpdate,
 };
 use tokio::sync::watch;
 
@@ -96,7 +97,7 @@ impl SessionStore for SlowStore {
         self.inner.insert(record, event).await
     }
 
-    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
         let read = self.inner.load(name).await;
         self.stand_still_at(Slow::AtTheNextLoad).await;
         read
@@ -114,21 +115,21 @@ impl SessionStore for SlowStore {
         self.inner.replace(record, expected, event).await
     }
 
-    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         self.inner.remove(name, event).await
     }
 
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
         self.inner.load_many(names).await
     }
 
     async fn acquire_lease(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -146,7 +147,12 @@ impl SessionStore for SlowStore {
         self.inner.release_lease(lease).await
     }
 
-    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.remember(name, value, ttl).await
     }
 

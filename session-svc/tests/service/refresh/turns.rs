@@ -16,7 +16,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use session_svc::store::memory::MemoryStore;
 use session_svc::store::{
-    Cursor, Inserted, Lease, Listing, LoadedRecord, Record, Replaced, SessionStore, StoreError, StoreUpdate,
+    Cursor, Inserted, Lease, LeaseName, Listing, LoadedRecord, Name, Record, RememberedName, Replaced,
+    SessionStore, StoreError, StoreUpdate,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -229,7 +230,7 @@ impl SessionStore for TurnStore {
         self.inner.insert(record, event).await
     }
 
-    async fn load(&self, name: &str) -> Result<Option<Record>, StoreError> {
+    async fn load(&self, name: Name) -> Result<Option<Record>, StoreError> {
         self.turn.wait().await;
         self.inner.load(name).await
     }
@@ -249,24 +250,24 @@ impl SessionStore for TurnStore {
         Ok(written)
     }
 
-    async fn remove(&self, name: &str, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
+    async fn remove(&self, name: Name, event: Vec<u8>) -> Result<Option<Record>, StoreError> {
         self.turn.wait().await;
         self.inner.remove(name, event).await
     }
 
-    async fn list(&self, index: &str, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
+    async fn list(&self, index: Name, after: Option<&Cursor>, limit: usize) -> Result<Listing, StoreError> {
         self.turn.wait().await;
         self.inner.list(index, after, limit).await
     }
 
-    async fn load_many(&self, names: &[&str]) -> Result<Vec<LoadedRecord>, StoreError> {
+    async fn load_many(&self, names: &[Name]) -> Result<Vec<LoadedRecord>, StoreError> {
         // No turn of its own: what ends between a list and its reading is as what ended before, and there are several times as many orders.
         self.inner.load_many(names).await
     }
 
     async fn acquire_lease(
         &self,
-        name: &str,
+        name: LeaseName,
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
@@ -283,7 +284,12 @@ impl SessionStore for TurnStore {
         self.inner.release_lease(lease).await
     }
 
-    async fn remember(&self, name: &str, value: &[u8], ttl: Duration) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn remember(
+        &self,
+        name: RememberedName,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         self.turn.wait().await;
         self.inner.remember(name, value, ttl).await
     }

@@ -37,7 +37,7 @@ pub(crate) async fn writes_are_published_in_order_to_every_replica(bench: &Bench
         .replace(next(&next(&one, b"2"), b"3"), 2, None)
         .await
         .unwrap();
-    bench.store.remove(&one.name, b"ended".to_vec()).await.unwrap();
+    bench.store.remove(one.name, b"ended".to_vec()).await.unwrap();
     for stream in [&mut here, &mut there] {
         for expected in [&b"created"[..], b"rolled\0", b"ended"] {
             assert_eq!(received(stream).await.0, expected);
@@ -103,7 +103,7 @@ pub(crate) async fn a_foreign_position_is_told_as_missed(bench: &Bench) {
         "nonsense",
         "9-9",
         "18446744073709551615-18446744073709551615",
-        &fresh_name(),
+        &fresh_name().to_string(),
     ] {
         let mut stream = bench.store.published(Some(position.to_owned())).await.unwrap();
         assert_eq!(said(&mut stream).await, StoreUpdate::Missed, "{position:?}");

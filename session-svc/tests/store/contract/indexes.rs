@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use session_svc::store::{Cursor, LoadedRecord, Record, Replaced, SessionStore};
+use session_svc::store::{Cursor, LoadedRecord, Name, Record, Replaced, SessionStore};
 
 use super::records::{LONG_MS, kept};
 use super::{Bench, SHORT_MS, fresh_name, next, record};
 use crate::lists::listed;
 
 /// Names of an index read part by part.
-async fn paged(store: &Arc<dyn SessionStore>, index: &str, limit: usize) -> Vec<String> {
+async fn paged(store: &Arc<dyn SessionStore>, index: Name, limit: usize) -> Vec<Name> {
     let (mut names, mut after) = (Vec::new(), None);
     loop {
         let listing = store.list(index, after.as_ref(), limit).await.unwrap();
@@ -28,15 +28,15 @@ pub(crate) async fn an_index_lists_the_newest_first_in_pages(bench: &Bench) {
     let (subject, other_subject) = (fresh_name(), fresh_name());
     let mut names = Vec::new();
     for age in 0..7 {
-        let mut one = record(&*bench.store, LONG_MS, &[&subject]);
+        let mut one = record(&*bench.store, LONG_MS, &[subject]);
         one.created_at_ms -= age * 1_000;
         kept(&bench.store, &one).await;
         names.push(one.name);
     }
-    kept(&bench.store, &record(&*bench.store, LONG_MS, &[&other_subject])).await;
+    kept(&bench.store, &record(&*bench.store, LONG_MS, &[other_subject])).await;
     for limit in [1, 3, 7, 100] {
         assert_eq!(
-            paged(&bench.other, &subject, limit).await,
+            paged(&bench.other, subject, limit).await,
             names,
             "pages of {limit}"
         );
@@ -50,7 +50,7 @@ pub(crate) async fn equal_creation_times_page_without_loss_or_repetition(bench: 
     for _ in 0..5 {
         let one = Record {
             created_at_ms: now,
-            ..record(&*bench.store, LONG_MS, &[&subject])
+            ..record(&*bench.store, LONG_MS, &[subject])
         };
         kept(&bench.store, &one).await;
         names.push(one.name);
@@ -58,7 +58,7 @@ pub(crate) async fn equal_creation_times_page_without_loss_or_repetition(bench: 
     names.sort_unstable_by(|one, other| other.cmp(one));
     for limit in [1, 2, 5] {
         assert_eq!(
-            paged(&bench.store, &subject, limit).await,
+            paged(&bench.store, subject, limit).await,
             names,
             "pages of {limit}"
         );
@@ -67,51 +67,51 @@ pub(crate) async fn equal_creation_times_page_without_loss_or_repetition(bench: 
 
 pub(crate) async fn removal_leaves_the_index(bench: &Bench) {
     let (subject, sid) = (fresh_name(), fresh_name());
-    let one = record(&*bench.store, LONG_MS, &[&subject, &sid]);
-    let two = record(&*bench.store, LONG_MS, &[&subject]);
+    let one = record(&*bench.store, LONG_MS, &[subject, sid]);
+    let two = record(&*bench.store, LONG_MS, &[subject]);
     kept(&bench.store, &one).await;
     kept(&bench.store, &two).await;
-    bench.other.remove(&one.name, b"ended".to_vec()).await.unwrap();
-    assert_eq!(paged(&bench.store, &subject, 10).await, vec![two.name]);
-    assert_eq!(paged(&bench.store, &sid, 10).await, Vec::<String>::new());
+    bench.other.remove(one.name, b"ended".to_vec()).await.unwrap();
+    assert_eq!(paged(&bench.store, subject, 10).await, vec![two.name]);
+    assert_eq!(paged(&bench.store, sid, 10).await, Vec::<Name>::new());
 }
 
 pub(crate) async fn a_replacement_moves_a_record_to_the_lists_it_names(bench: &Bench) {
     let (subject, before, after) = (fresh_name(), fresh_name(), fresh_name());
-    let one = record(&*bench.store, LONG_MS, &[&subject, &before]);
+    let one = record(&*bench.store, LONG_MS, &[subject, before]);
     kept(&bench.store, &one).await;
     let moved = Record {
-        indexes: vec![subject.clone(), after.clone()],
+        indexes: vec![subject, after],
         ..next(&one, b"moved")
     };
     let replaced = bench.other.replace(moved.clone(), one.version, None).await;
     assert_eq!(replaced.unwrap(), Replaced::Done);
-    for index in [&subject, &after] {
+    for index in [subject, after] {
         assert_eq!(
             listed(&*bench.store, index, 10).await.unwrap(),
             std::slice::from_ref(&moved)
         );
     }
     // An entry of the list it left may stay; the record says that it is found by others.
-    assert_eq!(listed(&*bench.store, &before, 10).await.unwrap(), []);
-    bench.store.remove(&moved.name, b"ended".to_vec()).await.unwrap();
-    for index in [&subject, &before, &after] {
-        assert_eq!(paged(&bench.other, index, 10).await, Vec::<String>::new());
+    assert_eq!(listed(&*bench.store, before, 10).await.unwrap(), []);
+    bench.store.remove(moved.name, b"ended".to_vec()).await.unwrap();
+    for index in [subject, before, after] {
+        assert_eq!(paged(&bench.other, index, 10).await, Vec::<Name>::new());
     }
 }
 
 pub(crate) async fn expiry_leaves_the_index(bench: &Bench) {
     let subject = fresh_name();
-    kept(&bench.store, &record(&*bench.store, SHORT_MS, &[&subject])).await;
-    let two = record(&*bench.store, LONG_MS, &[&subject]);
+    kept(&bench.store, &record(&*bench.store, SHORT_MS, &[subject])).await;
+    let two = record(&*bench.store, LONG_MS, &[subject]);
     kept(&bench.store, &two).await;
     (bench.pass)(SHORT_MS).await;
-    assert_eq!(paged(&bench.store, &subject, 1).await, vec![two.name]);
+    assert_eq!(paged(&bench.store, subject, 1).await, vec![two.name]);
 }
 
 pub(crate) async fn an_index_outlives_its_first_member_when_another_is_prolonged(bench: &Bench) {
     let subject = fresh_name();
-    let mut one = record(&*bench.store, SHORT_MS, &[&subject]);
+    let mut one = record(&*bench.store, SHORT_MS, &[subject]);
     kept(&bench.store, &one).await;
     for _ in 0..3 {
         one = Record {
@@ -126,7 +126,7 @@ pub(crate) async fn an_index_outlives_its_first_member_when_another_is_prolonged
         assert_eq!(replaced, Replaced::Done);
         (bench.pass)(SHORT_MS).await;
         assert_eq!(
-            listed(&*bench.store, &subject, 5).await.unwrap(),
+            listed(&*bench.store, subject, 5).await.unwrap(),
             vec![one.clone()]
         );
     }
@@ -138,16 +138,16 @@ const MANY: usize = 300;
 pub(crate) async fn a_list_goes_on_behind_each_of_its_entries(bench: &Bench) {
     let subject = fresh_name();
     for age in 0..5 {
-        let mut one = record(&*bench.store, LONG_MS, &[&subject]);
+        let mut one = record(&*bench.store, LONG_MS, &[subject]);
         one.created_at_ms -= age / 2;
         kept(&bench.store, &one).await;
     }
-    let names = paged(&bench.store, &subject, 10).await;
-    let whole = bench.store.list(&subject, None, 10).await.unwrap();
+    let names = paged(&bench.store, subject, 10).await;
+    let whole = bench.store.list(subject, None, 10).await.unwrap();
     for (at, entry) in whole.entries.iter().enumerate() {
-        assert_eq!(entry.cursor, Cursor::behind(entry.created_at_ms, &entry.name));
+        assert_eq!(entry.cursor, Cursor::behind(entry.created_at_ms, entry.name));
         let read_back = Cursor::from_bytes(entry.cursor.as_bytes()).unwrap();
-        let rest = bench.other.list(&subject, Some(&read_back), 10).await.unwrap();
+        let rest = bench.other.list(subject, Some(&read_back), 10).await.unwrap();
         let rest: Vec<_> = rest.entries.into_iter().map(|entry| entry.name).collect();
         assert_eq!(rest, names[at + 1..], "behind entry {at}");
     }
@@ -156,11 +156,11 @@ pub(crate) async fn a_list_goes_on_behind_each_of_its_entries(bench: &Bench) {
 pub(crate) async fn a_list_with_more_entries_than_asked_about_says_so(bench: &Bench) {
     let subject = fresh_name();
     for _ in 0..3 {
-        kept(&bench.store, &record(&*bench.store, LONG_MS, &[&subject])).await;
+        kept(&bench.store, &record(&*bench.store, LONG_MS, &[subject])).await;
     }
     for count in 0..3 {
         assert!(
-            bench.other.may_have_more_than(&subject, count).await.unwrap(),
+            bench.other.may_have_more_than(subject, count).await.unwrap(),
             "{count}"
         );
     }
@@ -172,24 +172,24 @@ pub(crate) async fn a_list_that_shrinks_while_it_is_read_loses_nothing_that_stay
         let mut names = Vec::new();
         let now_ms = bench.store.now_ms();
         for number in 0..MANY {
-            let person = if first { person.clone() } else { fresh_name() };
+            let person = if first { person } else { fresh_name() };
             // All created at once and expiring at once: names alone tell them apart.
             let one = Record {
                 created_at_ms: now_ms,
                 expires_at_ms: now_ms + LONG_MS,
-                ..record(&*bench.store, LONG_MS, &[&person, &sid])
+                ..record(&*bench.store, LONG_MS, &[person, sid])
             };
             kept(&bench.store, &one).await;
             names.push((number, one.name));
         }
-        let index = if first { &person } else { &sid };
+        let index = if first { person } else { sid };
         let (mut seen, mut after) = (Vec::new(), None);
         loop {
             let listing = bench.store.list(index, after.as_ref(), 40).await.unwrap();
             for entry in listing.entries {
                 // Every other one ends as soon as it is read.
                 if names.iter().any(|(at, name)| *name == entry.name && at % 2 == 0) {
-                    bench.other.remove(&entry.name, b"ended".to_vec()).await.unwrap();
+                    bench.other.remove(entry.name, b"ended".to_vec()).await.unwrap();
                 }
                 seen.push(entry.name);
             }
@@ -199,7 +199,7 @@ pub(crate) async fn a_list_that_shrinks_while_it_is_read_loses_nothing_that_stay
             }
         }
         seen.sort_unstable();
-        let mut expected: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
+        let mut expected: Vec<Name> = names.iter().map(|(_, name)| *name).collect();
         expected.sort_unstable();
         assert_eq!(seen, expected, "by person: {first}");
         assert_eq!(paged(&bench.other, index, 1_000).await.len(), MANY / 2);
@@ -214,7 +214,7 @@ pub(crate) async fn several_records_are_read_in_the_order_of_their_names(bench: 
     );
     kept(&bench.store, &one).await;
     kept(&bench.store, &two).await;
-    let names = [&two.name[..], &fresh_name(), &one.name, &two.name];
+    let names = [two.name, fresh_name(), one.name, two.name];
     let loaded = bench.other.load_many(&names).await.unwrap();
     let expected = [
         LoadedRecord::Record(two.clone()),

@@ -9,28 +9,31 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use session_svc::store::{LeaseName, RememberedName};
+
 use super::{Bench, SHORT_MS, WAIT_MAX, fresh_name};
 
 const SHORT: Duration = Duration::from_millis(SHORT_MS);
 const LONG: Duration = Duration::from_secs(60);
 
+fn fresh_lease() -> LeaseName {
+    LeaseName::Named(fresh_name())
+}
+
 pub(crate) async fn a_lease_is_held_by_one(bench: &Bench) {
-    let name = fresh_name();
+    let name = fresh_lease();
     let lease = bench
         .store
-        .acquire_lease(&name, "one", LONG)
+        .acquire_lease(name, "one", LONG)
         .await
         .unwrap()
         .expect("a free lease");
-    assert_eq!(
-        (lease.name.as_str(), lease.holder.as_str()),
-        (name.as_str(), "one")
-    );
-    assert_eq!(bench.other.acquire_lease(&name, "two", LONG).await.unwrap(), None);
+    assert_eq!((lease.name, lease.holder.as_str()), (name, "one"));
+    assert_eq!(bench.other.acquire_lease(name, "two", LONG).await.unwrap(), None);
     assert!(
         bench
             .store
-            .acquire_lease(&fresh_name(), "two", LONG)
+            .acquire_lease(fresh_lease(), "two", LONG)
             .await
             .unwrap()
             .is_some()
@@ -39,8 +42,8 @@ pub(crate) async fn a_lease_is_held_by_one(bench: &Bench) {
 
 /// Who asked, was given up on and asks again has it, whatever became of the request before; nothing of that request counts.
 pub(crate) async fn a_lease_is_taken_again_by_its_holder_alone(bench: &Bench) {
-    let name = fresh_name();
-    let take = async |holder| bench.store.acquire_lease(&name, holder, LONG).await.unwrap();
+    let name = fresh_lease();
+    let take = async |holder| bench.store.acquire_lease(name, holder, LONG).await.unwrap();
     let first = take("one").await.expect("a free lease");
     let second = take("one").await.expect("the holder's own lease");
     assert!(second.serial > first.serial);
@@ -59,10 +62,10 @@ pub(crate) async fn a_lease_is_taken_again_by_its_holder_alone(bench: &Bench) {
 }
 
 pub(crate) async fn a_lease_given_back_is_free_at_once(bench: &Bench) {
-    let name = fresh_name();
+    let name = fresh_lease();
     let lease = bench
         .store
-        .acquire_lease(&name, "one", LONG)
+        .acquire_lease(name, "one", LONG)
         .await
         .unwrap()
         .unwrap();
@@ -70,7 +73,7 @@ pub(crate) async fn a_lease_given_back_is_free_at_once(bench: &Bench) {
     assert!(!bench.store.renew_lease(&lease, LONG).await.unwrap());
     let second = bench
         .other
-        .acquire_lease(&name, "two", LONG)
+        .acquire_lease(name, "two", LONG)
         .await
         .unwrap()
         .expect("a free lease");
@@ -82,31 +85,31 @@ pub(crate) async fn a_lease_given_back_is_free_at_once(bench: &Bench) {
 }
 
 pub(crate) async fn a_renewed_lease_is_held_longer(bench: &Bench) {
-    let name = fresh_name();
+    let name = fresh_lease();
     let lease = bench
         .store
-        .acquire_lease(&name, "one", SHORT)
+        .acquire_lease(name, "one", SHORT)
         .await
         .unwrap()
         .unwrap();
     assert!(bench.store.renew_lease(&lease, LONG).await.unwrap());
     (bench.pass)(SHORT_MS * 2).await;
-    assert_eq!(bench.other.acquire_lease(&name, "two", LONG).await.unwrap(), None);
+    assert_eq!(bench.other.acquire_lease(name, "two", LONG).await.unwrap(), None);
     assert!(bench.store.renew_lease(&lease, SHORT).await.unwrap());
 }
 
 pub(crate) async fn a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_refused(bench: &Bench) {
-    let name = fresh_name();
+    let name = fresh_lease();
     let old = bench
         .store
-        .acquire_lease(&name, "one", SHORT)
+        .acquire_lease(name, "one", SHORT)
         .await
         .unwrap()
         .unwrap();
     (bench.pass)(SHORT_MS).await;
     let started = Instant::now();
     let new = loop {
-        if let Some(lease) = bench.other.acquire_lease(&name, "two", LONG).await.unwrap() {
+        if let Some(lease) = bench.other.acquire_lease(name, "two", LONG).await.unwrap() {
             break lease;
         }
         assert!(started.elapsed() < WAIT_MAX, "the lease never runs out");
@@ -120,19 +123,38 @@ pub(crate) async fn a_lease_that_ran_out_is_taken_over_and_the_old_holder_is_ref
 
 pub(crate) async fn a_lease_and_a_value_may_last_no_time_or_for_ever(bench: &Bench) {
     let (short, long) = (fresh_name(), fresh_name());
-    for (name, ttl) in [(&short, Duration::ZERO), (&long, Duration::MAX)] {
-        let lease = bench.store.acquire_lease(name, "one", ttl).await.unwrap();
+    for (name, ttl) in [(short, Duration::ZERO), (long, Duration::MAX)] {
+        let lease = bench
+            .store
+            .acquire_lease(LeaseName::Named(name), "one", ttl)
+            .await
+            .unwrap();
         assert!(lease.is_some(), "{ttl:?}");
-        let known = bench.store.remember(name, b"one", ttl).await.unwrap();
+        let known = bench
+            .store
+            .remember(RememberedName::Named(name), b"one", ttl)
+            .await
+            .unwrap();
         assert_eq!(known, None, "{ttl:?}");
     }
-    assert_eq!(bench.other.acquire_lease(&long, "two", LONG).await.unwrap(), None);
-    let known = bench.other.remember(&long, b"two", LONG).await.unwrap();
+    assert_eq!(
+        bench
+            .other
+            .acquire_lease(LeaseName::Named(long), "two", LONG)
+            .await
+            .unwrap(),
+        None
+    );
+    let known = bench
+        .other
+        .remember(RememberedName::Named(long), b"two", LONG)
+        .await
+        .unwrap();
     assert_eq!(known.as_deref(), Some(&b"one"[..]));
 }
 
 pub(crate) async fn serials_grow_with_every_lease(bench: &Bench) {
-    let name = fresh_name();
+    let name = fresh_lease();
     let mut last = 0;
     for round in 0..20 {
         let store = if round % 2 == 0 {
@@ -140,7 +162,7 @@ pub(crate) async fn serials_grow_with_every_lease(bench: &Bench) {
         } else {
             &bench.other
         };
-        let lease = store.acquire_lease(&name, "one", LONG).await.unwrap().unwrap();
+        let lease = store.acquire_lease(name, "one", LONG).await.unwrap().unwrap();
         assert!(lease.serial > last, "{} after {last}", lease.serial);
         last = lease.serial;
         store.release_lease(&lease).await.unwrap();
@@ -148,17 +170,16 @@ pub(crate) async fn serials_grow_with_every_lease(bench: &Bench) {
 }
 
 pub(crate) async fn of_concurrent_takers_one_gets_the_lease(bench: &Bench) {
-    let name = fresh_name();
+    let name = fresh_lease();
     let takers = (0..24).map(|number| {
         let store = Arc::clone(if number % 2 == 0 {
             &bench.store
         } else {
             &bench.other
         });
-        let name = name.clone();
         tokio::spawn(async move {
             store
-                .acquire_lease(&name, &format!("holder {number}"), LONG)
+                .acquire_lease(name, &format!("holder {number}"), LONG)
                 .await
                 .unwrap()
         })

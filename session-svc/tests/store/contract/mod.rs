@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use session_svc::store::{Record, SessionStore, StoreError, StoreUpdate};
+use session_svc::session::index;
+use session_svc::store::{Name, Record, SessionStore, StoreError, StoreUpdate};
 
 pub(crate) mod events;
 pub(crate) mod indexes;
@@ -39,15 +40,22 @@ pub(crate) struct Bench {
     pub(crate) _keeps: Box<dyn std::any::Any + Send>,
 }
 
-/// A record name nobody used before: 32 hexadecimal digits.
-pub(crate) fn fresh_name() -> String {
+/// A name nobody used before.
+pub(crate) fn fresh_name() -> Name {
     static NAMES: AtomicU64 = AtomicU64::new(1);
     let number = NAMES.fetch_add(1, Ordering::Relaxed);
-    format!(
-        "{:016x}{:016x}",
-        u64::from(std::process::id()) << 32 | number,
-        started()
-    )
+    let number = u64::from(std::process::id()) << 32 | number;
+    Name::from_bytes((u128::from(number) << 64 | u128::from(started())).to_be_bytes())
+}
+
+/// The name of a number.
+pub(crate) fn numbered(number: u64) -> Name {
+    Name::from_bytes(u128::from(number).to_be_bytes())
+}
+
+/// The name of a text.
+pub(crate) fn named(text: &str) -> Name {
+    index::by_subject("a test", text)
 }
 
 fn started() -> u64 {
@@ -59,14 +67,14 @@ fn started() -> u64 {
 }
 
 /// A record that lives for `ttl_ms` from now by the store's clock, found by `indexes`.
-pub(crate) fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[&str]) -> Record {
+pub(crate) fn record(store: &dyn SessionStore, ttl_ms: u64, indexes: &[Name]) -> Record {
     let now = store.now_ms();
     Record {
         name: fresh_name(),
         version: 1,
         expires_at_ms: now + ttl_ms,
         created_at_ms: now,
-        indexes: indexes.iter().map(|&index| index.to_owned()).collect(),
+        indexes: indexes.to_vec(),
         payload: vec![0, 159, 146, 150, b'\r', b'\n', b'{', 255],
     }
 }

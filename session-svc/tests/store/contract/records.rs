@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use session_svc::store::{Inserted, Record, Replaced, SessionStore};
+use session_svc::store::{Inserted, Record, RememberedName, Replaced, SessionStore};
 
 use super::{Bench, SHORT_MS, eventually, fresh_name, next, record};
 use crate::lists::listed;
@@ -30,28 +30,21 @@ pub(crate) async fn a_new_record_is_kept_and_its_name_is_taken(bench: &Bench) {
         bench.store.insert(second, b"created".to_vec()).await.unwrap(),
         Inserted::Taken
     );
-    assert_eq!(bench.other.load(&first.name).await.unwrap(), Some(first));
+    assert_eq!(bench.other.load(first.name).await.unwrap(), Some(first));
 }
 
 pub(crate) async fn an_unknown_record_is_not_there(bench: &Bench) {
     let unknown = record(&*bench.store, LONG_MS, &[]);
-    assert_eq!(bench.store.load(&unknown.name).await.unwrap(), None);
+    assert_eq!(bench.store.load(unknown.name).await.unwrap(), None);
     assert_eq!(
         bench.store.replace(next(&unknown, b"x"), 1, None).await.unwrap(),
         Replaced::Missing
     );
     assert_eq!(
-        bench
-            .store
-            .remove(&unknown.name, b"ended".to_vec())
-            .await
-            .unwrap(),
+        bench.store.remove(unknown.name, b"ended".to_vec()).await.unwrap(),
         None
     );
-    assert_eq!(
-        listed(&*bench.store, &fresh_name(), 10).await.unwrap(),
-        Vec::new()
-    );
+    assert_eq!(listed(&*bench.store, fresh_name(), 10).await.unwrap(), Vec::new());
 }
 
 pub(crate) async fn a_record_comes_back_byte_for_byte(bench: &Bench) {
@@ -60,21 +53,21 @@ pub(crate) async fn a_record_comes_back_byte_for_byte(bench: &Bench) {
         let original = Record {
             version: u64::from(u32::MAX) * 5,
             payload,
-            ..record(&*bench.store, LONG_MS, &[&subject, "sid:not hexadecimal/ü"])
+            ..record(&*bench.store, LONG_MS, &[subject, fresh_name()])
         };
         kept(&bench.store, &original).await;
         assert_eq!(
-            bench.store.load(&original.name).await.unwrap().as_ref(),
+            bench.store.load(original.name).await.unwrap().as_ref(),
             Some(&original)
         );
         assert_eq!(
-            listed(&*bench.other, &subject, 1).await.unwrap(),
+            listed(&*bench.other, subject, 1).await.unwrap(),
             vec![original.clone()]
         );
         assert_eq!(
             bench
                 .store
-                .remove(&original.name, b"ended".to_vec())
+                .remove(original.name, b"ended".to_vec())
                 .await
                 .unwrap(),
             Some(original)
@@ -101,24 +94,24 @@ pub(crate) async fn a_replacement_needs_the_expected_version(bench: &Bench) {
             Replaced::Stale
         );
     }
-    assert_eq!(bench.store.load(&first.name).await.unwrap(), Some(second));
+    assert_eq!(bench.store.load(first.name).await.unwrap(), Some(second));
 }
 
 pub(crate) async fn a_removed_record_is_gone_and_cannot_be_written_again(bench: &Bench) {
     let first = record(&*bench.store, LONG_MS, &[]);
     kept(&bench.store, &first).await;
     assert_eq!(
-        bench.other.remove(&first.name, b"ended".to_vec()).await.unwrap(),
+        bench.other.remove(first.name, b"ended".to_vec()).await.unwrap(),
         Some(first.clone())
     );
-    assert_eq!(bench.store.load(&first.name).await.unwrap(), None);
+    assert_eq!(bench.store.load(first.name).await.unwrap(), None);
     assert_eq!(
         bench.store.replace(next(&first, b"late"), 1, None).await.unwrap(),
         Replaced::Missing
     );
-    assert_eq!(bench.store.load(&first.name).await.unwrap(), None);
+    assert_eq!(bench.store.load(first.name).await.unwrap(), None);
     assert_eq!(
-        bench.store.remove(&first.name, b"ended".to_vec()).await.unwrap(),
+        bench.store.remove(first.name, b"ended".to_vec()).await.unwrap(),
         None
     );
 }
@@ -128,15 +121,15 @@ pub(crate) async fn a_record_is_gone_when_the_stores_clock_reaches_its_expiry(be
     let long = record(&*bench.store, LONG_MS, &[]);
     kept(&bench.store, &short).await;
     kept(&bench.store, &long).await;
-    assert!(bench.store.load(&short.name).await.unwrap().is_some());
+    assert!(bench.store.load(short.name).await.unwrap().is_some());
     (bench.pass)(SHORT_MS).await;
-    assert_eq!(bench.store.load(&short.name).await.unwrap(), None);
-    assert!(bench.store.load(&long.name).await.unwrap().is_some());
+    assert_eq!(bench.store.load(short.name).await.unwrap(), None);
+    assert!(bench.store.load(long.name).await.unwrap().is_some());
 }
 
 pub(crate) async fn a_replacement_can_prolong_a_record(bench: &Bench) {
     let subject = fresh_name();
-    let short = record(&*bench.store, SHORT_MS, &[&subject]);
+    let short = record(&*bench.store, SHORT_MS, &[subject]);
     kept(&bench.store, &short).await;
     let prolonged = Record {
         expires_at_ms: short.created_at_ms + LONG_MS,
@@ -148,10 +141,10 @@ pub(crate) async fn a_replacement_can_prolong_a_record(bench: &Bench) {
     );
     (bench.pass)(SHORT_MS + 50).await;
     assert_eq!(
-        bench.store.load(&short.name).await.unwrap(),
+        bench.store.load(short.name).await.unwrap(),
         Some(prolonged.clone())
     );
-    assert_eq!(listed(&*bench.store, &subject, 9).await.unwrap(), vec![prolonged]);
+    assert_eq!(listed(&*bench.store, subject, 9).await.unwrap(), vec![prolonged]);
 }
 
 pub(crate) async fn a_replacement_can_shorten_a_record(bench: &Bench) {
@@ -166,7 +159,7 @@ pub(crate) async fn a_replacement_can_shorten_a_record(bench: &Bench) {
         Replaced::Done
     );
     (bench.pass)(SHORT_MS).await;
-    assert_eq!(bench.store.load(&long.name).await.unwrap(), None);
+    assert_eq!(bench.store.load(long.name).await.unwrap(), None);
 }
 
 pub(crate) async fn an_expired_record_cannot_be_replaced_or_removed_and_its_name_is_free(bench: &Bench) {
@@ -182,7 +175,7 @@ pub(crate) async fn an_expired_record_cannot_be_replaced_or_removed_and_its_name
         Replaced::Missing
     );
     assert_eq!(
-        bench.store.remove(&short.name, b"ended".to_vec()).await.unwrap(),
+        bench.store.remove(short.name, b"ended".to_vec()).await.unwrap(),
         None
     );
     let again = Record {
@@ -206,11 +199,11 @@ pub(crate) async fn concurrent_writers_lose_no_increment(bench: &Bench) {
         } else {
             &bench.other
         });
-        let name = counter.name.clone();
+        let name = counter.name;
         tokio::spawn(async move {
             let mut done = 0;
             while done < EACH {
-                let current = store.load(&name).await.unwrap().unwrap();
+                let current = store.load(name).await.unwrap().unwrap();
                 let count = u64::from_be_bytes(current.payload.as_slice().try_into().unwrap());
                 let increased = next(&current, &(count + 1).to_be_bytes());
                 if store.replace(increased, current.version, None).await.unwrap() == Replaced::Done {
@@ -222,7 +215,7 @@ pub(crate) async fn concurrent_writers_lose_no_increment(bench: &Bench) {
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    let last = bench.store.load(&counter.name).await.unwrap().unwrap();
+    let last = bench.store.load(counter.name).await.unwrap().unwrap();
     assert_eq!(last.payload, (WRITERS * EACH).to_be_bytes());
     assert_eq!(last.version, 1 + WRITERS * EACH);
 }
@@ -249,7 +242,7 @@ pub(crate) async fn of_concurrent_inserts_of_a_name_one_wins(bench: &Bench) {
     }
     assert_eq!(winners.len(), 1);
     assert_eq!(
-        bench.store.load(&template.name).await.unwrap().unwrap().payload,
+        bench.store.load(template.name).await.unwrap().unwrap().payload,
         winners
     );
 }
@@ -274,52 +267,51 @@ pub(crate) async fn of_a_removal_and_writers_the_removal_stays(bench: &Bench) {
         assert!(
             bench
                 .store
-                .remove(&one.name, b"ended".to_vec())
+                .remove(one.name, b"ended".to_vec())
                 .await
                 .unwrap()
                 .is_some()
         );
         writer.await.unwrap();
-        assert_eq!(bench.store.load(&one.name).await.unwrap(), None);
+        assert_eq!(bench.store.load(one.name).await.unwrap(), None);
     }
 }
 
 pub(crate) async fn a_value_is_remembered_until_its_time(bench: &Bench) {
-    let name = fresh_name();
+    let name = RememberedName::Named(fresh_name());
     let ttl = Duration::from_millis(SHORT_MS);
-    assert_eq!(bench.store.remember(&name, b"\0first", ttl).await.unwrap(), None);
+    assert_eq!(bench.store.remember(name, b"\0first", ttl).await.unwrap(), None);
     assert_eq!(
-        bench.other.remember(&name, b"second", ttl).await.unwrap(),
+        bench.other.remember(name, b"second", ttl).await.unwrap(),
         Some(b"\0first".to_vec())
     );
     (bench.pass)(SHORT_MS).await;
     eventually("the value to be forgotten", || async {
         bench
             .store
-            .remember(&name, b"third", Duration::from_secs(60))
+            .remember(name, b"third", Duration::from_secs(60))
             .await
             .unwrap()
             .is_none()
     })
     .await;
     assert_eq!(
-        bench.store.remember(&name, b"fourth", ttl).await.unwrap(),
+        bench.store.remember(name, b"fourth", ttl).await.unwrap(),
         Some(b"third".to_vec())
     );
 }
 
 pub(crate) async fn of_concurrent_rememberers_one_is_first(bench: &Bench) {
-    let name = fresh_name();
+    let name = RememberedName::Named(fresh_name());
     let rememberers = (0..16_u8).map(|number| {
         let store = Arc::clone(if number % 2 == 0 {
             &bench.store
         } else {
             &bench.other
         });
-        let name = name.clone();
         tokio::spawn(async move {
             store
-                .remember(&name, &[number], Duration::from_secs(60))
+                .remember(name, &[number], Duration::from_secs(60))
                 .await
                 .unwrap()
         })

@@ -7,7 +7,7 @@ use chassis::clock::{Clock as _, SystemClock};
 use proptest::prelude::*;
 use redis::Value;
 use session_svc::session::Cause;
-use session_svc::store::{Cursor, Inserted, Lease, Record, StoreError};
+use session_svc::store::{Cursor, Inserted, Lease, LeaseName, Name, Record, RememberedName, StoreError};
 
 use super::server::Server;
 use super::support::*;
@@ -39,10 +39,14 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
+fn any_name() -> impl Strategy<Value = Name> {
+    any::<[u8; 16]>().prop_map(Name::from_bytes)
+}
+
 fn any_record() -> impl Strategy<Value = Record> {
     let numbers = (any_number(), any_number(), any_number());
-    let indexes = prop::collection::vec(any_text(), 0..4);
-    (any_text(), numbers, indexes, any::<Vec<u8>>()).prop_map(|(name, numbers, indexes, payload)| Record {
+    let indexes = prop::collection::vec(any_name(), 0..4);
+    (any_name(), numbers, indexes, any::<Vec<u8>>()).prop_map(|(name, numbers, indexes, payload)| Record {
         name,
         version: numbers.0,
         expires_at_ms: numbers.1,
@@ -62,17 +66,17 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
     let server = Server::start();
     let keeper = keeper(Arc::clone(&server.store), "ab");
     let [canary, _] = server.runtime.block_on(two_sessions(&keeper));
-    let arguments = (any_record(), any_text(), any_number(), any_number());
-    let outcome = cases(200).run(&arguments, |(record, text, one, two)| {
+    let arguments = (any_record(), any_name(), any_text(), any_number(), any_number());
+    let outcome = cases(200).run(&arguments, |(record, name, text, one, two)| {
         server.runtime.block_on(async {
             let store = &server.store;
             // A name of somebody else's is the one thing a caller must not invent.
-            prop_assume!(record.name != canary.handle.to_string());
+            prop_assume!(record.name != canary.handle.name());
             let inserted = store.insert(record.clone(), text.clone().into_bytes()).await;
             if matches!(inserted, Ok(Inserted::Done)) && record.expires_at_ms > SystemClock.now_ms() + 60_000
             {
-                prop_assert_eq!(store.load(&record.name).await.unwrap(), Some(record.clone()));
-                for index in &record.indexes {
+                prop_assert_eq!(store.load(record.name).await.unwrap(), Some(record.clone()));
+                for &index in &record.indexes {
                     let listed = listed(&**store, index, usize::MAX).await.unwrap();
                     prop_assert!(listed.contains(&record), "{listed:?}");
                 }
@@ -87,35 +91,39 @@ fn absurd_arguments_neither_break_the_server_nor_touch_another_session() {
                     .replace(prolonged, one, Some(text.clone().into_bytes()))
                     .await,
             )?;
-            let cursor = Cursor::behind(one, &text);
+            let cursor = Cursor::behind(one, name);
             defined(
                 store
-                    .list(&text, Some(&cursor), usize::try_from(two).unwrap())
+                    .list(name, Some(&cursor), usize::try_from(two).unwrap())
                     .await,
             )?;
             let ttl = Duration::from_millis(one);
-            let lease = store.acquire_lease(&text, &record.name, ttl).await;
+            let lease = store.acquire_lease(LeaseName::Named(name), &text, ttl).await;
             if let Ok(Some(lease)) = &lease {
                 defined(store.renew_lease(lease, Duration::MAX).await)?;
             }
             defined(lease)?;
             let never = Lease {
-                name: record.name.clone(),
+                name: LeaseName::Named(name),
                 serial: one,
                 // A lease is its holder's, whichever it took: this one has none.
-                holder: format!("not {}", record.name),
+                holder: format!("not {text}"),
             };
             prop_assert!(!store.renew_lease(&never, ttl).await.unwrap());
             defined(store.release_lease(&never).await)?;
             defined(
                 store
-                    .remember(&text, &record.payload, Duration::from_millis(two))
+                    .remember(
+                        RememberedName::Named(name),
+                        &record.payload,
+                        Duration::from_millis(two),
+                    )
                     .await,
             )?;
             defined(store.published(Some(text.clone())).await.map(|_| ()))?;
-            let removed = store.remove(&record.name, Vec::new()).await;
+            let removed = store.remove(record.name, Vec::new()).await;
             defined(removed)?;
-            for index in &record.indexes {
+            for &index in &record.indexes {
                 prop_assert!(
                     !listed(&**store, index, 1_000)
                         .await
@@ -151,13 +159,17 @@ fn scripts_called_with_anything_answer_or_refuse() {
         let ttl = Duration::from_secs(60);
         let lease = server
             .store
-            .acquire_lease("lease", "holder", ttl)
+            .acquire_lease(LeaseName::Named(other.handle.name()), "holder", ttl)
             .await
             .unwrap()
             .unwrap();
         server.store.renew_lease(&lease, ttl).await.unwrap();
         server.store.release_lease(&lease).await.unwrap();
-        server.store.remember("name", b"value", ttl).await.unwrap();
+        server
+            .store
+            .remember(RememberedName::Named(other.handle.name()), b"value", ttl)
+            .await
+            .unwrap();
         let mut scripts: Vec<String> = monitor.lines().await;
         scripts = scripts
             .iter()

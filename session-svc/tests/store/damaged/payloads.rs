@@ -15,7 +15,7 @@ use super::support::*;
 
 /// Puts `record` in the place of the one of its name, past every check of versions.
 async fn plant(store: &dyn SessionStore, record: Record) {
-    store.remove(&record.name, Vec::new()).await.unwrap();
+    store.remove(record.name, Vec::new()).await.unwrap();
     assert_eq!(store.insert(record, Vec::new()).await.unwrap(), Inserted::Done);
 }
 
@@ -30,8 +30,8 @@ fn a_damaged_payload_is_told_passed_over_and_can_be_ended() {
             ));
             let keeper = keeper(store.clone(), "ab");
             let [one, other] = two_sessions(&keeper).await;
-            let name = one.handle.to_string();
-            let record = store.load(&name).await.unwrap().unwrap();
+            let name = one.handle.name();
+            let record = store.load(name).await.unwrap().unwrap();
             let payload = damage.apply(&record.payload);
             prop_assume!(payload != record.payload);
             plant(&*store, Record { payload, ..record }).await;
@@ -72,15 +72,15 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
     for session in [&before, &other] {
         assert_eq!(keeper_one.insert(session, 65_536).await.unwrap(), Inserted::Done);
     }
-    let first = store.load(&before.handle.to_string()).await.unwrap().unwrap();
+    let first = store.load(before.handle.name()).await.unwrap().unwrap();
     let edited = keeper_one.edit(before, ChangeKind::Changed, None, |session| {
         session.attributes = claims(r#"{"theme":"dark"}"#);
         Edit::Write
     });
     let (one, _) = edited.await.unwrap();
-    let (name, other_name) = (one.handle.to_string(), other.handle.to_string());
-    let current = store.load(&name).await.unwrap().unwrap();
-    let foreign = store.load(&other_name).await.unwrap().unwrap();
+    let (name, other_name) = (one.handle.name(), other.handle.name());
+    let current = store.load(name).await.unwrap().unwrap();
+    let foreign = store.load(other_name).await.unwrap().unwrap();
 
     let swapped = Record {
         payload: foreign.payload.clone(),
@@ -95,7 +95,7 @@ async fn a_payload_under_another_name_version_or_key_does_not_open() {
         ..current.clone()
     };
     let whole_other = Record {
-        name: name.clone(),
+        name,
         ..foreign.clone()
     };
     for planted in [swapped, rolled_back, renumbered, whole_other] {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use session_svc::store::{Record, SessionStore, StoreError};
+use session_svc::store::{Name, Record, SessionStore, StoreError};
 
 use super::{WAIT_MAX, connect, eventually};
+use crate::contract::numbered;
 use crate::proxy::Proxy;
 use crate::redis_server::RedisServer;
 use crate::sentinels::{MASTER, Sentinels};
@@ -20,7 +21,7 @@ const WATCHED_FOR: Duration = Duration::from_secs(2);
 fn session(store: &dyn SessionStore, number: u64) -> Record {
     let now_ms = store.now_ms();
     Record {
-        name: format!("{:016x}{number:016x}", now_ms),
+        name: Name::from_bytes((u128::from(now_ms) << 64 | u128::from(number)).to_be_bytes()),
         version: 1,
         expires_at_ms: now_ms + 600_000,
         created_at_ms: now_ms,
@@ -30,7 +31,7 @@ fn session(store: &dyn SessionStore, number: u64) -> Record {
 }
 
 /// How long a session that ended at `ended` is found by a store from then on, in a time long enough to tell that it ends.
-async fn honoured_for(store: &Arc<dyn SessionStore>, name: &str, ended: Instant) -> Duration {
+async fn honoured_for(store: &Arc<dyn SessionStore>, name: Name, ended: Instant) -> Duration {
     let mut last = Duration::ZERO;
     while ended.elapsed() < SEEN_WITHIN + WATCHED_FOR {
         if matches!(store.load(name).await, Ok(Some(_))) {
@@ -53,15 +54,9 @@ async fn isolated(servers: &Sentinels, store: Arc<dyn SessionStore>, cut: impl F
     cut();
     tokio::task::block_in_place(|| servers.wait_for_another(0));
     let other = connect(&servers.url()).await;
-    assert!(
-        other
-            .remove(&one.name, b"ended".to_vec())
-            .await
-            .unwrap()
-            .is_some()
-    );
+    assert!(other.remove(one.name, b"ended".to_vec()).await.unwrap().is_some());
     let ended = Instant::now();
-    let honoured = honoured_for(&store, &one.name, ended).await;
+    let honoured = honoured_for(&store, one.name, ended).await;
     // Whoever caches was told that nothing is heard any more, or was told of the ending.
     let observed = tokio::time::timeout(WAIT_MAX, events.next()).await.unwrap();
     assert!(
@@ -112,7 +107,7 @@ async fn with_all_sentinels_away_the_master_serves_as_long_as_its_replicas_follo
     let began = Instant::now();
     while began.elapsed() < 2 * SEEN_WITHIN {
         number += 1;
-        assert_eq!(store.load(&one.name).await.unwrap().as_ref(), Some(&one));
+        assert_eq!(store.load(one.name).await.unwrap().as_ref(), Some(&one));
         store.insert(session(&*store, number), Vec::new()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -120,7 +115,7 @@ async fn with_all_sentinels_away_the_master_serves_as_long_as_its_replicas_follo
     // A replica that acknowledges nothing may have been promoted.
     servers.servers[1].signal("STOP");
     let silent = Instant::now();
-    while store.load(&one.name).await.is_ok() {
+    while store.load(one.name).await.is_ok() {
         assert!(
             silent.elapsed() < SEEN_WITHIN,
             "a master nobody vouches for is read"
@@ -129,7 +124,7 @@ async fn with_all_sentinels_away_the_master_serves_as_long_as_its_replicas_follo
     }
     servers.servers[1].signal("CONT");
     eventually("the replica to vouch for its master", async || {
-        store.load(&one.name).await.is_ok()
+        store.load(one.name).await.is_ok()
     })
     .await;
 }
@@ -141,7 +136,7 @@ async fn a_server_that_becomes_a_replica_is_not_read_any_more() {
     let one = session(&*store, 1);
     store.insert(one.clone(), Vec::new()).await.unwrap();
     let of_worker = store.for_worker().unwrap();
-    of_worker.load(&one.name).await.unwrap();
+    of_worker.load(one.name).await.unwrap();
     let mut events = store.published(None).await.unwrap();
     assert_eq!(
         other.ask(&format!("REPLICAOF 127.0.0.1 {}", server.port)),
@@ -155,8 +150,8 @@ async fn a_server_that_becomes_a_replica_is_not_read_any_more() {
     );
     let deposed = Instant::now();
     let (by_one, by_worker) = tokio::join!(
-        honoured_for(&store, &one.name, deposed),
-        honoured_for(&of_worker, &one.name, deposed)
+        honoured_for(&store, one.name, deposed),
+        honoured_for(&of_worker, one.name, deposed)
     );
     let honoured = by_one.max(by_worker);
     assert!(honoured < SEEN_WITHIN, "a replica was read for {honoured:?}");
@@ -188,7 +183,10 @@ async fn news_that_comes_late_is_not_heard() {
     assert!(observed.unwrap().is_err());
     // Steadily late: reads are answered, news is no hearing.
     way.delay(Duration::from_millis(300));
-    eventually("reads to be answered", async || store.load("00").await.is_ok()).await;
+    eventually("reads to be answered", async || {
+        store.load(numbered(0)).await.is_ok()
+    })
+    .await;
     assert!(matches!(
         store.published(None).await,
         Err(StoreError::Unavailable(_))

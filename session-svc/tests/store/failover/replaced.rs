@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use session_svc::store::{Record, SessionStore};
+use session_svc::store::{Name, Record, RememberedName, SessionStore};
 
 use super::{connect, eventually};
+use crate::contract::{named, numbered};
 use crate::sentinels::Sentinels;
 
 /// Longest nobody may be able to write.
@@ -20,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Default)]
 struct Observed {
     /// Sessions that were acknowledged, and whether their ending was.
-    sessions: HashMap<String, bool>,
+    sessions: HashMap<Name, bool>,
     /// The longest time without a write that went well.
     refused: Duration,
 }
@@ -34,13 +35,13 @@ async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) 
             break;
         }
         let now_ms = store.now_ms();
-        let name = format!("{worker:016x}{number:016x}");
+        let name = Name::from_bytes((u128::from(worker) << 64 | u128::from(number)).to_be_bytes());
         let one = Record {
-            name: name.clone(),
+            name,
             version: 1,
             expires_at_ms: now_ms + 600_000,
             created_at_ms: now_ms,
-            indexes: vec!["subject".to_owned()],
+            indexes: vec![named("subject")],
             payload: vec![7; 700],
         };
         if store.insert(one, b"created".to_vec()).await.is_ok() {
@@ -48,7 +49,7 @@ async fn work(store: Arc<dyn SessionStore>, worker: u64, over: Arc<AtomicBool>) 
             last = Instant::now();
             if number.is_multiple_of(2) {
                 observed.sessions.insert(name, false);
-            } else if store.remove(&name, b"ended".to_vec()).await.is_ok() {
+            } else if store.remove(name, b"ended".to_vec()).await.is_ok() {
                 observed.sessions.insert(name, true);
             }
         }
@@ -66,7 +67,10 @@ async fn a_planned_failover_undoes_nothing_and_refuses_for_two_seconds_at_most()
     let servers = Sentinels::start_apart(2, &settings);
     let stores = [connect(&servers.url()).await, connect(&servers.url()).await];
     eventually("a write", async || {
-        stores[0].remember("00", b"x", PAUSE).await.is_ok()
+        stores[0]
+            .remember(RememberedName::Named(numbered(0)), b"x", PAUSE)
+            .await
+            .is_ok()
     })
     .await;
     let over = Arc::new(AtomicBool::new(false));
@@ -87,7 +91,7 @@ async fn a_planned_failover_undoes_nothing_and_refuses_for_two_seconds_at_most()
         refused = refused.max(observed.refused);
         for (name, ended) in observed.sessions {
             all += 1;
-            let found = stores[0].load(&name).await.unwrap().is_some();
+            let found = stores[0].load(name).await.unwrap().is_some();
             lost += u32::from(!found && !ended);
             undone += u32::from(found && ended);
         }

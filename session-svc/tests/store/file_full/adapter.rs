@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use chassis::clock::ManualClock;
 use session_svc::store::file::FileStore;
-use session_svc::store::{Inserted, Record, Replaced, SessionStore as _, StoreError};
+use session_svc::store::{Inserted, LeaseName, Record, Replaced, SessionStore as _, StoreError};
 
 use super::disk::Disk;
-use crate::contract::{eventually, next, record};
+use crate::contract::{eventually, next, numbered, record};
 
 const SOME_TIME_MS: u64 = 1_800_000_000_000;
 
@@ -34,7 +34,7 @@ async fn sessions_begin_again(store: &FileStore) {
 fn session(store: &FileStore, number: usize) -> Record {
     Record {
         payload: vec![b'x'; 6_000 + number % 7 * 1_000],
-        ..record(store, 600_000, &[&format!("{:032x}", number % 50)])
+        ..record(store, 600_000, &[numbered(number as u64 % 50)])
     }
 }
 
@@ -78,12 +78,12 @@ async fn everybody_can_be_signed_out_while_the_disk_is_full() {
     let store = opened(&disk);
     let kept = filled_up(&store, &disk).await;
     for session in &kept {
-        assert_eq!(store.load(&session.name).await.unwrap().as_ref(), Some(session));
+        assert_eq!(store.load(session.name).await.unwrap().as_ref(), Some(session));
     }
     // As an ending goes: the session, then its mark.
     let mut refused = 0;
     for session in &kept {
-        match store.remove(&session.name, vec![2; 200]).await {
+        match store.remove(session.name, vec![2; 200]).await {
             Ok(Some(_)) => {}
             other => {
                 refused += 1;
@@ -101,8 +101,8 @@ async fn many_are_signed_out_at_once_while_the_disk_is_full() {
     let store = Arc::new(opened(&disk));
     let kept = filled_up(&store, &disk).await;
     let endings = kept.iter().map(|session| {
-        let (store, name) = (Arc::clone(&store), session.name.clone());
-        tokio::spawn(async move { store.remove(&name, vec![2; 200]).await })
+        let (store, name) = (Arc::clone(&store), session.name);
+        tokio::spawn(async move { store.remove(name, vec![2; 200]).await })
     });
     for ending in endings.collect::<Vec<_>>() {
         assert!(ending.await.unwrap().unwrap().is_some());
@@ -116,14 +116,14 @@ async fn sessions_are_rewritten_while_the_disk_is_full_and_none_is_lost() {
     let kept = filled_up(&store, &disk).await;
     for session in kept.iter().take(100) {
         let lease = store
-            .acquire_lease(&session.name, "holder", Duration::from_secs(10))
+            .acquire_lease(LeaseName::Named(session.name), "holder", Duration::from_secs(10))
             .await
             .unwrap()
             .expect("an outcome can be kept");
         let refreshed = next(session, &vec![b'y'; session.payload.len() + 40]);
         let replaced = store.replace(refreshed.clone(), 1, Some(vec![3; 200])).await;
         assert_eq!(replaced.unwrap(), Replaced::Done);
-        assert_eq!(store.load(&session.name).await.unwrap(), Some(refreshed));
+        assert_eq!(store.load(session.name).await.unwrap(), Some(refreshed));
         store.release_lease(&lease).await.unwrap();
     }
 }
@@ -144,11 +144,11 @@ async fn no_lease_is_given_once_an_outcome_cannot_be_kept() {
     }
     assert!(grown < kept.len(), "the room for rewriting is bounded");
     let lease = store
-        .acquire_lease("session", "holder", Duration::from_secs(10))
+        .acquire_lease(LeaseName::Named(numbered(0)), "holder", Duration::from_secs(10))
         .await;
     assert!(matches!(lease, Err(StoreError::Full)), "{lease:?}");
     for session in &kept {
-        assert!(store.remove(&session.name, vec![2; 200]).await.unwrap().is_some());
+        assert!(store.remove(session.name, vec![2; 200]).await.unwrap().is_some());
     }
 }
 
@@ -162,13 +162,13 @@ async fn a_store_opens_on_a_full_disk_and_writes_again_as_soon_as_there_is_room(
     disk.fill();
     let store = opened(&disk);
     for session in &kept {
-        assert_eq!(store.load(&session.name).await.unwrap().as_ref(), Some(session));
+        assert_eq!(store.load(session.name).await.unwrap().as_ref(), Some(session));
     }
     // What it has taken and not used is used now.
     until_full(&store).await;
     assert!(matches!(store.check().await, Err(StoreError::Full)));
     for session in kept.iter().take(100) {
-        assert!(store.remove(&session.name, vec![2; 200]).await.unwrap().is_some());
+        assert!(store.remove(session.name, vec![2; 200]).await.unwrap().is_some());
     }
     disk.empty();
     sessions_begin_again(&store).await;
@@ -180,7 +180,7 @@ async fn ending_sessions_makes_room_for_new_ones_on_a_disk_that_stays_full() {
     let store = opened(&disk);
     let kept = filled_up(&store, &disk).await;
     for session in &kept {
-        assert!(store.remove(&session.name, vec![2; 200]).await.unwrap().is_some());
+        assert!(store.remove(session.name, vec![2; 200]).await.unwrap().is_some());
     }
     sessions_begin_again(&store).await;
 }
