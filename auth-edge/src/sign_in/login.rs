@@ -57,7 +57,7 @@ pub(crate) async fn handle(
     if head.method == Method::POST {
         return third_party(&sign_in, &head, body).await;
     }
-    let login = Login::read(&sign_in, &head)?;
+    let login = LoginRequest::read(&sign_in, &head)?;
     if by_script {
         return Err(HttpError::LoginRequired {
             login_url: login.url(),
@@ -80,7 +80,7 @@ pub(crate) async fn handle(
 }
 
 /// A visit to the login route: where it leads, and at which provider it signs in.
-struct Login<'a> {
+struct LoginRequest<'a> {
     query: &'a str,
     site: &'a Site,
     provider: &'a IdentityProvider,
@@ -92,7 +92,7 @@ struct Login<'a> {
     route: Option<Arc<Route>>,
 }
 
-impl<'a> Login<'a> {
+impl<'a> LoginRequest<'a> {
     fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, HttpError> {
         let query = head.uri.query().unwrap_or_default();
         let site = sign_in.sites.of(&head.headers);
@@ -149,11 +149,11 @@ impl<'a> Login<'a> {
 /// Sends the browser to the provider, with a transaction for the way back.
 async fn begin(
     sign_in: &SignIn,
-    login: Login<'_>,
+    login: LoginRequest<'_>,
     wanted: &LoginParameters,
     headers: &HeaderMap,
 ) -> Result<Response, HttpError> {
-    let Login { site, provider, .. } = login;
+    let LoginRequest { site, provider, .. } = login;
     let transaction = transaction(sign_in, provider, wanted, login.return_to, headers)?;
     let callback = site.at(&provider.callback_path);
     let url = authorization_url(sign_in, provider, &callback, &transaction, wanted).await?;

@@ -3,7 +3,7 @@
 use crate::keeper::sealed_notes::{IN_RECORDS, REMEMBERED};
 use crate::keeper::{Seal as _, SealError};
 use crate::store::inspect::Sealed;
-use crate::vault::{Use, Vault};
+use crate::vault::{SealBinding, Vault};
 
 /// What the check itself leaves for a moment.
 pub(super) const PROBE: &str = "probe";
@@ -36,9 +36,9 @@ pub(super) fn contents(vault: &Vault, sealed: &Sealed) -> Result<SealedContent, 
     }
     let name = sealed.name();
     first_fitting(sealed, |used| match used {
-        Use::Session { .. } => Err(SealError::NotReadable),
-        Use::Note(_) => vault
-            .open_used(&name, used, sealed.bytes())
+        SealBinding::Session { .. } => Err(SealError::NotReadable),
+        SealBinding::Note(_) => vault
+            .open_bound(&name, used, sealed.bytes())
             .map(|_| SealedContent::Note),
     })
 }
@@ -52,18 +52,18 @@ pub(super) fn resealed(vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, SealEr
 /// What the first use that fits gives. What is wrong with the key or the format is wrong for every use.
 fn first_fitting<T>(
     sealed: &Sealed,
-    mut attempt: impl FnMut(Use<'_>) -> Result<T, SealError>,
+    mut attempt: impl FnMut(SealBinding<'_>) -> Result<T, SealError>,
 ) -> Result<T, SealError> {
     let (session, purposes) = match sealed {
         Sealed::Record(record) => (
-            Some(Use::Session {
+            Some(SealBinding::Session {
                 version: record.version,
             }),
             IN_RECORDS,
         ),
         Sealed::Remembered { .. } => (None, REMEMBERED),
     };
-    let notes = purposes.iter().copied().chain([PROBE]).map(Use::Note);
+    let notes = purposes.iter().copied().chain([PROBE]).map(SealBinding::Note);
     for used in session.into_iter().chain(notes) {
         match attempt(used) {
             Err(SealError::NotReadable) => {}

@@ -242,19 +242,21 @@ fn resealing_moves_a_text_to_the_first_key_and_changes_nothing_inside() {
     let name = session().handle.to_string();
     let sealed = before.seal(SESSION, &name, 1, &later().encode_to_vec()).unwrap();
     assert_eq!(Vault::key_id_of(&sealed), Some(ring.key_ids()[1]));
-    let resealed = ring.reseal(&name, Use::Session { version: 1 }, &sealed).unwrap();
+    let resealed = ring
+        .reseal(&name, SealBinding::Session { version: 1 }, &sealed)
+        .unwrap();
     assert_eq!(Vault::key_id_of(&resealed), Some(ring.key_ids()[0]));
     let after = vault(&[NEW]);
     let plain = after.open(SESSION, &name, 1, &resealed).unwrap();
     assert_eq!(plain, later().encode_to_vec());
-    for wrong in [Use::Session { version: 2 }, Use::Note("mark")] {
+    for wrong in [SealBinding::Session { version: 2 }, SealBinding::Note("mark")] {
         assert!(matches!(
             ring.reseal(&name, wrong, &sealed),
             Err(SealError::NotReadable)
         ));
     }
     assert!(matches!(
-        after.reseal(&name, Use::Session { version: 1 }, &sealed),
+        after.reseal(&name, SealBinding::Session { version: 1 }, &sealed),
         Err(SealError::UnknownKey)
     ));
     assert_eq!(Vault::key_id_of(&sealed[..10]), None);

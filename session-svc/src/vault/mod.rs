@@ -27,7 +27,7 @@ use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 pub use keys::KeyRing;
 pub(crate) use keys::MalformedKey;
-pub(crate) use reseal::{KeyId, Use};
+pub(crate) use reseal::{KeyId, SealBinding};
 
 use crate::keeper::{Seal, SealError};
 use crate::session::change::SessionChange;

@@ -23,7 +23,7 @@ impl fmt::Display for KeyId {
 
 /// What a sealed text is for, and so what it is bound to besides its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use<'a> {
+pub(crate) enum SealBinding<'a> {
     /// The session of a record of this version.
     Session {
         /// The record's version.
@@ -33,7 +33,7 @@ pub(crate) enum Use<'a> {
     Note(&'a str),
 }
 
-impl<'a> Use<'a> {
+impl<'a> SealBinding<'a> {
     /// Purpose and version the text is bound to.
     fn bound(self) -> (&'a str, u64) {
         match self {
@@ -59,14 +59,24 @@ impl Vault {
     ///
     /// # Errors
     /// As for opening: of another use, of an unknown key or format, or changed.
-    pub(crate) fn reseal(&self, name: &str, used: Use<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
-        let plain = self.open_used(name, used, sealed)?;
+    pub(crate) fn reseal(
+        &self,
+        name: &str,
+        used: SealBinding<'_>,
+        sealed: &[u8],
+    ) -> Result<Vec<u8>, SealError> {
+        let plain = self.open_bound(name, used, sealed)?;
         let (purpose, version) = used.bound();
         self.seal(purpose, name, version, &plain)
     }
 
     /// Opens what was sealed for this use, under whatever name a walk met it.
-    pub(crate) fn open_used(&self, name: &str, used: Use<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    pub(crate) fn open_bound(
+        &self,
+        name: &str,
+        used: SealBinding<'_>,
+        sealed: &[u8],
+    ) -> Result<Vec<u8>, SealError> {
         let (purpose, version) = used.bound();
         self.open(purpose, name, version, sealed)
     }

@@ -53,43 +53,21 @@ async fn a_full_store_says_so_until_something_expires() {
 async fn remembered_values_and_leases_are_bounded_too() {
     let (store, clock) = memory(3);
     let ttl = Duration::from_millis(1_000);
+    let remember = async |name| store.remember(RememberedName::Named(name), b"x", ttl).await;
+    let acquire = async |name| store.acquire_lease(LeaseName::Named(name), "one", ttl).await;
     for _ in 0..3 {
         let name = fresh_name();
-        assert_eq!(
-            store
-                .remember(RememberedName::Named(name), b"x", ttl)
-                .await
-                .unwrap(),
-            None
-        );
-        assert!(
-            store
-                .acquire_lease(LeaseName::Named(name), "one", ttl)
-                .await
-                .unwrap()
-                .is_some()
-        );
+        assert_eq!(remember(name).await.unwrap(), None);
+        assert!(acquire(name).await.unwrap().is_some());
     }
     let name = fresh_name();
-    let remembered = store.remember(RememberedName::Named(name), b"x", ttl).await;
+    let remembered = remember(name).await;
     assert!(matches!(remembered, Err(StoreError::Full)), "{remembered:?}");
-    let held = store.acquire_lease(LeaseName::Named(name), "one", ttl).await;
+    let held = acquire(name).await;
     assert!(matches!(held, Err(StoreError::Full)), "{held:?}");
     clock.advance_ms(1_000);
-    assert_eq!(
-        store
-            .remember(RememberedName::Named(name), b"x", ttl)
-            .await
-            .unwrap(),
-        None
-    );
-    assert!(
-        store
-            .acquire_lease(LeaseName::Named(name), "one", ttl)
-            .await
-            .unwrap()
-            .is_some()
-    );
+    assert_eq!(remember(name).await.unwrap(), None);
+    assert!(acquire(name).await.unwrap().is_some());
 }
 
 #[tokio::test]
