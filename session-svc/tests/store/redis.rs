@@ -352,6 +352,23 @@ async fn each_worker_has_one_connection_of_its_own_to_the_same_records() {
     eventually("their connections to close", || async { clients() == 2 }).await;
 }
 
+/// Writes are not repeated: each of them would fail once on every worker that was idle while the server was restarted.
+#[tokio::test]
+async fn a_restarted_server_fails_no_write_of_a_worker_that_was_idle() {
+    let (server, store) = single().await;
+    let _listening = store.published(None).await.unwrap();
+    let workers = [0; 4].map(|_| store.for_worker().unwrap());
+    for _ in 0..8 {
+        for worker in &workers {
+            let written = worker.insert(record(&**worker, 60_000, &[]), Vec::new()).await;
+            assert_eq!(written.unwrap(), Inserted::Done);
+        }
+        // As a restart does, and sooner than the connections are verified by themselves.
+        server.ask("CLIENT KILL TYPE normal SKIPME yes");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 #[tokio::test]
 async fn it_opens_while_the_server_is_away() {
     let mut server = RedisServer::start(&[]);

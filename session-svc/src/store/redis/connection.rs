@@ -40,7 +40,8 @@ const RENEW_PAUSE: Duration = Duration::from_secs(2);
 
 /// How often a connection's server is queried for its role: where one address leads to several servers in turn, not all connections
 /// may lead to the same. With the longest wait for an answer to a read, a server that was a master is read for less
-/// than the second in which endings are seen. It is also how soon a connection that died while idle is noticed.
+/// than the second in which endings are seen. Where one connection breaks all are verified at once: a write that is not repeated
+/// is not to meet one that died while idle.
 const VERIFY_EVERY: Duration = Duration::from_millis(250);
 
 /// The connection of one worker; clones share it.
@@ -130,6 +131,11 @@ impl WorkerConnection {
             }
         }))
         .await
+    }
+
+    /// Says that a listener's connection broke: those of the workers may have, too.
+    pub(super) fn listener_broke(&self) {
+        self.0.connections.verify_all();
     }
 
     /// A connection apart for a listener that waits for up to `answer_timeout`, and the signal that it is to be let go.
@@ -249,15 +255,22 @@ impl ConnectionState {
     fn hold(self: &Arc<Self>, made: &Arc<Established>) {
         *self.in_use.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(made));
         if matches!(made.wire, Wire::Server(_)) {
-            let let_go = made.let_go.clone();
-            tokio::spawn(keep_verifying(Arc::downgrade(self), Arc::downgrade(made), let_go));
+            let (let_go, broken) = (made.let_go.clone(), self.connections.subscribe_broken());
+            tokio::spawn(keep_verifying(
+                Arc::downgrade(self),
+                Arc::downgrade(made),
+                let_go,
+                broken,
+            ));
         }
     }
 
     /// Uses it no more, if it was not replaced meanwhile.
     fn let_go(&self, old: &Arc<Established>) {
         let mut in_use = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
-        in_use.take_if(|used| Arc::ptr_eq(used, old));
+        if in_use.take_if(|used| Arc::ptr_eq(used, old)).is_some() {
+            self.connections.verify_all();
+        }
     }
 
     /// Asks whether the server is a master still. If it is none, the connections of all workers are let go.
@@ -277,13 +290,22 @@ impl ConnectionState {
 }
 
 /// Verifies a connection until it is used no more; closes it at once when all are let go.
-async fn keep_verifying(of: Weak<ConnectionState>, used: Weak<Established>, mut let_go: watch::Receiver<()>) {
+async fn keep_verifying(
+    of: Weak<ConnectionState>,
+    used: Weak<Established>,
+    mut let_go: watch::Receiver<()>,
+    mut broken: watch::Receiver<()>,
+) {
     loop {
-        let waited = tokio::time::timeout(VERIFY_EVERY, let_go.changed()).await;
+        let is_let_go = tokio::select! {
+            _ = let_go.changed() => true,
+            _ = broken.changed() => false,
+            () = tokio::time::sleep(VERIFY_EVERY) => false,
+        };
         let (Some(of), Some(used)) = (of.upgrade(), used.upgrade()) else {
             return;
         };
-        if waited.is_ok() {
+        if is_let_go {
             of.let_go(&used);
             return;
         }

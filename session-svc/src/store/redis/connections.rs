@@ -14,6 +14,8 @@ pub(super) struct Connections {
     pub(super) source: watch::Sender<Arc<ConnectionSource>>,
     /// Told when all are let go, those of listeners and those that are being made included.
     pub(super) let_go: watch::Sender<()>,
+    /// Told when one of them broke: most often its server ended, and the others have no server any more either.
+    broken: watch::Sender<()>,
 }
 
 impl Connections {
@@ -24,6 +26,7 @@ impl Connections {
         Ok(Arc::new(Self {
             source: watch::Sender::new(Arc::new(source)),
             let_go,
+            broken: watch::Sender::new(()),
         }))
     }
 
@@ -32,6 +35,16 @@ impl Connections {
         let source = ConnectionSource::new(settings, &self.let_go)?;
         self.source.send_replace(Arc::new(source));
         Ok(())
+    }
+
+    /// Has every connection in use verified now.
+    pub(super) fn verify_all(&self) {
+        self.broken.send_replace(());
+    }
+
+    /// Changes when all are to be verified.
+    pub(super) fn subscribe_broken(&self) -> watch::Receiver<()> {
+        self.broken.subscribe()
     }
 
     /// Looks for the master, where there are Sentinels.

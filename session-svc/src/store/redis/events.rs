@@ -243,6 +243,7 @@ async fn read_on(shared: Weak<FeedState>) {
                 tracing::warn!(%error, "published events cannot be heard");
             }
             let _ = alive.tail.send(TailItem::Cut);
+            alive.connection.listener_broke();
         }
         drop(alive);
         tokio::time::sleep(RECONNECT_PAUSE).await;
