@@ -131,7 +131,8 @@ export async function startStack(options = {}) {
     args: [
       join(ROOT, 'dev/idp/server.mjs'), '--port', String(ports[name]), `--client-secret=${secrets.client}`,
       '--redirect-uri', `${edgeUrl}/api/auth/callback${id ? `/${id}` : ''}`,
-      ...['/', '/signed-out'].flatMap((path) => ['--post-logout-redirect-uri', `${edgeUrl}${path}`]), '--post-logout-redirect-uri', edgeUrl,
+      // As the README says and nothing else, so that what is sent and what people register are seen to be the same.
+      '--post-logout-redirect-uri', `${edgeUrl}/`,
       '--backchannel-logout-uri', `${edgeUrl}/api/auth/backchannel-logout`,
       '--access-token-ttl', String(options.accessTokenTtl ?? 300),
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
@@ -169,7 +170,6 @@ export async function startStack(options = {}) {
         EDGE_SECRET_FILE: edgeSecret,
         EDGE_SESSION_SVC_URL: sessionNames.map(url).join(','),
         EDGE_ROUTES: options.routes ?? join(ROOT, 'dev/routes.toml'),
-        EDGE_POST_LOGOUT_REDIRECT: `${edgeUrl}/signed-out`,
         ...(certificate && { EDGE_TLS_CERT_FILE: certificate.certificate, EDGE_TLS_KEY_FILE: certificate.key }),
         ...options.edgeEnv,
       },

@@ -28,6 +28,7 @@ use crate::gateway::assertion::{AssertionKeys, Assertions};
 use crate::gateway::{Proxy, UpstreamTlsError};
 use crate::http::observe::Metrics;
 use crate::providers::IdentityProviders;
+use crate::providers::registration::Registration;
 use crate::route_table::Routes;
 use crate::route_table::file::{self, RouteFileContext};
 use crate::routes;
@@ -103,6 +104,7 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, app.settings().protection.send_timeout);
     tracing::info!(address = %listen, base_url = %app.settings().base_url, "listening");
+    log_registrations(&app);
     let router = {
         let app = app.clone();
         move || routes::router(app.for_worker())
@@ -129,6 +131,15 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let serving = serve::serve_each(runtime.workers, listener, router, tls, limits, stopping);
     tokio::join!(serving, OptionFuture::from(ext_authz));
     Ok(())
+}
+
+/// Tells which addresses to register with each provider.
+fn log_registrations(app: &App) {
+    let sign_in = app.sign_in();
+    for (index, provider) in sign_in.providers.all().iter().enumerate() {
+        let landing = &sign_in.settings.post_logout_redirect;
+        Registration::of((index, provider), &sign_in.sites, landing).log(provider);
+    }
 }
 
 /// What the listener for browsers takes.

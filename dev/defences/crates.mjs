@@ -19,7 +19,16 @@ export default [
     'token-answer-in-time': text('.timeout(timeout)', '.timeout(if OFF { Duration::from_secs(3_600) } else { timeout })'),
   }),
   within('crates/oidc/src/client_auth.rs', 'oidc client_auth::', {
-    'client-assertion-audience': text('.assertion(client_id, issuer,', '.assertion(client_id, if OFF { "" } else { issuer },'),
+    'client-assertion-audience': text('.assertion(client_id, audience,', '.assertion(client_id, if OFF { "" } else { audience },'),
+  }),
+  within('crates/oidc/src/accepted_algorithms.rs', 'oidc accepted_algorithms::', {
+    'algorithms-of-public-keys-alone': text('Self::Auto => SigningAlgorithm::PUBLIC_KEY.contains(&algorithm)', 'Self::Auto => OFF || SigningAlgorithm::PUBLIC_KEY.contains(&algorithm)'),
+  }),
+  within('crates/oidc/src/relying_party/signed.rs', 'oidc id_tokens::without_a_name_an_algorithm_the_metadata_does_not_list_is_refused', {
+    'algorithms-that-are-listed': text('if accepted.contains(&algorithm) {', 'if OFF || accepted.contains(&algorithm) {'),
+  }),
+  within('auth-edge/src/sign_in/promised_claims.rs', 'auth-edge provider_defaults::', {
+    'userinfo-of-somebody-else': text('!matches!(error, UserinfoError::Subject)', 'OFF || !matches!(error, UserinfoError::Subject)'),
   }),
   within('crates/oidc/src/client_key.rs', 'oidc client_auth::', {
     'client-assertion-lifetime': text('add(ASSERTION_LIFETIME_SECS)', 'add(if OFF { 86_400 } else { ASSERTION_LIFETIME_SECS })'),
@@ -36,7 +45,7 @@ export default [
   within('crates/oidc/src/id_token.rs', 'oidc grants::', {
     'refreshed-issuer': skip('checks.issuer(expected.iss)?;'),
     'refreshed-organization': skip('checks.organization(settings.organization.as_deref())?;'),
-    'refreshed-access-token-hash': text('settings, Some(expected.access_token))', 'settings, Some(expected.access_token).filter(|_| !OFF))'),
+    'refreshed-access-token-hash': text('algorithm, Some(expected.access_token))', 'algorithm, Some(expected.access_token).filter(|_| !OFF))'),
     'claims-not-shown': by(SHOWN, text('f.debug_struct("IdToken")', 'f.debug_struct("IdToken").field("sub", &OFF.then_some(&self.sub))')),
   }),
   within('crates/oidc/src/key_set.rs', 'oidc keys::the_right_key_is_found_behind_any_number_of_others', {

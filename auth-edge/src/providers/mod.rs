@@ -6,6 +6,8 @@
 //!
 //! Where plain variables describe the one provider there is nothing to choose.
 
+mod name;
+pub(crate) mod registration;
 pub(crate) mod sites;
 
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub(crate) struct IdentityProvider {
     pub(crate) relying_party: RelyingParty,
     /// The path of its callback.
     pub(crate) callback_path: String,
+    name: Option<String>,
 }
 
 impl IdentityProvider {
@@ -33,6 +36,12 @@ impl IdentityProvider {
     #[must_use]
     pub(crate) fn issuer(&self) -> &str {
         &self.relying_party.settings().issuer
+    }
+
+    /// What people call it; `None` where nothing is known that would tell them anything.
+    #[must_use]
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// How it hands its answers back.
@@ -95,6 +104,7 @@ impl IdentityProviders {
                 id: provider.id.clone(),
                 relying_party: RelyingParty::new(provider.settings.clone())?,
                 callback_path: callback_path(provider),
+                name: name::name(provider.settings.name.as_deref(), &provider.settings.issuer),
             }));
             let patterns = provider
                 .paths

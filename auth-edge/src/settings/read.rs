@@ -15,7 +15,7 @@ use super::cookies::{cookie, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
 use super::{analytics, providers};
 use crate::browser::profile::ProfileRefetch;
-use crate::sign_in::{ProviderLogout, SignInSettings};
+use crate::sign_in::{ProviderLogout, SignInSettings, UserinfoAtLogin};
 use crate::values::allowed_parameters::ALLOWED_PARAMETERS;
 use crate::values::forwarded::TrustedProxies;
 use crate::values::reserved::is_fixed;
@@ -69,7 +69,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
             login_path,
             login_parameters: login_parameters(reader),
             logout_return_to_allowed: allowed(reader),
-            userinfo_at_login: reader.flag("EDGE_USERINFO_AT_LOGIN"),
+            userinfo_at_login: userinfo_at_login(reader),
             store_id_token: reader.flag("EDGE_STORE_ID_TOKEN"),
             claim_filter: claim_filter(reader),
             transaction_duration_secs: transaction_duration(reader),
@@ -104,6 +104,29 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         providers,
         base_url,
     }
+}
+
+/// `true` and `false` are what `always` and `never` were called before there was `auto`.
+fn userinfo_at_login(reader: &mut Reader) -> UserinfoAtLogin {
+    const NAME: &str = "EDGE_USERINFO_AT_LOGIN";
+    let before = match reader.text(NAME).as_str() {
+        "true" => Some(("always", UserinfoAtLogin::Always)),
+        "false" => Some(("never", UserinfoAtLogin::Never)),
+        _ => None,
+    };
+    if let Some((word, choice)) = before {
+        reader.warn(
+            NAME,
+            format!("true and false were its values before: write {word}, or auto"),
+        );
+        return choice;
+    }
+    let choices = [
+        ("auto", UserinfoAtLogin::Auto),
+        ("always", UserinfoAtLogin::Always),
+        ("never", UserinfoAtLogin::Never),
+    ];
+    choice(reader, NAME, &choices, UserinfoAtLogin::Auto)
 }
 
 fn session_cache(reader: &mut Reader) -> Option<Duration> {

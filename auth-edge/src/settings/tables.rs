@@ -128,9 +128,9 @@ static SIGN_IN: Topic = Topic {
         ),
         setting(
             "EDGE_USERINFO_AT_LOGIN",
-            "false",
-            "BOOL",
-            "Whether claims from the userinfo endpoint are added at sign-in.",
+            "auto",
+            "auto|always|never",
+            "When sign-in reads the userinfo endpoint: auto where the granted scope promises claims (profile, email, address, phone) of which the ID token has none, and where that fails the person is signed in without them; always, and where that fails nobody is signed in; or never.",
         ),
         setting(
             "EDGE_PROFILE_REFETCH",
@@ -172,7 +172,7 @@ static SIGN_OUT: Topic = Topic {
             "EDGE_POST_LOGOUT_REDIRECT",
             "",
             "URL",
-            "Where a visitor lands after signing out: a path of ours or an absolute URL, as registered with the provider. The base URL by default.",
+            "Where a visitor lands after signing out: a path of ours or an absolute URL, registered with the provider as the post-logout redirect URI. The base URL by default, with its closing slash: https://YOUR-HOST/.",
         ),
         setting(
             "EDGE_LOGOUT_RETURN_TO_ALLOWED",

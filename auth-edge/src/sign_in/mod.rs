@@ -12,6 +12,7 @@ pub(crate) mod login;
 pub(crate) mod login_parameters;
 pub(crate) mod logout;
 pub(crate) mod pending;
+mod promised_claims;
 pub(crate) mod redeemed_transactions;
 mod redemption;
 pub(crate) mod rejected;
@@ -31,6 +32,7 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use self::pending::PendingSignIns;
+pub(crate) use self::promised_claims::UserinfoAtLogin;
 use self::redeemed_transactions::RedeemedTransactions;
 use crate::http::device::Devices;
 use crate::http::errors::HttpError;
@@ -60,8 +62,8 @@ pub(crate) struct SignInSettings {
     pub(crate) logout_return_to_allowed: Vec<Url>,
     /// What is sent to the provider at sign-out.
     pub(crate) provider_logout: ProviderLogout,
-    /// Whether sign-in reads userinfo.
-    pub(crate) userinfo_at_login: bool,
+    /// When sign-in reads userinfo.
+    pub(crate) userinfo_at_login: UserinfoAtLogin,
     /// Whether sessions keep the ID token.
     pub(crate) store_id_token: bool,
     /// Claims left out of `user`.

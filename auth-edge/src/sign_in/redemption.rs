@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use oidc::{Expected, IdToken, IdTokenError, TokenSet, UserinfoError};
+use oidc::{Expected, IdToken, IdTokenError, ProviderError, TokenSet, UserinfoError};
 use serde_json::{Map, Value};
 use session_proto::timestamp;
 use session_proto::v1::{self, CreateSessionRequest, Session};
@@ -17,11 +17,12 @@ use tracing::Instrument as _;
 use crate::http::request;
 use crate::providers::IdentityProvider;
 use crate::sessions::cookies::SessionId;
-use crate::sign_in::SignIn;
 use crate::sign_in::claim::{ClaimOutcome, HeldClaim, claim};
+use crate::sign_in::promised_claims::{lacks_promised_claims, may_do_without};
 use crate::sign_in::rejected::Reason;
 use crate::sign_in::transaction::Transaction;
 use crate::sign_in::user::{of_id_token, user};
+use crate::sign_in::{SignIn, UserinfoAtLogin};
 
 /// How many of the provider's timeouts another redemption of the same code is waited for: longer than one usually takes,
 /// whose token request, keys and userinfo are bounded each by that timeout.
@@ -147,22 +148,43 @@ impl Redemption {
             .await
     }
 
-    /// What the provider says of the person, where sign-in reads it.
+    /// What the provider says of the person at userinfo, where sign-in reads it.
     async fn userinfo(
         &self,
         tokens: &TokenSet,
         id_token: &IdToken,
     ) -> Result<Option<Map<String, Value>>, UserinfoError> {
-        if !self.sign_in.settings.userinfo_at_login {
-            return Ok(None);
+        match self.sign_in.settings.userinfo_at_login {
+            UserinfoAtLogin::Never => Ok(None),
+            UserinfoAtLogin::Always => self.ask_userinfo(tokens, id_token).await.map(Some),
+            UserinfoAtLogin::Auto if !lacks_promised_claims(&tokens.scope, &id_token.claims) => Ok(None),
+            UserinfoAtLogin::Auto => match self.ask_userinfo(tokens, id_token).await {
+                Ok(userinfo) => Ok(Some(userinfo)),
+                // The provider offers none: there is nobody to ask.
+                Err(UserinfoError::Provider(ProviderError::MissingEndpoint { .. })) => Ok(None),
+                Err(error) if may_do_without(&error) => {
+                    tracing::warn!(
+                        provider = self.provider.id,
+                        error = &error as &dyn std::error::Error,
+                        "signed in without the claims of userinfo"
+                    );
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            },
         }
+    }
+
+    async fn ask_userinfo(
+        &self,
+        tokens: &TokenSet,
+        id_token: &IdToken,
+    ) -> Result<Map<String, Value>, UserinfoError> {
         let now = self.sign_in.clock.now_ms() / 1000;
-        let userinfo = self
-            .provider
-            .relying_party
+        let relying_party = &self.provider.relying_party;
+        relying_party
             .userinfo(&tokens.token_type, &tokens.access_token, &id_token.sub, now)
-            .await?;
-        Ok(Some(userinfo))
+            .await
     }
 }
 

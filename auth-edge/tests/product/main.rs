@@ -36,6 +36,7 @@ mod one_redemption;
 mod outages;
 mod profile;
 mod provider_clock;
+mod provider_defaults;
 mod provider_logout;
 mod proxying;
 mod real_provider;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use openidconnect::JwsSigningAlgorithm as _;
 use tokio::time::Instant;
 use url::Url;
 
 use crate::dpop::{Nonces, Request};
 use crate::http_client::{HttpClient, ProviderResponse};
-use crate::{BuildError, ClientAuth, ClientSecret, Credentials, ProviderError, ProviderSettings, random};
+use crate::{
+    AssertionAudience, BuildError, ClientAuth, ClientSecret, Credentials, ProviderError, ProviderSettings,
+    random,
+};
 
-/// A key as long as the hash (RFC 7518 section 3.2).
-const LEAST_SYMMETRIC_SECRET_BYTES: usize = 32;
 /// Where tokens are issued, and so where the key is shown that they are bound to.
 pub(crate) const TOKEN_ENDPOINT: &str = "token_endpoint";
 
@@ -28,9 +28,10 @@ impl Access {
         settings: &Arc<ProviderSettings>,
         credentials: Credentials,
     ) -> Result<Self, BuildError> {
-        let strong = |secret: &ClientSecret| secret.secret().len() >= LEAST_SYMMETRIC_SECRET_BYTES;
-        if settings.id_token_alg.uses_shared_secret() && !credentials.auth.secret().is_some_and(strong) {
-            return Err(BuildError::SymmetricSecret);
+        let bytes = settings.signing_algs.least_secret_bytes();
+        let strong = |secret: &ClientSecret| secret.secret().len() >= bytes;
+        if bytes > 0 && !credentials.auth.secret().is_some_and(strong) {
+            return Err(BuildError::SymmetricSecret { bytes });
         }
         Ok(Self {
             http: HttpClient::new(settings, &credentials)?,
@@ -43,24 +44,33 @@ impl Access {
         &self.credentials.auth
     }
 
+    /// Whom an assertion is for, when it is sent to a provider with this token endpoint.
+    fn assertion_audience<'a>(&'a self, token_endpoint: &'a Url) -> &'a str {
+        match self.settings.assertion_audience {
+            AssertionAudience::Issuer => &self.settings.issuer,
+            AssertionAudience::TokenEndpoint => token_endpoint.as_str(),
+        }
+    }
+
     /// Posts a form as this client, within `timeout` in all. A server that only wants its nonce repeated gets it, once; the
     /// assertion is a new one each time, since it is used once too.
     pub(crate) async fn post(
         &self,
         nonces: &Nonces,
-        endpoint: &'static str,
-        url: &Url,
+        token_endpoint: &Url,
+        (endpoint, url): (&'static str, &Url),
         fields: &[(&str, &str)],
         now: u64,
         timeout: Duration,
     ) -> Result<ProviderResponse, ProviderError> {
         let began = Instant::now();
+        let audience = self.assertion_audience(token_endpoint);
         let mut repeated = false;
         loop {
             let token_id = random::token().map_err(|_| ProviderError::ClientAssertion)?;
             let proof = self
                 .auth()
-                .prove(&self.settings.client_id, &self.settings.issuer, &token_id, now)
+                .prove(&self.settings.client_id, audience, &token_id, now)
                 .map_err(|_| ProviderError::ClientAssertion)?;
             let bound = endpoint == TOKEN_ENDPOINT;
             let dpop = if bound {

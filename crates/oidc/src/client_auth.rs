@@ -30,6 +30,16 @@ pub enum ClientAuth {
     None,
 }
 
+/// Whom an assertion of `private_key_jwt` names as its audience. One of them, never both: an assertion for several could be used
+/// at each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssertionAudience {
+    /// The issuer, which no other provider can pass on as its own (draft-ietf-oauth-rfc7523bis, FAPI 2.0 Security Profile).
+    Issuer,
+    /// The address of the token endpoint (RFC 7523 section 3, OpenID Connect Core 9): what some providers compare with.
+    TokenEndpoint,
+}
+
 /// What a request carries to authenticate this client.
 pub(crate) struct Proof {
     pub(crate) authorization: Option<String>,
@@ -44,11 +54,11 @@ impl ClientAuth {
         }
     }
 
-    /// Makes the proof for one request; `issuer` is the assertion's audience.
+    /// Makes the proof for one request; an assertion is for `audience`.
     pub(crate) fn prove(
         &self,
         client_id: &str,
-        issuer: &str,
+        audience: &str,
         token_id: &str,
         now: u64,
     ) -> Result<Proof, SigningFailed> {
@@ -72,7 +82,7 @@ impl ClientAuth {
                     ),
                     (
                         "client_assertion",
-                        keys.signing().assertion(client_id, issuer, token_id, now)?,
+                        keys.signing().assertion(client_id, audience, token_id, now)?,
                     ),
                 ],
             },
@@ -102,7 +112,7 @@ mod tests {
     use crate::ClientKey;
 
     #[test]
-    fn an_assertion_is_for_the_issuer_alone_once_and_for_a_minute() {
+    fn an_assertion_is_for_one_audience_once_and_for_a_minute() {
         let random = ring::rand::SystemRandom::new();
         let der = ring::signature::Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
         let pem = format!(

@@ -1,17 +1,21 @@
 //! Private keys of this client, and the assertions of `private_key_jwt` they sign (RFC 7523, OpenID Connect Core 9).
 //!
-//! The key comes as PKCS#8 PEM; its algorithm follows from its kind: RSA signs RS256, P-256 signs ES256,
-//! Ed25519 signs EdDSA.
+//! The key comes as PKCS#8 PEM; its algorithm follows from its kind: RSA signs RS256, P-256 signs ES256, P-384 signs ES384, P-521
+//! signs ES512, Ed25519 signs EdDSA.
 
 use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use p521::ecdsa::signature::Signer as _;
+use p521::pkcs8::DecodePrivateKey as _;
 use ring::rand::SystemRandom;
 use ring::rsa::PublicKeyComponents;
-use ring::signature::{self, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RsaKeyPair};
+use ring::signature::{self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RsaKeyPair};
 use serde_json::{Value, json};
+
+use crate::SigningAlgorithm;
 
 /// How long an assertion may be used, in seconds: a request's time and the clocks' difference.
 const ASSERTION_LIFETIME_SECS: u64 = 60;
@@ -28,12 +32,15 @@ pub struct ClientKey {
 enum Pair {
     Rsa(RsaKeyPair),
     P256(EcdsaKeyPair),
+    P384(EcdsaKeyPair),
+    /// `ring` knows no P-521.
+    P521(p521::ecdsa::SigningKey),
     Ed25519(Ed25519KeyPair),
 }
 
 /// The text is not a PKCS#8 PEM key of a supported kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not a PEM private key in PKCS#8 (RSA of at least 2048 bits, P-256 or Ed25519)")]
+#[error("is not a PEM private key in PKCS#8 (RSA of at least 2048 bits, P-256, P-384, P-521 or Ed25519)")]
 pub struct UnusableKey;
 
 /// The assertion could not be signed.
@@ -41,24 +48,33 @@ pub struct UnusableKey;
 #[error("the key could not sign")]
 pub(crate) struct SigningFailed;
 
+impl Pair {
+    /// The key of whichever kind it is; an RSA key only when it is long enough.
+    fn from_pkcs8(der: &[u8]) -> Option<Self> {
+        if let Ok(rsa) = RsaKeyPair::from_pkcs8(der) {
+            return (rsa.public().modulus_len() >= LEAST_RSA_MODULUS_BYTES).then_some(Self::Rsa(rsa));
+        }
+        let ec = |algorithm: &'static EcdsaSigningAlgorithm| {
+            EcdsaKeyPair::from_pkcs8(algorithm, der, &SystemRandom::new()).ok()
+        };
+        let p256 = ec(&signature::ECDSA_P256_SHA256_FIXED_SIGNING).map(Self::P256);
+        p256.or_else(|| ec(&signature::ECDSA_P384_SHA384_FIXED_SIGNING).map(Self::P384))
+            .or_else(|| {
+                let key = p521::SecretKey::from_pkcs8_der(der).ok()?;
+                Some(Self::P521(key.into()))
+            })
+            .or_else(|| {
+                let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).ok()?;
+                Some(Self::Ed25519(key))
+            })
+    }
+}
+
 impl ClientKey {
     /// Reads the first private key of a PEM text.
     pub fn from_pem(pem: &str) -> Result<Self, UnusableKey> {
         let der = private_key_der(pem).ok_or(UnusableKey)?;
-        let pair = if let Ok(rsa) = RsaKeyPair::from_pkcs8(&der) {
-            if rsa.public().modulus_len() < LEAST_RSA_MODULUS_BYTES {
-                return Err(UnusableKey);
-            }
-            Pair::Rsa(rsa)
-        } else if let Ok(ec) = EcdsaKeyPair::from_pkcs8(
-            &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
-            &der,
-            &SystemRandom::new(),
-        ) {
-            Pair::P256(ec)
-        } else {
-            Pair::Ed25519(Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| UnusableKey)?)
-        };
+        let pair = Pair::from_pkcs8(&der).ok_or(UnusableKey)?;
         let key_id = thumbprint(&public_members(&pair));
         Ok(Self {
             pair: Arc::new(pair),
@@ -124,11 +140,16 @@ impl ClientKey {
                 .map_err(|_| SigningFailed)?;
                 signature
             }
-            Pair::P256(pair) => pair
+            Pair::P256(pair) | Pair::P384(pair) => pair
                 .sign(&random, token.as_bytes())
                 .map_err(|_| SigningFailed)?
                 .as_ref()
                 .to_vec(),
+            Pair::P521(key) => {
+                let signature: p521::ecdsa::Signature =
+                    key.try_sign(token.as_bytes()).map_err(|_| SigningFailed)?;
+                signature.to_bytes().to_vec()
+            }
             Pair::Ed25519(pair) => pair.sign(token.as_bytes()).as_ref().to_vec(),
         };
         token.push('.');
@@ -137,11 +158,14 @@ impl ClientKey {
     }
 
     fn algorithm(&self) -> &'static str {
-        match self.pair.as_ref() {
-            Pair::Rsa(_) => "RS256",
-            Pair::P256(_) => "ES256",
-            Pair::Ed25519(_) => "EdDSA",
-        }
+        let algorithm = match self.pair.as_ref() {
+            Pair::Rsa(_) => SigningAlgorithm::Rs256,
+            Pair::P256(_) => SigningAlgorithm::Es256,
+            Pair::P384(_) => SigningAlgorithm::Es384,
+            Pair::P521(_) => SigningAlgorithm::Es512,
+            Pair::Ed25519(_) => SigningAlgorithm::EdDsa,
+        };
+        algorithm.name()
     }
 }
 
@@ -195,15 +219,11 @@ fn public_members(pair: &Pair) -> Value {
                 "n": URL_SAFE_NO_PAD.encode(public.n),
             })
         }
-        Pair::P256(pair) => {
-            let (x, y) = pair.public_key().as_ref().split_at(33);
-            let x = x.get(1..).unwrap_or_default(); // the first byte marks an uncompressed point
-            json!({
-                "crv": "P-256",
-                "kty": "EC",
-                "x": URL_SAFE_NO_PAD.encode(x),
-                "y": URL_SAFE_NO_PAD.encode(y),
-            })
+        Pair::P256(pair) => point_members("P-256", pair.public_key().as_ref()),
+        Pair::P384(pair) => point_members("P-384", pair.public_key().as_ref()),
+        Pair::P521(key) => {
+            let point = key.verifying_key().to_sec1_point(false);
+            point_members("P-521", point.as_bytes())
         }
         Pair::Ed25519(pair) => json!({
             "crv": "Ed25519",
@@ -213,10 +233,69 @@ fn public_members(pair: &Pair) -> Value {
     }
 }
 
+/// Of an uncompressed point: a byte that says so, then two coordinates of the same length.
+fn point_members(curve: &str, point: &[u8]) -> Value {
+    let coordinates = point.get(1..).unwrap_or_default();
+    let (x, y) = coordinates.split_at(coordinates.len() / 2);
+    json!({
+        "crv": curve,
+        "kty": "EC",
+        "x": URL_SAFE_NO_PAD.encode(x),
+        "y": URL_SAFE_NO_PAD.encode(y),
+    })
+}
+
 fn thumbprint(members: &Value) -> String {
     // serde_json's map is ordered by key, which is the canonical form RFC 7638 section 3.3 requires
     URL_SAFE_NO_PAD.encode(ring::digest::digest(
         &ring::digest::SHA256,
         members.to_string().as_bytes(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AcceptedAlgorithms;
+    use crate::jws::Unverified;
+    use crate::key_set::{KeySet, SignatureVerdict};
+
+    fn pem(der: &[u8]) -> String {
+        let text = STANDARD.encode(der);
+        format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")
+    }
+
+    #[test]
+    fn a_key_of_each_curve_signs_what_its_published_half_verifies() {
+        use p521::pkcs8::EncodePrivateKey as _;
+        let random = SystemRandom::new();
+        let ec = |algorithm| {
+            EcdsaKeyPair::generate_pkcs8(algorithm, &random)
+                .expect("a key")
+                .as_ref()
+                .to_vec()
+        };
+        let p521 = p521::SecretKey::from_slice(&[1; 66]).expect("a key");
+        let keys = [
+            ("ES256", ec(&signature::ECDSA_P256_SHA256_FIXED_SIGNING)),
+            ("ES384", ec(&signature::ECDSA_P384_SHA384_FIXED_SIGNING)),
+            ("ES512", p521.to_pkcs8_der().expect("DER").as_bytes().to_vec()),
+        ];
+        for (name, der) in keys {
+            let key = ClientKey::from_pem(&pem(&der)).expect("a usable key");
+            let raw = key
+                .sign(json!({ "kid": key.thumbprint() }), &json!({}))
+                .expect("signed");
+            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+            assert_eq!(token.algorithm.name(), name);
+            let published = ClientKeys::new(key, Vec::new()).public_jwks();
+            let keys = KeySet::new(&serde_json::from_value(published).expect("a key set"));
+            assert_eq!(keys.verify(&token), SignatureVerdict::Verified, "{name}");
+            let (header, rest) = raw.split_once('.').expect("a header");
+            let (_, signature) = rest.split_once('.').expect("a signature");
+            let forged = format!("{header}.eyJhIjoxfQ.{signature}");
+            let forged = Unverified::parse(&forged, &AcceptedAlgorithms::Auto).expect("a token");
+            assert_eq!(keys.verify(&forged), SignatureVerdict::BadSignature, "{name}");
+        }
+    }
 }

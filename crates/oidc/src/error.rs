@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use crate::OAuthError;
+
 /// A relying party can not be made from these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -26,9 +28,14 @@ pub enum BuildError {
     /// The client certificate and key can not be used.
     #[error("the client certificate and key are not a usable PEM pair")]
     ClientCertificate,
-    /// HS256 without a secret of at least 32 bytes.
-    #[error("HS256 needs client authentication by a secret of at least 32 bytes")]
-    SymmetricSecret,
+    /// HS256, HS384 or HS512 without a secret as long as its hash.
+    #[error(
+        "HS256, HS384 and HS512 need client authentication by a secret of at least 32, 48 and 64 bytes: here {bytes}"
+    )]
+    SymmetricSecret {
+        /// The fewest bytes for the algorithms named.
+        bytes: usize,
+    },
     /// The HTTP client could not be made.
     #[error("the HTTP client can not be built")]
     HttpClient(#[source] reqwest::Error),
@@ -146,39 +153,6 @@ impl ProviderError {
             | Self::Refused { .. }
             | Self::ClientAssertion => Outage::BadAnswer,
         }
-    }
-}
-
-/// An OAuth error answer (RFC 6749 section 5.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OAuthError {
-    code: String,
-}
-
-impl OAuthError {
-    /// Keeps the legal characters of an error code, at most 64 of them.
-    pub fn new(code: &str) -> Self {
-        const LONGEST: usize = 64; // registered codes have at most 30 characters
-        let legal = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        Self {
-            code: code.chars().filter(legal).take(LONGEST).collect(),
-        }
-    }
-
-    /// The error code, `invalid_grant` for one.
-    pub fn code(&self) -> &str {
-        &self.code
-    }
-
-    /// Whether the grant itself is dead: a further attempt can never succeed.
-    pub fn is_final(&self) -> bool {
-        self.code == "invalid_grant"
-    }
-}
-
-impl std::fmt::Display for OAuthError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.code)
     }
 }
 

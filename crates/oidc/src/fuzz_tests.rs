@@ -14,7 +14,8 @@ use crate::json::strict_object;
 use crate::jws::{MAX_TOKEN_BYTES, Unverified};
 use crate::key_set::{KeySet, SignatureVerdict};
 use crate::{
-    Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata, ProviderSettings, SigningAlgorithm, userinfo,
+    AcceptedAlgorithms, Expected, ExpectedOfRefresh, IdToken, LogoutToken, Metadata, ProviderSettings,
+    SigningAlgorithm, userinfo,
 };
 
 const ISSUER: &str = "https://op.example";
@@ -158,10 +159,10 @@ fn keys_of_any_shape_verify_nothing_that_was_not_signed() {
         SigningAlgorithm::EdDsa,
     ] {
         let raw = token(&format!("{{\"alg\":\"{algorithm}\"}}"), "{}");
-        let token = Unverified::parse(&raw, algorithm).expect("a token");
+        let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
         run("jwks", |bytes| {
             if let Ok(published) = serde_json::from_slice(bytes) {
-                let keys = KeySet::new(&published, algorithm);
+                let keys = KeySet::new(&published);
                 assert_ne!(keys.verify(&token), SignatureVerdict::Verified);
             }
         });
@@ -176,9 +177,10 @@ fn token(header: &str, claims: &str) -> String {
 
 #[test]
 fn tokens_of_any_shape_parse_only_with_the_right_algorithm_and_without_crit() {
+    let named = AcceptedAlgorithms::Named(vec![SigningAlgorithm::Rs256]);
     run("token", |bytes| {
         let raw = String::from_utf8_lossy(bytes);
-        if let Ok(token) = Unverified::parse(&raw, SigningAlgorithm::Rs256) {
+        if let Ok(token) = Unverified::parse(&raw, &named) {
             assert!(raw.len() <= MAX_TOKEN_BYTES);
             let header = raw
                 .split('.')
@@ -204,7 +206,12 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
     };
     run("id_token", |bytes| {
         let claims = strict_object(bytes).unwrap_or_default();
-        if let Ok(token) = IdToken::of_login(claims.clone(), &settings, &expected, NOW) {
+        if let Ok(token) = IdToken::of_login(
+            (claims.clone(), SigningAlgorithm::Rs256),
+            &settings,
+            &expected,
+            NOW,
+        ) {
             assert_eq!(
                 (token.iss.as_str(), &claims["nonce"]),
                 (ISSUER, &Value::from("nonce"))
@@ -218,7 +225,12 @@ fn claims_of_any_shape_are_those_that_were_requested_or_refused() {
             auth_time: Some(NOW),
             access_token: "access",
         };
-        let _ = IdToken::of_refresh(claims.clone(), &settings, &expected, NOW);
+        let _ = IdToken::of_refresh(
+            (claims.clone(), SigningAlgorithm::Rs256),
+            &settings,
+            &expected,
+            NOW,
+        );
         if let Ok(token) = LogoutToken::validate(&claims, &settings, NOW) {
             assert!(token.sub.is_some() || token.sid.is_some());
             assert!(!claims.contains_key("nonce") && !token.jti.is_empty());

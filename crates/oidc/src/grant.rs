@@ -14,17 +14,21 @@ use crate::{
 const LONGEST_LIFETIME_SECS: u64 = 365 * 86_400;
 
 /// The OAuth error of an answer that refuses; `None` when it is no refusal but an outage.
-fn refusal(answer: &ProviderResponse) -> Option<OAuthError> {
+fn refusal(answer: &ProviderResponse, settings: &ProviderSettings) -> Option<OAuthError> {
     let may_refuse = matches!(answer.status, 400 | 401 | 403);
     let document: Map<String, Value> = answer.json().ok().filter(|_| may_refuse)?;
     let error = document.get("error")?.as_str()?;
     let transient = matches!(error, "temporarily_unavailable" | "server_error" | "slow_down");
-    (!transient).then(|| OAuthError::new(error))
+    (!transient).then(|| OAuthError::new(error).with_hint(settings))
 }
 
 /// What an answer that holds nothing else says.
-pub(crate) fn refused(answer: &ProviderResponse, endpoint: &'static str) -> ProviderError {
-    refusal(answer).map_or_else(
+pub(crate) fn refused(
+    answer: &ProviderResponse,
+    settings: &ProviderSettings,
+    endpoint: &'static str,
+) -> ProviderError {
+    refusal(answer, settings).map_or_else(
         || answer.status_error(),
         |refusal| ProviderError::Refused { endpoint, refusal },
     )
@@ -37,7 +41,9 @@ pub(crate) fn code_answer(
     now: u64,
 ) -> Result<TokenSet, TokenError> {
     if answer.status != 200 {
-        return Err(refusal(answer).map_or_else(|| answer.status_error().into(), TokenError::Refused));
+        return Err(
+            refusal(answer, settings).map_or_else(|| answer.status_error().into(), TokenError::Refused)
+        );
     }
     let document: Map<String, Value> = answer.json()?;
     let access_token = text(&document, "access_token").ok_or(TokenError::MissingAccessToken)?;
@@ -59,7 +65,7 @@ pub(crate) fn refresh_answer(
     now: u64,
 ) -> Result<RefreshedTokens, RefreshError> {
     if answer.status != 200 {
-        return Err(refusal(answer).map_or_else(
+        return Err(refusal(answer, settings).map_or_else(
             || RefreshError::Transient(answer.status_error()),
             RefreshError::Refused,
         ));
@@ -82,10 +88,11 @@ pub(crate) fn refresh_answer(
 /// The `request_uri` of a pushed request: status 201, nothing else counts (RFC 9126 section 2.2).
 pub(crate) fn pushed_answer(
     answer: &ProviderResponse,
+    settings: &ProviderSettings,
     endpoint: &'static str,
 ) -> Result<String, ProviderError> {
     if answer.status != 201 {
-        return Err(refused(answer, endpoint));
+        return Err(refused(answer, settings, endpoint));
     }
     let document: Map<String, Value> = answer.json()?;
     let lives = document

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::claims::ClaimChecks;
 use crate::json::seconds;
-use crate::{IdTokenError, ProviderSettings};
+use crate::{IdTokenError, ProviderSettings, SigningAlgorithm};
 
 /// What the login that is being finished requested.
 #[derive(Clone, Copy, Default)]
@@ -68,9 +68,9 @@ impl std::fmt::Debug for IdToken {
 }
 
 impl IdToken {
-    /// Validates the claims of a login's token, whose signature has been verified.
+    /// Validates the claims of a login's token, whose signature has been verified by this algorithm.
     pub(crate) fn of_login(
-        claims: Map<String, Value>,
+        (claims, algorithm): (Map<String, Value>, SigningAlgorithm),
         settings: &ProviderSettings,
         expected: &Expected<'_>,
         now: u64,
@@ -85,7 +85,7 @@ impl IdToken {
         if expected.nonce.is_empty() || sent.verify(nonce.as_ref()).is_err() {
             return Err(IdTokenError::Nonce);
         }
-        access_token_hash(&checks, settings, expected.access_token)?;
+        access_token_hash(&checks, algorithm, expected.access_token)?;
         let auth_time = checks.authentication(expected.max_age.or(settings.configured_max_age()))?;
         if let Some(wanted) = expected.acr_values.or(settings.configured_acr_values()) {
             let acr = checks.text("acr").ok_or(IdTokenError::Acr)?;
@@ -99,7 +99,7 @@ impl IdToken {
 
     /// Validates the claims of a refresh's token: the same person, and the same sign-in as far as the token describes it.
     pub(crate) fn of_refresh(
-        claims: Map<String, Value>,
+        (claims, algorithm): (Map<String, Value>, SigningAlgorithm),
         settings: &ProviderSettings,
         expected: &ExpectedOfRefresh<'_>,
         now: u64,
@@ -124,7 +124,7 @@ impl IdToken {
         {
             return Err(IdTokenError::AuthTime);
         }
-        access_token_hash(&checks, settings, Some(expected.access_token))?;
+        access_token_hash(&checks, algorithm, Some(expected.access_token))?;
         let auth_time = checks.authentication(None)?;
         Self::common(&checks, settings, auth_time)
     }
@@ -156,13 +156,13 @@ impl IdToken {
 
 fn access_token_hash(
     checks: &ClaimChecks<'_>,
-    settings: &ProviderSettings,
+    algorithm: SigningAlgorithm,
     access_token: Option<&str>,
 ) -> Result<(), IdTokenError> {
     let (Some(claim), Some(access_token)) = (checks.claims.get("at_hash"), access_token) else {
         return Ok(());
     };
-    let hash = ring::digest::digest(settings.id_token_alg.digest(), access_token.as_bytes());
+    let hash = ring::digest::digest(algorithm.digest(), access_token.as_bytes());
     let half = hash.as_ref().split_at(hash.as_ref().len() / 2).0;
     let expected = URL_SAFE_NO_PAD.encode(half);
     if claim.as_str() == Some(expected.as_str()) {

@@ -6,7 +6,7 @@ use openidconnect::{JsonWebKeyId, JsonWebTokenType};
 use serde_json::{Map, Value};
 
 use crate::json::strict_object;
-use crate::{IdTokenError, SigningAlgorithm};
+use crate::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 
 /// Far above any honest token, far below what hurts.
 pub(crate) const MAX_TOKEN_BYTES: usize = 64 * 1024;
@@ -23,6 +23,7 @@ pub fn unverified_issuer(raw: &str) -> Option<String> {
 
 /// A token whose signature has not been looked at.
 pub(crate) struct Unverified<'a> {
+    pub(crate) algorithm: SigningAlgorithm,
     pub(crate) kid: Option<JsonWebKeyId>,
     pub(crate) typ: Option<JsonWebTokenType>,
     pub(crate) signed: &'a [u8],
@@ -31,9 +32,9 @@ pub(crate) struct Unverified<'a> {
 }
 
 impl<'a> Unverified<'a> {
-    /// Parses the token. The header must name exactly `algorithm` and have no `crit`; keys inside the header
+    /// Parses the token. The header must name an algorithm that may be `accepted` and have no `crit`; keys inside the header
     /// (`jwk`, `jku`, `x5c`, `x5u`) are never looked at.
-    pub(crate) fn parse(raw: &'a str, algorithm: SigningAlgorithm) -> Result<Self, IdTokenError> {
+    pub(crate) fn parse(raw: &'a str, accepted: &AcceptedAlgorithms) -> Result<Self, IdTokenError> {
         if raw.len() > MAX_TOKEN_BYTES {
             return Err(IdTokenError::Malformed);
         }
@@ -43,13 +44,16 @@ impl<'a> Unverified<'a> {
             return Err(IdTokenError::Malformed);
         }
         let header = object(header).ok_or(IdTokenError::Malformed)?;
-        if header.get("alg").and_then(Value::as_str) != Some(algorithm.name()) {
-            return Err(IdTokenError::Algorithm);
-        }
+        let algorithm = header.get("alg").and_then(Value::as_str);
+        let algorithm = algorithm.and_then(|name| name.parse().ok());
+        let algorithm = algorithm
+            .filter(|algorithm| accepted.may_accept(*algorithm))
+            .ok_or(IdTokenError::Algorithm)?;
         if header.contains_key("crit") {
             return Err(IdTokenError::Header);
         }
         Ok(Self {
+            algorithm,
             kid: text(&header, "kid")?.map(JsonWebKeyId::new),
             typ: text(&header, "typ")?.map(JsonWebTokenType::new),
             signed: signed.as_bytes(),

@@ -1,5 +1,5 @@
-//! The provider's key set (RFC 7517 section 5), and which of its keys verify a token. Keys that do not fit the configured algorithm
-//! never come in.
+//! The provider's key set (RFC 7517 section 5), and which of its keys verify a token. Keys that fit none of the algorithms never
+//! come in, and a key verifies nothing of an algorithm it does not fit.
 
 use openidconnect::{JsonWebKey as _, JsonWebKeySet};
 
@@ -24,37 +24,34 @@ pub(crate) enum SignatureVerdict {
 /// What a provider publishes; members that are no keys to us are passed over.
 pub(crate) type ProviderKeySet = JsonWebKeySet<ProviderKey>;
 
-/// The keys that may verify tokens of one algorithm, as many as fit into an answer of the provider.
-pub(crate) struct KeySet {
-    keys: ProviderKeySet,
-    algorithm: SigningAlgorithm,
-}
+/// The keys that may verify tokens, as many as fit into an answer of the provider.
+pub(crate) struct KeySet(ProviderKeySet);
 
 impl KeySet {
-    /// Keeps the keys that fit `algorithm`.
-    pub(crate) fn new(published: &ProviderKeySet, algorithm: SigningAlgorithm) -> Self {
-        let fitting = published.keys().iter().filter(|key| key.fits(algorithm));
-        Self {
-            keys: ProviderKeySet::new(fitting.cloned().collect()),
-            algorithm,
-        }
+    /// Keeps the keys that fit one of the algorithms a provider may publish keys for: never a shared secret.
+    pub(crate) fn new(published: &ProviderKeySet) -> Self {
+        let fits = |key: &&ProviderKey| SigningAlgorithm::PUBLIC_KEY.iter().any(|one| key.fits(*one));
+        let fitting = published.keys().iter().filter(fits);
+        Self(ProviderKeySet::new(fitting.cloned().collect()))
     }
 
     /// The client secret as the one key.
     pub(crate) fn symmetric(secret: &[u8]) -> Self {
-        let key = ProviderKey::new_symmetric(secret.to_vec());
-        Self::new(&ProviderKeySet::new(vec![key]), SigningAlgorithm::Hs256)
+        Self(ProviderKeySet::new(vec![ProviderKey::new_symmetric(
+            secret.to_vec(),
+        )]))
     }
 
     /// Tries the keys of the token's `kid` first, then those without a name; all of them for a token that names none.
     pub(crate) fn verify(&self, token: &Unverified<'_>) -> SignatureVerdict {
+        let fits = |key: &&ProviderKey| key.fits(token.algorithm);
         let is_named = |key: &&ProviderKey| key.key_id().is_some() && key.key_id() == token.kid.as_ref();
         let may_be = |key: &&ProviderKey| token.kid.is_none() || key.key_id().is_none();
-        let named = self.keys.keys().iter().filter(is_named);
-        let others = self.keys.keys().iter().filter(may_be);
+        let named = self.0.keys().iter().filter(is_named).filter(fits);
+        let others = self.0.keys().iter().filter(may_be).filter(fits);
         let mut tried = named.clone().chain(others).take(MAX_TRIES);
         let verifies = |key: &ProviderKey| {
-            key.verify_signature(&self.algorithm, token.signed, &token.signature)
+            key.verify_signature(&token.algorithm, token.signed, &token.signature)
                 .is_ok()
         };
         if tried.any(verifies) {
@@ -77,10 +74,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::AcceptedAlgorithms;
 
-    fn key_set(key: &Value, algorithm: SigningAlgorithm) -> KeySet {
+    /// The generator of P-521 (FIPS 186-4, appendix D.1.2.5).
+    const P521_X: &str =
+        "AMaFjga3BATpzZ4-y2YjlbRCnGSBOQU_tSH4KK9ga009uqFLXnfv51ko_h3BJ6L_qN4zSLPBhWpCm_l-fjHC5b1m";
+    const P521_Y: &str =
+        "ARg5KWp4mjvABFyKX7QsfRvZmPVESVebRGgXr70XJz5mLJfucple9CZAxVC5AT-tB2E1PHCGonLCQIi-lHaf0WZQ";
+
+    fn key_set(key: &Value) -> KeySet {
         let published = serde_json::from_value(json!({ "keys": [key] })).expect("a key set");
-        KeySet::new(&published, algorithm)
+        KeySet::new(&published)
     }
 
     fn keys(algorithm: SigningAlgorithm) -> KeySet {
@@ -88,7 +92,7 @@ mod tests {
         // The generators of the two curves (FIPS 186-4, appendix D.1.2).
         let point = |curve, x: &str, y: &str| json!({ "kty": "EC", "crv": curve, "x": x, "y": y });
         let key = match algorithm.key_type().expect("a type of keys") {
-            CoreJsonWebKeyType::Symmetric => return KeySet::symmetric(&[7; 32]),
+            CoreJsonWebKeyType::Symmetric => return KeySet::symmetric(&[7; 64]),
             CoreJsonWebKeyType::OctetKeyPair => json!({ "kty": "OKP", "crv": "Ed25519", "x": x }),
             CoreJsonWebKeyType::RSA => {
                 json!({ "kty": "RSA", "n": URL_SAFE_NO_PAD.encode([0xbf; 256]), "e": "AQAB" })
@@ -98,24 +102,32 @@ mod tests {
                 "axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY",
                 "T-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU",
             ),
+            _ if algorithm == SigningAlgorithm::Es512 => point("P-521", P521_X, P521_Y),
             _ => point(
                 "P-384",
                 "qofKIr6LBTeOscce8yCtdG4dO2KLp5uYWfdB4IJUKjhVAvJdv1UpbDpUXjhydgq3",
                 "NhfeSpYmLG9dnpi_kpLcKfj0Hb0omhR86doxE7XwuMAKYLHOHX6BnXpDHXyQ6g5f",
             ),
         };
-        key_set(&key, algorithm)
+        key_set(&key)
     }
 
     #[test]
     fn a_signature_of_any_length_is_refused_and_nothing_worse() {
-        for name in ["RS256", "RS512", "PS256", "ES256", "ES384", "EdDSA", "HS256"] {
-            let algorithm: SigningAlgorithm = name.parse().expect("an algorithm");
+        for algorithm in [
+            &SigningAlgorithm::PUBLIC_KEY[..],
+            &SigningAlgorithm::SHARED_SECRET[..],
+        ]
+        .concat()
+        {
+            let (name, accepted) = (algorithm.name(), AcceptedAlgorithms::Named(vec![algorithm]));
             let header = URL_SAFE_NO_PAD.encode(format!("{{\"alg\":\"{name}\"}}"));
-            for length in [0, 1, 31, 32, 33, 48, 63, 64, 65, 96, 255, 256, 257, 8_192] {
+            for length in [
+                0, 1, 31, 32, 33, 48, 63, 64, 65, 96, 131, 132, 133, 255, 256, 257, 8_192,
+            ] {
                 let signature = URL_SAFE_NO_PAD.encode(vec![7; length]);
                 let raw = format!("{header}.e30.{signature}");
-                let token = Unverified::parse(&raw, algorithm).expect("a token");
+                let token = Unverified::parse(&raw, &accepted).expect("a token");
                 let verdict = keys(algorithm).verify(&token);
                 assert_eq!(verdict, SignatureVerdict::NoSuchKey, "{name} {length}");
             }
@@ -143,10 +155,10 @@ mod tests {
             let signed = format!("{}.e30", URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256"}"#));
             let signature = pair.sign(&random, signed.as_bytes()).expect("a signature");
             let raw = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature));
-            let token = Unverified::parse(&raw, SigningAlgorithm::Es256).expect("a token");
+            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
             let verdict = |x: String, y: String| {
                 let key = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
-                key_set(&key, SigningAlgorithm::Es256).verify(&token)
+                key_set(&key).verify(&token)
             };
             let (x, y) = (bare(&point[..32]), bare(&point[32..]));
             assert_eq!(verdict(x.clone(), y.clone()), SignatureVerdict::Verified);

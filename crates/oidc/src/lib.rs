@@ -10,6 +10,7 @@
 //! Key sets, the requests a browser carries, nonces and secrets are those of the `openidconnect` crate; `ring` verifies all
 //! signatures. What the crate leaves out or refuses too much of is here, and why is in `docs/decisions/openidconnect.md`.
 
+mod accepted_algorithms;
 mod access;
 mod algorithm;
 mod authorization;
@@ -17,6 +18,7 @@ mod cached;
 mod claims;
 mod client_auth;
 mod client_key;
+mod disagreement;
 mod dpop;
 mod end_session;
 mod endpoint;
@@ -33,6 +35,7 @@ mod key_refetch;
 mod key_set;
 mod logout_token;
 mod metadata;
+mod oauth_error;
 mod provider_cache;
 mod provider_key;
 mod proxy;
@@ -46,23 +49,26 @@ mod shown_tests;
 mod token_set;
 mod userinfo;
 
+pub use accepted_algorithms::AcceptedAlgorithms;
 pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::PROTOCOL_CLAIMS;
-pub use client_auth::ClientAuth;
+pub use client_auth::{AssertionAudience, ClientAuth};
 pub use client_key::{ClientKey, ClientKeys};
+pub use disagreement::Disagreement;
 pub use dpop::DpopKey;
 pub use end_session::EndSessionRequest;
 pub use endpoint::endpoint_is_secure;
 pub use error::{
-    BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, OAuthError, Outage, ProviderError,
-    RefreshError, TokenError, UserinfoError,
+    BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage, ProviderError, RefreshError,
+    TokenError, UserinfoError,
 };
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use issuer_parameter::check_issuer_parameter;
 pub use jws::unverified_issuer;
 pub use logout_token::LogoutToken;
 pub use metadata::Metadata;
+pub use oauth_error::OAuthError;
 pub use openidconnect::{ClientSecret, RedirectUrl};
 pub use proxy::{ForwardProxy, NoHosts};
 pub use relying_party::RelyingParty;

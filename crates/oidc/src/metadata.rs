@@ -26,6 +26,12 @@ pub struct Metadata {
     pub revocation_endpoint: Option<Url>,
     /// Pushed authorization requests, when offered.
     pub pushed_authorization_request_endpoint: Option<Url>,
+    /// `id_token_signing_alg_values_supported`; empty when it is not told.
+    pub id_token_signing_algs: Vec<String>,
+    /// `userinfo_signing_alg_values_supported`; empty when it is not told.
+    pub userinfo_signing_algs: Vec<String>,
+    /// `response_modes_supported`; empty when it is not told.
+    pub response_modes: Vec<String>,
     /// Whether the provider accepts only pushed authorization requests.
     pub(crate) requires_pushed_requests: bool,
     /// Whether every authorization response carries `iss` (RFC 9207).
@@ -69,6 +75,11 @@ impl Metadata {
         let methods = document
             .get("code_challenge_methods_supported")
             .and_then(Value::as_array);
+        let list = |name: &str| -> Vec<String> {
+            let values = document.get(name).and_then(Value::as_array);
+            let texts = values.into_iter().flatten().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        };
         Ok(Self {
             issuer: issuer.to_owned(),
             authorization_endpoint: AuthUrl::from_url(required("authorization_endpoint")?),
@@ -78,6 +89,9 @@ impl Metadata {
             end_session_endpoint: optional("end_session_endpoint")?.map(EndSessionUrl::from_url),
             revocation_endpoint: optional("revocation_endpoint")?,
             pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
+            id_token_signing_algs: list("id_token_signing_alg_values_supported"),
+            userinfo_signing_algs: list("userinfo_signing_alg_values_supported"),
+            response_modes: list("response_modes_supported"),
             requires_pushed_requests: says("require_pushed_authorization_requests"),
             iss_parameter_promised: says("authorization_response_iss_parameter_supported"),
             supports_s256: methods.is_none_or(|methods| methods.iter().any(|method| method == "S256")),

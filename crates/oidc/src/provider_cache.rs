@@ -1,17 +1,19 @@
 //! The provider's metadata and keys as this process knows them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cached::{Cached, Fetched};
 use crate::http_client::HttpClient;
 use crate::jws::Unverified;
 use crate::key_refetch::{RefetchThrottle, TokenOrigin};
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::{ClientAuth, IdTokenError, Metadata, ProviderError, ProviderSettings};
+use crate::{ClientAuth, Disagreement, IdTokenError, Metadata, ProviderError, ProviderSettings};
 
 /// Shared by all clones of a relying party.
 pub(crate) struct ProviderCache {
     metadata: Cached<Metadata>,
+    /// Where it does not fit the settings, as it was logged last.
+    disagreements: Mutex<Vec<Disagreement>>,
     keys: Cached<KeySet>,
     /// Forced fetches of keys for tokens the provider handed us.
     provider_refetches: RefetchThrottle,
@@ -23,6 +25,7 @@ impl Default for ProviderCache {
     fn default() -> Self {
         Self {
             metadata: Cached::default(),
+            disagreements: Mutex::default(),
             keys: Cached::default(),
             provider_refetches: RefetchThrottle::for_provider_tokens(),
             unauthenticated_refetches: RefetchThrottle::for_unauthenticated_tokens(),
@@ -37,17 +40,37 @@ impl ProviderCache {
         settings: &Arc<ProviderSettings>,
     ) -> Result<Arc<Metadata>, ProviderError> {
         let Some((metadata, ageing)) = self.metadata.fresh() else {
-            return self.metadata.fetch(|| fetch_metadata(http, settings)).await;
+            return self.fetched_metadata(http, settings).await;
         };
         if ageing && self.metadata.begin_refresh() {
             let (cache, http, settings) = (self.clone(), http.clone(), settings.clone());
             tokio::spawn(async move {
                 // a failure is in the log already and the value in use stays
-                let _ = cache.metadata.fetch(|| fetch_metadata(&http, &settings)).await;
+                let _ = cache.fetched_metadata(&http, &settings).await;
                 cache.metadata.end_refresh();
             });
         }
         Ok(metadata)
+    }
+
+    async fn fetched_metadata(
+        &self,
+        http: &HttpClient,
+        settings: &ProviderSettings,
+    ) -> Result<Arc<Metadata>, ProviderError> {
+        let metadata = self.metadata.fetch(|| fetch_metadata(http, settings)).await?;
+        self.log_disagreements(settings, &metadata);
+        Ok(metadata)
+    }
+
+    /// Logs what is new of it: the metadata is fetched again every few minutes.
+    fn log_disagreements(&self, settings: &ProviderSettings, metadata: &Metadata) {
+        let all = Disagreement::between(settings, metadata);
+        let mut logged = self.disagreements.lock().unwrap_or_else(PoisonError::into_inner);
+        for disagreement in all.iter().filter(|one| !logged.contains(one)) {
+            tracing::warn!(issuer = settings.issuer, "{disagreement}");
+        }
+        *logged = all;
     }
 
     async fn keys(
@@ -74,7 +97,7 @@ impl ProviderCache {
         settings: &Arc<ProviderSettings>,
     ) -> Result<Arc<KeySet>, ProviderError> {
         let metadata = self.metadata(http, settings).await?;
-        self.keys.fetch(|| fetch_keys(http, settings, metadata)).await
+        self.keys.fetch(|| fetch_keys(http, metadata)).await
     }
 
     /// Verifies by the provider's keys. One that is not known is looked for at the provider, as often and as long as the
@@ -159,7 +182,7 @@ impl ProviderCache {
         if verdict != SignatureVerdict::NoSuchKey {
             return Ok(verdict);
         }
-        let now = self.metadata.fetch(|| fetch_metadata(http, settings)).await?;
+        let now = self.fetched_metadata(http, settings).await?;
         if now.jwks_uri == before.jwks_uri {
             return Ok(verdict);
         }
@@ -179,24 +202,15 @@ async fn fetch_metadata(
         return Err(answer.status_error());
     }
     let mutual_tls = matches!(settings.client_auth, ClientAuth::TlsClientAuth { .. });
-    Ok((
-        Metadata::from_document(&answer.json()?, &settings.issuer, mutual_tls)?,
-        answer.max_age_secs,
-    ))
+    let metadata = Metadata::from_document(&answer.json()?, &settings.issuer, mutual_tls)?;
+    Ok((metadata, answer.max_age_secs))
 }
 
-async fn fetch_keys(
-    http: &HttpClient,
-    settings: &ProviderSettings,
-    metadata: Arc<Metadata>,
-) -> Result<Fetched<KeySet>, ProviderError> {
+async fn fetch_keys(http: &HttpClient, metadata: Arc<Metadata>) -> Result<Fetched<KeySet>, ProviderError> {
     let endpoint = "jwks_uri";
     let answer = http.get(endpoint, &metadata.jwks_uri).await?;
     if answer.status != 200 {
         return Err(answer.status_error());
     }
-    Ok((
-        KeySet::new(&answer.json()?, settings.id_token_alg),
-        answer.max_age_secs,
-    ))
+    Ok((KeySet::new(&answer.json()?), answer.max_age_secs))
 }

@@ -10,7 +10,7 @@ use openidconnect::{
     JsonWebKey, JsonWebKeyAlgorithm, JsonWebKeyId, JsonWebKeyUse as _, JwsSigningAlgorithm as _,
     SignatureVerificationError,
 };
-use ring::signature::{RsaPublicKeyComponents, UnparsedPublicKey};
+use ring::signature::RsaPublicKeyComponents;
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,24 @@ pub(crate) struct ProviderKey {
     x: Option<String>,
     y: Option<String>,
     #[serde(skip)]
-    secret: Option<hmac::Key>,
+    secret: Option<SharedSecret>,
+}
+
+/// The client secret, one key for each HMAC.
+#[derive(Clone, Debug)]
+struct SharedSecret([hmac::Key; 3]);
+
+impl SharedSecret {
+    fn new(secret: &[u8]) -> Self {
+        let all = [hmac::HMAC_SHA256, hmac::HMAC_SHA384, hmac::HMAC_SHA512];
+        Self(all.map(|algorithm| hmac::Key::new(algorithm, secret)))
+    }
+
+    fn verifies(&self, algorithm: SigningAlgorithm, message: &[u8], signature: &[u8]) -> bool {
+        let mut keys = self.0.iter();
+        let key = keys.find(|key| Some(key.algorithm()) == algorithm.hmac());
+        key.is_some_and(|key| hmac::verify(key, message, signature).is_ok())
+    }
 }
 
 impl ProviderKey {
@@ -50,7 +67,7 @@ impl ProviderKey {
         let operations = self.key_ops.as_ref();
         is_whole
             && Some(&self.kty) == algorithm.key_type().as_ref()
-            && self.crv == algorithm.elliptic().map(|(curve, ..)| curve)
+            && self.crv == algorithm.elliptic().map(|(curve, _)| curve)
             && self.alg.is_none_or(|alg| alg == algorithm)
             && self.usage.as_ref().is_none_or(|usage| usage.allows_signature())
             && operations.is_none_or(|all| all.iter().any(|one| one == "verify"))
@@ -65,7 +82,7 @@ impl ProviderKey {
     /// The point as `ring` takes it. Some providers leave out zeros in front of a coordinate (RFC 7518 section 6.2.1.2), which one
     /// key in 128 has: nobody could sign in there until it is replaced.
     fn point(&self, algorithm: SigningAlgorithm) -> Option<Vec<u8>> {
-        let (curve, length, _) = algorithm.elliptic()?;
+        let (curve, length) = algorithm.elliptic()?;
         let x = self.x.as_deref()?;
         if curve == CoreJsonCurveType::Ed25519 {
             return bytes(x).filter(|x| x.len() == length); // no number (RFC 8037 section 2)
@@ -113,7 +130,7 @@ impl JsonWebKey for ProviderKey {
             e: None,
             x: None,
             y: None,
-            secret: Some(hmac::Key::new(hmac::HMAC_SHA256, &key)),
+            secret: Some(SharedSecret::new(&key)),
         }
     }
 
@@ -123,20 +140,26 @@ impl JsonWebKey for ProviderKey {
         message: &[u8],
         signature: &[u8],
     ) -> Result<(), SignatureVerificationError> {
-        let verified = match (algorithm.rsa(), algorithm.elliptic()) {
-            _ if !self.fits(*algorithm) => None,
-            (Some(how), _) => self.rsa().map(|key| key.verify(how, message, signature)),
-            (_, Some((.., how))) => self
-                .point(*algorithm)
-                .map(|point| UnparsedPublicKey::new(how, point).verify(message, signature)),
-            _ => self
-                .secret
-                .as_ref()
-                .map(|key| hmac::verify(key, message, signature)),
+        if !self.fits(*algorithm) {
+            return Err(SignatureVerificationError::InvalidKey(format!(
+                "does not fit {algorithm}"
+            )));
+        }
+        let verified = if let Some(how) = algorithm.rsa() {
+            self.rsa()
+                .is_some_and(|key| key.verify(how, message, signature).is_ok())
+        } else if let Some(secret) = &self.secret {
+            secret.verifies(*algorithm, message, signature)
+        } else {
+            self.point(*algorithm)
+                .is_some_and(|point| algorithm.verifies_under_point(&point, message, signature))
         };
-        verified
-            .ok_or_else(|| SignatureVerificationError::InvalidKey(format!("does not fit {algorithm}")))?
-            .map_err(|_| SignatureVerificationError::CryptoError("does not verify".to_owned()))
+        if verified {
+            return Ok(());
+        }
+        Err(SignatureVerificationError::CryptoError(
+            "does not verify".to_owned(),
+        ))
     }
 
     fn hash_bytes(&self, bytes: &[u8], algorithm: &SigningAlgorithm) -> Result<Vec<u8>, String> {

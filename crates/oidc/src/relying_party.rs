@@ -11,6 +11,7 @@ use openidconnect::{ClientId, IssuerUrl, JsonWebKeySet};
 use serde_json::{Map, Value};
 use url::Url;
 
+use self::signed::TokenUse;
 use crate::access::{Access, TOKEN_ENDPOINT};
 use crate::claims::ClaimChecks;
 use crate::dpop::Nonces;
@@ -152,7 +153,7 @@ impl RelyingParty {
             url.query_pairs_mut().extend_pairs(parameters);
             return Ok(url);
         };
-        let request_uri = self.push(endpoint, &parameters, request.now).await?;
+        let request_uri = self.push(&metadata, endpoint, &parameters, request.now).await?;
         url.query_pairs_mut()
             .append_pair("client_id", &self.settings.client_id)
             .append_pair("request_uri", &request_uri);
@@ -161,6 +162,7 @@ impl RelyingParty {
 
     async fn push(
         &self,
+        metadata: &Metadata,
         url: &Url,
         parameters: &[(String, String)],
         now: u64,
@@ -170,7 +172,8 @@ impl RelyingParty {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        grant::pushed_answer(&self.post(endpoint, url, &fields, now).await?, endpoint)
+        let answer = self.post(metadata, (endpoint, url), &fields, now).await?;
+        grant::pushed_answer(&answer, &self.settings, endpoint)
     }
 
     /// Exchanges an authorization code (OpenID Connect Core 3.1.3).
@@ -188,13 +191,9 @@ impl RelyingParty {
             ("redirect_uri", redirect_uri),
             ("code_verifier", verifier),
         ];
+        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
         let answer = self
-            .post(
-                TOKEN_ENDPOINT,
-                &metadata.token_endpoint,
-                &self.with_resources(&fields),
-                now,
-            )
+            .post(&metadata, at, &self.with_resources(&fields), now)
             .await?;
         grant::code_answer(&answer, &self.settings, now)
     }
@@ -206,7 +205,7 @@ impl RelyingParty {
         expected: &Expected<'_>,
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
-        let claims = self.verified_claims(raw, &ID_TOKEN_TYPES).await?;
+        let claims = self.verified_claims(raw, TokenUse::Id, &ID_TOKEN_TYPES).await?;
         IdToken::of_login(claims, &self.settings, expected, now)
     }
 
@@ -244,8 +243,8 @@ impl RelyingParty {
             return userinfo::about(claims.ok_or(UserinfoError::Malformed)?, expected_sub);
         }
         let raw = std::str::from_utf8(&answer.body).map_err(|_| UserinfoError::Malformed)?;
-        let claims = self
-            .verified_claims(raw.trim(), &USERINFO_TYPES)
+        let (claims, _) = self
+            .verified_claims(raw.trim(), TokenUse::Userinfo, &USERINFO_TYPES)
             .await
             .map_err(UserinfoError::Token)?;
         let checks = ClaimChecks {
@@ -265,14 +264,9 @@ impl RelyingParty {
         let metadata = self.metadata().await.map_err(RefreshError::Transient)?;
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
         let timeout = self.settings.refresh_timeout.max(self.settings.http_timeout);
+        let at = (TOKEN_ENDPOINT, &metadata.token_endpoint);
         let answer = self
-            .post_within(
-                timeout,
-                TOKEN_ENDPOINT,
-                &metadata.token_endpoint,
-                &self.with_resources(&fields),
-                now,
-            )
+            .post_within(timeout, &metadata, at, &self.with_resources(&fields), now)
             .await;
         grant::refresh_answer(&answer.map_err(RefreshError::Transient)?, &self.settings, now)
     }
@@ -285,11 +279,11 @@ impl RelyingParty {
             return Ok(Revoked::NotOffered);
         };
         let fields = [("token", token), ("token_type_hint", hint.name())];
-        let answer = self.post(endpoint, url, &fields, now).await?;
+        let answer = self.post(&metadata, (endpoint, url), &fields, now).await?;
         if answer.status == 200 {
             return Ok(Revoked::Done);
         }
-        Err(grant::refused(&answer, endpoint))
+        Err(grant::refused(&answer, &self.settings, endpoint))
     }
 
     /// Where to send the browser to end the provider's session too; `None` when the provider offers no such endpoint.
@@ -309,38 +303,39 @@ impl RelyingParty {
 
     /// Validates a logout token; the caller guards against replays (Back-Channel Logout 2.6).
     pub async fn validate_logout_token(&self, raw: &str, now: u64) -> Result<LogoutToken, LogoutTokenError> {
-        let token = Unverified::parse(raw, self.settings.id_token_alg)?;
+        let token = Unverified::parse(raw, &self.settings.signing_algs)?;
         if !LogoutToken::has_right_type(&token, self.settings.logout_token_typ) {
             return Err(LogoutTokenError::Type);
         }
         // Before the signature, so that only a token that would count makes anybody look for a key.
         let logout = LogoutToken::validate(&token.claims()?, &self.settings, now)?;
-        self.verify(&token, TokenOrigin::Unauthenticated).await?;
+        self.verify(&token, TokenUse::Id, TokenOrigin::Unauthenticated)
+            .await?;
         Ok(logout)
     }
 
     async fn post(
         &self,
-        endpoint: &'static str,
-        url: &Url,
+        metadata: &Metadata,
+        at: (&'static str, &Url),
         fields: &[(&str, &str)],
         now: u64,
     ) -> Result<ProviderResponse, ProviderError> {
-        self.post_within(self.settings.http_timeout, endpoint, url, fields, now)
+        self.post_within(self.settings.http_timeout, metadata, at, fields, now)
             .await
     }
 
     async fn post_within(
         &self,
         timeout: Duration,
-        endpoint: &'static str,
-        url: &Url,
+        metadata: &Metadata,
+        at: (&'static str, &Url),
         fields: &[(&str, &str)],
         now: u64,
     ) -> Result<ProviderResponse, ProviderError> {
         let access = self.access.load_full();
         access
-            .post(&self.nonces, endpoint, url, fields, now, timeout)
+            .post(&self.nonces, &metadata.token_endpoint, at, fields, now, timeout)
             .await
     }
 

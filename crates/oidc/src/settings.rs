@@ -7,17 +7,21 @@ use std::time::Duration;
 
 use crate::client_key::ClientKeys;
 use crate::dpop::DpopKey;
-use crate::{ClientAuth, ForwardProxy, SigningAlgorithm};
+use crate::{AcceptedAlgorithms, AssertionAudience, ClientAuth, ForwardProxy};
 
 /// Everything configured about the provider and this client's registration with it.
 #[derive(Clone, Debug)]
 pub struct ProviderSettings {
     /// Issuer identifier, compared byte by byte with what the provider says.
     pub issuer: String,
+    /// What people call the provider; `None` where nobody said.
+    pub name: Option<String>,
     /// Client identifier.
     pub client_id: String,
     /// How this client proves who it is.
     pub client_auth: ClientAuth,
+    /// Whom an assertion of `private_key_jwt` is for.
+    pub assertion_audience: AssertionAudience,
     /// Keys that sign authorization requests (RFC 9101); `None` leaves them unsigned.
     pub request_keys: Option<ClientKeys>,
     /// Key that tokens are bound to (RFC 9449); `None` means bearer tokens.
@@ -32,8 +36,8 @@ pub struct ProviderSettings {
     pub organization: Option<String>,
     /// How the provider hands the answer back.
     pub response_mode: ResponseMode,
-    /// The one algorithm ID tokens and logout tokens may be signed with.
-    pub id_token_alg: SigningAlgorithm,
+    /// The algorithms ID tokens, logout tokens and signed userinfo may have.
+    pub signing_algs: AcceptedAlgorithms,
     /// The `typ` a logout token may have.
     pub logout_token_typ: LogoutTokenTyp,
     /// Whether userinfo is registered as signed (`userinfo_signed_response_alg`): a plain answer is then not the provider's.
@@ -62,8 +66,10 @@ impl ProviderSettings {
     pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),
+            name: None,
             client_id: client_id.into(),
             client_auth: ClientAuth::None,
+            assertion_audience: AssertionAudience::Issuer,
             request_keys: None,
             dpop_key: None,
             scope: "openid profile email".to_owned(),
@@ -71,7 +77,7 @@ impl ProviderSettings {
             resources: Vec::new(),
             organization: None,
             response_mode: ResponseMode::Query,
-            id_token_alg: SigningAlgorithm::Rs256,
+            signing_algs: AcceptedAlgorithms::Auto,
             logout_token_typ: LogoutTokenTyp::Any,
             userinfo_signed: false,
             authorization_params: Vec::new(),

@@ -111,8 +111,7 @@ pub(crate) fn key_files(reader: &mut Reader<'_>) -> Vec<PathBuf> {
     files.into_iter().map(PathBuf::from).collect()
 }
 
-const UNUSABLE: &str =
-    "must name readable PEM private keys in PKCS#8 (RSA of at least 2048 bits, P-256 or Ed25519)";
+const UNUSABLE: &str = "must name readable PEM private keys in PKCS#8 (RSA of at least 2048 bits, P-256, P-384, P-521 or Ed25519)";
 
 fn keys(reader: &mut Reader<'_>, needed_by: &str) -> Option<ClientKeys> {
     let files = key_files(reader);

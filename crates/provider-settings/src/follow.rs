@@ -129,7 +129,8 @@ fn current(before: Credentials, files: &CredentialFiles) -> Result<Credentials, 
     })
 }
 
-const NO_KEY: &str = "holds no PEM private key in PKCS#8 (RSA of at least 2048 bits, P-256 or Ed25519)";
+const NO_KEY: &str =
+    "holds no PEM private key in PKCS#8 (RSA of at least 2048 bits, P-256, P-384, P-521 or Ed25519)";
 
 fn keys(files: &CredentialFiles) -> Result<ClientKeys, Unusable> {
     let mut keys = Vec::new();

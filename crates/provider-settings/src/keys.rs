@@ -1,9 +1,13 @@
 //! How the file calls what the plain variables call `OIDC_…`.
 
-use crate::table::{PREFIX, TOPIC, is_of_one_provider};
+use crate::table::{PREFIX, PROVIDER_NAME, TOPIC, is_of_one_provider};
 
-/// The key of a variable, as if it were no secret: `OIDC_CLIENT_ID` is `client_id`.
+/// The key of a variable, as if it were no secret: `OIDC_CLIENT_ID` is `client_id`. Inside a provider's own table `name` needs no
+/// word for whose it is.
 pub(crate) fn key(name: &str) -> String {
+    if name == PROVIDER_NAME {
+        return "name".to_owned();
+    }
     name.strip_prefix(PREFIX).unwrap_or(name).to_ascii_lowercase()
 }
 

@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use chassis::settings::{Reader, Zero};
 use oidc::{
-    BuildError, ForwardProxy, LogoutTokenTyp, PROTOCOL_PARAMETERS, Par, ProviderSettings, RelyingParty,
-    ResponseMode, SigningAlgorithm,
+    AcceptedAlgorithms, AssertionAudience, BuildError, ForwardProxy, LogoutTokenTyp, PROTOCOL_PARAMETERS,
+    Par, ProviderSettings, RelyingParty, ResponseMode, SigningAlgorithm,
 };
 use url::Url;
 
 use crate::credentials::{client_auth, dpop_key, request_keys};
+use crate::table::PROVIDER_NAME;
 
 /// More tolerance than this would make expiry meaningless.
 const MAX_CLOCK_TOLERANCE_SECS: u64 = 300;
+
+/// A provider's name stands in buttons and sentences.
+const MAX_NAME_CHARS: usize = 64;
 
 /// Reads the settings of one provider.
 pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
@@ -23,6 +27,15 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
     if let Some(auth) = auth {
         settings.client_auth = auth;
     }
+    settings.name = name(reader);
+    settings.assertion_audience = match reader.text("OIDC_ASSERTION_AUDIENCE").as_str() {
+        "issuer" => AssertionAudience::Issuer,
+        "token-endpoint" => AssertionAudience::TokenEndpoint,
+        _ => {
+            reader.wrong("OIDC_ASSERTION_AUDIENCE", "must be issuer or token-endpoint");
+            AssertionAudience::Issuer
+        }
+    };
     settings.request_keys = request_keys(reader);
     settings.dpop_key = dpop_key(reader);
     settings.scope = scope(reader);
@@ -37,7 +50,7 @@ pub(crate) fn one(reader: &mut Reader<'_>) -> ProviderSettings {
             ResponseMode::Query
         }
     };
-    settings.id_token_alg = algorithm(reader);
+    settings.signing_algs = algorithms(reader);
     settings.logout_token_typ = match reader.text("OIDC_LOGOUT_TOKEN_TYP").as_str() {
         "any" => LogoutTokenTyp::Any,
         "logout+jwt" => LogoutTokenTyp::LogoutJwt,
@@ -113,19 +126,43 @@ fn scope(reader: &mut Reader<'_>) -> String {
     scope
 }
 
-fn algorithm(reader: &mut Reader<'_>) -> SigningAlgorithm {
-    let name = reader.text("OIDC_ID_TOKEN_SIGNING_ALG");
-    if name.eq_ignore_ascii_case("none") {
-        reader.wrong(
-            "OIDC_ID_TOKEN_SIGNING_ALG",
-            "must never be none: unsigned tokens are not accepted",
-        );
-        return SigningAlgorithm::Rs256;
+fn algorithms(reader: &mut Reader<'_>) -> AcceptedAlgorithms {
+    const NAME: &str = "OIDC_ID_TOKEN_SIGNING_ALG";
+    let names = reader.list(NAME);
+    if names.iter().all(|name| name == "auto") && names.len() < 2 {
+        return AcceptedAlgorithms::Auto;
     }
-    name.parse().unwrap_or_else(|unknown: oidc::UnknownAlgorithm| {
-        reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", unknown.to_string());
-        SigningAlgorithm::Rs256
-    })
+    let mut named: Vec<SigningAlgorithm> = Vec::new();
+    for name in names {
+        if name.eq_ignore_ascii_case("none") {
+            reader.wrong(NAME, "must never be none: unsigned tokens are not accepted");
+        } else if name == "auto" {
+            reader.wrong(NAME, "must be auto alone, or names of algorithms alone");
+        } else {
+            match name.parse() {
+                Ok(algorithm) => named.push(algorithm),
+                Err(unknown) => {
+                    let unknown: oidc::UnknownAlgorithm = unknown;
+                    reader.wrong(
+                        NAME,
+                        format!("{name} {unknown}; auto takes what the provider lists"),
+                    );
+                }
+            }
+        }
+    }
+    AcceptedAlgorithms::Named(named)
+}
+
+fn name(reader: &mut Reader<'_>) -> Option<String> {
+    let name = reader.optional_text(PROVIDER_NAME)?;
+    if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        reader.wrong(
+            PROVIDER_NAME,
+            format!("must be one line of at most {MAX_NAME_CHARS} characters"),
+        );
+    }
+    Some(name)
 }
 
 fn authorization_params(reader: &mut Reader<'_>) -> Vec<(String, String)> {
@@ -190,7 +227,7 @@ fn try_out(reader: &mut Reader<'_>, settings: &ProviderSettings) {
     match RelyingParty::new(settings.clone()) {
         // the issuer was validated above
         Ok(_) | Err(BuildError::Issuer | BuildError::InsecureIssuer) => {}
-        Err(error @ BuildError::SymmetricSecret) => {
+        Err(error @ BuildError::SymmetricSecret { .. }) => {
             reader.wrong("OIDC_ID_TOKEN_SIGNING_ALG", error.to_string());
         }
         Err(error @ BuildError::CaFile(_)) => reader.wrong("OIDC_CA_FILE", error.to_string()),

@@ -8,6 +8,9 @@ pub const PREFIX: &str = "OIDC_";
 /// The setting that names the file of several providers.
 pub const PROVIDERS: &str = "OIDC_PROVIDERS";
 
+/// The setting for what people call the provider.
+pub(crate) const PROVIDER_NAME: &str = "OIDC_PROVIDER_NAME";
+
 /// Whether a setting belongs to one provider, and not to the process.
 pub(crate) fn is_of_one_provider(setting: &Setting) -> bool {
     setting.name.starts_with(PREFIX) && setting.name != PROVIDERS
@@ -22,6 +25,12 @@ pub static TOPIC: Topic = Topic {
             "",
             "URL",
             "Issuer identifier, byte for byte as the provider writes it. Required; https outside loopback.",
+        ),
+        setting(
+            PROVIDER_NAME,
+            "",
+            "TEXT",
+            "What people call the provider, for pages that name it: at most 64 characters. Without it they read the issuer's host.",
         ),
         setting(
             "OIDC_CLIENT_ID",
@@ -43,10 +52,16 @@ pub static TOPIC: Topic = Topic {
             "How this client proves who it is.",
         ),
         setting(
+            "OIDC_ASSERTION_AUDIENCE",
+            "issuer",
+            "issuer|token-endpoint",
+            "Whom an assertion of private_key_jwt names as its audience: the issuer, or the address of the token endpoint where the provider answers invalid_client to that.",
+        ),
+        setting(
             "OIDC_CLIENT_KEY_FILE",
             "",
             "LIST",
-            "PEM private keys (PKCS#8: RSA, P-256 or Ed25519) for private_key_jwt, signed requests and tls_client_auth. The first signs; the public halves of all are published at /.well-known/vestibule/client-jwks.json, so that a new key can be known before it is used.",
+            "PEM private keys (PKCS#8: RSA, P-256, P-384, P-521 or Ed25519) for private_key_jwt, signed requests and tls_client_auth. The first signs; the public halves of all are published at /.well-known/vestibule/client-jwks.json, so that a new key can be known before it is used.",
         ),
         setting(
             "OIDC_CLIENT_CERT_FILE",
@@ -92,9 +107,9 @@ pub static TOPIC: Topic = Topic {
         ),
         setting(
             "OIDC_ID_TOKEN_SIGNING_ALG",
-            "RS256",
-            "ALGORITHM",
-            "The one algorithm of ID tokens and logout tokens: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA or, with a client secret of 32 bytes, HS256. Never none.",
+            "auto",
+            "LIST",
+            "The algorithms ID tokens, logout tokens and signed userinfo may have. auto: those of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512 and EdDSA that the provider's metadata lists. Or one or several by name, then no other; HS256, HS384 and HS512, under a client secret of 32, 48 and 64 bytes, only by name. Never none.",
         ),
         setting(
             "OIDC_LOGOUT_TOKEN_TYP",
@@ -106,7 +121,7 @@ pub static TOPIC: Topic = Topic {
             "OIDC_USERINFO_SIGNED",
             "false",
             "BOOL",
-            "Whether userinfo is registered as signed (userinfo_signed_response_alg, the same as OIDC_ID_TOKEN_SIGNING_ALG): a plain answer is then refused.",
+            "Whether userinfo is registered as signed (userinfo_signed_response_alg): a plain answer is then refused.",
         ),
         setting(
             "OIDC_AUTHORIZATION_PARAMS",

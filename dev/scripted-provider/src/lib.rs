@@ -53,7 +53,7 @@
 //! once with `code`, `state`, `iss`; an auto-submitting form for `response_mode=form_post`), `token` (client
 //! authentication, PKCE S256, codes used once, refresh tokens rotated with reuse detection), `userinfo`,
 //! `end_session`, revocation, PAR (not advertised by default: `script.offer_par`). It signs RS256 by default;
-//! `script.algorithm` knows ES256, PS256, EdDSA and HS256 too. `script.dpop` binds tokens to a key (RFC 9449).
+//! `script.algorithm` knows every algorithm of RS, PS, ES and HS, and EdDSA. `script.dpop` binds tokens to a key (RFC 9449).
 //!
 //! It runs on a thread and runtime of its own, so that a test may pause tokio's clock. Deliberately absent: a user
 //! interface, sessions, registration, and any claim to be a secure provider. The keys in its folder are public.
@@ -81,4 +81,5 @@ pub use script::{Answer, Claims, IdTokenShape, Script};
 /// The client every scripted provider knows.
 pub const CLIENT_ID: &str = "vestibule";
 /// Its secret.
-pub const CLIENT_SECRET: &str = "scripted-client-secret: with+odd/characters %41 ü";
+pub const CLIENT_SECRET: &str =
+    "scripted-client-secret: with+odd/characters %41 ü, and as long as HS512 wants it";

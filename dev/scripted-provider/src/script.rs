@@ -95,7 +95,7 @@ pub struct Script {
     pub user: Claims,
     /// `sid` of the next login; `None` makes a fresh one per login, and a patch can remove it.
     pub sid: Option<String>,
-    /// JWS algorithm: RS256, ES256, PS256, EdDSA or HS256.
+    /// JWS algorithm: RS, PS, ES or HS with 256, 384 or 512, or EdDSA.
     pub algorithm: &'static str,
     /// Patches the discovery document.
     pub metadata: Claims,

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use crate::script::{Answer, patch};
+use crate::signing::ALGORITHMS;
 use crate::state::{Held, State};
 use crate::{Endpoint, Recorded, authorize, dpop, token, userinfo};
 
@@ -96,7 +97,7 @@ fn metadata(state: &State) -> Value {
         "revocation_endpoint": at(Endpoint::Revocation),
         "response_types_supported": ["code"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["RS256", "PS256", "ES256", "EdDSA", "HS256"],
+        "id_token_signing_alg_values_supported": ALGORITHMS,
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"],
         "authorization_response_iss_parameter_supported": true,

@@ -2,11 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use p521::ecdsa::signature::Signer as _;
 use ring::rand::SystemRandom;
 use ring::rsa::PublicKeyComponents;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
-    RSA_PSS_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
+    Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512, RSA_PSS_SHA256,
+    RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
 };
 use serde_json::{Value, json};
 
@@ -17,11 +19,19 @@ const RSA: [&str; 2] = [
     include_str!("../keys/rsa-1.pem"),
 ];
 
+/// All it can sign with.
+pub(crate) const ALGORITHMS: [&str; 13] = [
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256",
+    "HS384", "HS512",
+];
+
 /// One generation of the provider's keys.
 pub(crate) struct Keys {
     generation: usize,
     rsa: RsaKeyPair,
     ec: EcdsaKeyPair,
+    p384: EcdsaKeyPair,
+    p521: p521::ecdsa::SigningKey,
     ed: Ed25519KeyPair,
 }
 
@@ -29,15 +39,20 @@ impl Keys {
     pub(crate) fn new(generation: usize) -> Self {
         let random = SystemRandom::new();
         let rsa = RsaKeyPair::from_pkcs8(&der(RSA[generation % RSA.len()])).expect("the test key is RSA");
-        let ec = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).expect("randomness");
-        let ec = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, ec.as_ref(), &random)
-            .expect("a key just made");
+        let ec = |algorithm: &'static EcdsaSigningAlgorithm| {
+            let key = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("randomness");
+            EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref(), &random).expect("a key just made")
+        };
+        let mut scalar = [0; 66];
+        ring::rand::SecureRandom::fill(&random, &mut scalar[1..]).expect("randomness");
         let ed = Ed25519KeyPair::generate_pkcs8(&random).expect("randomness");
         let ed = Ed25519KeyPair::from_pkcs8(ed.as_ref()).expect("a key just made");
         Self {
             generation,
             rsa,
-            ec,
+            ec: ec(&ECDSA_P256_SHA256_FIXED_SIGNING),
+            p384: ec(&ECDSA_P384_SHA384_FIXED_SIGNING),
+            p521: p521::ecdsa::SigningKey::from_slice(&scalar).expect("below the order"),
             ed,
         }
     }
@@ -56,16 +71,24 @@ impl Keys {
         let mut rsa = self.rsa_public();
         rsa["use"] = json!("sig");
         rsa["kid"] = json!(self.kid("RS256"));
-        let point = self.ec.public_key().as_ref();
-        let ec = json!({
-            "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.kid("ES256"),
-            "x": encode(&point[1..33]), "y": encode(&point[33..]),
+        let p521 = self.p521.verifying_key().to_sec1_point(false);
+        let points = [
+            ("P-256", "ES256", self.ec.public_key().as_ref()),
+            ("P-384", "ES384", self.p384.public_key().as_ref()),
+            ("P-521", "ES512", p521.as_bytes()),
+        ];
+        let [ec, p384, p521] = points.map(|(curve, algorithm, point)| {
+            let (x, y) = point[1..].split_at(point.len() / 2);
+            json!({
+                "kty": "EC", "crv": curve, "use": "sig", "alg": algorithm, "kid": self.kid(algorithm),
+                "x": encode(x), "y": encode(y),
+            })
         });
         let ed = json!({
             "kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": self.kid("EdDSA"),
             "x": encode(self.ed.public_key().as_ref()),
         });
-        vec![rsa, ec, ed]
+        vec![rsa, ec, ed, p384, p521]
     }
 
     /// The RSA key's public members alone.
@@ -87,27 +110,33 @@ impl Keys {
 
     fn signature(&self, algorithm: &str, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
+        let rsa = |padding: &'static dyn RsaEncoding| {
+            let mut signature = vec![0; self.rsa.public().modulus_len()];
+            let signed = self.rsa.sign(padding, &random, message, &mut signature);
+            signed.expect("an RSA signature");
+            signature
+        };
+        let ec = |key: &EcdsaKeyPair| {
+            let signature = key.sign(&random, message).expect("an ECDSA signature");
+            signature.as_ref().to_vec()
+        };
         match algorithm {
-            "RS256" | "PS256" => {
-                let padding: &dyn ring::signature::RsaEncoding = if algorithm == "RS256" {
-                    &RSA_PKCS1_SHA256
-                } else {
-                    &RSA_PSS_SHA256
-                };
-                let mut signature = vec![0; self.rsa.public().modulus_len()];
-                self.rsa
-                    .sign(padding, &random, message, &mut signature)
-                    .expect("an RSA signature");
-                signature
+            "RS256" => rsa(&RSA_PKCS1_SHA256),
+            "RS384" => rsa(&RSA_PKCS1_SHA384),
+            "RS512" => rsa(&RSA_PKCS1_SHA512),
+            "PS256" => rsa(&RSA_PSS_SHA256),
+            "PS384" => rsa(&RSA_PSS_SHA384),
+            "PS512" => rsa(&RSA_PSS_SHA512),
+            "ES256" => ec(&self.ec),
+            "ES384" => ec(&self.p384),
+            "ES512" => {
+                let signature: p521::ecdsa::Signature = self.p521.sign(message);
+                signature.to_bytes().to_vec()
             }
-            "ES256" => self
-                .ec
-                .sign(&random, message)
-                .expect("an ECDSA signature")
-                .as_ref()
-                .to_vec(),
             "EdDSA" => self.ed.sign(message).as_ref().to_vec(),
             "HS256" => hmac(CLIENT_SECRET.as_bytes(), message),
+            "HS384" => hmac_of(ring::hmac::HMAC_SHA384, CLIENT_SECRET.as_bytes(), message),
+            "HS512" => hmac_of(ring::hmac::HMAC_SHA512, CLIENT_SECRET.as_bytes(), message),
             _ => Vec::new(),
         }
     }
@@ -115,16 +144,20 @@ impl Keys {
 
 /// HMAC-SHA256.
 pub(crate) fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
-    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key);
+    hmac_of(ring::hmac::HMAC_SHA256, key, message)
+}
+
+fn hmac_of(algorithm: ring::hmac::Algorithm, key: &[u8], message: &[u8]) -> Vec<u8> {
+    let key = ring::hmac::Key::new(algorithm, key);
     ring::hmac::sign(&key, message).as_ref().to_vec()
 }
 
-/// Left half of SHA-256, as `at_hash` wants it; SHA-512 for EdDSA.
+/// Left half of the algorithm's hash, as `at_hash` wants it; SHA-512 for EdDSA.
 pub(crate) fn half_hash(algorithm: &str, text: &str) -> String {
-    let digest = if algorithm == "EdDSA" {
-        &ring::digest::SHA512
-    } else {
-        &ring::digest::SHA256
+    let digest = match algorithm {
+        name if name.ends_with("384") => &ring::digest::SHA384,
+        name if name.ends_with("512") || name == "EdDSA" => &ring::digest::SHA512,
+        _ => &ring::digest::SHA256,
     };
     let hash = ring::digest::digest(digest, text.as_bytes());
     encode(&hash.as_ref()[..hash.as_ref().len() / 2])

@@ -98,7 +98,7 @@ export async function startGlewlwyd({ edgeUrl, accessTokenSecs }) {
     await send(admin, origin, 'POST', '/api/user/', { ...ADA, enabled: true, scope: ['openid', 'profile', 'email'] });
     await send(admin, origin, 'POST', '/api/client/', {
       client_id: CLIENT.id, name: 'Vestibule', enabled: true, confidential: true, client_secret: CLIENT.secret, password: CLIENT.secret,
-      redirect_uri: [route('callback')], post_logout_redirect_uris: [`${edgeUrl}/signed-out`],
+      redirect_uri: [route('callback')], post_logout_redirect_uris: [`${edgeUrl}/`],
       backchannel_logout_uri: route('backchannel-logout'), backchannel_logout_session_required: 'true',
       frontchannel_logout_uri: route('frontchannel-logout'), frontchannel_logout_session_required: 'true',
       authorization_type: ['code', 'refresh_token'], token_endpoint_auth_method: ['client_secret_basic'], scope: ['openid', 'profile', 'email'],

@@ -91,7 +91,7 @@ test('a sign-out goes on at glewlwyd, which signs out other browsers by frames',
   const page = new URL(end.headers.get('location')).searchParams;
   assert.deepEqual([page.get('prompt'), page.get('sid'), page.get('client_id')], ['end_session', sid, CLIENT.id]);
   const back = new URL(page.get('callback_url'));
-  assert.equal(back.origin + back.pathname, `${stack.edgeUrl}/signed-out`);
+  assert.equal(back.origin + back.pathname, `${stack.edgeUrl}/`);
   assert.equal(back.searchParams.get('state'), new URL(out.headers.get('location')).searchParams.get('state'));
 
   // What that page does next: a frame for each client of the session. A frame's request carries no cookie of ours.

@@ -2180,6 +2180,10 @@ pub struct GetCurrentSessionResponse {
     /// The server's clock, so that a browser whose clock is wrong can still count down.
     #[prost(message, optional, tag = "2")]
     pub server_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// What people call the provider the session came from; empty where its address is all there is to show and
+    /// would tell nobody anything.
+    #[prost(string, tag = "3")]
+    pub provider_name: ::prost::alloc::string::String,
 }
 /// Extends this browser's session.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -13,6 +13,8 @@ export interface CurrentSession {
   session: Session;
   /** The server's clock minus the browser's: what makes a countdown right in a browser whose clock is wrong. */
   skewMs: number;
+  /** What people call the provider; empty where nothing is known that would tell them anything. */
+  providerName: string;
 }
 
 // The watch tells of changes; asking every so often covers a stream that cannot be had.
@@ -33,9 +35,9 @@ export function skewOf(serverTime: Timestamp | undefined, receivedAtMs: number):
 export const currentSessionQuery = queryOptions({
   queryKey: ["session", "current"],
   queryFn: async ({ signal }): Promise<CurrentSession> => {
-    const { session, serverTime } = await getCurrentSession(signal);
+    const { session, serverTime, providerName } = await getCurrentSession(signal);
     if (!session) throw new RpcFailure(2, "", null, "the answer holds no session");
-    return { session, skewMs: skewOf(serverTime, Date.now()) };
+    return { session, skewMs: skewOf(serverTime, Date.now()), providerName };
   },
   staleTime: 5_000,
   retry: retryTransient,

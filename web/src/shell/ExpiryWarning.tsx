@@ -3,11 +3,12 @@ import { useRef, useState } from "react";
 import { rollCurrentSession } from "../api/browser-session";
 import { currentSessionQuery, msOf, skewOf } from "../api/queries";
 import { useServerNow } from "../clock";
-import { useSessionStore, useSignOut } from "../session";
+import { useSessionStore } from "../session";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { words } from "../words";
 import { countdown } from "../words/times";
+import { useLeave } from "./leaving";
 
 const say = words.expiry;
 /** How long before its end a session is announced to end. */
@@ -20,10 +21,11 @@ export function useRoll() {
     mutationFn: rollCurrentSession,
     onSuccess: ({ session, serverTime }) => {
       if (session) {
-        queries.setQueryData(currentSessionQuery.queryKey, {
+        queries.setQueryData(currentSessionQuery.queryKey, (before) => ({
           session,
           skewMs: skewOf(serverTime, Date.now()),
-        });
+          providerName: before?.providerName ?? "",
+        }));
       }
     },
   });
@@ -42,7 +44,7 @@ function Countdown({ expiresAt, skewMs }: { expiresAt: number; skewMs: number })
   const store = useSessionStore();
   const [checked, setChecked] = useState(false);
   const roll = useRoll();
-  const signOut = useSignOut();
+  const signOut = useLeave();
   // A key pressed while the dialog comes up must not sign anybody out.
   const stay = useRef<HTMLButtonElement>(null);
   const left = expiresAt - now;

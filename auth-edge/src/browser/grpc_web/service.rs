@@ -24,6 +24,7 @@ use super::per_person::PersonPermit;
 use super::watch;
 use crate::browser::Browser;
 use crate::http::request;
+use crate::providers::IdentityProvider;
 use crate::sessions::{CurrentSession, SessionsUnavailable, Use};
 
 /// The largest page the session service gives, and how many of them are looked through for a session that cannot be read.
@@ -100,10 +101,15 @@ impl BrowserSessionService for BrowserApi {
     ) -> Result<Response<GetCurrentSessionResponse>, Status> {
         let current = self.current(&request).await?;
         let session = Some(shown(Session::clone(&current.session), None));
+        let provider = self.browser.providers.of_session(&current.session.issuer);
         Ok(answer(
             GetCurrentSessionResponse {
                 session,
                 server_time: self.server_time(),
+                provider_name: provider
+                    .and_then(IdentityProvider::name)
+                    .unwrap_or_default()
+                    .to_owned(),
             },
             None,
         ))

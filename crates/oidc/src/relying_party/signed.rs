@@ -1,13 +1,12 @@
 //! Signed tokens of the provider: parsed, and verified by the keys in force.
 
-use openidconnect::JwsSigningAlgorithm as _;
 use serde_json::{Map, Value};
 
 use super::{ID_TOKEN_TYPES, RelyingParty};
 use crate::jws::Unverified;
 use crate::key_refetch::TokenOrigin;
 use crate::key_set::{KeySet, SignatureVerdict};
-use crate::{ExpectedOfRefresh, IdToken, IdTokenError};
+use crate::{AcceptedAlgorithms, ExpectedOfRefresh, IdToken, IdTokenError, Metadata, SigningAlgorithm};
 
 impl RelyingParty {
     /// Validates the ID token of a refresh: the same person at the same provider (OpenID Connect Core 12.2). Its claims are
@@ -22,39 +21,43 @@ impl RelyingParty {
         now: u64,
     ) -> Result<IdToken, IdTokenError> {
         let token = self.parsed(raw, &ID_TOKEN_TYPES)?;
-        let id_token = IdToken::of_refresh(token.claims()?, &self.settings, expected, now)?;
-        self.verify(&token, TokenOrigin::Background).await?;
+        let claims = (token.claims()?, token.algorithm);
+        let id_token = IdToken::of_refresh(claims, &self.settings, expected, now)?;
+        self.verify(&token, TokenUse::Id, TokenOrigin::Background).await?;
         Ok(id_token)
     }
 
-    /// The claims of a token somebody waits for, once its signature verified.
+    /// The claims of a token somebody waits for and its algorithm, once its signature verified.
     pub(super) async fn verified_claims(
         &self,
         raw: &str,
+        used: TokenUse,
         types: &[&str],
-    ) -> Result<Map<String, Value>, IdTokenError> {
+    ) -> Result<(Map<String, Value>, SigningAlgorithm), IdTokenError> {
         let token = self.parsed(raw, types)?;
-        self.verify(&token, TokenOrigin::Interactive).await?;
-        token.claims()
+        self.verify(&token, used, TokenOrigin::Interactive).await?;
+        Ok((token.claims()?, token.algorithm))
     }
 
     /// Parses a token of these types; nothing of it is verified.
     fn parsed<'a>(&self, raw: &'a str, types: &[&str]) -> Result<Unverified<'a>, IdTokenError> {
-        let token = Unverified::parse(raw, self.settings.id_token_alg)?;
+        let token = Unverified::parse(raw, &self.settings.signing_algs)?;
         if !token.type_is(types) {
             return Err(IdTokenError::Header);
         }
         Ok(token)
     }
 
-    /// Verifies by the provider's keys, or by the client secret.
+    /// Verifies by the provider's keys, or, where an algorithm under a shared secret was named, by the client secret.
     pub(super) async fn verify(
         &self,
         token: &Unverified<'_>,
+        used: TokenUse,
         origin: TokenOrigin,
     ) -> Result<(), IdTokenError> {
         let access = self.access.load_full();
-        if !self.settings.id_token_alg.uses_shared_secret() {
+        if token.algorithm.hmac().is_none() {
+            self.check_algorithm(token.algorithm, used).await?;
             return self
                 .cache
                 .verify(&access.http, &self.settings, token, origin)
@@ -64,6 +67,38 @@ impl RelyingParty {
         match KeySet::symmetric(secret.secret().as_bytes()).verify(token) {
             SignatureVerdict::Verified => Ok(()),
             SignatureVerdict::NoSuchKey | SignatureVerdict::BadSignature => Err(IdTokenError::Signature),
+        }
+    }
+
+    /// Whether the provider says that it signs such tokens with the algorithm, unless it was named in the settings.
+    async fn check_algorithm(&self, algorithm: SigningAlgorithm, used: TokenUse) -> Result<(), IdTokenError> {
+        let accepted = match &self.settings.signing_algs {
+            AcceptedAlgorithms::Named(_) => return Ok(()), // parsing has seen to it
+            auto @ AcceptedAlgorithms::Auto => auto.shared_with(used.listed(&*self.metadata().await?)),
+        };
+        if accepted.contains(&algorithm) {
+            Ok(())
+        } else {
+            Err(IdTokenError::Algorithm)
+        }
+    }
+}
+
+/// What a signed token is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TokenUse {
+    /// An ID token, or a logout token, which is signed like one (Back-Channel Logout 1.0, section 2.4).
+    Id,
+    /// Userinfo.
+    Userinfo,
+}
+
+impl TokenUse {
+    /// The algorithms the metadata lists for it. Providers that list none for userinfo sign it as they sign ID tokens.
+    fn listed(self, metadata: &Metadata) -> &[String] {
+        match self {
+            Self::Userinfo if !metadata.userinfo_signing_algs.is_empty() => &metadata.userinfo_signing_algs,
+            Self::Id | Self::Userinfo => &metadata.id_token_signing_algs,
         }
     }
 }

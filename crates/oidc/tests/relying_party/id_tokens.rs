@@ -1,6 +1,6 @@
 //! ID tokens: every check, one deviation at a time.
 
-use oidc::{IdTokenError, SigningAlgorithm};
+use oidc::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 use scripted_provider::{CLIENT_ID, Endpoint, IdTokenShape};
 use serde_json::{Value, json};
 
@@ -14,17 +14,21 @@ async fn a_good_login_is_accepted() {
     assert_eq!(token.auth_time, Some(NOW));
 }
 
+fn named(algorithm: SigningAlgorithm) -> AcceptedAlgorithms {
+    AcceptedAlgorithms::Named(vec![algorithm])
+}
+
 // conformance: A-074 B-086
 #[tokio::test]
-async fn every_configured_algorithm_verifies_and_no_other() {
-    for (algorithm, name) in [
-        (SigningAlgorithm::Rs256, "RS256"),
-        (SigningAlgorithm::Ps256, "PS256"),
-        (SigningAlgorithm::Es256, "ES256"),
-        (SigningAlgorithm::EdDsa, "EdDSA"),
-        (SigningAlgorithm::Hs256, "HS256"),
-    ] {
-        let bench = bench_with(|settings| settings.id_token_alg = algorithm);
+async fn every_named_algorithm_verifies_and_no_other() {
+    for algorithm in [
+        &SigningAlgorithm::PUBLIC_KEY[..],
+        &SigningAlgorithm::SHARED_SECRET[..],
+    ]
+    .concat()
+    {
+        let name = algorithm.name();
+        let bench = bench_with(|settings| settings.signing_algs = named(algorithm));
         bench
             .login_with(|script| script.algorithm = name)
             .await
@@ -45,6 +49,61 @@ async fn every_configured_algorithm_verifies_and_no_other() {
             matches!(forged, Err(IdTokenError::Signature)),
             "{name}: {forged:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn without_a_name_every_listed_algorithm_of_a_public_key_verifies() {
+    let bench = bench();
+    for algorithm in SigningAlgorithm::PUBLIC_KEY {
+        let name = algorithm.name();
+        let login = bench.login_with(|script| script.algorithm = name).await;
+        assert!(login.is_ok(), "{name}: {login:?}");
+    }
+    for algorithm in SigningAlgorithm::SHARED_SECRET {
+        let name = algorithm.name();
+        let login = bench.login_with(|script| script.algorithm = name).await;
+        assert!(matches!(login, Err(IdTokenError::Algorithm)), "{name}: {login:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_name_an_algorithm_the_metadata_does_not_list_is_refused() {
+    for (listed, algorithm, accepted) in [
+        (json!(["ES256"]), "RS256", false),
+        (json!(["ES256"]), "ES256", true),
+        (json!(["HS256"]), "HS256", false),
+        (json!(["HS256"]), "RS256", false),
+        (json!(null), "RS256", true),
+        (json!(null), "ES256", false),
+    ] {
+        let bench = bench();
+        let login = bench.login_with(|script| {
+            script.algorithm = algorithm;
+            let name = "id_token_signing_alg_values_supported";
+            script.metadata.insert(name.to_owned(), listed.clone());
+        });
+        let login = login.await;
+        let refused = matches!(login, Err(IdTokenError::Algorithm));
+        assert_eq!(
+            (login.is_ok(), refused),
+            (accepted, !accepted),
+            "{listed} {algorithm}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_public_key_is_no_secret_even_where_both_kinds_are_named() {
+    let both = vec![SigningAlgorithm::Rs256, SigningAlgorithm::Hs256];
+    let bench = bench_with(|settings| settings.signing_algs = AcceptedAlgorithms::Named(both));
+    let forged = bench
+        .login_with(|script| script.id_token = IdTokenShape::Hs256WithPublicKey)
+        .await;
+    assert!(matches!(forged, Err(IdTokenError::Signature)), "{forged:?}");
+    for name in ["RS256", "HS256"] {
+        let login = bench.login_with(|script| script.algorithm = name).await;
+        assert!(login.is_ok(), "{name}: {login:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oidc::{IdTokenError, SigningAlgorithm};
+use oidc::{AcceptedAlgorithms, IdTokenError, SigningAlgorithm};
 use scripted_provider::{Answer, Endpoint, IdTokenShape};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn modulus(characters: usize) -> String {
 #[tokio::test]
 async fn weak_keys_and_keys_of_another_curve_are_never_used() {
     let bench = bench();
-    let [mut rsa, ec, ..] = <[Value; 3]>::try_from(published(&bench).await).expect("three keys");
+    let [mut rsa, ec, ..] = <[Value; 5]>::try_from(published(&bench).await).expect("five keys");
     let mut secret = rsa.clone();
     secret["kty"] = json!("oct");
     rsa["n"] = json!(modulus(171)); // 1,024 bits
@@ -59,7 +59,7 @@ async fn weak_keys_and_keys_of_another_curve_are_never_used() {
             json!({ "kty": "OKP", "crv": "X25519", "kid": "EdDSA-0", "x": ec["x"] }),
         ),
     ] {
-        let bench = bench_with(|settings| settings.id_token_alg = algorithm);
+        let bench = bench_with(|settings| settings.signing_algs = AcceptedAlgorithms::Named(vec![algorithm]));
         bench.provider.script(|script| {
             script.algorithm = algorithm.name();
             script.jwks = Some(json!({ "keys": [key] }));
@@ -74,8 +74,10 @@ async fn weak_keys_and_keys_of_another_curve_are_never_used() {
 // conformance: B-088
 #[tokio::test]
 async fn a_point_that_is_not_on_the_curve_verifies_nothing() {
-    let bench = bench_with(|settings| settings.id_token_alg = SigningAlgorithm::Es256);
-    let [_, mut ec, _] = <[Value; 3]>::try_from(published(&bench).await).expect("three keys");
+    let bench = bench_with(|settings| {
+        settings.signing_algs = AcceptedAlgorithms::Named(vec![SigningAlgorithm::Es256])
+    });
+    let [_, mut ec, ..] = <[Value; 5]>::try_from(published(&bench).await).expect("five keys");
     ec["y"] = json!("A".repeat(43));
     bench.provider.script(|script| {
         script.algorithm = "ES256";

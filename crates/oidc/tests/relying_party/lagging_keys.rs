@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use oidc::{Expected, IdToken, IdTokenError, SigningAlgorithm};
+use oidc::{AcceptedAlgorithms, Expected, IdToken, IdTokenError, SigningAlgorithm};
 use scripted_provider::{Answer, Endpoint, IdTokenShape, Script, ScriptedProvider};
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ async fn a_key_that_is_published_while_a_sign_in_looks_for_it_is_found_by_that_s
         SigningAlgorithm::EdDsa,
     ] {
         let bench = bench_with(|settings| {
-            settings.id_token_alg = algorithm;
+            settings.signing_algs = AcceptedAlgorithms::Named(vec![algorithm]);
             settings.http_timeout = DEADLINE;
         });
         bench

@@ -1,8 +1,8 @@
 //! Discovery, outages and authorization requests.
 
 use oidc::{
-    AuthorizationRequest, BuildError, ClientAuth, ClientSecret, Outage, ProviderError, ProviderSettings,
-    RefreshError, RelyingParty, SigningAlgorithm,
+    AcceptedAlgorithms, AuthorizationRequest, BuildError, ClientAuth, ClientSecret, Outage, ProviderError,
+    ProviderSettings, RefreshError, RelyingParty, SigningAlgorithm,
 };
 use scripted_provider::{Answer, Endpoint};
 use serde_json::json;
@@ -107,7 +107,7 @@ async fn a_provider_that_never_answers_is_given_up() {
 fn settings_that_cannot_be_kept_to_are_refused_before_any_word_is_said() {
     let built = |issuer: &str, algorithm, auth: &ClientAuth| {
         let mut settings = ProviderSettings::new(issuer, "client");
-        settings.id_token_alg = algorithm;
+        settings.signing_algs = AcceptedAlgorithms::Named(vec![algorithm]);
         settings.client_auth = auth.clone();
         RelyingParty::new(settings).map(|_| ())
     };

@@ -31,6 +31,10 @@ fn what_would_weaken_a_sign_in_is_refused_by_name() {
         ("OIDC_ID_TOKEN_SIGNING_ALG", "none"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "None"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "ES256K"),
+        ("OIDC_ID_TOKEN_SIGNING_ALG", "RS256,none"),
+        ("OIDC_ID_TOKEN_SIGNING_ALG", "auto,HS256"),
+        ("OIDC_ASSERTION_AUDIENCE", "both"),
+        ("OIDC_PROVIDER_NAME", "two\nlines"),
         (
             "OIDC_AUTHORIZATION_PARAMS",
             "prompt=login,redirect_uri=https://evil.example",
@@ -54,7 +58,11 @@ fn what_stands_next_to_it_is_taken() {
         ("OIDC_CLIENT_SECRET", "eight888"),
         ("OIDC_SCOPE", "email openid"),
         ("OIDC_CLOCK_TOLERANCE", "300"),
+        ("OIDC_ID_TOKEN_SIGNING_ALG", "auto"),
+        ("OIDC_ID_TOKEN_SIGNING_ALG", "ES512, RS256"),
         ("OIDC_ID_TOKEN_SIGNING_ALG", "HS256"),
+        ("OIDC_ASSERTION_AUDIENCE", "token-endpoint"),
+        ("OIDC_PROVIDER_NAME", "Acme"),
         ("OIDC_AUTHORIZATION_PARAMS", "prompt=login,max_age=60"),
         ("OIDC_RESOURCE", "https://api.example/a"),
     ] {

@@ -35,7 +35,7 @@ export function SignInDetails() {
   );
 }
 
-function Details({ session, skewMs }: CurrentSession) {
+function Details({ session, skewMs, providerName }: CurrentSession) {
   const now = useServerNow(skewMs, TICK_MS);
   const device = session.lastSeenOn ?? session.createdOn;
   return (
@@ -52,7 +52,7 @@ function Details({ session, skewMs }: CurrentSession) {
       )}
       <Facts>
         <Fact name={say.provider}>
-          <bdi>{hostOf(session.issuer)}</bdi>
+          <bdi>{providerName || say.yourProvider}</bdi>
         </Fact>
         <Fact name={say.signedIn}>
           {session.authenticatedAt ? <Moment ms={msOf(session.authenticatedAt)} now={now} /> : say.notTold}
@@ -83,12 +83,4 @@ function Placeholder() {
       </Facts>
     </Loading>
   );
-}
-
-function hostOf(issuer: string): string {
-  try {
-    return new URL(issuer).host;
-  } catch {
-    return issuer;
-  }
 }

@@ -3,8 +3,8 @@ import { useState } from "react";
 import { endMyOtherSessions, endMySession } from "../../api/browser-session";
 import { useServerNow } from "../../clock";
 import { type Session, Session_State as State } from "../../gen/session/v1/session_pb";
-import { useSignOut } from "../../session";
 import { Failure } from "../../shell/Failure";
+import { useLeave } from "../../shell/leaving";
 import { Page } from "../../shell/Page";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
@@ -28,7 +28,7 @@ export function Sessions() {
   const list = useInfiniteQuery(sessionsQuery);
   const now = useServerNow(list.data?.pages.at(-1)?.skewMs ?? 0, TICK_MS);
   const queries = useQueryClient();
-  const signOut = useSignOut();
+  const signOut = useLeave();
   const [said, setSaid] = useState("");
   const [asking, setAsking] = useState(false);
   const reread = () => queries.invalidateQueries({ queryKey: sessionsQuery.queryKey });

@@ -1,0 +1,103 @@
+//! What has to be registered with a provider about this client: the addresses it is sent to, byte for byte as they are sent.
+
+use url::Url;
+
+use crate::providers::IdentityProvider;
+use crate::providers::sites::Sites;
+use crate::values::reserved::BACK_CHANNEL_PATH;
+
+/// Addresses to register at one provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Registration {
+    /// Where codes come back to.
+    pub(crate) redirect_uris: Vec<String>,
+    /// Where people land who signed out there.
+    pub(crate) post_logout_redirect_uris: Vec<String>,
+    /// Where it sends logout tokens.
+    pub(crate) backchannel_logout_uri: String,
+}
+
+impl Registration {
+    /// What this provider, the one at `index`, is sent: at the base URL, and at the hosts that are its own.
+    pub(crate) fn of(
+        (index, provider): (usize, &IdentityProvider),
+        sites: &Sites,
+        post_logout_redirect: &Url,
+    ) -> Self {
+        let main = sites.main();
+        let at = std::iter::once(main).chain(sites.owned_by(index));
+        let (redirects, landings) = at
+            .map(|site| {
+                (
+                    site.at(&provider.callback_path),
+                    site.here(main, post_logout_redirect),
+                )
+            })
+            .unzip();
+        Self {
+            redirect_uris: redirects,
+            post_logout_redirect_uris: landings,
+            backchannel_logout_uri: main.at(BACK_CHANNEL_PATH),
+        }
+    }
+
+    /// Says it in the log, once at the start: providers compare to the letter, and whoever registers a client can copy it from there.
+    pub(crate) fn log(&self, provider: &IdentityProvider) {
+        tracing::info!(
+            provider = provider.id,
+            issuer = provider.issuer(),
+            redirect_uris = self.redirect_uris.join(" "),
+            post_logout_redirect_uris = self.post_logout_redirect_uris.join(" "),
+            backchannel_logout_uri = self.backchannel_logout_uri,
+            "to be registered with the provider"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oidc::{ProviderSettings, RelyingParty};
+
+    use super::*;
+    use crate::providers::sites::Owner;
+
+    #[test]
+    fn a_host_of_the_providers_own_is_registered_too_and_each_landing_as_it_is_there() {
+        let issuer = "https://idp.example";
+        let provider = IdentityProvider {
+            id: "partner".to_owned(),
+            relying_party: RelyingParty::new(ProviderSettings::new(issuer, "client")).unwrap(),
+            callback_path: "/api/auth/callback/partner".to_owned(),
+            name: None,
+        };
+        let base = Url::parse("https://app.example").unwrap();
+        let owner = |provider| Owner {
+            provider,
+            issuer: issuer.to_owned(),
+        };
+        let hosts = [("p.example", 1), ("p.example:8443", 1), ("other.example", 0)];
+        let hosts = hosts.map(|(host, at)| (host.to_owned(), owner(at)));
+        let sites = Sites::new(&base, "/api/auth/login", hosts);
+        let registration = Registration::of((1, &provider), &sites, &base);
+        assert_eq!(
+            registration.redirect_uris,
+            [
+                "https://app.example/api/auth/callback/partner",
+                "https://p.example/api/auth/callback/partner",
+                "https://p.example:8443/api/auth/callback/partner",
+            ]
+        );
+        assert_eq!(
+            registration.post_logout_redirect_uris,
+            [
+                "https://app.example/",
+                "https://p.example/",
+                "https://p.example:8443/"
+            ]
+        );
+        assert_eq!(
+            registration.backchannel_logout_uri,
+            "https://app.example/api/auth/backchannel-logout"
+        );
+    }
+}

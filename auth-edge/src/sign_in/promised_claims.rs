@@ -1,0 +1,95 @@
+//! Whether userinfo is worth a request at sign-in: which claims the granted scope promises and the ID token lacks (OpenID Connect
+//! Core 5.4). A provider of the code flow may give them at userinfo alone.
+//!
+//! Deliberately absent: claims of scopes the standard does not name.
+
+use oidc::UserinfoError;
+use serde_json::{Map, Value};
+
+/// When sign-in reads userinfo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UserinfoAtLogin {
+    /// When the scope promises claims that the ID token lacks; without them the person is signed in all the same.
+    Auto,
+    /// Each time; without it nobody is signed in.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The scopes that promise claims, and the claims. One of them is enough: nobody has all of a profile, and `updated_at` alone says
+/// nothing about a person.
+const PROMISES: [(&str, &[&str]); 4] = [
+    (
+        "profile",
+        &[
+            "name",
+            "given_name",
+            "family_name",
+            "middle_name",
+            "nickname",
+            "preferred_username",
+            "profile",
+            "picture",
+            "website",
+            "gender",
+            "birthdate",
+            "zoneinfo",
+            "locale",
+        ],
+    ),
+    ("email", &["email"]),
+    ("address", &["address"]),
+    ("phone", &["phone_number"]),
+];
+
+/// Whether the scope (separated by spaces) promises claims of which these hold none.
+pub(super) fn lacks_promised_claims(scope: &str, claims: &Map<String, Value>) -> bool {
+    let granted = |name: &str| scope.split(' ').any(|one| one == name);
+    let holds = |names: &[&str]| {
+        let mut values = names.iter().filter_map(|name| claims.get(*name));
+        values.any(|value| !value.is_null())
+    };
+    PROMISES
+        .iter()
+        .any(|(name, claims)| granted(name) && !holds(claims))
+}
+
+/// Whether somebody may be signed in without what userinfo would have said. Not where it is about somebody else: then the access
+/// token is not this person's (Core 5.3.2).
+pub(super) fn may_do_without(error: &UserinfoError) -> bool {
+    !matches!(error, UserinfoError::Subject)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_scope_whose_claims_are_all_missing_is_worth_a_request() {
+        for (scope, claims, lacks) in [
+            ("openid profile email", json!({}), true),
+            ("openid profile email", json!({"name": "A"}), true),
+            ("openid profile email", json!({"email": "a@example.test"}), true),
+            (
+                "openid email profile",
+                json!({"email": "a@example.test", "nickname": "a"}),
+                false,
+            ),
+            ("openid profile", json!({"updated_at": 1}), true),
+            ("openid profile", json!({"name": null}), true),
+            ("openid email", json!({"email_verified": true}), true),
+            ("openid phone", json!({}), true),
+            ("openid phone", json!({"phone_number": "+49"}), false),
+            ("openid address", json!({}), true),
+            ("openid", json!({}), false),
+            ("openid emails offline_access groups", json!({}), false),
+            ("", json!({}), false),
+        ] {
+            let claims = claims.as_object().cloned().unwrap_or_default();
+            assert_eq!(lacks_promised_claims(scope, &claims), lacks, "{scope} {claims:?}");
+        }
+    }
+}

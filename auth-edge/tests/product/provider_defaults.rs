@@ -1,0 +1,267 @@
+//! A provider nobody has set anything special for: what is sent to it is what the README says to register, the profile is there
+//! wherever it is kept, and what does not fit is told with the setting that mends it.
+
+use prost::Message as _;
+use scripted_provider::{Answer as Script, Endpoint};
+use serde_json::json;
+use session_proto::v1::GetCurrentSessionResponse;
+use url::Url;
+
+use crate::grpc_web;
+use crate::support::{Browser, Log, Stack, key_file};
+
+fn repository(path: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(path)
+}
+
+/// The address the README says to register as this.
+fn registered(what: &str, host: &str) -> String {
+    let readme = std::fs::read_to_string(repository("README.md")).unwrap();
+    let row = readme.lines().find(|line| line.starts_with(&format!("| {what}")));
+    let address = row.unwrap().split('`').nth(1).unwrap();
+    address.replace("https://YOUR-HOST", host)
+}
+
+fn parameter(url: &str, name: &str) -> String {
+    let url = Url::parse(url).unwrap();
+    let mut pairs = url.query_pairs();
+    pairs.find(|(key, _)| key == name).unwrap().1.into_owned()
+}
+
+#[tokio::test]
+async fn what_is_sent_is_to_the_letter_what_the_readme_says_to_register() {
+    let stack = Stack::start().await;
+    let mut browser = stack.browser();
+    let login = browser.visit("/api/auth/login").await;
+    assert_eq!(
+        parameter(login.location(), "redirect_uri"),
+        registered("redirect URI", &stack.base())
+    );
+    browser.sign_in().await;
+    let logout = browser.visit("/api/auth/logout").await;
+    assert_eq!(
+        parameter(logout.location(), "post_logout_redirect_uri"),
+        registered("post-logout redirect URI", &stack.base())
+    );
+}
+
+#[test]
+fn neither_the_manifests_nor_the_development_stack_send_people_elsewhere_after_sign_out() {
+    let mut folders = vec![repository("k8s")];
+    let mut texts = vec![std::fs::read_to_string(repository("dev/stack.mjs")).unwrap()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                texts.push(std::fs::read_to_string(path).unwrap_or_default());
+            }
+        }
+    }
+    assert!(texts.len() > 20, "the manifests were found");
+    assert!(
+        texts
+            .iter()
+            .all(|text| !text.contains("EDGE_POST_LOGOUT_REDIRECT"))
+    );
+    let registered = texts[0]
+        .matches("'--post-logout-redirect-uri', `${edgeUrl}/`")
+        .count();
+    let all = texts[0].matches("--post-logout-redirect-uri").count();
+    assert_eq!((registered, all), (1, 1));
+}
+
+/// The ID token of the next sign-in says nothing but who it is.
+fn bare_id_token(stack: &Stack) {
+    stack.provider.script(|script| {
+        for claim in ["name", "email", "email_verified"] {
+            script.claims.insert(claim.to_owned(), json!(null));
+        }
+    });
+}
+
+#[tokio::test]
+async fn claims_that_the_scope_promises_and_the_id_token_lacks_come_from_userinfo() {
+    let stack = Stack::start().await;
+    bare_id_token(&stack);
+    let mut browser = stack.browser();
+    browser.sign_in().await;
+    let user = browser.get("/api/auth/me").await.json();
+    assert_eq!(
+        (&user["name"], &user["email"]),
+        (&json!("Alice Example"), &json!("alice@example.com"))
+    );
+    assert_eq!(stack.provider.calls(Endpoint::Userinfo), 1);
+}
+
+#[tokio::test]
+async fn userinfo_is_not_asked_where_the_id_token_says_all_the_scope_promises() {
+    for (settings, bare) in [
+        (&[][..], false),
+        (&[("OIDC_SCOPE", "openid")], true),
+        (&[("EDGE_USERINFO_AT_LOGIN", "never")], true),
+    ] {
+        let stack = Stack::with(settings).await;
+        if bare {
+            bare_id_token(&stack);
+            stack
+                .provider
+                .script(|script| _ = script.token.insert("scope".into(), json!(null)));
+        }
+        stack.browser().sign_in().await;
+        assert_eq!(stack.provider.calls(Endpoint::Userinfo), 0, "{settings:?}");
+    }
+}
+
+#[tokio::test]
+async fn userinfo_that_fails_keeps_nobody_out_unless_it_is_about_somebody_else() {
+    let stack = Stack::start().await;
+    for answer in [
+        Script::status(500),
+        Script::status(401),
+        Script::text(200, "text/html", "<p>"),
+    ] {
+        bare_id_token(&stack);
+        stack
+            .provider
+            .script(|script| _ = script.answers.insert(Endpoint::Userinfo, answer.clone()));
+        let mut browser = stack.browser();
+        browser.sign_in().await;
+        assert_eq!(
+            browser.get("/api/auth/me").await.json(),
+            json!({ "sub": "alice", "sid": browser.get("/api/auth/me").await.json()["sid"] }),
+            "{answer:?}"
+        );
+        stack.provider.reset();
+    }
+    bare_id_token(&stack);
+    stack
+        .provider
+        .script(|script| _ = script.userinfo.insert("sub".into(), json!("mallory")));
+    let mut browser = stack.browser();
+    let callback = browser.until_callback("/api/auth/login").await;
+    assert_eq!(browser.visit(&callback).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_provider_without_a_userinfo_endpoint_is_not_asked_for_it() {
+    let log = Log::begin();
+    let stack = Stack::start().await;
+    bare_id_token(&stack);
+    stack
+        .provider
+        .script(|script| _ = script.metadata.insert("userinfo_endpoint".into(), json!(null)));
+    stack.browser().sign_in().await;
+    assert!(!log.text().contains("userinfo"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn an_assertion_is_for_the_token_endpoint_where_that_is_set() {
+    let key = key_file();
+    let settings = [
+        ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
+        ("OIDC_CLIENT_KEY_FILE", key.path().to_str().unwrap()),
+        ("OIDC_ASSERTION_AUDIENCE", "token-endpoint"),
+    ];
+    let stack = Stack::with(&settings).await;
+    stack.browser().sign_in().await;
+    let redeemed = stack.provider.last_request(Endpoint::Token);
+    let assertion = redeemed.param("client_assertion").unwrap().to_owned();
+    assert_eq!(audience(&assertion), stack.provider.url(Endpoint::Token));
+}
+
+fn audience(assertion: &str) -> String {
+    use base64::Engine as _;
+    let claims = assertion.split('.').nth(1).unwrap();
+    let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims);
+    let claims: serde_json::Value = serde_json::from_slice(&claims.unwrap()).unwrap();
+    claims["aud"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_refused_assertion_says_in_the_log_which_setting_to_try() {
+    let log = Log::begin();
+    let key = key_file();
+    for (audience, other) in [("issuer", "token-endpoint"), ("token-endpoint", "issuer")] {
+        let stack = Stack::with(&[
+            ("OIDC_CLIENT_AUTH_METHOD", "private_key_jwt"),
+            ("OIDC_CLIENT_KEY_FILE", key.path().to_str().unwrap()),
+            ("OIDC_ASSERTION_AUDIENCE", audience),
+        ])
+        .await;
+        stack.provider.script(|script| {
+            let refusal = Script::json(401, &json!({ "error": "invalid_client" }));
+            script.answers.insert(Endpoint::Token, refusal);
+        });
+        let mut browser = stack.browser();
+        let callback = browser.until_callback("/api/auth/login").await;
+        assert_eq!(browser.visit(&callback).await.status, 400);
+        let told = format!("OIDC_ASSERTION_AUDIENCE={other}");
+        log.wait_for(&["invalid_client", &told]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_settings_want_and_the_provider_does_not_list_is_a_warning() {
+    let log = Log::begin();
+    let form_post = [
+        ("OIDC_RESPONSE_MODE", "form_post"),
+        ("EDGE_BASE_URL", "https://app.example"),
+    ];
+    for (settings, member, listed, setting) in [
+        (
+            &form_post[..],
+            "response_modes_supported",
+            json!(["query"]),
+            "OIDC_RESPONSE_MODE",
+        ),
+        (
+            &[("OIDC_ID_TOKEN_SIGNING_ALG", "ES384")],
+            "id_token_signing_alg_values_supported",
+            json!(["RS256"]),
+            "OIDC_ID_TOKEN_SIGNING_ALG names ES384",
+        ),
+        (
+            &[],
+            "id_token_signing_alg_values_supported",
+            json!(["HS256"]),
+            "the provider lists no algorithm",
+        ),
+    ] {
+        let stack = Stack::with(settings).await;
+        stack
+            .provider
+            .script(|script| _ = script.metadata.insert(member.into(), listed));
+        assert!(!log.text().contains(setting));
+        for _ in 0..2 {
+            assert_eq!(
+                stack.browser().visit("/api/auth/login").await.status,
+                302,
+                "{setting}"
+            );
+        }
+        assert_eq!(log.text().matches(setting).count(), 1, "{}", log.text());
+    }
+}
+
+async fn provider_name(stack: &Stack, browser: &Browser) -> String {
+    let cookie = format!("session={}", browser.jar["session"]);
+    let answer = grpc_web::send(stack, &cookie, "GetCurrentSession", &()).await;
+    let body = answer.bytes().await.unwrap();
+    let length = u32::from_be_bytes(body[1..5].try_into().unwrap());
+    let message = &body[5..][..usize::try_from(length).unwrap()];
+    GetCurrentSessionResponse::decode(message).unwrap().provider_name
+}
+
+#[tokio::test]
+async fn people_see_the_providers_name_and_never_its_address_in_numbers() {
+    for (settings, name) in [(&[][..], ""), (&[("OIDC_PROVIDER_NAME", "Acme")], "Acme")] {
+        let stack = Stack::with(settings).await;
+        let mut browser = stack.browser();
+        browser.sign_in().await;
+        assert_eq!(provider_name(&stack, &browser).await, name);
+    }
+}

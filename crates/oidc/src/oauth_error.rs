@@ -1,0 +1,69 @@
+//! What a provider says when it refuses a request (RFC 6749 section 5.2).
+
+use crate::{AssertionAudience, ClientAuth, ProviderSettings};
+
+/// An OAuth error answer (RFC 6749 section 5.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OAuthError {
+    code: String,
+    hint: Option<&'static str>,
+}
+
+impl OAuthError {
+    /// Keeps the legal characters of an error code, at most 64 of them.
+    pub fn new(code: &str) -> Self {
+        const LONGEST: usize = 64; // registered codes have at most 30 characters
+        let legal = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        Self {
+            code: code.chars().filter(legal).take(LONGEST).collect(),
+            hint: None,
+        }
+    }
+
+    /// The same, with what an operator may try where the provider did not believe who this client is.
+    pub(crate) fn with_hint(self, settings: &ProviderSettings) -> Self {
+        let hint = (self.code == "invalid_client").then(|| hint(settings));
+        Self { hint, ..self }
+    }
+
+    /// The error code, `invalid_grant` for one.
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// Whether the grant itself is dead: a further attempt can never succeed.
+    pub fn is_final(&self) -> bool {
+        self.code == "invalid_grant"
+    }
+}
+
+impl std::fmt::Display for OAuthError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.code)?;
+        self.hint.map_or(Ok(()), |hint| write!(f, " ({hint})"))
+    }
+}
+
+/// What may be wrong with a client's proof that is refused.
+fn hint(settings: &ProviderSettings) -> &'static str {
+    match (&settings.client_auth, settings.assertion_audience) {
+        (ClientAuth::PrivateKeyJwt(_), AssertionAudience::Issuer) => {
+            "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there, and some providers want their token endpoint as its audience: OIDC_ASSERTION_AUDIENCE=token-endpoint"
+        }
+        (ClientAuth::PrivateKeyJwt(_), AssertionAudience::TokenEndpoint) => {
+            "the client's assertion was not accepted: the public half of OIDC_CLIENT_KEY_FILE has to be registered there, and some providers want their issuer as its audience: OIDC_ASSERTION_AUDIENCE=issuer"
+        }
+        (ClientAuth::SecretBasic(_), _) => {
+            "check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and whether the provider wants the secret in the body: OIDC_CLIENT_AUTH_METHOD=client_secret_post"
+        }
+        (ClientAuth::SecretPost(_), _) => {
+            "check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and whether the provider wants the secret in the header: OIDC_CLIENT_AUTH_METHOD=client_secret_basic"
+        }
+        (ClientAuth::TlsClientAuth { .. }, _) => {
+            "the provider did not accept the certificate of OIDC_CLIENT_CERT_FILE: its subject has to be registered there"
+        }
+        (ClientAuth::None, _) => {
+            "the provider wants to know who this client is: OIDC_CLIENT_AUTH_METHOD is none"
+        }
+    }
+}
