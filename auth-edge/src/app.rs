@@ -17,6 +17,7 @@ use crate::gateway::{Gateway, Proxy};
 use crate::http::device::Devices;
 use crate::http::layer::LayerParts;
 use crate::http::observe::Metrics;
+use crate::http::pages::Pages;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::load::ConcurrencyLimit;
 use crate::http::protect::rate_limit::RateLimiter;
@@ -62,6 +63,8 @@ pub(crate) struct Dependencies {
     pub(crate) clock: Arc<dyn Clock>,
     /// Metrics.
     pub(crate) metrics: Metrics,
+    /// The edge's own pages.
+    pub(crate) pages: Pages,
     /// Which path is guarded how, and where it leads.
     pub(crate) routes: Routes,
     /// Passes requests on to upstreams.
@@ -82,6 +85,7 @@ impl App {
             keys,
             clock,
             metrics,
+            pages,
             routes,
             proxy,
             assertions,
@@ -119,6 +123,7 @@ impl App {
             keys,
             clock,
             metrics,
+            pages,
         };
         let state = AppState {
             layer: shared.layer(),
@@ -197,6 +202,12 @@ impl FromRef<App> for Arc<Gateway> {
     }
 }
 
+impl FromRef<App> for Pages {
+    fn from_ref(app: &App) -> Self {
+        app.0.layer.pages.clone()
+    }
+}
+
 impl FromRef<App> for Arc<Browser> {
     fn from_ref(app: &App) -> Self {
         Arc::clone(&app.0.browser)
@@ -217,6 +228,7 @@ struct Shared<'a> {
     keys: DerivedKeys,
     clock: Arc<dyn Clock>,
     metrics: Metrics,
+    pages: Pages,
 }
 
 impl Shared<'_> {
@@ -228,6 +240,7 @@ impl Shared<'_> {
             cookies: self.cookies.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             body_timeouts: protection.body_timeouts,
+            pages: self.pages.clone(),
             https: self.settings.https(),
             sites: self.sites.clone(),
         }
@@ -298,6 +311,7 @@ impl Shared<'_> {
             )),
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics: self.metrics.clone(),
+            pages: self.pages.clone(),
         }
     }
 }

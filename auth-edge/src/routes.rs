@@ -20,6 +20,7 @@ use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, st
 use crate::gateway;
 use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
+use crate::http::pages::look;
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
 use crate::values::reserved::{
@@ -59,6 +60,7 @@ pub fn router(app: App) -> Router {
             gateway::assertion::JWKS_PATH,
             if_on(settings.assertions.is_some(), only(GET_HEAD, gateway::jwks)),
         )
+        .route(look::LOGO_ROUTE, only(GET_HEAD, look::logo))
         .route(BASE_PATH, any(not_found))
         .route("/api/auth/", any(not_found))
         .route("/api/auth/{*rest}", any(not_found))

@@ -9,6 +9,7 @@
 mod addresses;
 mod analytics;
 mod cookies;
+mod look;
 mod providers;
 mod read;
 mod tables;
@@ -27,6 +28,7 @@ use url::Url;
 use crate::browser::analytics::AnalyticsSettings;
 use crate::browser::profile::ProfileRefetch;
 use crate::gateway::UpstreamSettings;
+use crate::http::pages::look::LookSettings;
 use crate::providers::sites;
 use crate::providers::sites::Sites;
 use crate::route_table::RouteTable;
@@ -87,6 +89,8 @@ pub struct EdgeSettings {
     pub(crate) check_authorization: bool,
     /// Logins, callbacks and front-channel logouts, each per minute and address; 0 is off.
     pub(crate) rate_limit_login: u64,
+    /// How the edge's own pages look.
+    pub(crate) look: LookSettings,
     /// Product analytics; none when off.
     pub(crate) analytics: Option<AnalyticsSettings>,
     /// The providers.

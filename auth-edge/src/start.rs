@@ -27,6 +27,7 @@ use crate::app::{App, Dependencies};
 use crate::gateway::assertion::{AssertionKeys, Assertions};
 use crate::gateway::{Proxy, UpstreamTlsError};
 use crate::http::observe::Metrics;
+use crate::http::pages::{Pages, look};
 use crate::providers::IdentityProviders;
 use crate::providers::registration::Registration;
 use crate::route_table::Routes;
@@ -194,6 +195,8 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
             file::parse(text, around)
         });
     }
+    let pages = Pages::new(settings.look.look.clone());
+    look::follow(&pages, &settings.look);
     let metrics = Metrics::new(registry)?;
     let session_client = session_client(&settings)?;
     let lookups = CacheMetrics::new(registry)?;
@@ -215,6 +218,7 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         keys,
         clock,
         metrics,
+        pages,
     };
     Ok(App::new(settings, dependencies))
 }

@@ -202,7 +202,7 @@ export default [
   }),
 
   // what an answer may do in a browser, and what analytics may learn
-  within('auth-edge/src/http/pages/mod.rs', 'auth-edge pages::', {
+  within('auth-edge/src/http/pages/html.rs', 'auth-edge pages::', {
     'markup-in-a-page': instead('"&lt;"', '"<"'),
     'quotes-in-an-attribute': instead('"&quot;"', '"\\""'),
     'page-in-a-cache': by('auth-edge logout::a_link_on_another_site_gets_a_page_that_asks', instead('"no-store"', '"public"')),

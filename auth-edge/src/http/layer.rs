@@ -20,6 +20,8 @@ use tracing::Instrument as _;
 
 use crate::http::errors::{self, HttpError};
 use crate::http::observe::{Metrics, Observed};
+use crate::http::pages::Pages;
+use crate::http::pages::language::Language;
 use crate::http::protect::host;
 use crate::http::protect::load::{Admitted, ConcurrencyLimit};
 use crate::http::protect::redirects;
@@ -43,6 +45,8 @@ pub(crate) struct LayerParts {
     pub(crate) trusted_proxies: TrustedProxies,
     /// How long a client may let us wait within a body.
     pub(crate) body_timeouts: BodyTimeouts,
+    /// The edge's own pages.
+    pub(crate) pages: Pages,
     /// Whether browsers reach the edge by https.
     pub(crate) https: bool,
     /// The addresses browsers know the product by.
@@ -57,6 +61,7 @@ pub(crate) struct EdgeLayer {
     cookies: SessionCookies,
     trusted: TrustedProxies,
     body_timeouts: BodyTimeouts,
+    pages: Pages,
     https: Https,
     sites: Sites,
     /// Whether it matters which host is requested.
@@ -74,6 +79,7 @@ impl EdgeLayer {
             cookies: parts.cookies,
             trusted: parts.trusted_proxies,
             body_timeouts: parts.body_timeouts,
+            pages: parts.pages,
             https: Https(parts.https),
             has_hosts: parts.sites.has_hosts(),
             sites: parts.sites,
@@ -113,7 +119,7 @@ where
         let layer = Arc::clone(&self.layer);
         let observed = Observed::begin(&request);
         let version = request.version();
-        let page = errors::wants_page(request.headers());
+        let page = errors::wants_page(request.headers()).then(|| Language::of(request.headers()));
         // The request moves into the call here: held by the future below, it would enlarge it.
         let answering = layer.admitted(request).map(|(admitted, request)| {
             let answer = observed.span().in_scope(|| self.inner.call(request));
@@ -131,7 +137,7 @@ where
             // What holds more than its connection until it is sent: a stream, or an upstream's connection.
             let holds = version == Version::HTTP_2 || answer.extensions().get::<FromUpstream>().is_some();
             let admitted = admitted.filter(|_| holds);
-            let answer = errors::render(answer, page, observed.id());
+            let answer = errors::render(answer, page, &layer.pages, observed.id());
             let mut answer = security_headers::add(answer, layer.https);
             if answer.status().is_redirection() {
                 redirects::end_fragment(answer.headers_mut(), &layer.sites);

@@ -13,7 +13,7 @@ use super::EdgeSettings;
 use super::addresses::{allowed, base_url, is_web, post_logout_redirect};
 use super::cookies::{cookie, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
-use super::{analytics, providers};
+use super::{analytics, look, providers};
 use crate::browser::profile::ProfileRefetch;
 use crate::sign_in::{ProviderLogout, SignInSettings, UserinfoAtLogin};
 use crate::values::allowed_parameters::ALLOWED_PARAMETERS;
@@ -100,6 +100,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         access_token_endpoint: reader.flag("EDGE_ACCESS_TOKEN_ENDPOINT"),
         check_authorization,
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
+        look: look::read(reader),
         analytics: analytics::read(reader),
         providers,
         base_url,

@@ -17,6 +17,7 @@ pub static SERVICE: Service = Service {
         &COOKIES,
         &SIGN_IN,
         &SIGN_OUT,
+        &PAGES,
         &GATEWAY,
         &PROTECTION,
         &SESSION_SERVICE,
@@ -191,6 +192,24 @@ static SIGN_OUT: Topic = Topic {
             "false",
             "BOOL",
             "Whether /api/auth/frontchannel-logout exists.",
+        ),
+    ],
+};
+
+static PAGES: Topic = Topic {
+    title: "Pages",
+    settings: &[
+        setting(
+            "EDGE_PAGES_STYLESHEET",
+            "",
+            "FILE",
+            "A style sheet for the edge's own pages (errors, questions), after the built-in one; at most 64 KiB. Re-read when it changes. docs/look.md has an example.",
+        ),
+        setting(
+            "EDGE_PAGES_LOGO",
+            "",
+            "FILE",
+            "A logo for the top of those pages: SVG, PNG, JPEG or WebP, at most 256 KiB. Re-read when it changes.",
         ),
     ],
 };

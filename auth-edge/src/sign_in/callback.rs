@@ -166,7 +166,14 @@ fn signed_in(context: &CallbackContext<'_>, transaction: &Transaction, redeemed:
             .clear(&transaction.state, context.provider.response_mode()),
         unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)),
     ];
-    let mut response = landing(sign_in, context.site, &context.head.method, return_to, cookies);
+    let mut response = landing(
+        sign_in,
+        context.site,
+        headers,
+        &context.head.method,
+        return_to,
+        cookies,
+    );
     response
         .extensions_mut()
         .insert(SessionHandle(session.handle.clone()));
@@ -230,6 +237,7 @@ fn anonymous(context: &CallbackContext<'_>, transaction: &Transaction) -> Respon
     landing(
         sign_in,
         context.site,
+        &context.head.headers,
         &context.head.method,
         transaction.return_to.as_ref(),
         cookies,

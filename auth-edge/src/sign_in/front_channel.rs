@@ -20,6 +20,7 @@ use session_proto::v1::{Cause, EndSessionsRequest};
 
 use crate::http::errors::HttpError;
 use crate::http::pages;
+use crate::http::pages::language::Language;
 use crate::http::request;
 use crate::sign_in::SignIn;
 
@@ -51,7 +52,10 @@ pub(crate) async fn handle(
             HttpError::SessionServiceDown
         })?;
     }
-    let mut response = pages::framed_by(&sign_in.providers.origins_of(provider));
+    let mut response = pages::framed_by(
+        Language::of(&head.headers),
+        &sign_in.providers.origins_of(provider),
+    );
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

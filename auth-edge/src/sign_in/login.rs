@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::http::errors::{Handler, HttpError};
 use crate::http::no_content;
-use crate::http::pages;
+use crate::http::pages::language::Language;
 use crate::http::request::{self, FetchSite};
 use crate::providers::sites::Site;
 use crate::providers::{IdentityProvider, NotChosen, ProviderHint};
@@ -71,6 +71,7 @@ pub(crate) async fn handle(
         return Ok(landing(
             &sign_in,
             login.site,
+            &head.headers,
             &Method::GET,
             login.return_to.as_ref(),
             [],
@@ -263,7 +264,7 @@ fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
     }
     let base_url = sign_in.sites.of(&head.headers).base_url();
     let here = base_url.join(head.uri.path_and_query()?.as_str()).ok()?;
-    Some(pages::onward(here.as_str()))
+    Some(sign_in.pages.onward(Language::of(&head.headers), here.as_str()))
 }
 
 fn not_chosen(why: NotChosen) -> HttpError {

@@ -17,7 +17,7 @@ use oidc::EndSessionRequest;
 use super::ProviderLogout;
 use crate::http::errors::HttpError;
 use crate::http::no_content;
-use crate::http::pages;
+use crate::http::pages::language::Language;
 use crate::http::protect::csrf::FORM_FIELD;
 use crate::http::request::{self, FetchSite};
 use crate::providers::IdentityProvider;
@@ -84,7 +84,8 @@ pub(crate) async fn handle(
         }
         (true, FetchSite::Other) => {
             if let Some(session) = &session {
-                return Ok(confirm(&sign_in, session, return_to.as_ref()));
+                let language = Language::of(&head.headers);
+                return Ok(confirm(&sign_in, language, session, return_to.as_ref()));
             }
             if sign_in.strict_cookie {
                 // The cookie may be there and was left out; taking it away would sign somebody out unasked.
@@ -113,10 +114,18 @@ fn return_to(sign_in: &SignIn, site: &sites::Site, requested: Option<String>) ->
     )
 }
 
-fn confirm(sign_in: &SignIn, session: &SessionId, return_to: Option<&ReturnTo>) -> Response {
+fn confirm(
+    sign_in: &SignIn,
+    language: Language,
+    session: &SessionId,
+    return_to: Option<&ReturnTo>,
+) -> Response {
     let token = sign_in.form_tokens.issue(session.expose());
     let providers = sign_in.providers.origins();
-    pages::confirm_logout(LOGOUT_PATH, &token, return_to.map(ReturnTo::as_str), &providers)
+    let return_to = return_to.map(ReturnTo::as_str);
+    sign_in
+        .pages
+        .confirm_logout(language, LOGOUT_PATH, &token, return_to, &providers)
 }
 
 /// Where the visitor lands in the end.

@@ -37,7 +37,8 @@ use self::redeemed_transactions::RedeemedTransactions;
 use crate::http::device::Devices;
 use crate::http::errors::HttpError;
 use crate::http::observe::Metrics;
-use crate::http::pages;
+use crate::http::pages::Pages;
+use crate::http::pages::language::Language;
 use crate::http::protect::csrf::FormTokens;
 use crate::http::protect::rate_limit::RateLimiter;
 use crate::http::protect::slow_client;
@@ -124,6 +125,8 @@ pub(crate) struct SignIn {
     pub(crate) background: Arc<Semaphore>,
     /// Metrics.
     pub(crate) metrics: Metrics,
+    /// The edge's own pages.
+    pub(crate) pages: Pages,
 }
 
 /// A provider that signs out a whole company may send many; somebody who guesses sends more.
@@ -191,6 +194,7 @@ async fn form(body: Body, limit: usize) -> Result<String, HttpError> {
 fn landing<const N: usize>(
     sign_in: &SignIn,
     site: &Site,
+    headers: &HeaderMap,
     method: &Method,
     return_to: Option<&ReturnTo>,
     cookies: [Option<HeaderValue>; N],
@@ -198,7 +202,7 @@ fn landing<const N: usize>(
     let base = ReturnTo::base(site.base_url());
     let target = return_to.unwrap_or(&base).as_str();
     let mut response = if sign_in.strict_cookie {
-        pages::onward(target)
+        sign_in.pages.onward(Language::of(headers), target)
     } else if *method == Method::POST {
         StatusCode::SEE_OTHER.into_response()
     } else {

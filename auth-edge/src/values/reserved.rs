@@ -31,6 +31,9 @@ pub(crate) const BACK_CHANNEL_PATH: &str = "/api/auth/backchannel-logout";
 /// Where the provider signs this browser out (OpenID Connect Front-Channel Logout 1.0).
 pub(crate) const FRONT_CHANNEL_PATH: &str = "/api/auth/frontchannel-logout";
 
+/// Below it lies the logo of the edge's own pages.
+pub(crate) const LOGO_PREFIX: &str = "/api/auth/logo";
+
 /// Below it lie the calls of `BrowserSessionService`.
 const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 
@@ -51,7 +54,7 @@ const FIXED: [&str; 9] = [
 ];
 
 /// Below these everything is taken.
-const TAKEN_BELOW: [&str; 3] = [WELL_KNOWN_PATH, GRPC_WEB_PREFIX, ANALYTICS_PREFIX];
+const TAKEN_BELOW: [&str; 4] = [WELL_KNOWN_PATH, GRPC_WEB_PREFIX, ANALYTICS_PREFIX, LOGO_PREFIX];
 
 /// Whether a path of these segments, decoded and normalised, lies among the edge's own routes, in whatever letter case: the
 /// gateway answers 404 to it instead of passing on to an upstream what looks like ours.

@@ -34,6 +34,7 @@ mod many_people;
 mod modules;
 mod one_redemption;
 mod outages;
+mod own_pages;
 mod profile;
 mod provider_clock;
 mod provider_defaults;

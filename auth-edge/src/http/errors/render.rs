@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::HttpError;
 use crate::http::observe::RequestId;
-use crate::http::pages;
+use crate::http::pages::language::Language;
+use crate::http::pages::{self, Pages};
 
 /// Whether the client would rather have a page than JSON: it names `text/html`.
 #[must_use]
@@ -25,42 +26,48 @@ pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Turns a failure into a body, a page where the client would rather have one; other answers stay as they are.
+/// Turns a failure into a body, a page in this language where the client would rather have one; other answers stay as they
+/// are.
 #[must_use]
-pub(crate) fn render(response: Response, page: bool, request_id: &RequestId) -> Response {
+pub(crate) fn render(
+    response: Response,
+    page: Option<Language>,
+    pages: &Pages,
+    request_id: &RequestId,
+) -> Response {
     match response.extensions().get::<HttpError>().cloned() {
-        Some(failure) => rendered(&failure, page, request_id, response),
+        Some(failure) => rendered(
+            &failure,
+            page.map(|language| (pages, language)),
+            request_id,
+            response,
+        ),
         None => response,
     }
 }
 
-fn rendered(failure: &HttpError, page: bool, request_id: &RequestId, bare: Response) -> Response {
+fn rendered(
+    failure: &HttpError,
+    page: Option<(&Pages, Language)>,
+    request_id: &RequestId,
+    bare: Response,
+) -> Response {
     let (code, words) = (failure.code(), failure.words());
     let mut response = match failure {
         HttpError::NotAuthenticated => unauthorized(),
-        HttpError::NotSent { .. } if !page => unauthorized(),
+        HttpError::NotSent { .. } if page.is_none() => unauthorized(),
         HttpError::LoginRequired { login_url } => {
             Json(json!({"error": code, "error_description": words, "login_url": login_url})).into_response()
         }
         // The provider's and the proxies' machines talk JSON whatever they accept.
         HttpError::LogoutToken(_) => Json(json!({"error": code, "error_description": words})).into_response(),
-        _ if page => {
-            let next = match failure {
-                HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
-                    pages::NextStep::TryAgain(try_again)
-                }
-                HttpError::NotSent { login_url } => pages::NextStep::SignInElsewhere(login_url),
-                _ => pages::NextStep::Home,
-            };
-            pages::message(failure.title(), words, next, Some(request_id.as_str()))
-        }
-        HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
-            Json(json!({"error": code, "error_description": words, "login_url": try_again})).into_response()
-        }
-        HttpError::Session {
-            scopes: Some(scopes), ..
-        } => Json(json!({"error": code, "error_description": words, "scopes": scopes})).into_response(),
-        _ => Json(json!({"error": code, "error_description": words})).into_response(),
+        _ => match page {
+            Some((pages, language)) => {
+                let id = Some(request_id.as_str());
+                pages.message(language, (failure.title(), words), next_step(failure), id)
+            }
+            None => as_json(failure),
+        },
     };
     *response.status_mut() = failure.status();
     let (bare, _) = bare.into_parts();
@@ -77,6 +84,30 @@ fn rendered(failure: &HttpError, page: bool, request_id: &RequestId, bare: Respo
         response.headers_mut().insert(name, value);
     }
     response
+}
+
+/// What a page offers after this failure.
+fn next_step(failure: &HttpError) -> pages::NextStep<'_> {
+    match failure {
+        HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
+            pages::NextStep::TryAgain(try_again)
+        }
+        HttpError::NotSent { login_url } => pages::NextStep::SignInElsewhere(login_url),
+        _ => pages::NextStep::Home,
+    }
+}
+
+fn as_json(failure: &HttpError) -> Response {
+    let (code, words) = (failure.code(), failure.words());
+    match failure {
+        HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
+            Json(json!({"error": code, "error_description": words, "login_url": try_again})).into_response()
+        }
+        HttpError::Session {
+            scopes: Some(scopes), ..
+        } => Json(json!({"error": code, "error_description": words, "scopes": scopes})).into_response(),
+        _ => Json(json!({"error": code, "error_description": words})).into_response(),
+    }
 }
 
 /// Word for word, and in this order, which a JSON map would not keep.
