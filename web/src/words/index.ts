@@ -3,17 +3,21 @@
  * that says a word runs, which is why this module waits. One that does not come leaves English.
  */
 import { en, type Words } from "./en";
-import { currentLanguage } from "./language";
+import { currentLanguage, type Language } from "./language";
 
 export type { Words } from "./en";
 
-export const words: Words =
-  currentLanguage() === "ar"
-    ? await import("./ar").then(
-        ({ ar }) => ar,
-        () => en,
-      )
-    : en;
+const others: Record<Exclude<Language, "en">, () => Promise<Words>> = {
+  ar: () => import("./ar").then(({ ar }) => ar),
+  de: () => import("./de").then(({ de }) => de),
+  es: () => import("./es").then(({ es }) => es),
+  fr: () => import("./fr").then(({ fr }) => fr),
+  ja: () => import("./ja").then(({ ja }) => ja),
+};
+
+const language = currentLanguage();
+
+export const words: Words = language === "en" ? en : await others[language]().catch(() => en);
 
 document.documentElement.lang = words.language;
 document.documentElement.dir = words.direction;

@@ -1,16 +1,29 @@
 import { expect, test } from "vitest";
 import { ar } from "./ar";
+import { de } from "./de";
 import { en } from "./en";
-import { preferredLanguage } from "./language";
+import { es } from "./es";
+import { fr } from "./fr";
+import { ja } from "./ja";
+import { LANGUAGES, preferredLanguage } from "./language";
+
+const others = [ar, de, es, fr, ja];
 
 test.each([
   [["ar-EG", "en"], "ar"],
-  [["de", "ar"], "ar"],
+  [["nl", "ar"], "ar"],
   [["en-GB", "ar"], "en"],
-  [["de-CH", "fr"], "en"],
+  [["de-CH", "fr"], "de"],
+  [["pt-BR", "es-419"], "es"],
+  [["JA"], "ja"],
+  [["zh"], "en"],
   [[], "en"],
 ])("of %j the app speaks %s", (wanted, spoken) => {
   expect(preferredLanguage(wanted)).toBe(spoken);
+});
+
+test("every language of the switch has its words", () => {
+  expect(["en", ...others.map(({ language }) => language)]).toEqual(Object.keys(LANGUAGES));
 });
 
 /** Every text of a catalogue by its path; functions are called with something to put in. */
@@ -20,17 +33,25 @@ function texts(of: unknown, path = ""): [string, string][] {
   return Object.entries(of as object).flatMap(([key, value]) => texts(value, `${path}.${key}`));
 }
 
-// What is a name or a code and therefore the same everywhere.
-const SAME = new Set([".product"]);
+// What is a name, a code or a frame around another text, and may therefore be the same everywhere.
+const SAME = new Set([".product", ".title", ".language", ".direction"]);
+// Words that other languages share with English.
+const SHARED = new Set(["fr .nav.session", "fr .account.organization", "es .analytics.no"]);
+const SCRIPTS: Record<string, RegExp> = {
+  ar: /\p{Script=Arabic}/u,
+  ja: /[\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han}]/u,
+};
 
-test("every text is there in both languages, and none was left in the other's", () => {
+test.each(others)("every text is there in $language, and none was left in English", (other) => {
   const english = new Map(texts(en));
-  const arabic = new Map(texts(ar));
-  expect([...arabic.keys()]).toEqual([...english.keys()]);
-  for (const [path, text] of arabic) {
+  const translated = new Map(texts(other));
+  expect([...translated.keys()]).toEqual([...english.keys()]);
+  const script = SCRIPTS[other.language];
+  for (const [path, text] of translated) {
     expect(text.trim(), path).not.toBe("");
-    if (!SAME.has(path) && path !== ".language" && path !== ".direction")
-      expect(/\p{Script=Arabic}/u.test(text) || path === ".title", path).toBe(true);
+    if (SAME.has(path)) continue;
+    if (script) expect(script.test(text), path).toBe(true);
+    else if (!SHARED.has(`${other.language} ${path}`)) expect(text, path).not.toBe(english.get(path));
   }
 });
 
@@ -40,4 +61,7 @@ test("numbers take the plural their language has for them", () => {
   expect(ar.sessions.othersEnded(3)).toMatch(/جلسات/);
   expect(ar.sessions.othersEnded(11)).toMatch(/جلسة/);
   expect(en.sessions.othersEnded(1)).toBe("1 session is signed out.");
+  expect(de.sessions.othersEnded(2)).toBe("2 Sitzungen sind abgemeldet.");
+  expect(fr.sessions.othersEnded(0)).toBe("0 session est déconnectée.");
+  expect(es.sessions.othersEnded(1)).toBe("Se ha cerrado 1 sesión.");
 });

@@ -1,7 +1,14 @@
 /** Which language the app speaks: the one the person chose, or the first of the browser's that there is. */
 
 /** The languages there are, each by its own name. */
-export const LANGUAGES = { en: "English", ar: "العربية" } as const;
+export const LANGUAGES = {
+  en: "English",
+  ar: "العربية",
+  de: "Deutsch",
+  es: "Español",
+  fr: "Français",
+  ja: "日本語",
+} as const;
 
 export type Language = keyof typeof LANGUAGES;
 
