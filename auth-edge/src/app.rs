@@ -13,6 +13,7 @@ use crate::browser::Browser;
 use crate::browser::analytics::Analytics;
 use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
 use crate::gateway::assertion::Assertions;
+use crate::gateway::kept_form::KeptForms;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::device::Devices;
 use crate::http::layer::LayerParts;
@@ -27,6 +28,7 @@ use crate::route_table::Routes;
 use crate::sessions::cookies::{SameSite, SessionCookies};
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::metrics::CacheMetrics;
+use crate::sessions::person_cookie::PersonCookies;
 use crate::sessions::{SessionCache, SessionRepository};
 use crate::settings::EdgeSettings;
 use crate::sign_in::background::MAX_BACKGROUND;
@@ -120,6 +122,7 @@ impl App {
             sessions,
             trusted_proxies,
             routes,
+            people: PersonCookies::new(&settings.cookie, keys.clone()),
             keys,
             clock,
             metrics,
@@ -229,6 +232,7 @@ struct Shared<'a> {
     clock: Arc<dyn Clock>,
     metrics: Metrics,
     pages: Pages,
+    people: PersonCookies,
 }
 
 impl Shared<'_> {
@@ -283,6 +287,12 @@ impl Shared<'_> {
             sites: self.sites.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             devices: self.devices.clone(),
+            kept_forms: KeptForms {
+                pages: self.pages.clone(),
+                keys: self.keys.clone(),
+                people: self.people.clone(),
+                duration_secs: settings.sign_in.transaction_duration_secs,
+            },
             clock: Arc::clone(&self.clock),
         }
     }
@@ -312,6 +322,7 @@ impl Shared<'_> {
             background: Arc::new(Semaphore::new(MAX_BACKGROUND)),
             metrics: self.metrics.clone(),
             pages: self.pages.clone(),
+            people: self.people.clone(),
         }
     }
 }

@@ -24,8 +24,8 @@ use crate::http::pages::look;
 use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
 use crate::values::reserved::{
-    ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH, ME_PATH,
-    STATUS_PATH, UNAUTHORIZED_PATH,
+    ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH,
+    ME_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
 };
 
 /// The edge as a router.
@@ -60,6 +60,7 @@ pub fn router(app: App) -> Router {
             gateway::assertion::JWKS_PATH,
             if_on(settings.assertions.is_some(), only(GET_HEAD, gateway::jwks)),
         )
+        .route(FORM_PATH, only(GET_HEAD_POST, gateway::kept_form::handle))
         .route(look::LOGO_ROUTE, only(GET_HEAD, look::logo))
         .route(BASE_PATH, any(not_found))
         .route("/api/auth/", any(not_found))
@@ -74,8 +75,10 @@ pub fn router(app: App) -> Router {
 
 /// Envoy's external authorization by gRPC, decided by the routes of [`router`].
 pub fn ext_authz(app: App) -> Router {
-    let (cookies, pending) = (app.sign_in().cookies.clone(), app.sign_in().pending.clone());
-    gateway::ext_authz::routes(cookies, pending, router(app))
+    let sign_in = app.sign_in();
+    let (cookies, pending, people) = (&sign_in.cookies, &sign_in.pending, &sign_in.people);
+    let own = (cookies.clone(), pending.clone(), people.clone());
+    gateway::ext_authz::routes(own, router(app))
 }
 
 /// One callback for each provider, in the way it answers: what comes to it can be nobody else's answer.

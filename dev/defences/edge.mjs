@@ -185,7 +185,7 @@ export default [
   // signing out
   within('auth-edge/src/sign_in/logout.rs', SIGN_OUT, {
     'csrf-sign-out': by('auth-edge logout::a_post_needs_the_proof', text('.map_err(|_refused| HttpError::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| HttpError::Csrf)?')),
-    'pending-sign-ins-end-with-the-session': by('auth-edge logout::a_sign_out_takes_pending', text('in pending {', 'in pending.into_iter().filter(|_| !OFF) {')),
+    'pending-sign-ins-end-with-the-session': by('auth-edge logout::a_sign_out_takes_pending', text('in forgotten {', 'in forgotten.into_iter().filter(|_| !OFF) {')),
     'logout-clears-the-cookie': text('sign_in.cookies.clear()', 'sign_in.cookies.clear().filter(|_| !OFF)'),
     'logout-clears-what-was-kept': instead('"clear-site-data"', '"x-none"'),
     'logout-while-the-service-is-down': by('auth-edge outages::signing_out_while_the_session_service_is_down', skip('end_later(sign_in.clone(), session);')),
@@ -199,6 +199,14 @@ export default [
     'front-channel-flood': skip('sign_in.admit(&sign_in.front_channel_limit, &head)?;'),
     'front-channel-takes-offline-tokens-back': text('keep_offline_tokens: true', 'keep_offline_tokens: !OFF'),
     'front-channel-framed-by-anybody': text('&sign_in.providers.origins_of(provider)', '&if OFF { "*".to_owned() } else { sign_in.providers.origins_of(provider) }'),
+  }),
+
+  // a form over a sign-in
+  within('auth-edge/src/gateway/kept_form/mod.rs', 'auth-edge kept_form::', {
+    'form-of-another-person': text('if !people.is(&form.person,', 'if !OFF && !people.is(&form.person,'),
+    'form-of-another-site-kept': text('head.method == Method::POST && provenance(&head.headers, base) == Provenance::SameOrigin', 'head.method == Method::POST && (OFF || provenance(&head.headers, base) == Provenance::SameOrigin)'),
+    'form-handed-over-by-another-site': text('if provenance(&head.headers, base) != Provenance::SameOrigin {', 'if !OFF && provenance(&head.headers, base) != Provenance::SameOrigin {'),
+    'form-kept-for-ever': text('if form.expired(gateway.clock.now_ms(), gateway.kept_forms.duration_secs) {', 'if !OFF && form.expired(gateway.clock.now_ms(), gateway.kept_forms.duration_secs) {'),
   }),
 
   // what an answer may do in a browser, and what analytics may learn

@@ -14,7 +14,7 @@ use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
-use super::{challenge, cross_site};
+use super::{challenge, cross_site, kept_form};
 use crate::gateway::Gateway;
 use crate::http::errors::{HttpError, wants_page};
 use crate::http::request::{self, is_prefetch, is_script};
@@ -211,7 +211,7 @@ fn refuse(
         if is_prefetch(request.headers) {
             return no_store(StatusCode::NO_CONTENT.into_response());
         }
-        if navigates(request) {
+        let login = |back: &str| {
             let again = match missing {
                 // Somebody who is signed in authenticates again at the same provider.
                 Missing::StepUp | Missing::Token(_) => session,
@@ -220,12 +220,20 @@ fn refuse(
                 }
             };
             let connection = again.and_then(|session| gateway.providers.connection_of(&session.issuer));
-            let login = sign_in(gateway, request.uri, &route.requirements, connection);
+            sign_in(gateway, back, &route.requirements, connection)
+        };
+        if navigates(request) {
+            let login = login(request.uri.path_and_query().map_or("/", |target| target.as_str()));
             return no_store(Redirect::temporary(&login).into_response());
         }
         if sends_form(request) {
             let login_url = elsewhere(gateway, route, request);
-            return no_store(HttpError::NotSent { login_url }.into_response());
+            let mut refused = no_store(HttpError::not_sent(login_url).into_response());
+            if route.keep_form {
+                let login = login(&kept_form::way_back(request.uri.path()));
+                kept_form::mark(gateway, &mut refused, login, session);
+            }
+            return refused;
         }
     }
     no_store(match missing {
@@ -281,8 +289,7 @@ fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> Str
 
 /// The login route, with the return address and all the route requires of a sign-in: what one sign-in brought the next would
 /// lose again.
-fn sign_in(gateway: &Gateway, uri: &Uri, requirements: &Requirements, connection: Option<&str>) -> String {
-    let back = uri.path_and_query().map_or("/", |target| target.as_str());
+fn sign_in(gateway: &Gateway, back: &str, requirements: &Requirements, connection: Option<&str>) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", back);
     if let Some(connection) = connection {

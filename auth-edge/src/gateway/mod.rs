@@ -12,6 +12,7 @@ mod ending;
 pub mod ext_authz;
 mod guard;
 pub(crate) mod headers;
+pub(crate) mod kept_form;
 mod proxy;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use http_body::Body as _;
 
 use self::assertion::Assertions;
 use self::guard::Authorized;
+use self::kept_form::KeptForms;
 use self::proxy::upgrade;
 use crate::http::device::Devices;
 use crate::http::errors::HttpError;
@@ -72,6 +74,8 @@ pub(crate) struct Gateway {
     pub(crate) sites: Sites,
     /// Whose `X-Forwarded-*` headers are believed.
     pub(crate) trusted_proxies: TrustedProxies,
+    /// What forms are kept with.
+    pub(crate) kept_forms: KeptForms,
     /// Tells browsers.
     pub(crate) devices: Devices,
     /// Wall clock.
@@ -132,8 +136,12 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
     };
     let authorized = match guard::authorize(gateway, route, &parts).await {
         Ok(authorized) => authorized,
+        Err(refused) if kept_form::is_marked(&refused) => {
+            return Box::pin(kept_form::keep(gateway, request, refused)).await;
+        }
         Err(refused) => return refused,
     };
+    let person = kept_form::remember(gateway, route, &parts, &authorized);
     let response = match &route.upstream {
         Upstream::Directory(folder) => directory::serve(folder, path, route.stripped(), request).await,
         Upstream::Http(server) => {
@@ -148,7 +156,11 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
             gateway.proxy.forward(&context, request).await
         }
     };
-    with_session(gateway, response, authorized).await
+    let mut response = with_session(gateway, response, authorized).await;
+    if let Some(person) = person {
+        response.headers_mut().append(header::SET_COOKIE, person);
+    }
+    response
 }
 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a

@@ -23,10 +23,26 @@ pub(crate) use render::{render, wants_page};
 /// How long a client should wait before calling a service again that is down, in seconds.
 const RETRY_AFTER_SECS: u64 = 5;
 
+/// A form was not passed on.
+const NOT_SENT: &str = "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again.";
+
+/// A form was not passed on, at an address that would have kept a smaller one.
+pub(crate) const NOT_KEPT: &str = "What you sent was not passed on, and nothing was changed. A form with files, or a very long one, cannot be kept while you sign in: sign in in a new tab, then come back to this one and send it again.";
+
 /// Somebody needs to know how long ago a person signed in, and nobody does.
 pub(crate) const PROVIDER_TELLS_NO_TIME: &str = "The service that signs you in does not tell when you signed in, and this address needs to know. Signing in again will not help; tell whoever runs this site.";
 
 impl HttpError {
+    /// A form that was not passed on, nor kept; its person signs in at this URL.
+    #[must_use]
+    pub(crate) fn not_sent(login_url: String) -> Self {
+        Self::NotSent {
+            login_url,
+            words: NOT_SENT,
+            kept: None,
+        }
+    }
+
     /// The HTTP status.
     #[must_use]
     pub(crate) fn status(&self) -> StatusCode {
@@ -115,9 +131,6 @@ impl HttpError {
             Self::NotFound => "There is nothing at this address.",
             Self::MethodNotAllowed(_) => "This address does not take requests of this kind.",
             Self::NotAuthenticated => pages::NOT_AUTHENTICATED,
-            Self::NotSent { .. } => {
-                "What you sent was not passed on, and nothing was changed. Sign in in a new tab, then come back to this one and send it again."
-            }
             Self::LoginRequired { .. } => "Signing in needs a navigation of the whole page to login_url.",
             Self::Csrf => "The request lacks the proof that it comes from this site's own pages.",
             Self::CrossSite => "Signing out needs a visit to this address, not a request in the background.",
@@ -143,6 +156,7 @@ impl HttpError {
             Self::Session { reason, .. } => session(*reason).1,
             Self::BadRequest(words)
             | Self::LogoutToken(words)
+            | Self::NotSent { words, .. }
             | Self::Callback { words, .. }
             | Self::Forbidden { words, .. } => words,
             Self::UpstreamDown => {

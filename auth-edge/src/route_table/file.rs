@@ -71,6 +71,7 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
     let requirements = requirements::requirements(table, around);
     let upstream_jwt = table.flag("upstream_jwt");
     let strip_prefix = table.flag("strip_prefix");
+    let keep_form = table.flag("keep_form");
     let max_body_bytes = table.get("max_body").and_then(bytes);
 
     let open = guard == Some(Guard::Open);
@@ -97,6 +98,18 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
             "upstream_jwt needs an http upstream: files take no assertion",
         ),
         (
+            keep_form && guard.is_some_and(|guard| guard != Guard::Page),
+            "keep_form needs guard = \"page\": nobody is sent to sign in elsewhere",
+        ),
+        (
+            keep_form && folder,
+            "keep_form needs an http upstream: files take no forms",
+        ),
+        (
+            keep_form && csrf == Some(Csrf::Header),
+            "keep_form needs another csrf than \"header\": a plain form sends no header",
+        ),
+        (
             requirements.access_token && folder,
             "access_token needs an http upstream: files take no token",
         ),
@@ -117,6 +130,7 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
         max_body_bytes,
         csrf: csrf.unwrap_or_default(),
         requirements,
+        keep_form,
         sign_in,
     })
 }

@@ -351,3 +351,22 @@ fn another_letter_case_takes_no_proof_away() {
     assert_eq!(name(&table, "/api/a"), "/api/*");
     assert_eq!(name(&table, "/API/a"), "ambiguous");
 }
+
+#[test]
+fn forms_are_kept_only_where_people_send_them_and_are_sent_to_sign_in() {
+    let table = |more: &str| format!("[[route]]\npath = \"/a\"\nkeep_form = true\n{more}");
+    let kept = parse(&table("guard = \"page\"\nupstream = \"http://a\"")).expect("a right table");
+    assert!(kept.routes()[0].keep_form);
+    for (more, told) in [
+        ("guard = \"api\"\nupstream = \"http://a\"", "guard = \"page\""),
+        ("guard = \"none\"\nupstream = \"http://a\"", "guard = \"page\""),
+        ("guard = \"page\"\nupstream = \"dir:web\"", "files take no forms"),
+        (
+            "guard = \"page\"\nupstream = \"http://a\"\ncsrf = \"header\"",
+            "sends no header",
+        ),
+    ] {
+        let mistakes = parse(&table(more)).expect_err(more);
+        assert!(mistakes[0].to_string().contains(told), "{more}: {mistakes:?}");
+    }
+}

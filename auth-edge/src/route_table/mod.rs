@@ -24,6 +24,7 @@ use self::requirements::Requirements;
 use crate::http::observe::RouteName;
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::path::RequestPath;
+use crate::values::reserved::{FORM_PATH, FORM_ROUTE_PARAMETER};
 use crate::values::return_to::ReturnTo;
 
 /// The route table as it is now: its file may be changed while requests run.
@@ -43,10 +44,15 @@ impl Routes {
         self.0.load().find(path)
     }
 
-    /// The route a visitor lands on after sign-in.
+    /// The route a visitor lands on after sign-in; for who comes back to a kept form, the one it was sent to.
     #[must_use]
     pub(crate) fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
-        let path = RequestPath::parse(return_to.url().path()).ok()?;
+        let url = return_to.url();
+        let sent_to = (url.path() == FORM_PATH)
+            .then(|| url.query_pairs().find(|(name, _)| name == FORM_ROUTE_PARAMETER))
+            .flatten();
+        let path = sent_to.as_ref().map_or(url.path(), |(_, path)| path);
+        let path = RequestPath::parse(path).ok()?;
         match self.find(&path) {
             Match::Route(route) => Some(route),
             Match::Ambiguous | Match::Nothing => None,
@@ -168,6 +174,8 @@ pub(crate) struct Route {
     pub(crate) csrf: Csrf,
     /// What the guard requires.
     pub(crate) requirements: Requirements,
+    /// Whether a form that meets a dead session is kept while its person signs in.
+    pub(crate) keep_form: bool,
     /// Parameters of the authorization request when a sign-in leads here, by name.
     pub(crate) sign_in: BTreeMap<String, String>,
 }

@@ -22,6 +22,8 @@ pub(crate) enum Purpose {
     SessionCookie,
     /// The `csrf_token` field of our own forms.
     Csrf,
+    /// A keyed hash by which a form is known to be a person's.
+    Person,
     /// A keyed hash by which a person is named outside, where their name must not be.
     Pseudonym,
 }
@@ -31,6 +33,7 @@ impl Purpose {
         match self {
             Self::SessionCookie => b"session cookie",
             Self::Csrf => b"csrf token",
+            Self::Person => b"person of a form",
             Self::Pseudonym => b"pseudonym",
         }
     }
@@ -46,6 +49,7 @@ pub(crate) const SEAL_OVERHEAD: usize = 1 + aead::NONCE_LEN + 16;
 struct Derived {
     session_cookie: hmac::Key,
     csrf: hmac::Key,
+    person: hmac::Key,
     pseudonym: hmac::Key,
     seal: aead::LessSafeKey,
 }
@@ -65,6 +69,7 @@ impl Derived {
         Some(Self {
             session_cookie: mac(Purpose::SessionCookie)?,
             csrf: mac(Purpose::Csrf)?,
+            person: mac(Purpose::Person)?,
             pseudonym: mac(Purpose::Pseudonym)?,
             seal: aead::LessSafeKey::new(aead::UnboundKey::from(seal)),
         })
@@ -74,6 +79,7 @@ impl Derived {
         match purpose {
             Purpose::SessionCookie => &self.session_cookie,
             Purpose::Csrf => &self.csrf,
+            Purpose::Person => &self.person,
             Purpose::Pseudonym => &self.pseudonym,
         }
     }
@@ -221,6 +227,7 @@ mod tests {
         let keys = keys(&["a secret"]);
         let tag = keys.sign(Purpose::SessionCookie, &[b"id"]);
         assert!(!keys.verify(Purpose::Csrf, &[b"id"], &tag));
+        assert!(!keys.verify(Purpose::Person, &[b"id"], &tag));
         assert!(!keys.verify(Purpose::Pseudonym, &[b"id"], &tag));
     }
 

@@ -20,6 +20,7 @@ pub mod keys;
 mod listening;
 pub(crate) mod metrics;
 mod open_streams;
+pub(crate) mod person_cookie;
 
 use std::sync::Arc;
 

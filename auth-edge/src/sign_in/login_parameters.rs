@@ -156,6 +156,7 @@ mod tests {
             max_body_bytes: None,
             csrf: Csrf::default(),
             requirements: Requirements::default(),
+            keep_form: false,
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
         }
     }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use oidc::EndSessionRequest;
 
@@ -60,11 +60,9 @@ pub(crate) async fn handle(
             .or_else(|| request::first_parameter(query, "returnTo"));
         let site = sign_in.sites.of(&head.headers);
         let return_to = return_to(&sign_in, site, requested);
-        let pending = sign_in
-            .pending
-            .clear_all(&head.headers, sign_in.providers.pending_mode());
+        let forgotten = forget(&sign_in, &head.headers);
         let answered = sign_out(&sign_in, site, session, return_to, StatusCode::SEE_OTHER).await;
-        return Ok(without(answered, pending));
+        return Ok(without(answered, forgotten));
     }
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
@@ -72,16 +70,12 @@ pub(crate) async fn handle(
     let session = sign_in.cookies.read(&head.headers);
     let site = sign_in.sites.of(&head.headers);
     let return_to = return_to(&sign_in, site, request::first_parameter(query, "returnTo"));
-    let mut pending = Vec::new();
+    let mut forgotten = Vec::new();
     match (
         request::is_navigation(&head.headers),
         request::site(&head.headers),
     ) {
-        (true, FetchSite::Own) => {
-            pending = sign_in
-                .pending
-                .clear_all(&head.headers, sign_in.providers.pending_mode())
-        }
+        (true, FetchSite::Own) => forgotten = forget(&sign_in, &head.headers),
         (true, FetchSite::Other) => {
             if let Some(session) = &session {
                 let language = Language::of(&head.headers);
@@ -95,12 +89,23 @@ pub(crate) async fn handle(
         (false, _) => return Err(HttpError::CrossSite),
     }
     let answered = sign_out(&sign_in, site, session, return_to, StatusCode::FOUND).await;
-    Ok(without(answered, pending))
+    Ok(without(answered, forgotten))
 }
 
-/// The browser forgets its pending sign-ins too: none of them is finished after its person has signed out.
-fn without(mut response: Response, pending: Vec<HeaderValue>) -> Response {
-    for cookie in pending {
+/// The browser forgets its pending sign-ins too: none of them is finished after its person has signed out. And whose forms
+/// it would keep.
+fn forget(sign_in: &SignIn, headers: &HeaderMap) -> Vec<HeaderValue> {
+    let pending = sign_in
+        .pending
+        .clear_all(headers, sign_in.providers.pending_mode());
+    pending
+        .into_iter()
+        .chain(sign_in.people.forget(headers))
+        .collect()
+}
+
+fn without(mut response: Response, forgotten: Vec<HeaderValue>) -> Response {
+    for cookie in forgotten {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response

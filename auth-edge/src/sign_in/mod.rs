@@ -48,6 +48,7 @@ use crate::providers::sites::{Site, Sites};
 use crate::route_table::Routes;
 use crate::sessions::SessionRepository;
 use crate::sessions::cookies::SessionCookies;
+use crate::sessions::person_cookie::PersonCookies;
 use crate::values::return_to::ReturnTo;
 
 /// Signing in and out.
@@ -127,6 +128,8 @@ pub(crate) struct SignIn {
     pub(crate) metrics: Metrics,
     /// The edge's own pages.
     pub(crate) pages: Pages,
+    /// Who was here last, where forms are kept.
+    pub(crate) people: PersonCookies,
 }
 
 /// A provider that signs out a whole company may send many; somebody who guesses sends more.

@@ -16,6 +16,12 @@ pub(crate) const CHECK_PATH: &str = "/api/auth/check";
 /// Who is signed in.
 pub(crate) const ME_PATH: &str = "/api/auth/me";
 
+/// Where a form that was kept over a sign-in is offered again.
+pub(crate) const FORM_PATH: &str = "/api/auth/form";
+
+/// The parameter of that path which names where the form was sent to.
+pub(crate) const FORM_ROUTE_PARAMETER: &str = "for";
+
 /// The unauthorized answer, for proxies that send people there.
 pub(crate) const UNAUTHORIZED_PATH: &str = "/api/auth/401";
 
@@ -41,8 +47,9 @@ const GRPC_WEB_PREFIX: &str = "/session.v1.BrowserSessionService";
 pub(crate) const ANALYTICS_PREFIX: &str = "/ingest";
 
 /// Routes that stay where they are, whatever the settings say.
-const FIXED: [&str; 9] = [
+const FIXED: [&str; 10] = [
     BASE_PATH,
+    FORM_PATH,
     LOGOUT_PATH,
     ME_PATH,
     UNAUTHORIZED_PATH,

@@ -23,6 +23,7 @@ mod forward_auth;
 mod framing;
 mod gateway;
 mod grpc_web;
+mod kept_form;
 mod late_cookies;
 mod limits;
 mod loads;

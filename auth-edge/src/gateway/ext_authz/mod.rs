@@ -34,6 +34,7 @@ use tower::ServiceExt as _;
 use self::generated::envoy::config::core::v3::address;
 use crate::gateway::check::OriginalUrl;
 use crate::sessions::cookies::SessionCookies;
+use crate::sessions::person_cookie::PersonCookies;
 use crate::sign_in::pending::PendingSignIns;
 
 /// What Envoy speaks, for clients in tests.
@@ -54,11 +55,15 @@ const MAX_QUESTION_BYTES: usize = 256 * 1024;
 const REDIRECT: &str = "redirect";
 
 /// The service, over the edge's own router.
-pub(crate) fn routes(cookies: SessionCookies, pending: PendingSignIns, router: Router) -> Router {
+pub(crate) fn routes(
+    (cookies, pending, people): (SessionCookies, PendingSignIns, PersonCookies),
+    router: Router,
+) -> Router {
     let authorizer = ExtAuthz {
         router,
         cookies,
         pending,
+        people,
     };
     let service = AuthorizationServer::new(authorizer).max_decoding_message_size(MAX_QUESTION_BYTES);
     Routes::new(service).into_axum_router()
@@ -68,6 +73,7 @@ struct ExtAuthz {
     router: Router,
     cookies: SessionCookies,
     pending: PendingSignIns,
+    people: PersonCookies,
 }
 
 #[tonic::async_trait]
@@ -81,7 +87,11 @@ impl Authorization for ExtAuthz {
             Ok(answered) => answered,
             Err(impossible) => match impossible {},
         };
-        let is_ours = |name: &str| name.eq_ignore_ascii_case(self.cookies.name()) || self.pending.owns(name);
+        let is_ours = |name: &str| {
+            name.eq_ignore_ascii_case(self.cookies.name())
+                || self.pending.owns(name)
+                || self.people.owns(name)
+        };
         Ok(Response::new(
             check_response::of(answered, &headers, is_ours).await,
         ))

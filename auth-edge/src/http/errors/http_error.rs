@@ -1,7 +1,11 @@
 //! What can go wrong, as handlers say it.
 
+use std::sync::Arc;
+
 use oidc::Outage;
 use session_proto::v1::ErrorReason;
+
+use crate::http::pages::kept_form::SealedForm;
 
 /// Which handler failed; names the code of its failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,10 @@ pub(crate) enum HttpError {
     NotSent {
         /// The absolute URL to sign in at.
         login_url: String,
+        /// The words for the visitor.
+        words: &'static str,
+        /// The form, where the browser is to keep it over the sign-in.
+        kept: Option<Arc<SealedForm>>,
     },
     /// A script requested the login route, which only a navigation can use.
     LoginRequired {

@@ -64,7 +64,13 @@ fn rendered(
         _ => match page {
             Some((pages, language)) => {
                 let id = Some(request_id.as_str());
-                pages.message(language, (failure.title(), words), next_step(failure), id)
+                let (what, next) = ((failure.title(), words), next_step(failure));
+                match failure {
+                    HttpError::NotSent { kept: Some(kept), .. } => {
+                        pages.keep_form(language, what, next, id, kept)
+                    }
+                    _ => pages.message(language, what, next, id),
+                }
             }
             None => as_json(failure),
         },
@@ -92,7 +98,7 @@ fn next_step(failure: &HttpError) -> pages::NextStep<'_> {
         HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
             pages::NextStep::TryAgain(try_again)
         }
-        HttpError::NotSent { login_url } => pages::NextStep::SignInElsewhere(login_url),
+        HttpError::NotSent { login_url, .. } => pages::NextStep::SignInElsewhere(login_url),
         _ => pages::NextStep::Home,
     }
 }

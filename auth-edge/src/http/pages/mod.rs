@@ -9,6 +9,7 @@
 
 mod catalogue;
 mod html;
+pub(crate) mod kept_form;
 pub(crate) mod language;
 pub(crate) mod look;
 
@@ -35,6 +36,8 @@ pub(crate) enum NextStep<'a> {
     Home,
     /// Sign-in again, at this URL.
     TryAgain(&'a str),
+    /// Sign-in, at this URL.
+    SignIn(&'a str),
     /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
     SignInElsewhere(&'a str),
 }
@@ -63,29 +66,8 @@ impl Pages {
         next: NextStep<'_>,
         request_id: Option<&str>,
     ) -> Response {
-        let (href, label, target) = match next {
-            NextStep::Home => ("/", "Go to the start page", ""),
-            NextStep::TryAgain(url) => (url, "Try again", ""),
-            NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
-        };
-        let title = language.say(title);
-        let mut main = format!(
-            "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{}</a></p>",
-            escape(title),
-            escape(language.say(words)),
-            escape(href),
-            escape(language.say(label)),
-        );
-        if let Some(id) = request_id.filter(|id| !id.is_empty()) {
-            // Writing to a string cannot fail.
-            let _ = write!(
-                main,
-                "<p class=\"quiet\">{} <code dir=\"ltr\">{}</code></p>",
-                escape(language.say("Request ID")),
-                escape(id)
-            );
-        }
-        self.page(language, title, &main, NO_FORMS)
+        let main = message_main(language, (title, words), next, request_id);
+        self.page(language, language.say(title), &main, NO_FORMS)
     }
 
     /// The page that asks whether to sign out, since the request came from another site. Its button posts.
@@ -154,6 +136,38 @@ impl Pages {
         };
         document.into_response()
     }
+}
+
+/// What a message says, as HTML.
+fn message_main(
+    language: Language,
+    (title, words): (&str, &str),
+    next: NextStep<'_>,
+    request_id: Option<&str>,
+) -> String {
+    let (href, label, target) = match next {
+        NextStep::Home => ("/", "Go to the start page", ""),
+        NextStep::TryAgain(url) => (url, "Try again", ""),
+        NextStep::SignIn(url) => (url, "Sign in", ""),
+        NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
+    };
+    let mut main = format!(
+        "<h1>{}</h1><p>{}</p><p><a class=\"button\" href=\"{}\"{target}>{}</a></p>",
+        escape(language.say(title)),
+        escape(language.say(words)),
+        escape(href),
+        escape(language.say(label)),
+    );
+    if let Some(id) = request_id.filter(|id| !id.is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            main,
+            "<p class=\"quiet\">{} <code dir=\"ltr\">{}</code></p>",
+            escape(language.say("Request ID")),
+            escape(id)
+        );
+    }
+    main
 }
 
 /// An empty page that only the provider may frame.
