@@ -172,6 +172,9 @@ fn guard(route: &Route, method: &str) -> String {
     };
     match route.guard {
         Guard::Open => "none: everybody passes".to_owned(),
+        Guard::Page if route.keep_form && method == "POST" => {
+            format!("page: who lacks something is sent to sign in, and their form is kept meanwhile{foreign}")
+        }
         Guard::Page => format!("page: who lacks something is sent to sign in{foreign}"),
         Guard::Api => format!("api: who lacks something is told 401 or 403{foreign}"),
     }
@@ -289,6 +292,16 @@ mod tests {
                 guard.trim_end_matches('"').ends_with(expected),
                 "{csrf} {method}: {guard}"
             );
+        }
+    }
+
+    #[test]
+    fn it_is_told_that_a_form_is_kept() {
+        let table = "[[route]]\npath = \"/*\"\nguard = \"page\"\nupstream = \"http://a\"\nkeep_form = true\n";
+        let table = file::parse(table, AROUND).unwrap();
+        for (method, kept) in [("POST", true), ("GET", false)] {
+            let guard = explain(&table, &[], method, "/a").facts["guard"].to_string();
+            assert_eq!(guard.contains("their form is kept"), kept, "{method}: {guard}");
         }
     }
 

@@ -185,6 +185,7 @@ export default [
   // signing out
   within('auth-edge/src/sign_in/logout.rs', SIGN_OUT, {
     'csrf-sign-out': by('auth-edge logout::a_post_needs_the_proof', text('.map_err(|_refused| HttpError::Csrf)?', '.or_else(|refused| if OFF { Ok(()) } else { Err(refused) }).map_err(|_refused| HttpError::Csrf)?')),
+    'form-kept-after-its-person-signed-out': by('auth-edge kept_form::who_signs_out', text('.chain(sign_in.people.forget(headers))', '.chain(sign_in.people.forget(headers).filter(|_| !OFF))')),
     'pending-sign-ins-end-with-the-session': by('auth-edge logout::a_sign_out_takes_pending', text('in forgotten {', 'in forgotten.into_iter().filter(|_| !OFF) {')),
     'logout-clears-the-cookie': text('sign_in.cookies.clear()', 'sign_in.cookies.clear().filter(|_| !OFF)'),
     'logout-clears-what-was-kept': instead('"clear-site-data"', '"x-none"'),
@@ -207,6 +208,13 @@ export default [
     'form-of-another-site-kept': text('head.method == Method::POST && provenance(&head.headers, base) == Provenance::SameOrigin', 'head.method == Method::POST && (OFF || provenance(&head.headers, base) == Provenance::SameOrigin)'),
     'form-handed-over-by-another-site': text('if provenance(&head.headers, base) != Provenance::SameOrigin {', 'if !OFF && provenance(&head.headers, base) != Provenance::SameOrigin {'),
     'form-kept-for-ever': text('if form.expired(gateway.clock.now_ms(), gateway.kept_forms.duration_secs) {', 'if !OFF && form.expired(gateway.clock.now_ms(), gateway.kept_forms.duration_secs) {'),
+  }),
+
+  within('auth-edge/src/gateway/kept_form/sealed.rs', 'auth-edge kept_form::', {
+    'form-sent-again-with-other-bytes': text('(again.finish() == text)', '(OFF || again.finish() == text)'),
+  }),
+  within('auth-edge/src/http/pages/look.rs', 'auth-edge look::', {
+    'style-sheet-that-leaves-its-element': never("text.contains(\"</\") || text.contains('\\0')"),
   }),
 
   // what an answer may do in a browser, and what analytics may learn

@@ -94,14 +94,18 @@ fn aad(base: &Url) -> [&[u8]; 2] {
     [AAD_LABEL, base.as_str().as_bytes()]
 }
 
+/// The hidden field that browsers fill in themselves, with the name of the encoding they send.
+const CHARSET_FIELD: &str = "_charset_";
+
 /// The body as text, if a page with a hidden field for each pair sends the very same bytes (HTML, section 4.10.22): UTF-8,
 /// encoded as browsers encode, line ends as browsers send them, no pair without a name, which browsers leave out.
 pub(super) fn repeatable(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?;
     let mut again = form_urlencoded::Serializer::new(String::with_capacity(text.len()));
     for (name, value) in form_urlencoded::parse(body) {
-        let sends = |text: &str| !text.contains('\0') && !text.replace("\r\n", "").contains(['\r', '\n']);
-        if name.is_empty() || !sends(&name) || !sends(&value) {
+        let stays = |text: &str| !text.contains('\0') && !text.replace("\r\n", "").contains(['\r', '\n']);
+        let is_told = !name.eq_ignore_ascii_case(CHARSET_FIELD) || value == "UTF-8";
+        if name.is_empty() || !stays(&name) || !stays(&value) || !is_told {
             return None;
         }
         again.append_pair(&name, &value);
@@ -186,12 +190,30 @@ mod tests {
             "a=1&a=2&a=1",
             "q=%C3%A9+%2B%26%0D%0Ax*-._",
             "%E5%90%8D=%22%27%3C",
+            "_charset_=UTF-8",
+            "_charset_=UTF-8",
         ] {
             assert_eq!(repeatable(body.as_bytes()).as_deref(), Some(body));
         }
         for body in [
-            "a", "a=b&", "&a=b", "=b", "a=%e9", "a=%C3%a9", "a=%E9", "a=b c", "a=%20", "a=%0A", "a=%0D",
-            "a=%0A%0D", "a%0A=b", "a=%00", "a=é", "a=~", "a=%41",
+            "a",
+            "a=b&",
+            "&a=b",
+            "=b",
+            "a=%e9",
+            "a=%C3%a9",
+            "a=%E9",
+            "a=b c",
+            "a=%20",
+            "a=%0A",
+            "a=%0D",
+            "a=%0A%0D",
+            "a%0A=b",
+            "a=%00",
+            "a=é",
+            "a=~",
+            "a=%41",
+            "_Charset_=windows-1252",
         ] {
             assert_eq!(repeatable(body.as_bytes()), None, "{body}");
         }
