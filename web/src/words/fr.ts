@@ -74,7 +74,7 @@ export const fr: Words = {
     loading: "Chargement de votre profil",
     verified: "Vérifiée",
     unverified: "Non vérifiée",
-    noEmail: "Votre fournisseur n’a communiqué aucune adresse e-mail",
+    noEmail: "Aucune adresse e-mail ne nous a été communiquée",
     organization: "Organisation",
     refresh: "Actualiser auprès du fournisseur",
     refreshing: "Actualisation…",
@@ -86,6 +86,7 @@ export const fr: Words = {
     signedIn: "Connecté",
     notTold: "Non communiqué par le fournisseur",
     provider: "Fournisseur",
+    yourProvider: "Votre fournisseur d’identité",
     expires: "Déconnexion si inutilisé",
     ends: "Déconnexion au plus tard",
     needsSignIn:
