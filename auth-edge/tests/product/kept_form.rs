@@ -427,3 +427,44 @@ async fn a_kept_form_waits_while_the_session_service_is_away() {
     forms.sign_in(&mut browser, "ada").await;
     assert_eq!(hand_over(&mut browser, &sealed).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_address_is_asked_for_a_form_leads_back_to_our_own_origin() {
+    let forms = Forms::start().await;
+    let base = forms.stack.base().to_owned();
+    let mut browser = forms.filling_in("ada").await;
+    let person = browser.jar["session_person"].clone();
+    let mut kept = 0;
+    for target in [
+        "/orders/a?next=//evil.example",
+        "http://evil.example/orders/a",
+        "//evil.example/orders/a",
+        "/orders/../orders/a",
+        "/orders/\\evil.example",
+        "/orders/%5Cevil.example",
+    ] {
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nhost: {}\r\norigin: {base}\r\naccept: text/html\r\ncookie: session_person={person}\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\nconnection: close\r\n\r\na=b",
+            forms.stack.address()
+        );
+        let answer = forms.stack.raw(&head).await;
+        let Some(sealed) = attribute(&answer, "data-sealed") else {
+            continue;
+        };
+        kept += 1;
+        assert!(
+            attribute(&answer, "data-login")
+                .unwrap()
+                .starts_with("/api/auth/login?"),
+            "{target}"
+        );
+        let (action, _) = pressed(&hand_over(&mut browser, &sealed).await);
+        assert!(
+            action.starts_with(&format!("{base}/orders/a")),
+            "{target}: {action}"
+        );
+    }
+    assert!(kept >= 1, "the plain one is kept");
+    assert!(forms.posts().is_empty());
+}
