@@ -271,6 +271,7 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{ToldNames, for_upstream, strip_trailers};
+    use crate::route_table::file;
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     pub(super) fn ours(name: &str) -> bool {
@@ -332,6 +333,39 @@ mod tests {
                 headers(&[("accept", "*/*")]),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn what_some_rule_tells_is_removed_in_every_spelling_from_trailers_too() {
+        let around = file::RouteFileContext {
+            signs: false,
+            hosts: None,
+            connections: None,
+            own_paths: &[],
+        };
+        let table = "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\n\
+             headers = { Remote-User = \"subject\", X_WEBAUTH_EMAIL = \"claim:email\" }\n\
+             [[route]]\npath = \"/b\"\nguard = \"none\"\nupstream = \"http://a\"\n";
+        let table = file::parse(table, around).expect("a right table");
+        for route in table.routes.all() {
+            let told = &route.table.told;
+            for name in [
+                "Remote-User",
+                "remote_user",
+                "REMOTE.USER",
+                "x-webauth-email",
+                "X_Webauth-Email",
+            ] {
+                let mut sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
+                assert_eq!(
+                    for_upstream(&sent, &[], told, true, ours),
+                    headers(&[("accept", "*/*")]),
+                    "{name}"
+                );
+                strip_trailers(&mut sent, told);
+                assert_eq!(sent, headers(&[("accept", "*/*")]), "{name}");
+            }
         }
     }
 
