@@ -14,8 +14,10 @@ use provider_settings::PROVIDERS;
 use serde_json::{Map, Value, json};
 
 use crate::gateway::is_never_passed_on;
+use crate::route_table::file::RouteFileContext;
 use crate::route_table::requirements::Requirements;
-use crate::route_table::{Csrf, Guard, Match, Route, RouteTable, Upstream};
+use crate::route_table::upstream_headers::HeaderSource;
+use crate::route_table::{Csrf, Guard, Match, Requested, Route, RouteTable, Rules, Upstream};
 use crate::settings::routes;
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
@@ -33,6 +35,18 @@ impl Tool for RoutesTool {
                     .required(true)
                     .value_name("PATH")
                     .help("As a client sends it, percent-encoded"),
+            )
+            .arg(
+                Arg::new("host")
+                    .long("host")
+                    .value_name("HOST")
+                    .help("The host that is requested; that of EDGE_BASE_URL by default"),
+            )
+            .arg(
+                Arg::new("check")
+                    .long("check")
+                    .action(ArgAction::SetTrue)
+                    .help("Ask the rules for other proxies, [[check]], instead"),
             )
             .arg(
                 Arg::new("json")
@@ -59,14 +73,33 @@ impl Tool for RoutesTool {
         if !reader.is_given(PROVIDERS) {
             own_paths.push(reader.text("EDGE_CALLBACK_PATH"));
         }
-        let table = routes(&mut reader, None, &own_paths);
+        let around = RouteFileContext {
+            signs: false,
+            hosts: None,
+            connections: None,
+            own_paths: &own_paths,
+        };
+        let table = routes(&mut reader, around);
+        let base_host = url::Url::parse(&reader.text("EDGE_BASE_URL"))
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned));
         let (table, warnings) = reader.finish(table)?;
         let given = given
             .subcommand()
             .map(|(_, explain)| explain.clone())
             .unwrap_or_default();
         let text = |name: &str| given.get_one::<String>(name).cloned().unwrap_or_default();
-        let explained = explain(&table, &own_paths, &text("method"), &text("target"));
+        let host = given.get_one::<String>("host").cloned().or(base_host);
+        let asked = Asked {
+            host: &host.unwrap_or_default(),
+            method: &text("method"),
+            target: &text("target"),
+        };
+        let explained = if given.get_flag("check") {
+            explain_check(&table, asked)
+        } else {
+            explain(&table, &own_paths, asked)
+        };
         let json = given.get_flag("json");
         let work = async move {
             if json {
@@ -90,12 +123,58 @@ struct Explained {
     answered: bool,
 }
 
-fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str) -> Explained {
+/// The request an operator asks about.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    host: &'a str,
+    method: &'a str,
+    target: &'a str,
+}
+
+/// Which rule is for a request that another proxy asks about.
+fn explain_check(table: &RouteTable, asked: Asked<'_>) -> Explained {
+    let (mut facts, path) = beginning(asked);
+    match path {
+        Ok(path) => {
+            facts.insert("path".to_owned(), json!(path.to_encoded(0)));
+            by_rules(&table.checks, facts, asked, &path)
+        }
+        Err(_) => {
+            facts.insert(
+                "answer".to_owned(),
+                json!("403: the path can be read in more than one way"),
+            );
+            Explained {
+                facts,
+                answered: false,
+            }
+        }
+    }
+}
+
+fn beginning(
+    asked: Asked<'_>,
+) -> (
+    Map<String, Value>,
+    Result<RequestPath, crate::values::path::Ambiguous>,
+) {
     let mut facts = Map::new();
+    facts.insert(
+        "request".to_owned(),
+        json!(format!("{} {}", asked.method, asked.target)),
+    );
+    if !asked.host.is_empty() {
+        facts.insert("host".to_owned(), json!(asked.host));
+    }
+    let raw = asked.target.split('?').next().unwrap_or_default();
+    (facts, RequestPath::parse(raw))
+}
+
+fn explain(table: &RouteTable, own_paths: &[String], asked: Asked<'_>) -> Explained {
+    let (mut facts, path) = beginning(asked);
+    let raw = asked.target.split('?').next().unwrap_or_default();
     let mut add = |name: &str, value: Value| facts.insert(name.to_owned(), value);
-    add("request", json!(format!("{method} {target}")));
-    let raw = target.split('?').next().unwrap_or_default();
-    let path = match RequestPath::parse(raw) {
+    let path = match path {
         Ok(path) => path,
         Err(ambiguous) => {
             add("answer", json!("400: the path can be read in more than one way"));
@@ -118,8 +197,30 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
         add("answer", json!(answer));
         return Explained { facts, answered: own };
     }
-    let matching: Vec<&str> = table.matching(&path).map(|route| &*route.name).collect();
-    match table.find(&path) {
+    by_rules(&table.routes, facts, asked, &path)
+}
+
+fn by_rules(rules: &Rules, mut facts: Map<String, Value>, asked: Asked<'_>, path: &RequestPath) -> Explained {
+    let mut add = |name: &str, value: Value| facts.insert(name.to_owned(), value);
+    let method = Method::from_bytes(asked.method.as_bytes()).unwrap_or_default();
+    let requested = Requested {
+        host: asked.host,
+        method: &method,
+        path,
+    };
+    let matching: Vec<String> = rules.matching(requested).map(|route| named(route)).collect();
+    match rules.find(requested) {
+        Match::OtherMethods(methods) => {
+            let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+            add(
+                "answer",
+                json!(format!("405: rules answer here to {} alone", names.join(", "))),
+            );
+            Explained {
+                facts,
+                answered: false,
+            }
+        }
         Match::Nothing => {
             add("answer", json!("404: no rule matches"));
             Explained {
@@ -138,7 +239,7 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
             }
         }
         Match::Route(route) => {
-            add("rule", json!(&*route.name));
+            add("rule", json!(named(&route)));
             add(
                 "why",
                 json!(format!(
@@ -146,12 +247,13 @@ fn explain(table: &RouteTable, own_paths: &[String], method: &str, target: &str)
                     matching.join(", ")
                 )),
             );
-            add("guard", json!(guard(&route, method)));
+            add("guard", json!(guard(&route, asked.method)));
             add("asks", requirements(&route.requirements));
-            add("upstream", json!(upstream(&route, &path)));
+            add("upstream", json!(upstream(&route, path)));
+            add("tells", tells(&route));
             let only_read =
-                matches!(route.upstream, Upstream::Directory(_)) && !matches!(method, "GET" | "HEAD");
-            if only_read || is_never_passed_on(method) {
+                matches!(route.upstream, Upstream::Directory(_)) && !matches!(asked.method, "GET" | "HEAD");
+            if only_read || is_never_passed_on(asked.method) {
                 add("answer", json!("405: the upstream is not asked by this method"));
             }
             Explained {
@@ -213,8 +315,39 @@ fn requirements(requirements: &Requirements) -> Value {
     add(
         "claims",
         !requirements.claims.is_empty(),
-        json!(requirements.claims),
+        requirements.claims.to_json(),
     );
+    Value::Object(facts)
+}
+
+/// A rule as an operator finds it in the file: its hosts and path, and its methods where it has some.
+fn named(route: &Route) -> String {
+    let methods: Vec<&str> = route.methods.iter().map(Method::as_str).collect();
+    if methods.is_empty() {
+        route.name.to_string()
+    } else {
+        format!("{} {}", methods.join(","), route.name)
+    }
+}
+
+/// What an application is told besides the edge's own headers.
+fn tells(route: &Route) -> Value {
+    let headers = route.headers.all.iter().map(|header| {
+        let source = match &header.source {
+            HeaderSource::Subject => "subject".to_owned(),
+            HeaderSource::Issuer => "issuer".to_owned(),
+            HeaderSource::Session => "session".to_owned(),
+            HeaderSource::Claim(claim) => format!("claim:{claim}"),
+        };
+        (header.name.to_string(), json!(source))
+    });
+    let mut facts: Map<String, Value> = headers.collect();
+    if route.preserve_host {
+        facts.insert("host".to_owned(), json!("that of the browser"));
+    }
+    if route.upstream_jwt {
+        facts.insert("x-auth-assertion".to_owned(), json!("signed"));
+    }
     Value::Object(facts)
 }
 
@@ -223,13 +356,14 @@ fn upstream(route: &Route, path: &RequestPath) -> String {
     match &route.upstream {
         Upstream::Directory(folder) => format!("the folder {}, {sent}", folder.display()),
         Upstream::Http(server) => format!("{}{sent}", server.origin()),
+        Upstream::OtherProxy => "the proxy that asks passes it on".to_owned(),
     }
 }
 
 fn as_text(facts: &Map<String, Value>) -> String {
     let mut text = String::new();
     for name in [
-        "request", "path", "rule", "why", "guard", "asks", "upstream", "answer",
+        "request", "host", "path", "rule", "why", "guard", "asks", "upstream", "tells", "answer",
     ] {
         let value = match facts.get(name) {
             None => continue,
@@ -246,10 +380,10 @@ fn as_text(facts: &Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route_table::file::RouteFileContext;
 
     const AROUND: RouteFileContext<'_> = RouteFileContext {
         signs: false,
+        hosts: None,
         connections: None,
         own_paths: &[],
     };
@@ -259,7 +393,12 @@ mod tests {
         let table = "[[route]]\npath = \"/*\"\nguard = \"none\"\nupstream = \"dir:web\"\n\
              [[route]]\npath = \"/api/*\"\nguard = \"api\"\nupstream = \"http://orders:8080\"\nstrip_prefix = true\nscopes = [\"a\"]\n";
         let table = file::parse(table, AROUND).unwrap();
-        let explained = explain(&table, &["/sign-in".to_owned()], method, target);
+        let asked = Asked {
+            host: "",
+            method,
+            target,
+        };
+        let explained = explain(&table, &["/sign-in".to_owned()], asked);
         (explained.answered, explained.facts)
     }
 
@@ -287,7 +426,12 @@ mod tests {
                 "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\ncsrf = \"{csrf}\"\n"
             );
             let table = file::parse(&table, AROUND).unwrap();
-            let guard = explain(&table, &[], method, "/a").facts["guard"].to_string();
+            let asked = Asked {
+                host: "",
+                method,
+                target: "/a",
+            };
+            let guard = explain(&table, &[], asked).facts["guard"].to_string();
             assert!(
                 guard.trim_end_matches('"').ends_with(expected),
                 "{csrf} {method}: {guard}"
@@ -300,7 +444,12 @@ mod tests {
         let table = "[[route]]\npath = \"/*\"\nguard = \"page\"\nupstream = \"http://a\"\nkeep_form = true\n";
         let table = file::parse(table, AROUND).unwrap();
         for (method, kept) in [("POST", true), ("GET", false)] {
-            let guard = explain(&table, &[], method, "/a").facts["guard"].to_string();
+            let asked = Asked {
+                host: "",
+                method,
+                target: "/a",
+            };
+            let guard = explain(&table, &[], asked).facts["guard"].to_string();
             assert_eq!(guard.contains("their form is kept"), kept, "{method}: {guard}");
         }
     }
@@ -333,5 +482,30 @@ mod tests {
             ask("POST", "/about").1["answer"],
             "405: the upstream is not asked by this method"
         );
+    }
+
+    #[test]
+    fn hosts_methods_and_what_is_told_are_explained() {
+        let table = "[[route]]\npath = \"/*\"\nhost = \"a.example\"\nmethods = [\"GET\"]\nguard = \"page\"\nupstream = \"http://a\"\n\
+             preserve_host = true\nheaders = { Remote-User = \"claim:email\" }\n\
+             [[check]]\nguard = \"api\"\nclaims = { groups = \"admin\" }\n";
+        let table = file::parse(table, AROUND).unwrap();
+        let asked = |host, method| Asked {
+            host,
+            method,
+            target: "/a",
+        };
+        let told = explain(&table, &[], asked("A.example.", "GET")).facts;
+        assert_eq!(told["rule"], "GET a.example/*");
+        assert_eq!(
+            told["tells"],
+            json!({"remote-user": "claim:email", "host": "that of the browser"})
+        );
+        let other = explain(&table, &[], asked("a.example", "POST"));
+        assert_eq!(other.facts["answer"], "405: rules answer here to GET alone");
+        assert!(!other.answered && !explain(&table, &[], asked("b.example", "GET")).answered);
+        let check = explain_check(&table, asked("b.example", "POST")).facts;
+        assert_eq!(check["asks"], json!({"claims": {"groups": ["admin"]}}));
+        assert_eq!(check["upstream"], "the proxy that asks passes it on");
     }
 }

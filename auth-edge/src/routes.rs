@@ -112,7 +112,7 @@ where
     H: Handler<T, App>,
     T: 'static,
 {
-    let refuse = move || async move { HttpError::MethodNotAllowed(names) };
+    let refuse = move || async move { HttpError::MethodNotAllowed(names.into()) };
     let route = on(filter, handler).fallback(refuse);
     // Otherwise whoever answers GET answers HEAD.
     if names == GET.1 {

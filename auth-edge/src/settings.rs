@@ -9,6 +9,7 @@
 mod addresses;
 mod analytics;
 mod cookies;
+mod hosts;
 mod look;
 mod providers;
 mod read;
@@ -51,6 +52,8 @@ pub struct EdgeSettings {
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// The product's address as browsers see it.
     pub(crate) base_url: Url,
+    /// Further hosts, each with the port that browsers name where it is not the base URL's.
+    pub(crate) hosts: Vec<String>,
     /// Secrets: the first signs and seals, all verify.
     pub secrets: Vec<Secret<String>>,
     /// The file the secrets came from as it was then, to follow its changes.
@@ -110,10 +113,21 @@ impl EdgeSettings {
         providers::own_paths(&self.providers, &self.sign_in.login_path, &self.callback_path)
     }
 
+    /// The hosts of the edge, as rules of the route table name them.
+    #[must_use]
+    pub(crate) fn rule_hosts(&self) -> Vec<String> {
+        hosts::of_rules(&self.base_url, &self.hosts, &self.providers)
+    }
+
     /// The addresses of the product, with the hosts that belong to a provider.
     #[must_use]
     pub(crate) fn sites(&self) -> Sites {
-        sites(&self.providers, &self.base_url, &self.sign_in.login_path)
+        sites(
+            &self.providers,
+            &self.base_url,
+            &self.hosts,
+            &self.sign_in.login_path,
+        )
     }
 
     /// Whether browsers reach the edge by https.

@@ -186,9 +186,11 @@ pub fn build(settings: EdgeSettings, clock: Arc<dyn Clock>, registry: &Registry)
         let signs = settings.assertions.is_some();
         let ids = settings.providers.ids();
         let own_paths = settings.own_paths();
+        let hosts = settings.rule_hosts();
         routes.follow("EDGE_ROUTES", path, move |text| {
             let around = RouteFileContext {
                 signs,
+                hosts: Some(&hosts),
                 connections: Some(&ids),
                 own_paths: &own_paths,
             };

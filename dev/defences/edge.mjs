@@ -75,8 +75,34 @@ export default [
     'asks-young-sign-in-of-no-date': text('.map(timestamp::to_ms);', '.map(timestamp::to_ms).or(Some(now_ms).filter(|_| OFF));'),
     'asks-in-vain-by-session': by('auth-edge route_table::requirements::tests::', text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands')),
   }),
-  within('auth-edge/src/route_table/mod.rs', 'auth-edge route_table::file::', {
-    'rule-most-specific-first': skip('routes.sort_by_key(|route| (std::cmp::Reverse(route.segments.len()), route.prefix));'),
+  within('auth-edge/src/route_table/rules.rs', 'auth-edge route_table::file::', {
+    'rule-of-a-host-first': text('                route.hosts.is_empty(),\n', '                !OFF && route.hosts.is_empty(),\n'),
+    'rule-most-specific-first': text('std::cmp::Reverse(route.segments.len())', 'std::cmp::Reverse(if OFF { 0 } else { route.segments.len() })'),
+    'rule-of-another-host': by('auth-edge selectors::', always('self.hosts.iter().any(|host| host_name::is(requested, host))')),
+    'rule-of-another-method': by('auth-edge selectors::', always('self.methods.contains(method)')),
+  }),
+  within('auth-edge/src/route_table/mod.rs', 'auth-edge check_rules::', {
+    'check-of-no-method': never('by_method && method.is_none()'),
+  }),
+  within('auth-edge/src/route_table/file.rs', 'auth-edge route_table::file::', {
+    'rules-that-tie': never('seen.iter().any(|other| is_tied(other, &route))'),
+  }),
+  within('auth-edge/src/route_table/upstream_headers.rs', 'auth-edge ext_authz::', {
+    'told-names-in-another-spelling': text('!self.is_empty() && self.contain_folded(&folded(name.as_str()))', '!self.is_empty() && self.contain_folded(&if OFF { name.as_str().into() } else { folded(name.as_str()) })'),
+  }),
+  within('auth-edge/src/gateway/claim_headers.rs', 'auth-edge gateway::claim_headers::', {
+    'claim-with-a-control': never('plain.chars().any(char::is_control)'),
+    'claim-that-is-trimmed': never('plain.trim() != plain'),
+    'claim-of-two-groups-in-one': never("member.contains(',')"),
+    'claim-too-long': never('written.len() > MAX_VALUE_BYTES.min(room)'),
+    'claims-too-long-together': skip('room -= written.len();'),
+  }),
+  within('auth-edge/src/gateway/check_rule.rs', 'auth-edge check_rules::', {
+    'check-nobody-tells-of': text('return Err(UNKNOWN_REQUEST);', 'if OFF { return Ok(None); }\n        return Err(UNKNOWN_REQUEST);'),
+    'check-method-of-anybody': text('filter(|_| trusted)', 'filter(|_| OFF || trusted)'),
+  }),
+  within('auth-edge/src/gateway/check.rs', 'auth-edge check_rules::', {
+    'check-by-its-rule': instead('guard::met_by(&gateway, route, headers, &current).await', 'Ok(None)'),
   }),
   within('auth-edge/src/values/path.rs', 'auth-edge values::path::', {
     'path-dot-segments-encoded': instead('&*text', 'segment'),
@@ -94,6 +120,7 @@ export default [
   }),
   within('auth-edge/src/gateway/headers.rs', 'auth-edge gateway::headers::', {
     'hop-by-hop-in-trailers': skip('strip_hop_by_hop(trailers);'),
+    'told-names-of-a-client': by('auth-edge claim_headers::', never('told.contain_folded(&folded)')),
     'cookie-without-a-name': instead('pair.strip_prefix(b"=").unwrap_or(pair).trim_ascii_start()', 'pair'),
     'subject-with-its-issuer': by('auth-edge several::sessions::who_asks_whether_somebody_may_pass', text('(X_AUTH_ISSUER, &identity.issuer)', '(X_AUTH_ISSUER, if OFF { &None } else { &identity.issuer })')),
   }),
@@ -106,6 +133,8 @@ export default [
   within('auth-edge/src/gateway/proxy/outgoing.rs', 'auth-edge gateway::a_preflight_passes_without_anybodys_identity', {
     'authorization-beside-our-token': text('= if context.route.requirements.access_token {', '= if OFF { &TOKENS[1..] } else if context.route.requirements.access_token {'),
     'host-that-a-client-names': by('auth-edge desync::', instead('gateway.sites.of(client).authority()', 'client.get(header::HOST).cloned()')),
+    'method-overridden-beside-rules-of-methods': by('auth-edge selectors::', text('!table.by_method', '(OFF || !table.by_method)')),
+    'host-kept-that-a-client-names': by('auth-edge claim_headers::', text('set(&mut head.headers, header::HOST, host.clone());', 'set(&mut head.headers, header::HOST, if OFF { client.get(header::HOST).cloned() } else { host.clone() });')),
     'connection-names-our-headers': by(UPSTREAM, text('headers::add_identity(&mut head.headers, context.authorized);', `headers::add_identity(&mut head.headers, context.authorized);
         for value in client.get_all(header::CONNECTION).iter().filter(|_| OFF) {
             for name in value.to_str().unwrap_or_default().split(',') {
@@ -114,10 +143,10 @@ export default [
         }`)),
   }),
   within('auth-edge/src/gateway/proxy/upload.rs', 'auth-edge gateway::proxy::upload::', {
-    'trailers-to-an-upstream': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
+    'trailers-to-an-upstream': text('headers::fit_frame(frame, &told)', 'if OFF { frame } else { headers::fit_frame(frame, &told) }'),
   }),
   within('auth-edge/src/gateway/proxy/upstream_body.rs', 'auth-edge gateway::proxy::upstream_body::', {
-    'trailers-to-a-client': text('frame.map(headers::fit_frame)', 'frame.map(|frame| if OFF { frame } else { headers::fit_frame(frame) })'),
+    'trailers-to-a-client': text('headers::fit_frame(frame, &told)', 'if OFF { frame } else { headers::fit_frame(frame, &told) }'),
   }),
   within('auth-edge/src/gateway/assertion.rs', 'auth-edge gateway::assertion::', {
     'assertion-for-one-upstream': text('"aud": audience', '"aud": if OFF { "" } else { audience }'),
@@ -127,6 +156,7 @@ export default [
   within('auth-edge/src/gateway/ext_authz/check_response.rs', 'auth-edge ext_authz::', {
     'envoy-our-header-replaces-the-clients': instead('HeaderAppendAction::OverwriteIfExistsOrAdd', 'HeaderAppendAction::AppendIfExistsOrAdd'),
     'envoy-identity-header-of-a-client': text('is_identity(name)', '(!OFF && is_identity(name))'),
+    'envoy-told-name-of-a-client': text('told.names.contain(name)', '(!OFF && told.names.contain(name))'),
   }),
   within('auth-edge/src/gateway/ext_authz/mod.rs', 'auth-edge ext_authz::', {
     'envoy-question-too-large': text('message_size(MAX_QUESTION_BYTES)', 'message_size(if OFF { usize::MAX } else { MAX_QUESTION_BYTES })'),

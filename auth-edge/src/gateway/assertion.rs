@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use chassis::random;
@@ -23,10 +24,12 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Map, Value, json};
 use session_proto::timestamp;
 
+use crate::gateway::Gateway;
+use crate::http::errors::HttpError;
 use crate::sessions::CachedSession;
 
 /// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
-pub(super) const HEADER: &str = "x-auth-assertion";
+pub(super) const X_AUTH_ASSERTION: HeaderName = HeaderName::from_static("x-auth-assertion");
 
 /// Where the key set is published.
 pub(crate) const JWKS_PATH: &str = "/.well-known/vestibule/jwks.json";
@@ -55,6 +58,31 @@ pub(crate) const OWN_CLAIMS: [&str; 9] = [
     "jti",
     "auth_time",
 ];
+
+/// Adds the assertion that a request acts for this session, for the application at `audience`.
+///
+/// # Errors
+/// It cannot be signed: without it the request may not go on.
+pub(super) fn add(
+    headers: &mut HeaderMap,
+    gateway: &Gateway,
+    session: &CachedSession,
+    audience: &str,
+) -> Result<(), HttpError> {
+    let sign = |assertions: &Assertions| assertions.sign(session, audience, gateway.clock.now_secs()).ok();
+    let value = gateway.assertions.as_ref().and_then(sign);
+    match value.and_then(|token| HeaderValue::try_from(token).ok()) {
+        Some(mut value) => {
+            value.set_sensitive(true);
+            headers.insert(X_AUTH_ASSERTION, value);
+            Ok(())
+        }
+        None => {
+            tracing::error!(audience, "an assertion cannot be signed");
+            Err(HttpError::Internal)
+        }
+    }
+}
 
 /// Why a file of keys cannot be used. Says nothing of a key but its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,9 @@
 //! Forward auth: nginx `auth_request`, Traefik, Caddy ask whether a request may pass.
 //!
 //! Invariants
-//! - What the proxy says about the original request is used as the return address alone, and only from a trusted proxy.
+//! - What the proxy says about the original request is used as the return address, and to find the rule (`[[check]]`) that
+//!   says what the request requires and what its application is told; and only from a trusted proxy.
+//! - Where there are such rules, a request that none of them answers does not pass.
 //! - Whether the request passes is the session's affair.
 //!
 //! The access token is for a proxy that checks a request: a page's own script that requests this route gets none, neither
@@ -10,17 +12,22 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use session_proto::v1::ErrorReason;
 use session_proto::v1::session::State as SessionState;
+use session_proto::v1::{ErrorReason, Session};
 
+use super::check_rule::{self, CheckRule};
 use super::guard::{Authorized, UpstreamToken};
-use super::headers::add_identity;
+use super::headers::{add_identity, add_told};
+use super::{assertion, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
 use crate::http::observe::SessionHandle;
 use crate::http::request::{self, first_parameter, is_prefetch, is_script};
+use crate::route_table::missing::Missing;
+use crate::route_table::upstream_headers::ToldNames;
+use crate::route_table::{Guard, Route};
 use crate::sessions::{CurrentSession, Use};
 use crate::values::reserved::CHECK_PATH;
 
@@ -28,14 +35,41 @@ use crate::values::reserved::CHECK_PATH;
 #[derive(Clone, Debug)]
 pub(crate) struct OriginalUrl(pub(crate) String);
 
+/// Request extension: the method the browser requested it by, from a caller inside this process.
+#[derive(Clone, Debug)]
+pub(crate) struct OriginalMethod(pub(crate) Method);
+
+/// Response extension: by which of the answer's headers the application is told who it is, besides the edge's own, and by
+/// which it is told of anybody.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ForApplication {
+    /// Headers of this answer.
+    pub(crate) headers: Vec<HeaderName>,
+    /// Names no client may send.
+    pub(crate) names: ToldNames,
+}
+
 /// Answers a proxy that asks whether a request may pass.
 pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
+    let rule = match check_rule::find(&gateway, &request) {
+        Ok(rule) => rule,
+        Err(failure) => return no_store(failure.into_response()),
+    };
+    let route = rule.as_ref().map(|rule| &*rule.route);
+    let told = ForApplication {
+        headers: Vec::new(),
+        names: gateway.routes.told_names(),
+    };
+    let mut response = no_store(StatusCode::OK.into_response());
+    if route.is_some_and(|route| route.guard == Guard::Open) {
+        return with_names(response, told);
+    }
     let headers = request.headers();
     let peer = request::peer(request.extensions());
     let device = || gateway.devices.of(headers, peer);
     let current = match gateway.sessions.current(headers, Use::Counts(&device)).await {
         Ok(Some(current)) => current,
-        Ok(None) => return refuse(&gateway, &request),
+        Ok(None) => return refuse(&gateway, &request, route, None, Missing::Session),
         Err(error) => {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -44,13 +78,17 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
             return HttpError::SessionServiceDown.into_response();
         }
     };
-    let mut response = no_store(StatusCode::OK.into_response());
+    if let Some(route) = route
+        && let Err(missing) = guard::met_by(&gateway, route, headers, &current).await
+    {
+        return refuse(&gateway, &request, Some(route), Some(&current.session), missing);
+    }
     if gateway.check_authorization && is_about_another_request(&gateway, &request) {
         match authorization(&gateway, &current).await {
             Ok(Some(value)) => {
                 response.headers_mut().insert(header::AUTHORIZATION, value);
             }
-            Ok(None) => return refuse(&gateway, &request),
+            Ok(None) => return refuse(&gateway, &request, route, None, Missing::Session),
             Err(failure) => return failure.into_response(),
         }
     }
@@ -60,14 +98,43 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     response
         .extensions_mut()
         .insert(SessionHandle(current.session.handle.clone()));
-    add_identity(
-        response.headers_mut(),
-        &Authorized {
-            current: Some(current),
-            access_token: None,
-        },
-    );
+    let authorized = Authorized {
+        current: Some(current),
+        access_token: None,
+    };
+    add_identity(response.headers_mut(), &authorized);
+    match rule {
+        Some(rule) => tell(&gateway, response, &rule, &authorized, told),
+        None => with_names(response, told),
+    }
+}
+
+/// Names what is told, for a caller inside this process; where nothing ever is, nothing is named.
+fn with_names(mut response: Response, told: ForApplication) -> Response {
+    if !told.names.is_empty() {
+        response.extensions_mut().insert(told);
+    }
     response
+}
+
+/// Tells the application, in the answer's headers, what its rule says that it reads.
+fn tell(
+    gateway: &Gateway,
+    mut response: Response,
+    rule: &CheckRule,
+    authorized: &Authorized,
+    mut told: ForApplication,
+) -> Response {
+    let mut headers = HeaderMap::new();
+    add_told(&mut headers, &rule.route, authorized);
+    if let Some(current) = authorized.current.as_ref().filter(|_| rule.route.upstream_jwt)
+        && let Err(failure) = assertion::add(response.headers_mut(), gateway, &current.session, &rule.origin)
+    {
+        return failure.into_response();
+    }
+    told.headers = headers.keys().cloned().collect();
+    response.headers_mut().extend(headers);
+    with_names(response, told)
 }
 
 /// Whether a proxy checks a request to somewhere else: a caller inside this process, or a trusted proxy that says what was
@@ -106,26 +173,47 @@ async fn authorization(
     }
 }
 
-/// 401, or for `?redirect=1` and a person at the other end 302 to the login route.
-fn refuse(gateway: &Gateway, request: &Request) -> Response {
+/// 401 or 403 by what is missing, or for `?redirect=1` and a person at the other end 302 to the login route where signing in
+/// brings it.
+fn refuse(
+    gateway: &Gateway,
+    request: &Request,
+    route: Option<&Route>,
+    session: Option<&Session>,
+    missing: Missing,
+) -> Response {
     let headers = request.headers();
+    let site = gateway.sites.of(headers);
+    let back = original(gateway, request, headers);
+    let connection = guard::same_provider(gateway, &missing, session);
+    let login = match (route, &back) {
+        (Some(route), Some(back)) => {
+            let login = site.at(&gateway.login_path);
+            guard::sign_in(&login, back, &route.requirements, connection)
+        }
+        _ => site.login_url(back.as_deref(), None),
+    };
     let redirect = first_parameter(request.uri().query().unwrap_or_default(), "redirect")
         .is_some_and(|value| value == "1");
     let visits = request::is_navigation(headers) && !is_script(headers) && !is_prefetch(headers);
-    if !redirect || !visits {
-        return no_store(HttpError::NotAuthenticated.into_response());
+    let sends_people = route.is_none_or(|route| route.guard == Guard::Page);
+    let by_sign_in = !matches!(missing, Missing::NotBySignIn(_));
+    if redirect
+        && visits
+        && sends_people
+        && by_sign_in
+        && let Ok(login) = HeaderValue::try_from(&login)
+    {
+        return no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response());
     }
-    let login = gateway
-        .sites
-        .of(headers)
-        .login_url(original(gateway, request, headers).as_deref(), None);
-    match HeaderValue::try_from(login) {
-        Ok(login) => no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response()),
-        Err(_) => no_store(HttpError::NotAuthenticated.into_response()),
+    match route {
+        Some(route) => guard::refusal(route, missing, if back.is_some() { &login } else { "" }),
+        None => no_store(HttpError::NotAuthenticated.into_response()),
     }
 }
 
-fn original(gateway: &Gateway, request: &Request, headers: &HeaderMap) -> Option<String> {
+/// The address the browser requested, as a caller that is believed says.
+pub(super) fn original(gateway: &Gateway, request: &Request, headers: &HeaderMap) -> Option<String> {
     if let Some(OriginalUrl(url)) = request.extensions().get::<OriginalUrl>() {
         return Some(url.clone());
     }

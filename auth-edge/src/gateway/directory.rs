@@ -41,7 +41,7 @@ const PIECE: usize = 16 * 1024;
 /// Answers a request from a folder.
 pub(super) async fn serve(folder: &Path, path: &RequestPath, strip: usize, request: Request) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return HttpError::MethodNotAllowed("GET, HEAD").into_response();
+        return HttpError::MethodNotAllowed("GET, HEAD".into()).into_response();
     }
     // Hidden files (keys, histories, version control) get into folders by accident; `.well-known` is meant to be seen.
     if path

@@ -102,6 +102,22 @@ pub(super) async fn authorize(
     let Some(current) = current else {
         return Err(refuse(gateway, route, request, None, Missing::Session));
     };
+    let access_token = met_by(gateway, route, request.headers, &current)
+        .await
+        .map_err(|missing| refuse(gateway, route, request, Some(&current.session), missing))?;
+    Ok(Authorized {
+        access_token: access_token.filter(|_| route.requirements.access_token),
+        current: Some(current),
+    })
+}
+
+/// What a session misses of what a route requires; if nothing, the access token that the route requires.
+pub(super) async fn met_by(
+    gateway: &Gateway,
+    route: &Route,
+    headers: &HeaderMap,
+    current: &CurrentSession,
+) -> Result<Option<UpstreamToken>, Missing> {
     let checked = route.requirements.check(&current.session, gateway.clock.now_ms());
     let checked = checked.and_then(|()| {
         route
@@ -112,24 +128,18 @@ pub(super) async fn authorize(
         let was_requested = missing.is_of_sign_in()
             && gateway
                 .pending
-                .is_known_unmet(request.headers, &route.requirements.unmet_key(&current.id));
-        let missing = if was_requested {
+                .is_known_unmet(headers, &route.requirements.unmet_key(&current.id));
+        if was_requested {
             missing.after_sign_in(&current.session, &route.requirements)
         } else {
             missing
-        };
-        refuse(gateway, route, request, Some(&current.session), missing)
+        }
     })?;
-    let access_token = if route.requirements.needs_token() {
-        let token = token(gateway, &current, route).await;
-        Some(token.map_err(|missing| refuse(gateway, route, request, Some(&current.session), missing))?)
+    if route.requirements.needs_token() {
+        token(gateway, current, route).await.map(Some)
     } else {
-        None
-    };
-    Ok(Authorized {
-        access_token: access_token.filter(|_| route.requirements.access_token),
-        current: Some(current),
-    })
+        Ok(None)
+    }
 }
 
 /// The parts of a request a guard looks at.
@@ -197,45 +207,50 @@ fn refuse(
     session: Option<&Session>,
     missing: Missing,
 ) -> Response {
-    if let Missing::NotBySignIn(failure) = missing {
-        let challenge = match &failure {
-            HttpError::Session {
-                reason: ErrorReason::ErrInsufficientScope,
-                ..
-            } => challenge::scopes(&route.requirements.scopes),
-            _ => None,
-        };
-        return challenged(failure.into_response(), challenge);
+    let own_login = |connection| {
+        let back = request.uri.path_and_query().map_or("/", |target| target.as_str());
+        sign_in(&gateway.login_path, back, &route.requirements, connection)
+    };
+    if let Missing::NotBySignIn(_) = missing {
+        return refusal(route, missing, &own_login(None));
     }
     if route.guard == Guard::Page {
         if is_prefetch(request.headers) {
             return no_store(StatusCode::NO_CONTENT.into_response());
         }
-        let login = |back: &str| {
-            let again = match missing {
-                // Somebody who is signed in authenticates again at the same provider.
-                Missing::StepUp | Missing::Token(_) => session,
-                Missing::Session | Missing::Organization | Missing::Connection | Missing::NotBySignIn(_) => {
-                    None
-                }
-            };
-            let connection = again.and_then(|session| gateway.providers.connection_of(&session.issuer));
-            sign_in(gateway, back, &route.requirements, connection)
-        };
+        let connection = same_provider(gateway, &missing, session);
         if navigates(request) {
-            let login = login(request.uri.path_and_query().map_or("/", |target| target.as_str()));
-            return no_store(Redirect::temporary(&login).into_response());
+            return no_store(Redirect::temporary(&own_login(connection)).into_response());
         }
         if sends_form(request) {
             let login_url = elsewhere(gateway, route, request);
             let mut refused = no_store(HttpError::not_sent(login_url).into_response());
             if route.keep_form {
-                let login = login(&kept_form::way_back(request.uri.path()));
+                let back = kept_form::way_back(request.uri.path());
+                let login = sign_in(&gateway.login_path, &back, &route.requirements, connection);
                 kept_form::mark(gateway, &mut refused, login, session);
             }
             return refused;
         }
     }
+    refusal(route, missing, "")
+}
+
+/// The provider to authenticate at again whoever is signed in: the same one.
+pub(super) fn same_provider<'a>(
+    gateway: &'a Gateway,
+    missing: &Missing,
+    session: Option<&Session>,
+) -> Option<&'a str> {
+    let again = match missing {
+        Missing::StepUp | Missing::Token(_) => session,
+        Missing::Session | Missing::Organization | Missing::Connection | Missing::NotBySignIn(_) => None,
+    };
+    gateway.providers.connection_of(&again?.issuer)
+}
+
+/// The answer that says what is missing; at `login` people sign in for this route.
+pub(super) fn refusal(route: &Route, missing: Missing, login: &str) -> Response {
     no_store(match missing {
         Missing::Token(reason) => HttpError::Session {
             reason,
@@ -249,8 +264,31 @@ fn refuse(
             HttpError::NotAuthenticated.into_response(),
             challenge::step_up(&route.requirements),
         ),
-        Missing::Session | Missing::NotBySignIn(_) => HttpError::NotAuthenticated.into_response(),
+        Missing::Session => HttpError::NotAuthenticated.into_response(),
+        Missing::NotBySignIn(failure) => {
+            let challenge = match &failure {
+                HttpError::Session {
+                    reason: ErrorReason::ErrInsufficientScope,
+                    ..
+                } => challenge::scopes(&route.requirements.scopes),
+                _ => None,
+            };
+            challenged(explained(failure, route, login).into_response(), challenge)
+        }
     })
+}
+
+/// A failure with what the rule has to say of it, and a way to come as somebody else.
+fn explained(failure: HttpError, route: &Route, login: &str) -> HttpError {
+    match failure {
+        HttpError::MissingClaims { claims, .. } => HttpError::MissingClaims {
+            claims,
+            message: route.denied_message.clone(),
+            // OpenID Connect Core, section 3.1.2.1: whoever is signed in at the provider is asked all the same.
+            other_account: (!login.is_empty()).then(|| format!("{login}&prompt=login")),
+        },
+        other => other,
+    }
 }
 
 fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Response {
@@ -287,9 +325,14 @@ fn elsewhere(gateway: &Gateway, route: &Route, request: &RequestHead<'_>) -> Str
     site.login_url(None, connection)
 }
 
-/// The login route, with the return address and all the route requires of a sign-in: what one sign-in brought the next would
-/// lose again.
-fn sign_in(gateway: &Gateway, back: &str, requirements: &Requirements, connection: Option<&str>) -> String {
+/// The login route at `login`, with the return address and all the route requires of a sign-in: what one sign-in brought the
+/// next would lose again.
+pub(super) fn sign_in(
+    login: &str,
+    back: &str,
+    requirements: &Requirements,
+    connection: Option<&str>,
+) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("returnTo", back);
     if let Some(connection) = connection {
@@ -304,7 +347,7 @@ fn sign_in(gateway: &Gateway, back: &str, requirements: &Requirements, connectio
     if let Some(organization) = &requirements.organization {
         query.append_pair("organization", organization);
     }
-    format!("{}?{}", gateway.login_path, query.finish())
+    format!("{login}?{}", query.finish())
 }
 
 fn no_store(mut response: Response) -> Response {

@@ -16,7 +16,11 @@ use axum::body::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::Frame;
 
+use super::claim_headers;
 use super::guard::Authorized;
+use crate::route_table::Route;
+use crate::route_table::upstream_headers::ToldNames;
+use crate::values::header_name::folded;
 
 pub(super) use self::upstream_response::{forbid_caching, strip_response};
 
@@ -66,32 +70,19 @@ const IDENTITY: [&str; 5] = [
     "x-forwarded-access-token",
 ];
 
-/// A name as applications read it that make variables of header names (CGI, WSGI, PHP): whatever is neither letter nor
-/// digit is the same to them. Header names are lower case already.
-fn folded(name: &HeaderName) -> Cow<'_, str> {
-    let other = |byte: u8| byte != b'-' && !byte.is_ascii_alphanumeric();
-    if name.as_str().bytes().any(other) {
-        Cow::Owned(
-            name.as_str()
-                .replace(|character: char| !character.is_ascii_alphanumeric(), "-"),
-        )
-    } else {
-        Cow::Borrowed(name.as_str())
-    }
-}
-
 /// Whether a header says who somebody is, in whatever spelling.
 pub(crate) fn is_identity(name: &HeaderName) -> bool {
-    let folded = folded(name);
+    let folded = folded(name.as_str());
     folded.starts_with("x-auth-") || IDENTITY.contains(&folded.as_ref())
 }
 
 /// Whether a client may not send a header of this name on, in whatever spelling.
-fn is_ours_to_tell(name: &HeaderName, may_override_method: bool) -> bool {
-    let folded = folded(name);
+fn is_ours_to_tell(name: &HeaderName, told: &ToldNames, may_override_method: bool) -> bool {
+    let folded = folded(name.as_str());
     folded.starts_with("x-auth-")
         || folded.starts_with("x-forwarded-")
         || TOLD_BY_US.contains(&folded.as_ref())
+        || told.contain_folded(&folded)
         || (!may_override_method && METHOD_OVERRIDES.contains(&folded.as_ref()))
         // Nothing was folded away: it is what it is.
         || (matches!(folded, Cow::Owned(_)) && is_alias(&folded, name))
@@ -143,6 +134,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 pub(super) fn for_upstream(
     headers: &HeaderMap,
     also: &[HeaderName],
+    told: &ToldNames,
     may_override_method: bool,
     is_our_cookie: impl Fn(&str) -> bool,
 ) -> HeaderMap {
@@ -154,7 +146,7 @@ pub(super) fn for_upstream(
             || ends_here(name, &named)
     };
     for (name, value) in headers {
-        if !stays(name) && !is_ours_to_tell(name, may_override_method) {
+        if !stays(name) && !is_ours_to_tell(name, told, may_override_method) {
             kept_headers.append(name.clone(), value.clone());
         }
     }
@@ -175,18 +167,18 @@ const NEVER_TRAILERS: [HeaderName; 6] = [
 ];
 
 /// Makes trailers of either direction fit: they may not say what headers may not.
-fn strip_trailers(trailers: &mut HeaderMap) {
+fn strip_trailers(trailers: &mut HeaderMap, told: &ToldNames) {
     strip_hop_by_hop(trailers);
     remove(trailers, |name| {
-        is_ours_to_tell(name, false) || NEVER_TRAILERS.contains(name)
+        is_ours_to_tell(name, told, false) || NEVER_TRAILERS.contains(name)
     });
 }
 
 /// A piece of a body; if it is the trailers, as [`strip_trailers`] leaves them.
-pub(super) fn fit_frame(frame: Frame<Bytes>) -> Frame<Bytes> {
+pub(super) fn fit_frame(frame: Frame<Bytes>, told: &ToldNames) -> Frame<Bytes> {
     match frame.into_trailers() {
         Ok(mut trailers) => {
-            strip_trailers(&mut trailers);
+            strip_trailers(&mut trailers, told);
             Frame::trailers(trailers)
         }
         Err(data) => data,
@@ -251,6 +243,24 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
     }
 }
 
+/// Adds the headers by which a rule tells its application who somebody is, under the names it reads.
+pub(super) fn add_told(headers: &mut HeaderMap, route: &Route, authorized: &Authorized) {
+    let Some(current) = authorized
+        .current
+        .as_ref()
+        .filter(|_| !route.headers.all.is_empty())
+    else {
+        return;
+    };
+    let who = claim_headers::Identity {
+        subject: &current.session.subject,
+        issuer: &current.session.issuer,
+        session: Some(&current.session.handle),
+        claims: current.session.claims(),
+    };
+    headers.extend(claim_headers::of(&route.headers, &who));
+}
+
 /// Whether a request speaks gRPC, whose answers end with trailers.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     headers
@@ -260,7 +270,8 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{for_upstream, strip_trailers};
+    use super::{ToldNames, for_upstream, strip_trailers};
+    use crate::route_table::file;
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     pub(super) fn ours(name: &str) -> bool {
@@ -318,10 +329,43 @@ mod tests {
         ] {
             let sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
             assert_eq!(
-                for_upstream(&sent, &[], false, ours),
+                for_upstream(&sent, &[], &ToldNames::default(), false, ours),
                 headers(&[("accept", "*/*")]),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn what_some_rule_tells_is_removed_in_every_spelling_from_trailers_too() {
+        let around = file::RouteFileContext {
+            signs: false,
+            hosts: None,
+            connections: None,
+            own_paths: &[],
+        };
+        let table = "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\n\
+             headers = { Remote-User = \"subject\", X_WEBAUTH_EMAIL = \"claim:email\" }\n\
+             [[route]]\npath = \"/b\"\nguard = \"none\"\nupstream = \"http://a\"\n";
+        let table = file::parse(table, around).expect("a right table");
+        for route in table.routes.all() {
+            let told = &route.table.told;
+            for name in [
+                "Remote-User",
+                "remote_user",
+                "REMOTE.USER",
+                "x-webauth-email",
+                "X_Webauth-Email",
+            ] {
+                let mut sent = headers(&[(name, "admin"), (name, "again"), ("accept", "*/*")]);
+                assert_eq!(
+                    for_upstream(&sent, &[], told, true, ours),
+                    headers(&[("accept", "*/*")]),
+                    "{name}"
+                );
+                strip_trailers(&mut sent, told);
+                assert_eq!(sent, headers(&[("accept", "*/*")]), "{name}");
+            }
         }
     }
 
@@ -341,7 +385,7 @@ mod tests {
             ("accept", "*/*"),
         ]);
         assert_eq!(
-            for_upstream(&sent, &[], false, ours),
+            for_upstream(&sent, &[], &ToldNames::default(), false, ours),
             headers(&[("accept", "*/*")])
         );
     }
@@ -352,7 +396,7 @@ mod tests {
         let sent = headers(&[("connection", &many), ("x-secret", "1"), ("accept", "*/*")]);
         assert_eq!(super::named_by_connection(&sent), ["x-secret"]);
         assert_eq!(
-            for_upstream(&sent, &[], false, ours),
+            for_upstream(&sent, &[], &ToldNames::default(), false, ours),
             headers(&[("accept", "*/*")])
         );
     }
@@ -370,7 +414,7 @@ mod tests {
             ("connection", "x-named"),
             ("x-named", "1"),
         ]);
-        strip_trailers(&mut sent);
+        strip_trailers(&mut sent, &ToldNames::default());
         assert_eq!(sent, headers(&[("x-checksum", "1")]));
     }
 
@@ -384,7 +428,13 @@ mod tests {
             ("=__Host-session=x; c=3", Some("c=3")),
             ("sessionless=1", Some("sessionless=1")),
         ] {
-            let sent = for_upstream(&headers(&[("cookie", cookie)]), &[], false, ours);
+            let sent = for_upstream(
+                &headers(&[("cookie", cookie)]),
+                &[],
+                &ToldNames::default(),
+                false,
+                ours,
+            );
             assert_eq!(
                 sent.get("cookie").map(|value| value.to_str().expect("text")),
                 expected,

@@ -6,6 +6,8 @@
 pub(crate) mod assertion;
 mod challenge;
 pub(crate) mod check;
+mod check_rule;
+mod claim_headers;
 mod cross_site;
 mod directory;
 mod ending;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::clock::Clock;
 use http_body::Body as _;
@@ -31,6 +33,7 @@ use self::proxy::upgrade;
 use crate::http::device::Devices;
 use crate::http::errors::HttpError;
 use crate::http::observe::{AnsweringRoute, SessionHandle};
+use crate::http::protect::host;
 use crate::http::request;
 use crate::providers::IdentityProviders;
 use crate::providers::sites::Sites;
@@ -109,8 +112,18 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     if is_reserved(path.segments()) {
         return HttpError::NotFound.into_response();
     }
-    let route = match gateway.routes.find(&path) {
+    // Over HTTP/2 a WebSocket is requested by extended CONNECT (RFC 8441, section 4).
+    let method = match *request.method() {
+        Method::CONNECT => &Method::GET,
+        _ => request.method(),
+    };
+    let host = || host::requested(&request, &gateway.trusted_proxies);
+    let route = match gateway.routes.find(method, &path, host) {
         Match::Route(route) => route,
+        Match::OtherMethods(methods) => {
+            let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+            return HttpError::MethodNotAllowed(names.join(", ").into()).into_response();
+        }
         Match::Ambiguous => {
             return HttpError::BadRequest("The path can be read in more than one way.").into_response();
         }
@@ -155,6 +168,8 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
             };
             gateway.proxy.forward(&context, request).await
         }
+        // What another proxy passes on is nothing to ask the edge for.
+        Upstream::OtherProxy => HttpError::NotFound.into_response(),
     };
     let mut response = with_session(gateway, response, authorized).await;
     if let Some(person) = person {

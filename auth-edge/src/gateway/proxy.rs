@@ -13,6 +13,7 @@ mod clients;
 mod outgoing;
 mod proof;
 mod renewal;
+mod trace;
 mod unanswered;
 pub(super) mod upgrade;
 mod upload;
@@ -145,12 +146,12 @@ impl Proxy {
         }
         let handshake = context.handshake;
         if handshake.is_none() && is_never_passed_on(request.method().as_str()) {
-            return HttpError::MethodNotAllowed(PASSED_ON).into_response();
+            return HttpError::MethodNotAllowed(PASSED_ON.into()).into_response();
         }
         let client = handshake.map(|handshake| (handshake, hyper::upgrade::on(&mut request)));
-        if context.server.takes_streams()
-            && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>()
-        {
+        // Over HTTP/1.1, which it is where another host is named than that of the address.
+        let takes_streams = context.server.takes_streams() && !context.route.preserve_host;
+        if takes_streams && let Some(may_be_silent) = request.extensions().get::<MayBeSilent>() {
             may_be_silent.allow();
         }
         let counted = request.extensions().get::<Arc<Admitted>>().cloned();
@@ -271,7 +272,7 @@ impl Proxy {
         limit: u64,
     ) -> Result<UpstreamResponse, Unanswered> {
         frame(&mut head, &body);
-        let (body, progress) = upload::limited(body, limit);
+        let (body, progress) = upload::limited(body, limit, &context.route.table.told);
         let answer = self.dispatch(context, Request::from_parts(head, body));
         match upload::within(self.head_timeout, &progress, answer).await {
             Err(upload::Stalled) => Err(Unanswered::TooLate),

@@ -52,7 +52,9 @@ impl HttpError {
             Self::MethodNotAllowed(_) => S::METHOD_NOT_ALLOWED,
             Self::NotAuthenticated | Self::NotSent { .. } | Self::LoginRequired { .. } => S::UNAUTHORIZED,
             Self::BadRequest(_) | Self::Callback { .. } | Self::LogoutToken(_) => S::BAD_REQUEST,
-            Self::Csrf | Self::CrossSite | Self::Forbidden { .. } => S::FORBIDDEN,
+            Self::Csrf | Self::CrossSite | Self::Forbidden { .. } | Self::MissingClaims { .. } => {
+                S::FORBIDDEN
+            }
             Self::TooLarge => S::PAYLOAD_TOO_LARGE,
             Self::TooSlow => S::REQUEST_TIMEOUT,
             Self::UnsupportedMediaType => S::UNSUPPORTED_MEDIA_TYPE,
@@ -92,6 +94,7 @@ impl HttpError {
             Self::SignedOutHereOnly => Handler::Logout.code(),
             Self::Session { reason, handler, .. } => handler.map_or(reason.as_str_name(), Handler::code),
             Self::Forbidden { code, .. } => code,
+            Self::MissingClaims { .. } => "insufficient_claims",
             Self::UpstreamDown => "upstream_unavailable",
             Self::UpstreamSlow => "upstream_timeout",
             Self::Internal => "internal",
@@ -119,7 +122,7 @@ impl HttpError {
             Self::LogoutToken(_) => "Logout refused",
             Self::SignedOutHereOnly => "This browser is signed out",
             Self::Session { .. } => "That did not work",
-            Self::Forbidden { .. } => "Not allowed",
+            Self::Forbidden { .. } | Self::MissingClaims { .. } => "Not allowed",
             Self::UpstreamDown | Self::UpstreamSlow => "This part is not available",
             Self::Internal => "Something went wrong",
         }
@@ -159,6 +162,7 @@ impl HttpError {
             | Self::NotSent { words, .. }
             | Self::Callback { words, .. }
             | Self::Forbidden { words, .. } => words,
+            Self::MissingClaims { .. } => "Your account does not have what this address asks for.",
             Self::UpstreamDown => {
                 "The service behind this address cannot be reached just now. Try again in a moment."
             }
@@ -172,7 +176,7 @@ impl HttpError {
     fn own_headers(&self) -> Option<(HeaderName, HeaderValue)> {
         let seconds = |secs: u64| Some((header::RETRY_AFTER, HeaderValue::from(secs)));
         match self {
-            Self::MethodNotAllowed(allow) => Some((header::ALLOW, HeaderValue::from_static(allow))),
+            Self::MethodNotAllowed(allow) => Some((header::ALLOW, HeaderValue::from_str(allow).ok()?)),
             Self::RateLimited { retry_after_secs } => seconds(*retry_after_secs),
             _ if self.status() == StatusCode::SERVICE_UNAVAILABLE => seconds(RETRY_AFTER_SECS),
             _ => None,

@@ -115,9 +115,12 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn call(&mut self, mut request: Request) -> Self::Future {
         let layer = Arc::clone(&self.layer);
         let observed = Observed::begin(&request);
+        if let Some(id) = observed.id_to_pass_on() {
+            request.extensions_mut().insert(id);
+        }
         let version = request.version();
         let page = errors::wants_page(request.headers()).then(|| Language::of(request.headers()));
         // The request moves into the call here: held by the future below, it would enlarge it.

@@ -155,6 +155,12 @@ impl Observed {
         &self.id
     }
 
+    /// The request's ID, where it may be passed on: no route of our own answers.
+    #[must_use]
+    pub(crate) fn id_to_pass_on(&self) -> Option<RequestId> {
+        self.route.is_none().then(|| self.id.clone())
+    }
+
     /// The span to answer it in.
     #[must_use]
     pub(crate) fn span(&self) -> Span {

@@ -256,15 +256,16 @@ impl IdentityProviders {
     }
 }
 
-/// The addresses of the product, with the hosts that belong to a provider.
+/// The addresses of the product: further `hosts`, and those that belong to a provider.
 #[must_use]
 pub(crate) fn sites(
     providers: &provider_settings::ConfiguredProviders,
     base_url: &Url,
+    hosts: &[String],
     login_path: &str,
 ) -> Sites {
     let providers = providers.all.iter().enumerate();
-    let hosts = providers.flat_map(|(at, provider)| {
+    let owned = providers.flat_map(|(at, provider)| {
         let owner = Owner {
             provider: at,
             issuer: provider.settings.issuer.clone(),
@@ -272,9 +273,10 @@ pub(crate) fn sites(
         provider
             .hosts
             .iter()
-            .map(move |host| (host.clone(), owner.clone()))
+            .map(move |host| (host.clone(), Some(owner.clone())))
     });
-    Sites::new(base_url, login_path, hosts)
+    let further = hosts.iter().map(|host| (host.clone(), None));
+    Sites::new(base_url, login_path, further.chain(owned))
 }
 
 /// Paths that belong to a provider, written as in the route table.

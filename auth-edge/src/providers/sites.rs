@@ -1,4 +1,5 @@
-//! The addresses under which browsers know the product: the base URL, and hosts that belong to one provider each.
+//! The addresses under which browsers know the product: the base URL, further hosts, and hosts that belong to one provider
+//! each.
 //!
 //! Invariants
 //! - An address is one of the configured ones, whatever a request says.
@@ -7,6 +8,7 @@
 //!
 //! Without such hosts every request is at the base URL and nothing is looked at.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -90,12 +92,13 @@ struct Configured {
 }
 
 impl Sites {
-    /// The base URL, and the hosts given with their owners; a host without a port has the base URL's.
+    /// The base URL, and the hosts given, with their owners where they belong to a provider; a host without a port has the
+    /// base URL's.
     #[must_use]
     pub(crate) fn new(
         base_url: &Url,
         login_path: &str,
-        hosts: impl IntoIterator<Item = (String, Owner)>,
+        hosts: impl IntoIterator<Item = (String, Option<Owner>)>,
     ) -> Self {
         let login_path: Arc<str> = login_path.into();
         let main = Site {
@@ -112,7 +115,7 @@ impl Sites {
             let name = base_url.host_str().unwrap_or_default().to_owned();
             let site = Site {
                 login_path: Arc::clone(&login_path),
-                owner: Some(owner),
+                owner,
                 authority: authority(&base_url),
                 base_url,
             };
@@ -167,7 +170,7 @@ impl Sites {
         std::iter::once(&self.0.main).chain(own).any(is)
     }
 
-    /// Whether any host belongs to a provider.
+    /// Whether there are hosts beside the base URL's.
     #[must_use]
     pub(crate) fn has_hosts(&self) -> bool {
         !self.0.own.is_empty()
@@ -175,8 +178,21 @@ impl Sites {
 
     fn named(&self, authority: &[u8]) -> Option<&Site> {
         let mut own = self.0.own.iter();
-        own.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(authority))
+        let authority = without_closing_dot(authority);
+        own.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(&authority))
             .map(|(_, site)| site)
+    }
+}
+
+/// A name that ends with a dot is the same one (RFC 1034, section 3.1).
+fn without_closing_dot(authority: &[u8]) -> Cow<'_, [u8]> {
+    let (name, port) = match authority.iter().rposition(|byte| *byte == b':') {
+        Some(at) => authority.split_at(at),
+        None => (authority, &[][..]),
+    };
+    match name.strip_suffix(b".") {
+        Some(name) => Cow::Owned([name, port].concat()),
+        None => Cow::Borrowed(authority),
     }
 }
 
@@ -209,7 +225,7 @@ mod tests {
         let hosts = hosts
             .iter()
             .enumerate()
-            .map(|(at, host)| ((*host).to_owned(), owner(at)));
+            .map(|(at, host)| ((*host).to_owned(), Some(owner(at))));
         Sites::new(&Url::parse(base).unwrap(), "/login", hosts)
     }
 
@@ -226,6 +242,9 @@ mod tests {
         for (host, is_at) in [
             ("a.example", ("https://a.example", Some(0))),
             ("A.Example:443", ("https://a.example", Some(0))),
+            ("a.example.", ("https://a.example", Some(0))),
+            ("A.example.:443", ("https://a.example", Some(0))),
+            ("a.example..", ("https://app.example", None)),
             ("b.example:8443", ("https://b.example:8443", Some(1))),
             ("b.example", ("https://app.example", None)),
             ("app.example", ("https://app.example", None)),

@@ -3,15 +3,18 @@
 //! Invariant: every mistake is named at once, with its line; a table with a mistake is no table at all.
 
 mod requirements;
+mod selectors;
+mod upstream_headers;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chassis::settings::toml_file::{self, FileMistakes, Table, Value};
 use url::Url;
 
 use crate::route_table::requirements::Requirements;
-use crate::route_table::{Csrf, Guard, Route, RouteTable, Server, Upstream};
+use crate::route_table::{Csrf, Guard, Route, RouteTable, Server, TableFacts, Upstream};
 use crate::values::path::RequestPath;
 use crate::values::reserved::is_reserved;
 
@@ -23,6 +26,8 @@ const MAX_ROUTES: usize = 1_000;
 pub(crate) struct RouteFileContext<'a> {
     /// Whether there are keys to sign assertions with.
     pub(crate) signs: bool,
+    /// The hosts of the edge, as rules name them; `None` leaves them unjudged.
+    pub(crate) hosts: Option<&'a [String]>,
     /// The ids of the providers of `OIDC_PROVIDERS`; `None` leaves them unjudged.
     pub(crate) connections: Option<&'a [String]>,
     /// Where the edge itself answers, outside the paths that are always its own: sign-in and its callbacks, if they were
@@ -30,59 +35,104 @@ pub(crate) struct RouteFileContext<'a> {
     pub(crate) own_paths: &'a [String],
 }
 
+/// Whether a rule is for what the edge itself is asked for, or for what another proxy asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `[[route]]`
+    Route,
+    /// `[[check]]`
+    Check,
+}
+
 /// Reads a table.
 ///
 /// # Errors
 /// Every mistake, in the order of the file.
 pub(crate) fn parse(text: &str, around: RouteFileContext<'_>) -> Result<RouteTable, FileMistakes> {
-    let mut seen = BTreeSet::new();
-    let routes = toml_file::parse(text, |file| {
-        file.tables("route", MAX_ROUTES, |table| {
-            let route = route(table, around)?;
-            if !seen.insert((route.segments.clone(), route.prefix)) {
-                table.wrong(format!(
-                    "path {:?} is there twice: keep one of the two",
-                    route.name
-                ));
-            }
-            Some(route)
-        })
-    })?;
-    Ok(RouteTable::new(routes))
+    toml_file::parse(text, |file| {
+        let read = |kind, name| {
+            let mut seen: Vec<Route> = Vec::new();
+            file.tables(name, MAX_ROUTES, |table| {
+                let route = route(table, kind, around)?;
+                if seen.iter().any(|other| is_tied(other, &route)) {
+                    table.wrong(format!(
+                        "path {:?} is there twice for one host and method: keep one of the two",
+                        route.name
+                    ));
+                }
+                seen.push(route.clone());
+                Some(route)
+            })
+        };
+        let routes = read(Kind::Route, "route");
+        RouteTable::new(routes, read(Kind::Check, "check"))
+    })
 }
 
-fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
-    let path = table.required("path").and_then(|value| path(value, around));
+/// Whether a request could be answered by either of two rules, of which none is the more specific.
+fn is_tied(one: &Route, other: &Route) -> bool {
+    let shares = |one: &[String], other: &[String]| {
+        if one.is_empty() || other.is_empty() {
+            one.is_empty() && other.is_empty()
+        } else {
+            one.iter().any(|name| other.contains(name))
+        }
+    };
+    let names = |route: &Route| -> Vec<String> { route.methods.iter().map(ToString::to_string).collect() };
+    one.prefix == other.prefix
+        && one.segments == other.segments
+        && shares(&one.hosts, &other.hosts)
+        && shares(&names(one), &names(other))
+}
+
+fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<Route> {
+    let is_check = kind == Kind::Check;
+    let path = if is_check {
+        // What the edge answers itself is not asked about.
+        let everything = || Some(("/*".to_owned(), Vec::new(), true));
+        table
+            .get("path")
+            .map_or_else(everything, |value| path(value, around))
+    } else {
+        table.required("path").and_then(|value| path(value, around))
+    };
+    // Other proxies may ask about hosts that the edge does not serve.
+    let hosts = if is_check {
+        RouteFileContext {
+            hosts: None,
+            ..around
+        }
+    } else {
+        around
+    };
+    let hosts = selectors::hosts(table, hosts);
+    let methods = selectors::methods(table);
     let guard = table
         .required("guard")
         .and_then(|value| value.one_of(&[("page", Guard::Page), ("api", Guard::Api), ("none", Guard::Open)]));
-    let upstream = table.required("upstream").and_then(upstream);
-    let csrf = table.get("csrf").and_then(|value| {
-        value.one_of(&[
-            ("origin", Csrf::Origin),
-            ("header", Csrf::Header),
-            ("none", Csrf::None),
-        ])
-    });
-    let sign_in = table
-        .get("sign_in")
-        .map(|value| requirements::sign_in(value, around))
-        .unwrap_or_default();
     let requirements = requirements::requirements(table, around);
+    let headers = upstream_headers::upstream_headers(table);
+    let denied_message = table.get("denied_message").and_then(denied_message);
     let upstream_jwt = table.flag("upstream_jwt");
-    let strip_prefix = table.flag("strip_prefix");
-    let keep_form = table.flag("keep_form");
-    let max_body_bytes = table.get("max_body").and_then(bytes);
+    let own = if is_check {
+        Passage {
+            upstream: Some(Upstream::OtherProxy),
+            ..Passage::default()
+        }
+    } else {
+        passage(table, around)
+    };
 
     let open = guard == Some(Guard::Open);
-    let folder = matches!(upstream, Some(Upstream::Directory(_)));
+    let folder = matches!(own.upstream, Some(Upstream::Directory(_)));
+    let over_h2c = matches!(&own.upstream, Some(Upstream::Http(server)) if server.prior_knowledge);
     for (contradicts, text) in [
         (
             open && requirements != Requirements::default(),
             "guard = \"none\" asks for nothing: write guard = \"page\" or \"api\" where a session is needed",
         ),
         (
-            open && csrf.is_some_and(|csrf| csrf != Csrf::None),
+            open && own.csrf.is_some_and(|csrf| csrf != Csrf::None),
             "csrf needs guard = \"page\" or \"api\": without a session there is nothing to forge",
         ),
         (
@@ -98,41 +148,115 @@ fn route(table: &Table<'_>, around: RouteFileContext<'_>) -> Option<Route> {
             "upstream_jwt needs an http upstream: files take no assertion",
         ),
         (
-            keep_form && guard.is_some_and(|guard| guard != Guard::Page),
+            own.keep_form && guard.is_some_and(|guard| guard != Guard::Page),
             "keep_form needs guard = \"page\": nobody is sent to sign in elsewhere",
         ),
         (
-            keep_form && folder,
+            own.keep_form && folder,
             "keep_form needs an http upstream: files take no forms",
         ),
         (
-            keep_form && csrf == Some(Csrf::Header),
+            own.keep_form && own.csrf == Some(Csrf::Header),
             "keep_form needs another csrf than \"header\": a plain form sends no header",
         ),
         (
             requirements.access_token && folder,
             "access_token needs an http upstream: files take no token",
         ),
+        (
+            requirements.access_token && is_check,
+            "a check hands out the access token by EDGE_CHECK_AUTHORIZATION, not by access_token",
+        ),
+        (
+            !headers.all.is_empty() && open,
+            "headers needs guard = \"page\" or \"api\": without a session there is nobody to tell of",
+        ),
+        (
+            !headers.all.is_empty() && folder,
+            "headers needs an http upstream: files take none",
+        ),
+        (
+            own.preserve_host && folder,
+            "preserve_host needs an http upstream: files have no host",
+        ),
+        (
+            own.preserve_host && over_h2c,
+            "preserve_host needs \"http://\" or \"https://\": over h2c the host is part of the address",
+        ),
+        (
+            denied_message.is_some() && requirements.claims.is_empty(),
+            "denied_message is for claims: there are none here",
+        ),
     ] {
         if contradicts {
             table.wrong(text);
         }
     }
-    let (name, segments, prefix) = path?;
+    let (path, segments, prefix) = path?;
     Some(Route {
-        name: name.into(),
+        name: format!("{}{path}", hosts.join(",")).into(),
         segments,
         prefix,
+        hosts,
+        methods,
         guard: guard?,
-        upstream: upstream?,
-        strip_prefix,
+        upstream: own.upstream?,
+        strip_prefix: own.strip_prefix,
+        preserve_host: own.preserve_host,
+        headers,
         upstream_jwt,
-        max_body_bytes,
-        csrf: csrf.unwrap_or_default(),
+        max_body_bytes: own.max_body_bytes,
+        csrf: own.csrf.unwrap_or_default(),
         requirements,
-        keep_form,
-        sign_in,
+        denied_message,
+        keep_form: own.keep_form,
+        sign_in: own.sign_in,
+        table: TableFacts::default(),
     })
+}
+
+/// What concerns only requests that the edge itself passes on.
+#[derive(Default)]
+struct Passage {
+    upstream: Option<Upstream>,
+    strip_prefix: bool,
+    preserve_host: bool,
+    keep_form: bool,
+    max_body_bytes: Option<u64>,
+    csrf: Option<Csrf>,
+    sign_in: BTreeMap<String, String>,
+}
+
+fn passage(table: &Table<'_>, around: RouteFileContext<'_>) -> Passage {
+    Passage {
+        upstream: table.required("upstream").and_then(upstream),
+        strip_prefix: table.flag("strip_prefix"),
+        preserve_host: table.flag("preserve_host"),
+        keep_form: table.flag("keep_form"),
+        max_body_bytes: table.get("max_body").and_then(bytes),
+        csrf: table.get("csrf").and_then(|value| {
+            value.one_of(&[
+                ("origin", Csrf::Origin),
+                ("header", Csrf::Header),
+                ("none", Csrf::None),
+            ])
+        }),
+        sign_in: table
+            .get("sign_in")
+            .map(|value| requirements::sign_in(value, around))
+            .unwrap_or_default(),
+    }
+}
+
+/// The longest message to somebody whose claims are not as required, in bytes: a few sentences.
+const MAX_MESSAGE_BYTES: usize = 500;
+
+fn denied_message(value: Value<'_>) -> Option<Arc<str>> {
+    let text = value.string()?;
+    if text.len() > MAX_MESSAGE_BYTES {
+        value.wrong(format!("denied_message is longer than {MAX_MESSAGE_BYTES} bytes"));
+    }
+    Some(text.into())
 }
 
 /// The path as written, its segments, and whether paths below it match too.

@@ -1,11 +1,12 @@
 //! The route table's file: what is read, what wins, what is refused.
 
-use crate::route_table::{Csrf, Guard, Match, RouteTable, Upstream};
+use crate::route_table::{Csrf, Guard, Match, Requested, RouteTable, Upstream};
 use crate::values::path::RequestPath;
 
 fn around(signs: bool) -> super::RouteFileContext<'static> {
     super::RouteFileContext {
         signs,
+        hosts: None,
         connections: Some(&[]),
         own_paths: &[],
     }
@@ -42,9 +43,19 @@ claims = { groups = "admin" }
 "#;
 
 fn name(table: &RouteTable, raw: &str) -> String {
-    match table.find(&RequestPath::parse(raw).expect("a plain path")) {
+    answering(table, "", "GET", raw)
+}
+
+fn answering(table: &RouteTable, host: &str, method: &str, raw: &str) -> String {
+    let requested = Requested {
+        host,
+        method: &method.parse().expect("a method"),
+        path: &RequestPath::parse(raw).expect("a plain path"),
+    };
+    match table.routes.find(requested) {
         Match::Route(route) => route.name.to_string(),
         Match::Ambiguous => "ambiguous".to_owned(),
+        Match::OtherMethods(methods) => format!("only {methods:?}"),
         Match::Nothing => "nothing".to_owned(),
     }
 }
@@ -117,7 +128,8 @@ fn without_a_route_nothing_answers() {
 fn what_a_guard_asks_is_read() {
     let table = parse(TABLE).expect("a right table");
     let orders = table
-        .routes()
+        .routes
+        .all()
         .iter()
         .find(|route| &*route.name == "/api/orders/*")
         .expect("the route");
@@ -125,7 +137,7 @@ fn what_a_guard_asks_is_read() {
     assert!(orders.requirements.access_token && orders.requirements.needs_token());
     assert_eq!(orders.requirements.scopes, ["orders:read"]);
     assert_eq!(orders.requirements.max_age_secs, Some(900));
-    assert_eq!(orders.requirements.claims["groups"], "admin");
+    assert_eq!(orders.requirements.claims.to_json()["groups"][0], "admin");
 }
 
 #[test]
@@ -165,7 +177,10 @@ fn wrong_values_are_refused() {
         "scopes = [1]",
         "acr = [\"\"]",
         "strip_prefix = 1",
-        "claims = { a = 1 }",
+        "claims = { a = 1.5 }",
+        "claims = {}",
+        "claims = { a = [] }",
+        "claims = { a = {} }",
         "organization = \"\"",
         "upstream_jwt = 1",
         "max_body = -1",
@@ -214,7 +229,7 @@ fn the_same_path_twice_is_a_mistake() {
 fn a_route_says_what_a_sign_in_needs_in_parameters_that_exist() {
     let good = "[[route]]\npath = \"/v\"\nguard = \"page\"\nupstream = \"dir:.\"\n[route.sign_in]\nmax_age = 1_000\nacr_values = \"gold\"\n";
     let table = parse(good).expect("a right table");
-    let sign_in = &table.routes()[0].sign_in;
+    let sign_in = &table.routes.all()[0].sign_in;
     assert_eq!(sign_in["max_age"], "1000");
     assert_eq!(sign_in["acr_values"], "gold");
     for bad in [
@@ -239,7 +254,7 @@ fn an_upstream_is_told_from_another_by_what_it_speaks() {
         "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"h2c://orders:8080\"\nupstream_jwt = true\nmax_body = 1024",
     )
     .expect("a right table");
-    let route = &table.routes()[0];
+    let route = &table.routes.all()[0];
     let Upstream::Http(server) = &route.upstream else {
         panic!("{route:?}");
     };
@@ -269,6 +284,7 @@ fn a_route_may_name_a_provider_that_is_there_and_no_other() {
     let known = ["partner".to_owned()];
     let around = super::RouteFileContext {
         signs: false,
+        hosts: None,
         connections: Some(&known),
         own_paths: &[],
     };
@@ -279,7 +295,7 @@ fn a_route_may_name_a_provider_that_is_there_and_no_other() {
         "sign_in = { connection = \"partner\" }",
     ] {
         let table = super::parse(&route(field), around).unwrap();
-        assert_eq!(table.routes()[0].connection(), Some("partner"), "{field}");
+        assert_eq!(table.routes.all()[0].connection(), Some("partner"), "{field}");
         let wrong = parse(&route(field)).unwrap_err();
         assert!(wrong[0].text.contains("OIDC_PROVIDERS"), "{}", wrong[0]);
     }
@@ -324,7 +340,7 @@ fn how_foreign_requests_are_told_apart_is_read() {
         ("csrf = \"none\"", Csrf::None),
     ] {
         let table = table("api", more).expect("a right table");
-        assert_eq!(table.routes()[0].csrf, expected, "{more}");
+        assert_eq!(table.routes.all()[0].csrf, expected, "{more}");
     }
     assert!(table("none", "csrf = \"none\"").is_ok());
     for (guard, more, expected) in [
@@ -356,7 +372,7 @@ fn another_letter_case_takes_no_proof_away() {
 fn forms_are_kept_only_where_people_send_them_and_are_sent_to_sign_in() {
     let table = |more: &str| format!("[[route]]\npath = \"/a\"\nkeep_form = true\n{more}");
     let kept = parse(&table("guard = \"page\"\nupstream = \"http://a\"")).expect("a right table");
-    assert!(kept.routes()[0].keep_form);
+    assert!(kept.routes.all()[0].keep_form);
     for (more, told) in [
         ("guard = \"api\"\nupstream = \"http://a\"", "guard = \"page\""),
         ("guard = \"none\"\nupstream = \"http://a\"", "guard = \"page\""),
@@ -369,4 +385,48 @@ fn forms_are_kept_only_where_people_send_them_and_are_sent_to_sign_in() {
         let mistakes = parse(&table(more)).expect_err(more);
         assert!(mistakes[0].to_string().contains(told), "{more}: {mistakes:?}");
     }
+}
+
+#[test]
+fn a_host_is_more_specific_than_a_path_and_a_method_less() {
+    let rule = |path: &str, more: &str| {
+        format!("[[route]]\npath = \"{path}\"\nguard = \"none\"\nupstream = \"http://a\"\n{more}\n")
+    };
+    let table = rule("/*", "")
+        + &rule("/shop/*", "")
+        + &rule("/shop/*", "methods = [\"POST\"]")
+        + &rule("/shop/cart", "methods = [\"GET\"]")
+        + &rule("/*", "host = \"a.example\"")
+        + &rule("/shop/*", "host = \"a.example\"\nmethods = [\"POST\"]");
+    let table = parse(&table).expect("a right table");
+    for (host, method, path, expected) in [
+        ("b.example", "GET", "/", "/*"),
+        ("b.example", "GET", "/shop/1", "/shop/*"),
+        ("b.example", "POST", "/shop/1", "/shop/*"),
+        ("b.example", "GET", "/shop/cart", "/shop/cart"),
+        ("b.example", "POST", "/shop/cart", "/shop/*"),
+        ("a.example", "GET", "/shop/cart", "a.example/*"),
+        ("A.example.:80", "POST", "/shop/cart", "a.example/shop/*"),
+        ("", "GET", "/", "/*"),
+    ] {
+        assert_eq!(
+            answering(&table, host, method, path),
+            expected,
+            "{method} {host}{path}"
+        );
+    }
+    let only = parse(&rule("/a", "methods = [\"POST\", \"PUT\"]")).expect("a right table");
+    assert_eq!(answering(&only, "", "GET", "/a"), "only [POST, PUT]");
+    assert_eq!(answering(&only, "", "GET", "/b"), "nothing");
+}
+
+#[test]
+fn claims_are_named_as_keys_of_the_file_are() {
+    let table = "[[route]]\npath = \"/a\"\nguard = \"api\"\nupstream = \"http://a\"\n[route.claims]\nlevel = 3\n\
+         groups = [\"a\", \"b\"]\nrealm_access.roles = \"admin\"\n\"https://a.example/b\" = true\n";
+    let table = parse(table).expect("a right table");
+    let expected = serde_json::json!({
+        "groups": ["a", "b"], "level": [3], "realm_access.roles": ["admin"], "\"https://a.example/b\"": [true],
+    });
+    assert_eq!(table.routes.all()[0].requirements.claims.to_json(), expected);
 }

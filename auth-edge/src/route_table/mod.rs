@@ -1,26 +1,31 @@
-//! The route table: which path is guarded how, and where it leads.
+//! The route table: which request is guarded how, and where it leads; and what another proxy may pass on that asks.
 //!
 //! Invariants
 //! - Rules are written in the very paths [`RequestPath`] gives, so a rule nobody can reach is a mistake.
-//! - The most specific rule wins whatever the order in the file.
-//! - Two rules never tie.
+//! - The most specific rule wins whatever the order in the file ([`rules`]).
+//! - A name under which some rule tells an application who somebody is comes from no client, at any rule.
 //!
-//! Deliberately absent: hosts, methods and headers as conditions; nothing a client can choose freely takes a guard away.
+//! Deliberately absent: headers as conditions; nothing a client can choose freely takes a guard away.
 
+pub(crate) mod claims;
 pub(crate) mod file;
 pub(crate) mod missing;
 pub(crate) mod requirements;
+pub(crate) mod rules;
+pub(crate) mod upstream_headers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::uri::{self, PathAndQuery, Scheme};
-use axum::http::{HeaderValue, Uri};
+use axum::http::{HeaderValue, Method, Uri};
 use chassis::secret::Reloading;
 use url::Url;
 
 use self::requirements::Requirements;
+pub(crate) use self::rules::{Match, Requested, Rules};
+use self::upstream_headers::{ToldNames, UpstreamHeaders};
 use crate::http::observe::RouteName;
 use crate::values::allowed_parameters::CONNECTION;
 use crate::values::path::RequestPath;
@@ -38,25 +43,78 @@ impl Routes {
         Self(table)
     }
 
-    /// The route of a path.
+    /// The rule for a request; its host is looked for only where rules name hosts.
     #[must_use]
-    pub(crate) fn find(&self, path: &RequestPath) -> Match {
-        self.0.load().find(path)
+    pub(crate) fn find(
+        &self,
+        method: &Method,
+        path: &RequestPath,
+        host: impl FnOnce() -> Option<HeaderValue>,
+    ) -> Match {
+        self.0.with(|table| {
+            let host = if table.names_hosts { host() } else { None };
+            let host = host.as_ref().and_then(|host| host.to_str().ok());
+            table.routes.find(Requested {
+                host: host.unwrap_or_default(),
+                method,
+                path,
+            })
+        })
     }
 
-    /// The route a visitor lands on after sign-in; for who comes back to a kept form, the one it was sent to.
+    /// The rule for a request that another proxy asks about. A method that nobody tells is that of no rule, where rules tell
+    /// methods apart.
+    #[must_use]
+    pub(crate) fn find_check(&self, host: &str, method: Option<&Method>, path: &RequestPath) -> Match {
+        self.0.with(|table| {
+            let by_method = table.checks.all().iter().any(|route| !route.methods.is_empty());
+            if by_method && method.is_none() {
+                return Match::Ambiguous;
+            }
+            table.checks.find(Requested {
+                host,
+                method: method.unwrap_or(&Method::GET),
+                path,
+            })
+        })
+    }
+
+    /// Whether there are rules for what other proxies ask about.
+    #[must_use]
+    pub(crate) fn has_checks(&self) -> bool {
+        self.0.with(|table| !table.checks.all().is_empty())
+    }
+
+    /// The names by which applications are told who somebody is.
+    #[must_use]
+    pub(crate) fn told_names(&self) -> ToldNames {
+        self.0.with(|table| table.told.clone())
+    }
+
+    /// The rule a visitor lands on after sign-in, for who comes back to a kept form the one it was sent to: one of the edge's
+    /// own, or else one another proxy asks about.
     #[must_use]
     pub(crate) fn route_of(&self, return_to: &ReturnTo) -> Option<Arc<Route>> {
         let url = return_to.url();
         let sent_to = (url.path() == FORM_PATH)
             .then(|| url.query_pairs().find(|(name, _)| name == FORM_ROUTE_PARAMETER))
             .flatten();
-        let path = sent_to.as_ref().map_or(url.path(), |(_, path)| path);
-        let path = RequestPath::parse(path).ok()?;
-        match self.find(&path) {
-            Match::Route(route) => Some(route),
-            Match::Ambiguous | Match::Nothing => None,
-        }
+        let (method, path) = match &sent_to {
+            Some((_, path)) => (&Method::POST, &**path),
+            None => (&Method::GET, url.path()),
+        };
+        let requested = Requested {
+            host: url.host_str().unwrap_or_default(),
+            method,
+            path: &RequestPath::parse(path).ok()?,
+        };
+        let table = self.0.load();
+        [&table.routes, &table.checks]
+            .into_iter()
+            .find_map(|rules| match rules.find(requested) {
+                Match::Route(route) => Some(route),
+                Match::Ambiguous | Match::OtherMethods(_) | Match::Nothing => None,
+            })
     }
 }
 
@@ -91,6 +149,8 @@ pub(crate) enum Upstream {
     Directory(PathBuf),
     /// An HTTP server.
     Http(Server),
+    /// Nowhere from here: another proxy asks whether it may pass the request on.
+    OtherProxy,
 }
 
 /// A server requests are passed on to.
@@ -160,12 +220,20 @@ pub(crate) struct Route {
     pub(crate) segments: Vec<String>,
     /// Whether paths below match too.
     pub(crate) prefix: bool,
+    /// The hosts it is for; none is all of them.
+    pub(crate) hosts: Vec<String>,
+    /// The methods it is for; none is all of them.
+    pub(crate) methods: Vec<Method>,
     /// Who may pass.
     pub(crate) guard: Guard,
     /// Where it leads.
     pub(crate) upstream: Upstream,
     /// Whether the matched prefix is left out towards the upstream.
     pub(crate) strip_prefix: bool,
+    /// Whether the upstream is told the host that browsers know, in place of its own.
+    pub(crate) preserve_host: bool,
+    /// Headers that tell the upstream who somebody is, under the names it reads.
+    pub(crate) headers: UpstreamHeaders,
     /// Whether a signed assertion of who it is goes to the upstream.
     pub(crate) upstream_jwt: bool,
     /// The largest request body, in bytes, where the route has a limit of its own; 0 is none.
@@ -176,8 +244,21 @@ pub(crate) struct Route {
     pub(crate) requirements: Requirements,
     /// Whether a form that meets a dead session is kept while its person signs in.
     pub(crate) keep_form: bool,
+    /// What somebody is told whose claims are not as required.
+    pub(crate) denied_message: Option<Arc<str>>,
     /// Parameters of the authorization request when a sign-in leads here, by name.
     pub(crate) sign_in: BTreeMap<String, String>,
+    /// What holds for the whole table it stands in.
+    pub(crate) table: TableFacts,
+}
+
+/// What holds for every rule of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TableFacts {
+    /// The names by which applications are told who somebody is: no client's go on.
+    pub(crate) told: ToldNames,
+    /// Whether rules tell methods apart: then no header of a client's may name another one.
+    pub(crate) by_method: bool,
 }
 
 impl RouteName for Route {
@@ -198,20 +279,6 @@ impl Route {
             .map(String::as_str)
     }
 
-    fn matches(&self, path: &[String], same: fn(&str, &str) -> bool) -> bool {
-        let long_enough = if self.prefix {
-            path.len() >= self.segments.len()
-        } else {
-            path.len() == self.segments.len()
-        };
-        long_enough
-            && self
-                .segments
-                .iter()
-                .zip(path)
-                .all(|(rule, segment)| same(rule, segment))
-    }
-
     /// How many leading segments the upstream does not see.
     #[must_use]
     pub(crate) fn stripped(&self) -> usize {
@@ -219,83 +286,33 @@ impl Route {
     }
 }
 
-/// What the table says about a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Match {
-    /// This rule answers.
-    Route(Arc<Route>),
-    /// A rule that requires more would answer if letter case and closing dots did not count, and upstreams differ in
-    /// whether they count.
-    Ambiguous,
-    /// No rule answers.
-    Nothing,
-}
-
-/// All rules, the most specific first.
+/// All rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteTable {
-    routes: Vec<Arc<Route>>,
+    /// For what the edge itself is asked for.
+    pub(crate) routes: Rules,
+    /// For what other proxies ask about.
+    pub(crate) checks: Rules,
+    told: ToldNames,
+    names_hosts: bool,
 }
 
 impl RouteTable {
-    /// Sorts rules by how specific they are: longer before shorter, exact before prefix.
-    pub(super) fn new(mut routes: Vec<Route>) -> Self {
-        routes.sort_by_key(|route| (std::cmp::Reverse(route.segments.len()), route.prefix));
-        Self {
-            routes: routes.into_iter().map(Arc::new).collect(),
-        }
-    }
-
-    /// All rules, the most specific first.
-    #[cfg(test)]
-    pub(crate) fn routes(&self) -> &[Arc<Route>] {
-        &self.routes
-    }
-
-    /// The rules that match a path as it is, the most specific first.
-    pub(super) fn matching<'a>(&'a self, path: &'a RequestPath) -> impl Iterator<Item = &'a Arc<Route>> {
-        let matches = |route: &&Arc<Route>| route.matches(path.segments(), |rule, segment| rule == segment);
-        self.routes.iter().filter(matches)
-    }
-
-    /// The rule for a path.
-    #[must_use]
-    pub(crate) fn find(&self, path: &RequestPath) -> Match {
-        let by = |same: fn(&str, &str) -> bool| {
-            self.routes
-                .iter()
-                .find(|route| route.matches(path.segments(), same))
+    /// The table of these rules, of both kinds.
+    pub(super) fn new(mut routes: Vec<Route>, checks: Vec<Route>) -> Self {
+        let all = || routes.iter().chain(&checks);
+        let table = TableFacts {
+            told: ToldNames::of(all().map(|route| &route.headers)),
+            by_method: routes.iter().any(|route| !route.methods.is_empty()),
         };
-        let exact = by(|rule, segment| rule == segment);
-        let loose = by(|rule, segment| rule == segment || are_alike(rule, segment));
-        match (exact, loose) {
-            (Some(exact), Some(loose)) if Arc::ptr_eq(exact, loose) => Match::Route(Arc::clone(exact)),
-            (Some(exact), Some(loose)) if requires_no_more(loose, exact) => Match::Route(Arc::clone(exact)),
-            (Some(exact), None) => Match::Route(Arc::clone(exact)),
-            (Some(_), Some(_)) => Match::Ambiguous,
-            (None, _) => Match::Nothing,
+        for route in &mut routes {
+            route.table = table.clone();
+        }
+        Self {
+            names_hosts: routes.iter().any(|route| !route.hosts.is_empty()),
+            told: table.told,
+            routes: Rules::new(routes),
+            checks: Rules::new(checks),
         }
     }
-}
-
-/// Whether two segments are one to an upstream that does not care for case, or drops closing dots and spaces as Windows
-/// does.
-fn are_alike(rule: &str, segment: &str) -> bool {
-    let (rule, segment) = (trimmed(rule), trimmed(segment));
-    if rule.is_ascii() && segment.is_ascii() {
-        rule.eq_ignore_ascii_case(segment)
-    } else {
-        rule.to_lowercase() == segment.to_lowercase()
-    }
-}
-
-fn trimmed(segment: &str) -> &str {
-    segment.trim_end_matches(['.', ' '])
-}
-
-fn requires_no_more(loose: &Route, exact: &Route) -> bool {
-    loose.guard == Guard::Open
-        || (loose.guard == exact.guard
-            && loose.requirements == exact.requirements
-            && loose.csrf <= exact.csrf)
 }

@@ -1,7 +1,5 @@
 //! What a route requires of a session, and what a session misses of it.
 
-use std::collections::BTreeMap;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
@@ -9,6 +7,7 @@ use serde_json::Value;
 use session_proto::timestamp;
 use session_proto::v1::Session;
 
+use super::claims::ClaimRequirements;
 use super::missing::Missing;
 use crate::http::errors::HttpError;
 use crate::providers::IdentityProviders;
@@ -37,8 +36,8 @@ pub(crate) struct Requirements {
     pub(crate) organization: Option<String>,
     /// Signed in at the provider of this id.
     pub(crate) connection: Option<String>,
-    /// Claims that have to hold these values, or lists that contain them.
-    pub(crate) claims: BTreeMap<String, String>,
+    /// What claims have to be.
+    pub(crate) claims: ClaimRequirements,
 }
 
 impl Requirements {
@@ -70,18 +69,15 @@ impl Requirements {
         if !self.organization.as_ref().is_none_or(in_organization) {
             return Err(Missing::Organization);
         }
-        let is = |value: &Value, required: &String| value.as_str() == Some(required);
-        let holds = |(name, required): (&String, &String)| match session.claim(name) {
-            Some(Value::Array(values)) => values.iter().any(|value| is(value, required)),
-            Some(value) => is(value, required),
-            None => false,
-        };
-        if !self.claims.iter().all(holds) {
-            let words = "Your account does not have what this address asks for.";
-            return Err(Missing::NotBySignIn(HttpError::Forbidden {
-                code: "insufficient_claims",
-                words,
-            }));
+        if !self.claims.is_empty() {
+            let unmet = self.claims.unmet(session.claims());
+            if !unmet.is_empty() {
+                return Err(Missing::NotBySignIn(HttpError::MissingClaims {
+                    claims: unmet.into_iter().map(ToString::to_string).collect(),
+                    message: None,
+                    other_account: None,
+                }));
+            }
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::route_table::claims::{ClaimRequirement, ClaimValue};
+use crate::values::claim_path::ClaimPath;
 
 const NOW_MS: u64 = 1_000_000;
 
@@ -90,7 +92,10 @@ fn an_organization_is_its_id_exactly_or_its_name_in_any_case() {
 #[test]
 fn a_claim_has_the_value_or_lists_it() {
     let requirements = || Requirements {
-        claims: [("groups".to_owned(), "admin".to_owned())].into(),
+        claims: ClaimRequirements::new(vec![ClaimRequirement {
+            claim: ClaimPath::parse("groups").unwrap(),
+            any_of: vec![ClaimValue::Text("admin".to_owned())],
+        }]),
         ..Requirements::default()
     };
     assert!(passes(json!({"groups": "admin"}), requirements()));

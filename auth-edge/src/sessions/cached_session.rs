@@ -102,11 +102,16 @@ impl CachedSession {
         self.user_json.get_or_init(json).clone()
     }
 
-    /// One of the user's claims.
-    pub(crate) fn claim(&self, name: &str) -> Option<&Value> {
+    /// The user's claims, read once.
+    pub(crate) fn claims(&self) -> &Map<String, Value> {
         // The session service takes nothing else than an object.
         let read = || serde_json::from_str(&self.session.user).unwrap_or_default();
-        self.claims.get_or_init(read).get(name)
+        self.claims.get_or_init(read)
+    }
+
+    /// One of the user's claims.
+    pub(crate) fn claim(&self, name: &str) -> Option<&Value> {
+        self.claims().get(name)
     }
 
     /// Who it is.

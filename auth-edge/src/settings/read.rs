@@ -13,8 +13,9 @@ use super::EdgeSettings;
 use super::addresses::{allowed, base_url, is_web, post_logout_redirect};
 use super::cookies::{cookie, secrets};
 use super::upstreams::{assertions, protection, routes, upstreams};
-use super::{analytics, look, providers};
+use super::{analytics, hosts, look, providers};
 use crate::browser::profile::ProfileRefetch;
+use crate::route_table::file::RouteFileContext;
 use crate::sign_in::{ProviderLogout, SignInSettings, UserinfoAtLogin};
 use crate::values::allowed_parameters::ALLOWED_PARAMETERS;
 use crate::values::forwarded::TrustedProxies;
@@ -37,6 +38,8 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         reader.wrong("EDGE_CALLBACK_PATH", "must differ from EDGE_LOGIN_PATH");
     }
     providers::judge(reader, &providers, &base_url, &login_path, &callback_path);
+    let hosts = hosts::hosts(reader, &base_url, &providers);
+    let rule_hosts = hosts::of_rules(&base_url, &hosts, &providers);
     let ids = providers.ids();
     let own_paths = providers::own_paths(&providers, &login_path, &callback_path);
     let ext_authz_listen = reader.socket_addr("EDGE_EXT_AUTHZ_LISTEN");
@@ -59,7 +62,15 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         session_service_identity: pair(reader, "EDGE_SESSION_SVC_CERT_FILE", "EDGE_SESSION_SVC_KEY_FILE"),
         session_cache: session_cache(reader),
         routes_file: reader.path("EDGE_ROUTES"),
-        routes: routes(reader, Some(&ids), &own_paths),
+        routes: routes(
+            reader,
+            RouteFileContext {
+                hosts: Some(&rule_hosts),
+                connections: Some(&ids),
+                own_paths: &own_paths,
+                signs: false,
+            },
+        ),
         assertions: assertions(reader),
         upstreams: upstreams(reader),
         protection: protection(reader),
@@ -104,6 +115,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         analytics: analytics::read(reader),
         providers,
         base_url,
+        hosts,
     }
 }
 

@@ -43,6 +43,12 @@ static ADDRESSES: Topic = Topic {
             "The product's address as browsers see it. Required. Its scheme decides whether cookies are Secure.",
         ),
         setting(
+            "EDGE_HOSTS",
+            "",
+            "LIST",
+            "Further hosts that browsers know the product by, such as wiki.example.com, each with a port where it is another than that of EDGE_BASE_URL; the scheme is the same. Each is a site of its own: people sign in there and come back there. Register its callback with the provider.",
+        ),
+        setting(
             "EDGE_TLS_CERT_FILE",
             "",
             "FILE",

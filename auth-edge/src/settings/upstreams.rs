@@ -145,19 +145,14 @@ pub(super) fn assertions(reader: &mut Reader<'_>) -> Option<AssertionSettings> {
 }
 
 /// The route table; its mistakes are mistakes of the setting.
-/// `connections` are the providers a route may name, `own_paths` what no route can be, as of [`RouteFileContext`].
-pub(crate) fn routes(
-    reader: &mut Reader<'_>,
-    connections: Option<&[String]>,
-    own_paths: &[String],
-) -> RouteTable {
+/// Whether there are keys to sign with is read here, whatever `around` says.
+pub(crate) fn routes(reader: &mut Reader<'_>, around: RouteFileContext<'_>) -> RouteTable {
     let Some(path) = reader.path("EDGE_ROUTES") else {
         return RouteTable::default();
     };
     let around = RouteFileContext {
         signs: reader.path("EDGE_UPSTREAM_JWT_KEY_FILE").is_some(),
-        connections,
-        own_paths,
+        ..around
     };
     reader
         .toml_file("EDGE_ROUTES", &path, |text| file::parse(text, around))

@@ -239,11 +239,11 @@ async fn third_party(sign_in: &SignIn, head: &Parts, body: Body) -> Result<Respo
         return Err(NOT_A_VISIT);
     }
     if !super::is_form(&head.headers) {
-        return Err(HttpError::MethodNotAllowed(VISITS));
+        return Err(HttpError::MethodNotAllowed(VISITS.into()));
     }
     let form = super::form(body, MAX_FORM_BYTES).await?;
     if request::first_parameter(&form, "iss").is_none() {
-        return Err(HttpError::MethodNotAllowed(VISITS));
+        return Err(HttpError::MethodNotAllowed(VISITS.into()));
     }
     let said = THIRD_PARTY_PARAMETERS.iter();
     let said = said.filter_map(|name| Some((name, request::first_parameter(&form, name)?)));

@@ -129,11 +129,10 @@ fn stricter(name: &str, requested: Option<String>, demanded: Option<String>) -> 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
     use super::*;
+    use crate::route_table::file::{self, RouteFileContext};
     use crate::route_table::requirements::Requirements;
-    use crate::route_table::{Csrf, Guard, Upstream};
 
     fn all() -> Vec<String> {
         ALLOWED_PARAMETERS.iter().map(|name| (*name).to_owned()).collect()
@@ -145,19 +144,17 @@ mod tests {
 
     fn route(demands: &[(&str, &str)]) -> Route {
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let around = RouteFileContext {
+            signs: false,
+            hosts: None,
+            connections: None,
+            own_paths: &[],
+        };
+        let table = "[[route]]\npath = \"/a\"\nguard = \"page\"\nupstream = \"dir:.\"\n";
+        let table = file::parse(table, around).unwrap();
         Route {
-            name: Arc::from("/a"),
-            segments: vec!["a".to_owned()],
-            prefix: false,
-            guard: Guard::Page,
-            upstream: Upstream::Directory(".".into()),
-            strip_prefix: false,
-            upstream_jwt: false,
-            max_body_bytes: None,
-            csrf: Csrf::default(),
-            requirements: Requirements::default(),
-            keep_form: false,
             sign_in: demands.iter().map(pair).collect::<BTreeMap<_, _>>(),
+            ..Route::clone(&table.routes.all()[0])
         }
     }
 

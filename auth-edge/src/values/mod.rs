@@ -1,7 +1,10 @@
 //! Values: parsed once, compared often. No IO, no state; nothing here knows another room.
 
 pub(crate) mod allowed_parameters;
+pub(crate) mod claim_path;
 pub(crate) mod forwarded;
+pub(crate) mod header_name;
+pub(crate) mod host_name;
 pub(crate) mod path;
 pub(crate) mod reserved;
 pub(crate) mod return_to;

@@ -190,6 +190,43 @@ async fn somebody_signed_in_passes_with_their_name_and_without_our_cookie() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn envoy_is_told_what_the_application_reads_and_what_no_client_may_send() {
+    let rules = "[[check]]\nhost = \"app.example\"\nguard = \"page\"\nupstream_jwt = true\n\
+         headers = { Remote-User = \"claim:preferred_username\", Remote-Groups = \"claim:groups\" }\n\
+         [[check]]\nhost = \"app.example\"\nmethods = [\"DELETE\"]\nguard = \"none\"\n";
+    let keys = crate::support::key_file();
+    let settings = [("EDGE_UPSTREAM_JWT_KEY_FILE", keys.path().to_str().unwrap())];
+    let gateway = Gateway::start(rules, &settings).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let person = serde_json::json!({"sub": "ada-1", "preferred_username": "ada"});
+    let (name, value) = gateway.stack.session_of(person, "openid").await;
+    let cookie = format!("{name}={value}");
+    let sent = [
+        ("cookie", cookie.as_str()),
+        ("remote-user", "admin"),
+        ("remote_user", "admin"),
+        ("remote-groups", "admin"),
+        ("x-auth-assertion", "forged"),
+        ("x-forwarded-method", "DELETE"),
+        ("x-forwarded-uri", "/elsewhere"),
+    ];
+    let ok = passed(envoy.ask(&sent, &[]).await);
+    assert_eq!(named(&ok.headers, "remote-user"), ["ada"]);
+    assert_eq!(named(&ok.headers, "remote-groups"), Vec::<&str>::new());
+    assert_eq!(named(&ok.headers, "x-auth-subject"), ["ada-1"]);
+    assert_eq!(named(&ok.headers, "x-auth-assertion").len(), 1);
+    let mut removed = ok.headers_to_remove.clone();
+    removed.sort_unstable();
+    assert_eq!(removed, ["cookie", "remote-groups", "remote_user"]);
+    let (_, stranger) = denied(envoy.ask(&sent[1..], &[]).await);
+    assert_eq!(
+        stranger.status.unwrap().code,
+        401,
+        "a method of the client's own saying is none"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_subject_beyond_ascii_is_told_and_no_client_takes_its_place() {
     let gateway = Gateway::start("", &[]).await;
     let mut envoy = Envoy::before(&gateway).await;

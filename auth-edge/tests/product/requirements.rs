@@ -125,6 +125,11 @@ async fn what_signing_in_again_does_not_bring_is_403() {
             (403, Some(code))
         );
     }
+    let claims = browser.get("/ask/api/claims").await.json();
+    assert_eq!(
+        (&claims["claims"], claims.get("message")),
+        (&json!(["groups"]), None)
+    );
     assert_eq!(gateway.upstream.requests().len(), 0);
     let mut member = gateway
         .signed_in_as(
@@ -149,6 +154,58 @@ async fn what_signing_in_again_does_not_bring_is_403() {
             seen.target
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_says_which_claim_is_missing_whom_to_ask_and_how_to_come_as_somebody_else() {
+    let rule = |path: &str, more: &str| {
+        format!(
+            "[[route]]\npath = \"{path}\"\nguard = \"page\"\nupstream = \"{{upstream}}\"\n\
+             claims = {{ groups = [\"top-secret\", \"other\"], email_verified = true }}\n{more}"
+        )
+    };
+    let rules =
+        rule("/told/*", "denied_message = \"Ask <finance> at extension 7.\"\n") + &rule("/silent/*", "");
+    let gateway = Gateway::start(&rules, &[]).await;
+    let person = json!({"sub": "a", "groups": ["staff"], "email_verified": true});
+    let mut browser = gateway.signed_in_as(person, "openid").await;
+    let page = browser.visit("/told/a?b=c").await;
+    assert_eq!(page.status, 403);
+    for words in [
+        "Ask &lt;finance&gt; at extension 7.",
+        "What is asked for: groups<",
+        "/api/auth/login?returnTo=%2Ftold%2Fa%3Fb%3Dc&amp;prompt=login",
+        "Sign in as somebody else",
+    ] {
+        assert!(page.body.contains(words), "{words}: {}", page.body);
+    }
+    let silent = browser.visit("/silent/a").await;
+    assert!(
+        silent.body.contains("Ask whoever runs this site"),
+        "{}",
+        silent.body
+    );
+    let program = browser.get("/told/a").await.json();
+    assert_eq!(program["message"], "Ask <finance> at extension 7.");
+    for body in [page.body, silent.body, program.to_string()] {
+        assert!(!body.contains("top-secret") && !body.contains("staff"), "{body}");
+    }
+    let both = json!({"sub": "a", "groups": ["other"], "email_verified": true});
+    assert_eq!(
+        gateway
+            .signed_in_as(both, "openid")
+            .await
+            .visit("/told/a")
+            .await
+            .status,
+        200
+    );
+    let one = json!({"sub": "a", "groups": ["other"], "email_verified": "true"});
+    let one = gateway.signed_in_as(one, "openid").await.get("/told/a").await;
+    assert_eq!(
+        (one.status, &one.json()["claims"]),
+        (403, &json!(["email_verified"]))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -142,7 +142,8 @@ async fn grpc_is_told_its_errors() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_websocket_over_http_2_is_joined_to_the_upstream() {
-    let gateway = Gateway::start("", &[]).await;
+    let rules = rule("/read", "{upstream}") + "methods = [\"GET\"]\n";
+    let gateway = Gateway::start(&rules, &[]).await;
     let stream = TcpStream::connect(gateway.stack.address()).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
         .handshake(TokioIo::new(stream))
@@ -173,6 +174,12 @@ async fn a_websocket_over_http_2_is_joined_to_the_upstream() {
     assert_eq!(seen.method, "GET");
     assert_eq!(seen.all("sec-websocket-key").len(), 1);
 
+    let read = request("CONNECT", "/read/socket")
+        .extension(Protocol::from_static("websocket"))
+        .body(Empty::new())
+        .unwrap();
+    let read = sender.send_request(read).await.unwrap().status();
+    assert_eq!(read, 200, "to rules of methods it is a GET");
     let guarded = request("CONNECT", "/api/socket")
         .extension(Protocol::from_static("websocket"))
         .body(Empty::new())
@@ -195,12 +202,25 @@ async fn an_upstream_with_a_private_authority_is_believed_by_setting_alone() {
         client_ca: None,
     };
     let tls = ServerTls::load(&files).unwrap();
-    let version = |request: Request| async move { format!("{:?}", request.version()) };
+    let version = |request: Request| async move {
+        let host = request
+            .headers()
+            .get("host")
+            .map(|host| host.to_str().unwrap().to_owned());
+        format!("{:?} {}", request.version(), host.unwrap_or_default())
+    };
     let upstream = Upstream::of(Router::new().fallback(any(version)), Some(tls)).await;
-    let table = rule("/own", &upstream.url().replace("http://", "https://"));
+    let url = upstream.url().replace("http://", "https://");
+    let table = rule("/own", &url) + &rule("/kept", &url) + "preserve_host = true\n";
     let believed = Gateway::start(&table, &[("EDGE_UPSTREAM_CA_FILE", &made.text("ca.pem"))]).await;
     let answer = believed.stack.browser().get("/own/a").await;
-    assert_eq!((answer.status, answer.body.as_str()), (200, "HTTP/2.0"));
+    assert_eq!((answer.status, answer.body.trim()), (200, "HTTP/2.0"));
+    let kept = believed.stack.browser().get("/kept/a").await;
+    assert_eq!(
+        (kept.status, kept.body),
+        (200, format!("HTTP/1.1 {}", believed.stack.address())),
+        "over HTTP/2 the host is part of the address"
+    );
     let stranger = Gateway::start(&table, &[]).await;
     assert_eq!(stranger.stack.browser().get("/own/a").await.status, 502);
 }

@@ -32,7 +32,7 @@ impl Injector for Written {
 }
 
 /// The header that names the trace and the caller's span.
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Whether the fields have their exact lengths and alphabet, which the propagator does not look at
 /// (W3C Trace Context, section 3.2.2). Later versions may append fields.
@@ -49,15 +49,20 @@ fn is_valid(traceparent: &str) -> bool {
     }
 }
 
-/// The context a peer sent; an invalid one counts as none (W3C Trace Context, section 4.3).
-fn extract(headers: &HeaderMap) -> Context {
+/// Whether a peer sent one context that is well-formed.
+#[must_use]
+pub fn is_begun(headers: &HeaderMap) -> bool {
     let mut sent = headers.get_all(TRACEPARENT).iter();
     let valid = sent
         .next()
         .and_then(|value| value.to_str().ok())
-        .is_some_and(is_valid)
-        && sent.next().is_none();
-    if !valid {
+        .is_some_and(is_valid);
+    valid && sent.next().is_none()
+}
+
+/// The context a peer sent; an invalid one counts as none (W3C Trace Context, section 4.3).
+fn extract(headers: &HeaderMap) -> Context {
+    if !is_begun(headers) {
         return Context::new();
     }
     global::get_text_map_propagator(|propagator| propagator.extract(&Read(headers)))

@@ -71,6 +71,11 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         self.0.load_full()
     }
 
+    /// What `read` makes of the value of this moment: nothing is counted for it that other cores count too.
+    pub fn with<R>(&self, read: impl FnOnce(&T) -> R) -> R {
+        read(&self.0.load())
+    }
+
     /// Replaces the value for everybody.
     pub fn store(&self, value: T) {
         self.0.store(Arc::new(value));

@@ -17,12 +17,13 @@ const PERSON = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-s
 const SPOOFED = {
   'x-auth-subject': 'admin', 'x-auth-session': 'admin', 'x-auth-assertion': 'admin',
   'x-forwarded-user': 'admin', 'x-forwarded-email': 'admin', 'x-forwarded-groups': 'admin', 'x-forwarded-preferred-username': 'admin', 'x-forwarded-access-token': 'admin',
+  'remote-user': 'admin', 'remote-groups': 'admin',
   'x-forwarded-for': '6.6.6.6', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', 'x-forwarded-uri': '/evil', 'x-original-url': '/evil',
 };
 
 /** What applications read as identity that fold names, as CGI, WSGI and PHP do. */
 const FOLDED = [
-  'x.auth.subject', 'X-Auth.Session', 'X.Forwarded.User', 'X-Forwarded.Email', 'X-Forwarded-Preferred.Username',
+  'Remote.User', 'remote_user', 'REMOTE_Groups', 'x.auth.subject', 'X-Auth.Session', 'X.Forwarded.User', 'X-Forwarded.Email', 'X-Forwarded-Preferred.Username',
   'x_auth_subject', 'X-AUTH_Subject', 'X_Auth-Session', 'x-auth_assertion', 'x_forwarded_user', 'X-Forwarded_Email', 'X_Forwarded-Groups', 'X-Forwarded-Preferred_Username', 'x_forwarded-access_token',
 ];
 /** Of the names below X-Auth- an application may read, only the three the edge sets may come. */
@@ -77,6 +78,24 @@ function configuration(folder, name, replaced) {
   return file;
 }
 
+/** What the application reads, and what requests for it require. */
+const CHECKS_FILE = `[[check]]
+guard = "page"
+headers = { Remote-User = "claim:sub", Remote-Email = "claim:email", Remote-Groups = "claim:no_such_claim" }
+[[check]]
+path = "/finance/*"
+guard = "page"
+claims = { groups = "finance" }
+denied_message = "Ask Fred."
+[[check]]
+path = "/open/*"
+guard = "none"
+[[check]]
+path = "/open/*"
+methods = ["DELETE"]
+guard = "api"
+`;
+
 const FROM_PYPI = join(ROOT, '.cache/proxies/bin');
 
 /** An application that says what it got. */
@@ -122,7 +141,9 @@ for (const name of Object.keys(START)) {
       const [front, extAuthz] = [await freePort(), await freePort()];
       url = `http://127.0.0.1:${front}`;
       app = await application();
-      stack = await startStack({ publicUrl: url, secondProvider: true, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
+      const routes = join(folder, 'routes.toml');
+      writeFileSync(routes, CHECKS_FILE);
+      stack = await startStack({ routes, publicUrl: url, secondProvider: true, edgeEnv: { EDGE_TRUSTED_PROXIES: '127.0.0.1', EDGE_CHECK_AUTHORIZATION: 'true', EDGE_EXT_AUTHZ_LISTEN: `127.0.0.1:${extAuthz}`, EDGE_SESSION_CACHE_SECS: '0' }, sessionEnv: { SESSION_ROLL_INTERVAL: '0' } });
       const edge = Number(new URL(stack.edgeUrls[0]).port);
       program = await START[name](folder, { front, edge, extAuthz, application: app.port }).listening(front);
       // Traefik listens before it has read its routes.
@@ -167,6 +188,33 @@ for (const name of Object.keys(START)) {
       assert.equal(posted.json().method, 'POST');
       await client.fetch(`${url}/api/auth/logout`, { headers: PERSON });
       assert.equal((await client.fetch(`${url}/orders`, { headers: { accept: 'application/json' } })).status, 401);
+    });
+
+    test('the application gets the names it reads, and nobody else brings them', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      for (const headers of [{}, { 'Remote-User': 'admin', 'remote-email': 'admin', 'Remote-Groups': 'admin' }]) {
+        const got = (await client.fetch(`${url}/orders`, { headers })).json().headers;
+        assert.equal(got['remote-user'], got['x-auth-subject']);
+        assert.match(got['remote-email'], /^[^@]+@[^@]+$/);
+        assert.equal(got['remote-groups'], undefined, 'nobody has this claim');
+        const open = (await client.fetch(`${url}/open/a`, { headers })).json().headers;
+        assert.deepEqual(Object.keys(open).filter((name) => name.startsWith('remote-')), []);
+      }
+    });
+
+    test('a rule decides by path and method who passes, and says whom to ask', async () => {
+      const client = new Client();
+      await client.signIn(stack);
+      const before = app.asked;
+      const refused = await client.fetch(`${url}/finance/1`, { headers: PERSON });
+      assert.equal(refused.status, 403);
+      if (name !== 'nginx') assert.ok(refused.text.includes('Ask Fred.'), refused.text);
+      assert.equal(app.asked, before);
+      const stranger = { headers: { accept: 'application/json', 'x-forwarded-method': 'GET' } };
+      assert.equal((await request(`${url}/open/a`, stranger)).status, 200);
+      assert.equal((await request(`${url}/open/a`, { ...stranger, method: 'DELETE' })).status, 401);
+      assert.equal((await client.fetch(`${url}/open/a`, { method: 'DELETE' })).status, 200);
     });
 
     test('namesakes at two providers are two people to the application', async () => {

@@ -9,16 +9,19 @@ use super::api::check_response::HttpResponse;
 use super::api::core::header_value_option::HeaderAppendAction;
 use super::api::core::{HeaderValue as Header, HeaderValueOption};
 use super::api::{CheckResponse, DeniedHttpResponse, OkHttpResponse, rpc, types};
+use crate::gateway::assertion::X_AUTH_ASSERTION;
+use crate::gateway::check::ForApplication;
 use crate::gateway::headers::{X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_identity, other_cookies};
 
 /// The longest body passed on; the edge's own pages are a few KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Headers of the answer that are for the upstream.
-const FOR_UPSTREAM: [HeaderName; 4] = [
+const FOR_UPSTREAM: [HeaderName; 5] = [
     X_AUTH_SUBJECT,
     X_AUTH_SESSION,
     X_AUTH_ISSUER,
+    X_AUTH_ASSERTION,
     header::AUTHORIZATION,
 ];
 
@@ -32,7 +35,7 @@ pub(super) async fn of(
         return CheckResponse {
             status: Some(status(Code::Ok)),
             http_response: Some(HttpResponse::OkResponse(allow(
-                answered.headers(),
+                &answered,
                 client_headers,
                 is_ours,
             ))),
@@ -65,15 +68,19 @@ pub(super) async fn of(
     }
 }
 
-fn allow(answered: &HeaderMap, client_headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> OkHttpResponse {
+fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str) -> bool) -> OkHttpResponse {
     let replace = HeaderAppendAction::OverwriteIfExistsOrAdd;
+    let answered = response.headers();
+    let own = ForApplication::default();
+    let told = response.extensions().get::<ForApplication>().unwrap_or(&own);
     let mut headers: Vec<HeaderValueOption> = FOR_UPSTREAM
         .iter()
+        .chain(&told.headers)
         .filter_map(|name| set(name, answered.get(name)?, replace))
         .collect();
     let mut headers_to_remove: Vec<String> = client_headers
         .keys()
-        .filter(|name| is_identity(name))
+        .filter(|name| is_identity(name) || told.names.contain(name))
         // Envoy removes after it has set.
         .filter(|name| !is_set(&headers, name))
         .map(|name| name.as_str().to_owned())

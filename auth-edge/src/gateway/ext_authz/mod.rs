@@ -25,14 +25,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
 use chassis::serve::PeerAddress;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tower::ServiceExt as _;
 
 use self::generated::envoy::config::core::v3::address;
-use crate::gateway::check::OriginalUrl;
+use crate::gateway::check::{OriginalMethod, OriginalUrl};
 use crate::sessions::cookies::SessionCookies;
 use crate::sessions::person_cookie::PersonCookies;
 use crate::sign_in::pending::PendingSignIns;
@@ -147,5 +147,8 @@ fn question(attributes: AttributeContext) -> Option<(HttpRequest, HeaderMap)> {
         .insert(PeerAddress(SocketAddr::new(peer, 0)));
     let original = format!("{}://{}{}", http.scheme, http.host, http.path);
     request.extensions_mut().insert(OriginalUrl(original));
+    if let Ok(method) = Method::try_from(http.method.as_str()) {
+        request.extensions_mut().insert(OriginalMethod(method));
+    }
     Some((request, headers))
 }

@@ -109,11 +109,13 @@ impl Clients {
     }
 
     /// The client for a server. HTTP/1.1 names the host among the headers, which a client that only speaks that leaves to
-    /// us.
+    /// us; it is spoken where another host is named than that of the address, for over HTTP/2 the two are one (RFC 9113,
+    /// section 8.3.1).
     pub(super) fn speaking_to(&self, server: &Server, switches: bool, headers: &mut HeaderMap) -> &Client {
+        let by_address = !switches && !headers.contains_key(header::HOST);
         match server.url.scheme() {
-            "https" if !switches => &self.negotiated,
-            _ if server.prior_knowledge && !switches => &self.http2,
+            "https" if by_address => &self.negotiated,
+            _ if server.prior_knowledge && by_address => &self.http2,
             _ => {
                 if let Some(host) = server.host() {
                     headers.entry(header::HOST).or_insert(host);

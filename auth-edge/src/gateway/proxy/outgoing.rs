@@ -14,12 +14,13 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header};
 use http_body::Body as HttpBody;
 
-use super::super::assertion::{self, Assertions};
+use super::super::assertion;
 use super::super::guard::UpstreamToken;
 use super::super::headers;
 use super::upgrade;
-use super::{ProxyContext, is_ours, proof};
+use super::{ProxyContext, is_ours, proof, trace};
 use crate::http::errors::HttpError;
+use crate::http::observe::RequestId;
 use crate::route_table::{Csrf, Server};
 use crate::values::forwarded::X_FORWARDED_FOR;
 use crate::values::path::RequestPath;
@@ -71,10 +72,15 @@ impl<'a> OutgoingRequest<'a> {
             &[]
         };
         // A preflight passes guards: what it carries must not turn it into something else.
-        let may_override_method = context.route.csrf == Csrf::None && head.method != Method::OPTIONS;
-        head.headers =
-            headers::for_upstream(client, ours, may_override_method, |name| is_ours(gateway, name));
+        let table = &context.route.table;
+        let may_override_method =
+            context.route.csrf == Csrf::None && head.method != Method::OPTIONS && !table.by_method;
+        head.headers = headers::for_upstream(client, ours, &table.told, may_override_method, |name| {
+            is_ours(gateway, name)
+        });
         headers::add_identity(&mut head.headers, context.authorized);
+        headers::add_told(&mut head.headers, context.route, context.authorized);
+        trace::continue_trace(&mut head.headers, self.head.extensions.get::<RequestId>());
         if let Some(granted) = access_token {
             set_authorization(&mut head.headers, granted);
         }
@@ -91,8 +97,12 @@ impl<'a> OutgoingRequest<'a> {
             Some(HeaderValue::from_static(scheme)),
         );
         let host = gateway.sites.of(client).authority();
+        if context.route.preserve_host {
+            // The host that browsers know, whatever the client says: applications make links of it.
+            set(&mut head.headers, header::HOST, host.clone());
+        }
         set(&mut head.headers, X_FORWARDED_HOST, host);
-        let may_speak_http2 = context.server.prior_knowledge || context.server.url.scheme() == "https";
+        let may_speak_http2 = context.server.takes_streams() && !context.route.preserve_host;
         if may_speak_http2 && headers::is_grpc(client) {
             // gRPC needs it to be said, hop by hop.
             head.headers
@@ -118,25 +128,8 @@ pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), H
     else {
         return Ok(());
     };
-    let sign = |assertions: &Assertions| {
-        let audience = context.server.origin();
-        assertions
-            .sign(&current.session, &audience, context.gateway.clock.now_secs())
-            .ok()
-    };
-    let value = context.gateway.assertions.as_ref().and_then(sign);
-    match value.and_then(|token| HeaderValue::try_from(token).ok()) {
-        Some(mut value) => {
-            value.set_sensitive(true);
-            head.headers
-                .insert(HeaderName::from_static(assertion::HEADER), value);
-            Ok(())
-        }
-        None => {
-            tracing::error!(http.route = &*context.route.name, "an assertion cannot be signed");
-            Err(HttpError::Internal)
-        }
-    }
+    let audience = context.server.origin();
+    assertion::add(&mut head.headers, context.gateway, &current.session, &audience)
 }
 
 /// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section

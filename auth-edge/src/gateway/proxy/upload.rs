@@ -16,6 +16,7 @@ use http_body_util::Limited;
 
 use super::super::headers;
 use crate::http::mapped_body::{PolledFrame, map_polls};
+use crate::route_table::upstream_headers::ToldNames;
 
 /// Nothing moved for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +31,20 @@ pub(super) struct Unreadable(#[source] axum::Error);
 #[derive(Clone, Debug, Default)]
 pub(super) struct UploadProgress(Arc<AtomicU64>);
 
-/// A body of at most `limit` bytes (0 is no limit) that counts its progress. One that is longer ends with
+/// A body of at most `limit` bytes (0 is no limit) that counts its progress, without trailers of the names that are `told`. One that is longer ends with
 /// [`http_body_util::LengthLimitError`].
-pub(super) fn limited(body: Body, limit: u64) -> (Body, UploadProgress) {
+pub(super) fn limited(body: Body, limit: u64, told: &ToldNames) -> (Body, UploadProgress) {
     let progress = UploadProgress::default();
     let counted = progress.clone();
+    let told = told.clone();
     let body = map_polls(body, move |_, polled: PolledFrame<axum::Error>, _| {
         polled.map(|frame| {
             counted.0.fetch_add(1, Ordering::Relaxed);
-            frame.map(|frame| frame.map(headers::fit_frame).map_err(Unreadable))
+            frame.map(|frame| {
+                frame
+                    .map(|frame| headers::fit_frame(frame, &told))
+                    .map_err(Unreadable)
+            })
         })
     });
     let limit = match usize::try_from(limit) {
@@ -76,17 +82,17 @@ mod tests {
     use axum::http::{HeaderMap, HeaderValue};
     use http_body_util::BodyExt as _;
 
-    use super::{Stalled, limited, within};
+    use super::{Stalled, ToldNames, limited, within};
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_the_wait_and_progress_extends_it() {
         let limit = Duration::from_secs(60);
-        let (_, silent) = limited(Body::empty(), 0);
+        let (_, silent) = limited(Body::empty(), 0, &ToldNames::default());
         let waiting = within(limit, &silent, std::future::pending::<()>());
         let waited = tokio::time::timeout(10 * limit, waiting).await;
         assert_eq!(waited.expect("it ends"), Err(Stalled));
 
-        let (mut body, moving) = limited(Body::from("a byte"), 0);
+        let (mut body, moving) = limited(Body::from("a byte"), 0, &ToldNames::default());
         let slow = async {
             tokio::time::sleep(Duration::from_secs(50)).await;
             let _ = body.frame().await;
@@ -97,9 +103,27 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_may_have_its_length_and_no_more() {
-        assert!(limited(Body::from("12345"), 5).0.collect().await.is_ok());
-        assert!(limited(Body::from("123456"), 5).0.collect().await.is_err());
-        assert!(limited(Body::from("123456"), 0).0.collect().await.is_ok());
+        assert!(
+            limited(Body::from("12345"), 5, &ToldNames::default())
+                .0
+                .collect()
+                .await
+                .is_ok()
+        );
+        assert!(
+            limited(Body::from("123456"), 5, &ToldNames::default())
+                .0
+                .collect()
+                .await
+                .is_err()
+        );
+        assert!(
+            limited(Body::from("123456"), 0, &ToldNames::default())
+                .0
+                .collect()
+                .await
+                .is_ok()
+        );
     }
 
     #[tokio::test]
@@ -115,7 +139,7 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("admin"));
         }
         let body = Body::new(Body::from("a").with_trailers(std::future::ready(Some(Ok(trailers)))));
-        let collected = limited(body, 0).0.collect().await.unwrap();
+        let collected = limited(body, 0, &ToldNames::default()).0.collect().await.unwrap();
         let names: Vec<&str> = collected
             .trailers()
             .unwrap()

@@ -19,6 +19,7 @@ use tokio::time::Sleep;
 
 use super::super::headers;
 use crate::http::mapped_body::map_polls;
+use crate::route_table::upstream_headers::ToldNames;
 
 /// The upstream has said nothing for too long.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -35,10 +36,16 @@ where
 {
     // Runs while the upstream is waited for.
     let mut waiting: Option<Pin<Box<Sleep>>> = None;
+    // What is told to applications alone is no news for clients.
+    let told = ToldNames::default();
     map_polls(body, move |context, polled, _| {
         if let Poll::Ready(frame) = polled {
             waiting = None;
-            return Poll::Ready(frame.map(|frame| frame.map(headers::fit_frame).map_err(Into::into)));
+            return Poll::Ready(frame.map(|frame| {
+                frame
+                    .map(|frame| headers::fit_frame(frame, &told))
+                    .map_err(Into::into)
+            }));
         }
         let Some(idle) = idle else {
             return Poll::Pending;

@@ -1,5 +1,6 @@
 //! What can go wrong, as handlers say it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use oidc::Outage;
@@ -37,7 +38,7 @@ pub(crate) enum HttpError {
     /// There is nothing at this address.
     NotFound,
     /// The address is known, the method is not; the `Allow` header names those that are.
-    MethodNotAllowed(&'static str),
+    MethodNotAllowed(Cow<'static, str>),
     /// Nobody is signed in: the one answer of `/api/auth/401` and of every guard, with the same words for browsers.
     NotAuthenticated,
     /// As before, for a person who has sent a form: it was not passed on.
@@ -108,6 +109,15 @@ pub(crate) enum HttpError {
         code: &'static str,
         /// The words.
         words: &'static str,
+    },
+    /// The person's claims are not as the route requires.
+    MissingClaims {
+        /// The names of those that are not, and no value of theirs.
+        claims: Vec<String>,
+        /// What whoever wrote the rule has to say.
+        message: Option<Arc<str>>,
+        /// Where to sign in as somebody else, for people.
+        other_account: Option<String>,
     },
     /// The upstream of a proxied route cannot be reached (502).
     UpstreamDown,

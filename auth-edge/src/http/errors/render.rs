@@ -69,6 +69,10 @@ fn rendered(
                     HttpError::NotSent { kept: Some(kept), .. } => {
                         pages.keep_form(language, what, next, id, kept)
                     }
+                    HttpError::MissingClaims { claims, message, .. } => {
+                        let words = missing_claims(language, words, claims, message.as_deref());
+                        pages.message(language, (failure.title(), &words), next, id)
+                    }
                     _ => pages.message(language, what, next, id),
                 }
             }
@@ -98,6 +102,10 @@ fn next_step(failure: &HttpError) -> pages::NextStep<'_> {
         HttpError::Callback { try_again, .. } | HttpError::CallbackUnavailable { try_again } => {
             pages::NextStep::TryAgain(try_again)
         }
+        HttpError::MissingClaims {
+            other_account: Some(login_url),
+            ..
+        } => pages::NextStep::OtherAccount(login_url),
         HttpError::NotSent { login_url, .. } => pages::NextStep::SignInElsewhere(login_url),
         _ => pages::NextStep::Home,
     }
@@ -112,8 +120,22 @@ fn as_json(failure: &HttpError) -> Response {
         HttpError::Session {
             scopes: Some(scopes), ..
         } => Json(json!({"error": code, "error_description": words, "scopes": scopes})).into_response(),
+        HttpError::MissingClaims { claims, message, .. } => {
+            let mut body = json!({"error": code, "error_description": words, "claims": claims});
+            if let Some(message) = message {
+                body["message"] = (**message).into();
+            }
+            Json(body).into_response()
+        }
         _ => Json(json!({"error": code, "error_description": words})).into_response(),
     }
+}
+
+/// Which claims are not as required, and what whoever wrote the rule says of it.
+fn missing_claims(language: Language, words: &str, claims: &[String], message: Option<&str>) -> String {
+    let whom = message.unwrap_or_else(|| language.say("Ask whoever runs this site to be let in."));
+    let (words, asked) = (language.say(words), language.say("What is asked for"));
+    format!("{words} {whom} {asked}: {}", claims.join(", "))
 }
 
 /// Word for word, and in this order, which a JSON map would not keep.

@@ -82,7 +82,7 @@ impl Language {
 
     /// An English text of ours in this language; as it is where nobody has translated it.
     #[must_use]
-    pub(super) fn say(self, english: &str) -> &str {
+    pub(crate) fn say(self, english: &str) -> &str {
         catalogue::of(self)
             .and_then(|texts| texts.get(english))
             .map_or(english, |text| text)

@@ -40,6 +40,8 @@ pub(crate) enum NextStep<'a> {
     SignIn(&'a str),
     /// Sign-in in another tab, at this URL, so that this one keeps what was entered.
     SignInElsewhere(&'a str),
+    /// Sign-in as somebody else, at this URL.
+    OtherAccount(&'a str),
 }
 
 /// What the pages look like now. Clones share it.
@@ -149,6 +151,7 @@ fn message_main(
         NextStep::Home => ("/", "Go to the start page", ""),
         NextStep::TryAgain(url) => (url, "Try again", ""),
         NextStep::SignIn(url) => (url, "Sign in", ""),
+        NextStep::OtherAccount(url) => (url, "Sign in as somebody else", ""),
         NextStep::SignInElsewhere(url) => (url, "Sign in", " target=\"_blank\" rel=\"noopener\""),
     };
     let mut main = format!(

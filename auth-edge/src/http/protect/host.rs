@@ -26,6 +26,19 @@ pub(crate) fn named(request: &Request) -> Result<(), HttpError> {
 /// Writes into `Host` the host the browser requested: what a trusted proxy says, or the authority of the target, which over
 /// HTTP/1.1 too counts where it is there (RFC 9112, section 3.2.2).
 pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
+    if let Some(host) = by_others(request, trusted) {
+        request.headers_mut().insert(header::HOST, host);
+    }
+}
+
+/// The host the browser requested, with its port where it has one.
+#[must_use]
+pub(crate) fn requested(request: &Request, trusted: &TrustedProxies) -> Option<HeaderValue> {
+    by_others(request, trusted).or_else(|| request.headers().get(header::HOST).cloned())
+}
+
+/// The host that counts before `Host`.
+fn by_others(request: &Request, trusted: &TrustedProxies) -> Option<HeaderValue> {
     let by_proxy = || {
         let peer = request::peer(request.extensions());
         let forwarded = request.headers().get_all("x-forwarded-host");
@@ -36,9 +49,7 @@ pub(crate) fn write(request: &mut Request, trusted: &TrustedProxies) {
         let authority = request.uri().authority()?;
         HeaderValue::try_from(authority.as_str()).ok()
     };
-    if let Some(host) = by_proxy().or_else(authority) {
-        request.headers_mut().insert(header::HOST, host);
-    }
+    by_proxy().or_else(authority)
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use chassis::settings::toml_file::{Table, Value};
 
 use super::RouteFileContext;
+use crate::route_table::claims::{ClaimRequirement, ClaimRequirements, ClaimValue};
 use crate::route_table::requirements::Requirements;
 use crate::values::allowed_parameters::{self, ALLOWED_PARAMETERS, CONNECTION};
+use crate::values::claim_path::ClaimPath;
 
 pub(super) fn requirements(table: &Table<'_>, around: RouteFileContext<'_>) -> Requirements {
     let tokens = |key| table.get(key).map(tokens).unwrap_or_default();
@@ -66,13 +68,37 @@ fn connection(value: Value<'_>, around: RouteFileContext<'_>) -> Option<String> 
     Some(id)
 }
 
-fn claims(value: Value<'_>) -> BTreeMap<String, String> {
-    let Some(claims) = value.as_entries() else {
+/// Claims and what they have to be: keys of TOML, where dots lead into objects and quotes hold a name together.
+fn claims(value: Value<'_>) -> ClaimRequirements {
+    let mut all = Vec::new();
+    add_claims(value, &[], &mut all);
+    ClaimRequirements::new(all)
+}
+
+fn add_claims(value: Value<'_>, outer: &[String], all: &mut Vec<ClaimRequirement>) {
+    let entries = value.as_entries().filter(|entries| !entries.is_empty());
+    let Some(entries) = entries else {
         value.wrong("expected a table of claims: { groups = \"admin\" }");
-        return BTreeMap::new();
+        return;
     };
-    let text = |(name, value): (&str, Value<'_>)| Some((name.to_owned(), value.string()?));
-    claims.into_iter().filter_map(text).collect()
+    for (name, value) in entries {
+        let names = [outer, &[name.to_owned()]].concat();
+        if value.as_entries().is_some() {
+            add_claims(value, &names, all);
+            continue;
+        }
+        let members = value.as_list().unwrap_or_else(|| vec![value]);
+        all.push(ClaimRequirement {
+            claim: ClaimPath::of_names(names),
+            any_of: members.into_iter().filter_map(claim_value).collect(),
+        });
+    }
+}
+
+fn claim_value(value: Value<'_>) -> Option<ClaimValue> {
+    let number = || value.as_i64().map(ClaimValue::Number);
+    let plain = value.as_boolean().map(ClaimValue::Flag).or_else(number);
+    plain.or_else(|| value.string().map(ClaimValue::Text))
 }
 
 /// Scopes and classes travel in headers and queries, separated by spaces (RFC 6749, section 3.3; RFC 9470, section 3).

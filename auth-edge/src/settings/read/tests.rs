@@ -344,3 +344,40 @@ fn a_look_that_cannot_be_used_is_named_with_what_is_wrong() {
     let wrong = result(&[("EDGE_PAGES_STYLESHEET", "/no/such.css")]).unwrap_err();
     assert!(wrong.contains("names a file that is not there"), "{wrong}");
 }
+
+#[test]
+fn further_hosts_are_names_that_are_there_once() {
+    let hosts = |value: &str| result(&[("EDGE_HOSTS", value)]).map(|(settings, _)| settings.hosts);
+    assert_eq!(hosts("").unwrap(), Vec::<String>::new());
+    assert_eq!(
+        hosts("Wiki.example, https://b.example/, c.example:8443").unwrap(),
+        ["wiki.example", "b.example", "c.example:8443"]
+    );
+    for (value, why) in [
+        ("http://b.example", "the scheme is https"),
+        ("b.example/x", "is no host"),
+        ("*.example", "is no host"),
+        ("b.example.", "is no host"),
+        ("b.example.:443", "is no host"),
+        ("b.example:", "is no host"),
+        ("b.example:port", "is no host"),
+        ("u@b.example", "is no host"),
+        ("app.example", "is there twice"),
+        ("b.example, B.example:443", "is there twice"),
+    ] {
+        let wrong = hosts(value).unwrap_err();
+        assert!(
+            wrong.contains("EDGE_HOSTS") && wrong.contains(why),
+            "{value}: {wrong}"
+        );
+    }
+    let domain = [
+        ("EDGE_HOSTS", "wiki.example.com,b.example"),
+        ("EDGE_COOKIE_DOMAIN", "example.com"),
+    ];
+    let wrong = result(&domain).unwrap_err();
+    assert!(
+        wrong.contains("\"b.example\" is not below") && !wrong.contains("wiki"),
+        "{wrong}"
+    );
+}

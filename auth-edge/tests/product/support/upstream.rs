@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chassis::runtime::Workers;
+use chassis::serve::PeerAddress;
 use chassis::tls::ServerTls;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
@@ -18,6 +19,8 @@ pub(crate) struct Seen {
     pub(crate) method: Method,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
+    /// Who opened the connection it came on.
+    pub(crate) connection: Option<std::net::SocketAddr>,
 }
 
 impl Seen {
@@ -25,7 +28,7 @@ impl Seen {
         self.headers
             .get_all(name)
             .iter()
-            .map(|value| value.to_str().unwrap().to_owned())
+            .map(|value| String::from_utf8(value.as_bytes().to_vec()).unwrap())
             .collect()
     }
 }
@@ -106,6 +109,7 @@ async fn answer(State(memory): State<Memory>, mut request: Request) -> Response 
         method: request.method().clone(),
         target: target.clone(),
         headers: request.headers().clone(),
+        connection: request.extensions().get::<PeerAddress>().map(|peer| peer.0),
     };
     memory.seen.lock().unwrap().push(seen.clone());
     let scripted = memory

@@ -82,6 +82,22 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A whole number.
+    pub fn as_i64(self) -> Option<i64> {
+        match self.as_toml() {
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn as_boolean(self) -> Option<bool> {
+        match self.as_toml() {
+            DeValue::Boolean(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
     /// The members of a list that has some.
     pub fn as_list(self) -> Option<Vec<Self>> {
         match self.as_toml() {

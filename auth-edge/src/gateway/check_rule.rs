@@ -1,0 +1,83 @@
+//! Which rule (`[[check]]`) is for the request that another proxy asks about.
+//!
+//! Invariant: where there are such rules, what none of them is for does not pass, nor what nobody who is believed has told.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::Method;
+
+use super::check::{self, OriginalMethod};
+use crate::gateway::Gateway;
+use crate::http::errors::HttpError;
+use crate::http::request;
+use crate::route_table::{Match, Route};
+use crate::values::path::RequestPath;
+
+/// Nobody knows what is asked for, or no rule is for it.
+const UNKNOWN_REQUEST: HttpError = HttpError::Forbidden {
+    code: "no_check",
+    words: "No rule of this site says who may come to this address.",
+};
+
+/// A rule, and where the request it is for goes.
+pub(super) struct CheckRule {
+    /// The rule.
+    pub(super) route: Arc<Route>,
+    /// Scheme, host and port that the browser requested: the application, to which assertions are addressed.
+    pub(super) origin: String,
+}
+
+/// The rule for the request that is asked about; `None` where there are no such rules.
+pub(super) fn find(gateway: &Gateway, request: &Request) -> Result<Option<CheckRule>, HttpError> {
+    if !gateway.routes.has_checks() {
+        return Ok(None);
+    }
+    let Some(url) = check::original(gateway, request, request.headers()) else {
+        tracing::warn!(
+            "a check does not pass: no proxy of EDGE_TRUSTED_PROXIES says what was asked for, which [[check]] is chosen by"
+        );
+        return Err(UNKNOWN_REQUEST);
+    };
+    match by_url(gateway, &url, original_method(gateway, request).as_ref()) {
+        Some(rule) => Ok(Some(rule)),
+        None => {
+            tracing::info!(
+                "a check does not pass: no [[check]] is for it, or it can be read in more than one way"
+            );
+            Err(UNKNOWN_REQUEST)
+        }
+    }
+}
+
+fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<CheckRule> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // As it came: a parser of addresses would have read it already in its own way.
+    let path = target.split('?').next().filter(|path| !path.contains('#'))?;
+    let path = RequestPath::parse(if path.is_empty() { "/" } else { path }).ok()?;
+    match gateway.routes.find_check(authority, method, &path) {
+        Match::Route(route) => Some(CheckRule {
+            route,
+            origin: origin(scheme, authority),
+        }),
+        Match::Ambiguous | Match::OtherMethods(_) | Match::Nothing => None,
+    }
+}
+
+/// As browsers write it: in lower case, without the scheme's own port.
+fn origin(scheme: &str, authority: &str) -> String {
+    let plain = format!("{scheme}://{authority}");
+    url::Url::parse(&plain).map_or(plain, |url| url.origin().ascii_serialization())
+}
+
+fn original_method(gateway: &Gateway, request: &Request) -> Option<Method> {
+    if let Some(OriginalMethod(method)) = request.extensions().get::<OriginalMethod>() {
+        return Some(method.clone());
+    }
+    let trusted = gateway
+        .trusted_proxies
+        .trusts(request::peer(request.extensions()));
+    let name = request::text(request.headers(), "x-forwarded-method").filter(|_| trusted)?;
+    Method::try_from(name).ok()
+}

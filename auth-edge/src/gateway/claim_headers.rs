@@ -1,0 +1,258 @@
+//! The headers that tell an application who somebody is, under the names it reads, from claims: those of a session or of a
+//! token, which it does not know apart.
+//!
+//! Invariants
+//! - A value is the whole of what it stands for or is not sent: nothing is cut off, trimmed or bent into another identity.
+//! - No value holds a control character.
+//! - The members of a list are told apart by commas alone.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderName, HeaderValue};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde_json::{Map, Value};
+
+use crate::route_table::upstream_headers::{HeaderEncoding, HeaderSource, UpstreamHeaders};
+
+/// The longest value, in bytes: a few hundred groups, and half of what servers take for one line (8 KiB).
+const MAX_VALUE_BYTES: usize = 4_096;
+
+/// All values of one request together, in bytes: beside them go cookies, a token or an assertion, within the same 8 KiB that
+/// many servers take for all headers.
+const MAX_TOTAL_BYTES: usize = 6_144;
+
+/// What is percent-encoded besides what is not ASCII.
+const ENCODED: AsciiSet = CONTROLS.add(b' ').add(b',').add(b'%');
+
+/// Who somebody is.
+pub(crate) struct Identity<'a> {
+    /// The subject at its issuer.
+    pub(crate) subject: &'a str,
+    /// The issuer.
+    pub(crate) issuer: &'a str,
+    /// The session's public handle, where there is a session.
+    pub(crate) session: Option<&'a str>,
+    /// The claims.
+    pub(crate) claims: &'a Map<String, Value>,
+}
+
+/// Why a header is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Unsendable {
+    #[error("it holds a control character")]
+    Control,
+    #[error("it begins or ends with white space, which its reader would take away")]
+    Edges,
+    #[error(
+        "a member of the list holds a comma, which would make two of it: set header_encoding = \"percent\""
+    )]
+    Comma,
+    #[error("it is an object, or a list of other things than texts, numbers and flags")]
+    Nested,
+    #[error("it is longer than 4096 bytes, or does not fit beside the others")]
+    TooLong,
+}
+
+/// The headers of a table for somebody. One whose claim is absent, empty or can not be written is left out; the latter is told
+/// in the log, by the name of the header.
+pub(crate) fn of(table: &UpstreamHeaders, who: &Identity<'_>) -> Vec<(HeaderName, HeaderValue)> {
+    let mut room = MAX_TOTAL_BYTES;
+    let mut headers = Vec::with_capacity(table.all.len());
+    for header in &table.all {
+        let written = match &header.source {
+            HeaderSource::Subject => text(who.subject, table.encoding).map(Some),
+            HeaderSource::Issuer => text(who.issuer, table.encoding).map(Some),
+            HeaderSource::Session => who.session.map(|handle| text(handle, table.encoding)).transpose(),
+            HeaderSource::Claim(claim) => claim
+                .find(who.claims)
+                .map_or(Ok(None), |value| of_claim(value, table.encoding)),
+        };
+        let value = written.and_then(|written| {
+            let Some(written) = written.filter(|written| !written.is_empty()) else {
+                return Ok(None);
+            };
+            if written.len() > MAX_VALUE_BYTES.min(room) {
+                return Err(Unsendable::TooLong);
+            }
+            room -= written.len();
+            HeaderValue::try_from(&*written)
+                .map(Some)
+                .map_err(|_invalid| Unsendable::Control)
+        });
+        match value {
+            Ok(value) => headers.extend(value.map(|value| (header.name.clone(), value))),
+            Err(reason) => tracing::warn!(
+                header = header.name.as_str(),
+                subject = who.subject,
+                %reason,
+                "a header for the application is left out: its value cannot be written"
+            ),
+        }
+    }
+    headers
+}
+
+/// A claim as a header says it; nothing if it is null or an empty list.
+fn of_claim(value: &Value, encoding: HeaderEncoding) -> Result<Option<Cow<'_, str>>, Unsendable> {
+    let Value::Array(members) = value else {
+        return match scalar(value)? {
+            Some(plain) => written(plain, encoding).map(Some),
+            None => Ok(None),
+        };
+    };
+    let mut list = String::new();
+    for member in members {
+        let Some(plain) = scalar(member)?.filter(|plain| !plain.is_empty()) else {
+            continue;
+        };
+        let member = written(plain, encoding)?;
+        if member.contains(',') {
+            return Err(Unsendable::Comma);
+        }
+        if !list.is_empty() {
+            list.push(',');
+        }
+        list.push_str(&member);
+    }
+    Ok(Some(list.into()))
+}
+
+fn scalar(value: &Value) -> Result<Option<Cow<'_, str>>, Unsendable> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.into())),
+        Value::Number(_) | Value::Bool(_) => Ok(Some(value.to_string().into())),
+        Value::Array(_) | Value::Object(_) => Err(Unsendable::Nested),
+    }
+}
+
+fn text(plain: &str, encoding: HeaderEncoding) -> Result<Cow<'_, str>, Unsendable> {
+    written(plain.into(), encoding)
+}
+
+fn written(plain: Cow<'_, str>, encoding: HeaderEncoding) -> Result<Cow<'_, str>, Unsendable> {
+    if plain.chars().any(char::is_control) {
+        return Err(Unsendable::Control);
+    }
+    match encoding {
+        HeaderEncoding::Utf8 if plain.trim() != plain => Err(Unsendable::Edges),
+        HeaderEncoding::Utf8 => Ok(plain),
+        HeaderEncoding::Percent => Ok(utf8_percent_encode(&plain, &ENCODED).to_string().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::route_table::upstream_headers::{UpstreamHeader, parse_name};
+
+    fn table(headers: &[(&str, &str)], encoding: HeaderEncoding) -> UpstreamHeaders {
+        let header = |(name, source): &(&str, &str)| UpstreamHeader {
+            name: parse_name(name).unwrap(),
+            source: HeaderSource::parse(source).unwrap(),
+        };
+        UpstreamHeaders {
+            all: headers.iter().map(header).collect(),
+            encoding,
+        }
+    }
+
+    fn sent(headers: &[(&str, &str)], encoding: HeaderEncoding, claims: &Value) -> Vec<(String, String)> {
+        let who = Identity {
+            subject: "person",
+            issuer: "https://idp.example",
+            session: Some("handle"),
+            claims: claims.as_object().unwrap(),
+        };
+        let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec()).unwrap();
+        of(&table(headers, encoding), &who)
+            .iter()
+            .map(|(name, value)| (name.to_string(), text(value)))
+            .collect()
+    }
+
+    fn claim(value: Value, encoding: HeaderEncoding) -> Option<String> {
+        let mut sent = sent(&[("Remote-User", "claim:c")], encoding, &json!({ "c": value }));
+        sent.pop().map(|(_, value)| value)
+    }
+
+    #[test]
+    fn a_claim_is_sent_whole_or_not_at_all() {
+        for (value, utf8, percent) in [
+            (json!("ada"), Some("ada"), Some("ada")),
+            (
+                json!("Lovelace, Ada"),
+                Some("Lovelace, Ada"),
+                Some("Lovelace%2C%20Ada"),
+            ),
+            (json!("Jürgen"), Some("Jürgen"), Some("J%C3%BCrgen")),
+            (json!("100%"), Some("100%"), Some("100%25")),
+            (json!(7), Some("7"), Some("7")),
+            (json!(true), Some("true"), Some("true")),
+            (json!(["a", "b", 3]), Some("a,b,3"), Some("a,b,3")),
+            (json!(["a", "", "b"]), Some("a,b"), Some("a,b")),
+            (json!(["cn=a,dc=b", "c"]), None, Some("cn=a%2Cdc=b,c")),
+            (json!(" ada"), None, Some("%20ada")),
+            (json!("ada\u{a0}"), None, Some("ada%C2%A0")),
+            (json!(["a", "b "]), None, Some("a,b%20")),
+            (json!("a\r\nX-Admin: 1"), None, None),
+            (json!("a\nb"), None, None),
+            (json!("a\u{0}"), None, None),
+            (json!("a\tb"), None, None),
+            (json!("a\u{7f}"), None, None),
+            (json!("a\u{85}b"), None, None),
+            (json!(["a", "b\r"]), None, None),
+            (json!(""), None, None),
+            (json!([]), None, None),
+            (json!(null), None, None),
+            (json!({"a": 1}), None, None),
+            (json!([["a"]]), None, None),
+            (
+                json!("a".repeat(4_096)),
+                Some(&*"a".repeat(4_096)),
+                Some(&*"a".repeat(4_096)),
+            ),
+            (json!("a".repeat(4_097)), None, None),
+        ] {
+            assert_eq!(
+                claim(value.clone(), HeaderEncoding::Utf8).as_deref(),
+                utf8,
+                "{value}"
+            );
+            assert_eq!(
+                claim(value.clone(), HeaderEncoding::Percent).as_deref(),
+                percent,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_beside_the_others_is_left_out() {
+        let headers = [
+            ("Remote-A", "claim:a"),
+            ("Remote-B", "claim:b"),
+            ("Remote-C", "claim:c"),
+        ];
+        let claims = json!({"a": "a".repeat(4_000), "b": "b".repeat(4_000), "c": "c"});
+        let names: Vec<String> = sent(&headers, HeaderEncoding::Utf8, &claims)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["remote-a", "remote-c"]);
+    }
+
+    #[test]
+    fn who_it_is_is_told_without_claims_too() {
+        let headers = [
+            ("Remote-User", "subject"),
+            ("Remote-At", "issuer"),
+            ("Remote-Session", "session"),
+        ];
+        let sent = sent(&headers, HeaderEncoding::Utf8, &json!({}));
+        let values: Vec<&str> = sent.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["person", "https://idp.example", "handle"]);
+    }
+}

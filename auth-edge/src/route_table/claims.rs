@@ -1,0 +1,196 @@
+//! Claims that a route requires, judged by claims alone: it makes no difference whether a session or a token brings them.
+//!
+//! Invariant: text is compared as text, a number as a number and a flag as a flag, each exactly; what is of another kind, an
+//! object above all, is not what is required.
+
+use serde_json::{Map, Value, json};
+
+use crate::values::claim_path::ClaimPath;
+
+/// What claims have to be; all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClaimRequirements(Vec<ClaimRequirement>);
+
+/// A claim that has to be one of these values, or a list that contains one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClaimRequirement {
+    /// Which claim.
+    pub(crate) claim: ClaimPath,
+    /// Any of these; there is at least one.
+    pub(crate) any_of: Vec<ClaimValue>,
+}
+
+/// A value that a claim may have to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ClaimValue {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Number(i64),
+    /// `true` or `false`.
+    Flag(bool),
+}
+
+impl ClaimRequirements {
+    /// These, each with its claim and values.
+    #[must_use]
+    pub(crate) fn new(all: Vec<ClaimRequirement>) -> Self {
+        Self(all)
+    }
+
+    /// Whether nothing is required.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The claims that are not as required, in the order of the table.
+    #[must_use]
+    pub(crate) fn unmet(&self, claims: &Map<String, Value>) -> Vec<&ClaimPath> {
+        let unmet = self.0.iter().filter(|required| !required.is_met(claims));
+        unmet.map(|required| &required.claim).collect()
+    }
+
+    /// What is required, for an operator.
+    #[must_use]
+    pub(crate) fn to_json(&self) -> Value {
+        let all = self.0.iter().map(|required| {
+            let values: Vec<Value> = required.any_of.iter().map(ClaimValue::to_json).collect();
+            (required.claim.to_string(), json!(values))
+        });
+        Value::Object(all.collect())
+    }
+}
+
+impl ClaimRequirement {
+    fn is_met(&self, claims: &Map<String, Value>) -> bool {
+        let is_one = |value: &Value| self.any_of.iter().any(|required| required.is(value));
+        match self.claim.find(claims) {
+            Some(Value::Array(members)) => members.iter().any(is_one),
+            Some(value) => is_one(value),
+            None => false,
+        }
+    }
+}
+
+impl ClaimValue {
+    fn is(&self, value: &Value) -> bool {
+        match self {
+            Self::Text(text) => value.as_str() == Some(text),
+            Self::Number(number) => value.as_i64() == Some(*number),
+            Self::Flag(flag) => value.as_bool() == Some(*flag),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => json!(text),
+            Self::Number(number) => json!(number),
+            Self::Flag(flag) => json!(flag),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requires(claim: &str, any_of: &[ClaimValue]) -> ClaimRequirements {
+        ClaimRequirements::new(vec![ClaimRequirement {
+            claim: ClaimPath::parse(claim).unwrap(),
+            any_of: any_of.to_vec(),
+        }])
+    }
+
+    #[test]
+    fn a_claim_is_met_by_its_very_value_or_by_a_list_that_contains_it() {
+        let text = |text: &str| ClaimValue::Text(text.to_owned());
+        let (flag, number) = (ClaimValue::Flag, ClaimValue::Number);
+        for (claim, any_of, claims, met) in [
+            (
+                "groups",
+                vec![text("admin")],
+                json!({"groups": ["staff", "admin"]}),
+                true,
+            ),
+            ("groups", vec![text("admin")], json!({"groups": "admin"}), true),
+            (
+                "groups",
+                vec![text("admin")],
+                json!({"groups": ["administrators"]}),
+                false,
+            ),
+            ("groups", vec![text("admin")], json!({"groups": ["Admin"]}), false),
+            (
+                "groups",
+                vec![text("admin")],
+                json!({"groups": "staff,admin"}),
+                false,
+            ),
+            (
+                "groups",
+                vec![text("admin")],
+                json!({"groups": [["admin"]]}),
+                false,
+            ),
+            (
+                "groups",
+                vec![text("admin")],
+                json!({"groups": {"admin": true}}),
+                false,
+            ),
+            ("groups", vec![text("admin")], json!({"groups": []}), false),
+            ("groups", vec![text("admin")], json!({"groups": null}), false),
+            ("groups", vec![text("admin")], json!({}), false),
+            (
+                "groups",
+                vec![text("a"), text("b")],
+                json!({"groups": ["b"]}),
+                true,
+            ),
+            (
+                "realm_access.roles",
+                vec![text("a")],
+                json!({"realm_access": {"roles": ["a"]}}),
+                true,
+            ),
+            (
+                "realm_access.roles",
+                vec![text("a")],
+                json!({"realm_access.roles": ["a"]}),
+                false,
+            ),
+            (
+                "email_verified",
+                vec![flag(true)],
+                json!({"email_verified": true}),
+                true,
+            ),
+            (
+                "email_verified",
+                vec![flag(true)],
+                json!({"email_verified": false}),
+                false,
+            ),
+            (
+                "email_verified",
+                vec![flag(true)],
+                json!({"email_verified": "true"}),
+                false,
+            ),
+            (
+                "email_verified",
+                vec![text("true")],
+                json!({"email_verified": true}),
+                false,
+            ),
+            ("level", vec![number(3)], json!({"level": 3}), true),
+            ("level", vec![number(3)], json!({"level": "3"}), false),
+            ("level", vec![number(3)], json!({"level": [1, 3]}), true),
+        ] {
+            let required = requires(claim, &any_of);
+            let unmet = required.unmet(claims.as_object().unwrap());
+            assert_eq!(unmet.is_empty(), met, "{claim} {any_of:?} {claims}");
+        }
+    }
+}

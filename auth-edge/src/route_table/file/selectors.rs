@@ -1,0 +1,167 @@
+//! What a rule is for besides its path: hosts and methods.
+
+use axum::http::Method;
+use chassis::settings::toml_file::{Table, Value};
+
+use super::RouteFileContext;
+use crate::values::host_name;
+
+/// The methods a rule can name, so that a slip of the pen is no rule that never answers.
+const METHODS: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
+/// The hosts of a rule, one or several, as they are compared.
+pub(super) fn hosts(table: &Table<'_>, around: RouteFileContext<'_>) -> Vec<String> {
+    let Some(value) = table.get("host") else {
+        return Vec::new();
+    };
+    let members = value.as_list().unwrap_or_else(|| vec![value]);
+    let mut hosts: Vec<String> = members
+        .into_iter()
+        .filter_map(|member| host(member, around))
+        .collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts
+}
+
+fn host(value: Value<'_>, around: RouteFileContext<'_>) -> Option<String> {
+    let text = value.string()?;
+    let host = host_name::parse(&text).filter(|_| !has_port(&text));
+    match &host {
+        None => value.wrong(format!(
+            "host {text:?} has to be a name alone: \"app.example.com\", without scheme, port, path or \"*\""
+        )),
+        Some(host) if around.hosts.is_some_and(|own| !own.contains(host)) => value.wrong(format!(
+            "host {host:?} is none of the edge's: add it to EDGE_HOSTS, or nobody could sign in there"
+        )),
+        Some(_) => {}
+    }
+    host
+}
+
+fn has_port(text: &str) -> bool {
+    text.rsplit_once(':')
+        .is_some_and(|(_, port)| !port.ends_with(']'))
+}
+
+/// The methods of a rule.
+pub(super) fn methods(table: &Table<'_>) -> Vec<Method> {
+    let Some(value) = table.get("methods") else {
+        return Vec::new();
+    };
+    let names = value.strings().unwrap_or_default();
+    let mut methods = Vec::new();
+    for name in &names {
+        match METHODS.iter().find(|method| method.as_str() == name) {
+            Some(method) if !methods.contains(method) => methods.push(method.clone()),
+            Some(_) => {}
+            None => value.wrong(format!(
+                "method {name:?} is unknown: write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"
+            )),
+        }
+    }
+    methods
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{RouteFileContext, parse};
+
+    fn around(hosts: Option<&[String]>) -> RouteFileContext<'_> {
+        RouteFileContext {
+            signs: false,
+            hosts,
+            connections: None,
+            own_paths: &[],
+        }
+    }
+
+    fn rule(path: &str, more: &str) -> String {
+        format!("[[route]]\npath = \"{path}\"\nguard = \"none\"\nupstream = \"http://a\"\n{more}\n")
+    }
+
+    #[test]
+    fn two_rules_that_one_request_could_meet_alike_are_a_mistake() {
+        for (first, second, fits) in [
+            ("", "", false),
+            ("host = \"a.example\"", "", true),
+            ("host = \"a.example\"", "host = \"b.example\"", true),
+            ("host = \"a.example\"", "host = \"A.Example.\"", false),
+            (
+                "host = [\"a.example\", \"b.example\"]",
+                "host = \"b.example\"",
+                false,
+            ),
+            ("methods = [\"GET\"]", "", true),
+            ("methods = [\"GET\"]", "methods = [\"POST\"]", true),
+            ("methods = [\"GET\", \"POST\"]", "methods = [\"POST\"]", false),
+            (
+                "host = \"a.example\"\nmethods = [\"GET\"]",
+                "methods = [\"GET\"]",
+                true,
+            ),
+            (
+                "host = \"a.example\"\nmethods = [\"GET\"]",
+                "host = \"a.example\"",
+                true,
+            ),
+        ] {
+            let table = rule("/a", first) + &rule("/a", second);
+            assert_eq!(parse(&table, around(None)).is_ok(), fits, "{first} | {second}");
+        }
+        let both = rule("/*", "") + "[[check]]\nguard = \"page\"\n";
+        assert!(
+            parse(&both, around(None)).is_ok(),
+            "rules of either kind are apart"
+        );
+        let checks = "[[check]]\nguard = \"page\"\n[[check]]\nguard = \"api\"\npath = \"/*\"\n";
+        assert!(parse(checks, around(None)).is_err());
+    }
+
+    #[test]
+    fn a_host_is_a_name_of_the_edges_and_a_method_one_that_is_known() {
+        for more in [
+            "host = \"https://a.example\"",
+            "host = \"a.example:8080\"",
+            "host = \"*.example\"",
+            "host = \"\"",
+            "host = []",
+            "host = 1",
+            "methods = \"GET\"",
+            "methods = []",
+            "methods = [\"get\"]",
+            "methods = [\"TRACE\"]",
+        ] {
+            assert!(parse(&rule("/a", more), around(None)).is_err(), "{more}");
+        }
+        let own = ["a.example".to_owned()];
+        assert!(parse(&rule("/a", "host = \"a.example\""), around(Some(&own))).is_ok());
+        let wrong = parse(&rule("/a", "host = \"b.example\""), around(Some(&own))).unwrap_err();
+        assert!(wrong[0].text.contains("EDGE_HOSTS"), "{wrong:?}");
+        let check = "[[check]]\nguard = \"page\"\nhost = \"b.example\"\n";
+        assert!(parse(check, around(Some(&own))).is_ok(), "another proxy's");
+    }
+
+    #[test]
+    fn a_check_has_nothing_that_only_the_edges_own_passage_has() {
+        for more in [
+            "upstream = \"http://a\"",
+            "strip_prefix = true",
+            "preserve_host = true",
+            "max_body = 1",
+            "csrf = \"none\"",
+            "access_token = true",
+        ] {
+            let check = format!("[[check]]\nguard = \"page\"\n{more}\n");
+            assert!(parse(&check, around(None)).is_err(), "{more}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Which headers tell an application who somebody is, and what stands in them: names that applications read already, as
+//! `Remote-User`.
+//!
+//! Invariants
+//! - No name is one that means something else on the way, or that only the edge sets.
+//! - No two names of a table are one to an application that folds them.
+
+use std::sync::Arc;
+
+use http::{HeaderName, header};
+
+use crate::values::claim_path::ClaimPath;
+use crate::values::header_name::folded;
+
+/// The most headers of one table: each costs every request.
+pub(crate) const MAX_HEADERS: usize = 32;
+
+/// The longest name, in bytes: the longest that products read have some forty.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The headers of one rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UpstreamHeaders {
+    /// In the order of their names.
+    pub(crate) all: Vec<UpstreamHeader>,
+    /// How values are written.
+    pub(crate) encoding: HeaderEncoding,
+}
+
+/// One header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UpstreamHeader {
+    /// Its name.
+    pub(crate) name: HeaderName,
+    /// What stands in it.
+    pub(crate) source: HeaderSource,
+}
+
+/// What stands in a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderSource {
+    /// The subject at its issuer.
+    Subject,
+    /// The issuer.
+    Issuer,
+    /// The session's public handle.
+    Session,
+    /// A claim of the person.
+    Claim(ClaimPath),
+}
+
+/// How text is written into a header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HeaderEncoding {
+    /// As UTF-8, which most applications read.
+    #[default]
+    Utf8,
+    /// Percent-encoded UTF-8 (RFC 3986, section 2.1): spaces, commas, `%` and what is not ASCII.
+    Percent,
+}
+
+impl HeaderSource {
+    /// Reads a source.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "subject" => Ok(Self::Subject),
+            "issuer" => Ok(Self::Issuer),
+            "session" => Ok(Self::Session),
+            _ => match text.strip_prefix("claim:") {
+                Some(claim) => ClaimPath::parse(claim).map(Self::Claim),
+                None => Err("a header holds \"claim:NAME\", \"subject\", \"issuer\" or \"session\""),
+            },
+        }
+    }
+}
+
+/// The headers of these beginnings that a table may set all the same: other products' names of identities.
+const OPEN: [&str; 7] = [
+    "x-forwarded-user",
+    "x-forwarded-email",
+    "x-forwarded-groups",
+    "x-forwarded-preferred-username",
+    "x-auth-request-user",
+    "x-auth-request-email",
+    "x-auth-request-groups",
+];
+
+/// Only the edge sets these, or nobody.
+const OWN: [&str; 9] = [
+    "forwarded",
+    "x-client-ip",
+    "x-csrf",
+    "x-original-uri",
+    "x-original-url",
+    "x-real-ip",
+    "x-request-id",
+    "traceparent",
+    "tracestate",
+];
+
+/// What begins so only the edge sets.
+const OWN_BEGINNINGS: [&str; 4] = ["x-auth-", "x-forwarded-", "x-rewrite-", "x-vestibule-"];
+
+/// These say who may do something by a secret, or keep it.
+const CREDENTIALS: [&str; 8] = [
+    "authorization",
+    "authentication-info",
+    "cookie",
+    "cookie2",
+    "dpop",
+    "set-cookie",
+    "set-cookie2",
+    "www-authenticate",
+];
+
+/// These frame a message, address it, or belong to one connection (RFC 9110, section 7.6; RFC 9112, section 6).
+const FRAMING: [&str; 12] = [
+    "connection",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "max-forwards",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "content",
+];
+
+/// These say what a message means, to whoever reads it or keeps it.
+const MEANING: [&str; 24] = [
+    "accept",
+    "age",
+    "allow",
+    "alt-svc",
+    "cache-control",
+    "clear-site-data",
+    "date",
+    "etag",
+    "expires",
+    "from",
+    "location",
+    "origin",
+    "pragma",
+    "priority",
+    "range",
+    "referer",
+    "referrer-policy",
+    "refresh",
+    "retry-after",
+    "server",
+    "strict-transport-security",
+    "user-agent",
+    "vary",
+    "last-modified",
+];
+
+/// What begins so frames a message or says what it means.
+const MEANING_BEGINNINGS: [&str; 13] = [
+    "accept-",
+    "access-control-",
+    "content-",
+    "cross-origin-",
+    "if-",
+    "permissions-",
+    "proxy-",
+    "sec-",
+    "surrogate-",
+    "upgrade-",
+    "x-accel-",
+    "x-http-method",
+    "x-method-",
+];
+
+/// Reads the name of a header that a table may set.
+///
+/// # Errors
+/// Why it may not.
+pub(crate) fn parse_name(text: &str) -> Result<HeaderName, &'static str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    if !begins || text.len() > MAX_NAME_BYTES || !text.bytes().all(plain) {
+        return Err(
+            "a header's name begins with a letter and holds letters, digits, - and _, at most 64 of them",
+        );
+    }
+    let name = HeaderName::try_from(text).map_err(|_| "that is no header's name")?;
+    let folded = folded(name.as_str());
+    let folded = folded.as_ref();
+    let begins_with = |beginnings: &[&str]| beginnings.iter().any(|beginning| folded.starts_with(beginning));
+    if OPEN.contains(&folded) {
+        return Ok(name);
+    }
+    if CREDENTIALS.contains(&folded) {
+        return Err("that header carries credentials, which no claim is");
+    }
+    if OWN.contains(&folded) || begins_with(&OWN_BEGINNINGS) {
+        return Err("only the edge itself sets that header");
+    }
+    let framing = FRAMING.contains(&folded) || folded == header::CONTENT_LENGTH.as_str();
+    if framing || MEANING.contains(&folded) || begins_with(&MEANING_BEGINNINGS) {
+        return Err("that header says how a message is read or where it goes, and nobody's identity");
+    }
+    Ok(name)
+}
+
+/// The names that some rule of a table sets, as applications read them: no client may send any of them to any upstream, since
+/// one application may be behind several rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ToldNames(Option<Arc<[Box<str>]>>);
+
+impl ToldNames {
+    /// Those of these tables.
+    pub(super) fn of<'a>(tables: impl Iterator<Item = &'a UpstreamHeaders>) -> Self {
+        let names = tables.flat_map(|table| &table.all);
+        let mut names: Vec<Box<str>> = names
+            .map(|header| folded(header.name.as_str()).as_ref().into())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        Self((!names.is_empty()).then(|| names.into()))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether a header of this name is one of them, in whatever spelling.
+    #[must_use]
+    pub(crate) fn contain(&self, name: &HeaderName) -> bool {
+        !self.is_empty() && self.contain_folded(&folded(name.as_str()))
+    }
+
+    /// Whether a name that has been folded is one of them.
+    #[must_use]
+    pub(crate) fn contain_folded(&self, folded: &str) -> bool {
+        let mut names = self.0.iter().flat_map(|names| names.iter());
+        names.any(|name| **name == *folded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_applications_read_are_taken_and_names_that_mean_something_else_are_not() {
+        for name in [
+            "Remote-User",
+            "REMOTE_USER",
+            "X-WEBAUTH-EMAIL",
+            "X-Remote-User",
+            "X-Forwarded-User",
+            "x-forwarded-groups",
+            "X-Auth-Request-Email",
+            "Cf-Access-Authenticated-User-Email",
+            "OIDC_CLAIM_email",
+            "SM_USER",
+            "User",
+        ] {
+            assert!(parse_name(name).is_ok(), "{name}");
+        }
+        for name in [
+            "Host",
+            "Content-Length",
+            "content_length",
+            "Content-Type",
+            "Transfer-Encoding",
+            "Transfer_Encoding",
+            "Connection",
+            "Keep-Alive",
+            "Upgrade",
+            "TE",
+            "Trailer",
+            "Expect",
+            "Via",
+            "Cookie",
+            "Set-Cookie",
+            "Authorization",
+            "DPoP",
+            "Proxy-Authorization",
+            "Proxy-Connection",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X_Forwarded_Proto",
+            "X-Forwarded-Access-Token",
+            "X-Auth-Subject",
+            "X_Auth_Subject",
+            "X-Auth-Assertion",
+            "X-Auth-Anything",
+            "X-Request-Id",
+            "traceparent",
+            "X-Real-IP",
+            "X-Original-URL",
+            "X-Rewrite-URL",
+            "X-CSRF",
+            "Origin",
+            "Referer",
+            "Range",
+            "If-Match",
+            "Sec-Fetch-Site",
+            "Sec-WebSocket-Key",
+            "X-HTTP-Method-Override",
+            "X-Method-Override",
+            "Location",
+            "Vary",
+            "Cache-Control",
+            "Access-Control-Allow-Origin",
+            "X-Accel-Redirect",
+            "User-Agent",
+            "",
+            "-a",
+            "a b",
+            "a:b",
+            "é",
+            "1a",
+        ] {
+            assert!(parse_name(name).is_err(), "{name}");
+        }
+        assert!(parse_name(&"a".repeat(MAX_NAME_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn a_source_is_one_of_few_words() {
+        assert_eq!(HeaderSource::parse("subject"), Ok(HeaderSource::Subject));
+        assert!(matches!(
+            HeaderSource::parse("claim:a.b"),
+            Ok(HeaderSource::Claim(_))
+        ));
+        for text in ["", "claim", "claim:", "claims:a", "email", "Subject", "claim:a.."] {
+            assert!(HeaderSource::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What another proxy asks about, judged and told by rules of its own: `[[check]]`.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::gateway::{Gateway, UNAUTHORIZED};
+use crate::support::{Browser, NAVIGATION, key_file};
+
+const RULES: &str = r#"
+[[check]]
+host = "grafana.localhost"
+guard = "page"
+claims = { groups = "monitoring" }
+denied_message = "Ask the operators."
+headers = { X-WEBAUTH-USER = "claim:preferred_username", X-WEBAUTH-ROLE = "claim:role" }
+upstream_jwt = true
+
+[[check]]
+host = "grafana.localhost"
+path = "/public/*"
+guard = "none"
+
+[[check]]
+host = "api.localhost"
+methods = ["GET", "HEAD"]
+guard = "api"
+
+[[check]]
+host = "api.localhost"
+guard = "api"
+max_age = 900
+"#;
+
+async fn gateway(settings: &[(&str, &str)]) -> (Gateway, tempfile::NamedTempFile) {
+    let keys = key_file();
+    let path = keys.path().to_str().unwrap().to_owned();
+    let all = [
+        &[
+            ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+            ("EDGE_UPSTREAM_JWT_KEY_FILE", path.as_str()),
+            ("EDGE_BASE_URL", "http://app.localhost"),
+            ("EDGE_HOSTS", "grafana.localhost"),
+        ][..],
+        settings,
+    ]
+    .concat();
+    (Gateway::start(RULES, &all).await, keys)
+}
+
+fn asked<'a>(host: &'a str, method: &'a str, path: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", host),
+        ("x-forwarded-method", method),
+        ("x-forwarded-uri", path),
+    ]
+}
+
+async fn person(gateway: &Gateway, groups: &[&str]) -> Browser {
+    let user = json!({"sub": "ada-1", "preferred_username": "ada", "groups": groups});
+    gateway.signed_in_as(user, "openid").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_is_judged_by_the_rule_of_what_was_asked_for() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut stranger = gateway.stack.browser();
+    let mut member = person(&gateway, &["monitoring"]).await;
+    let mut other = person(&gateway, &["staff"]).await;
+    for (host, method, path, statuses) in [
+        ("grafana.localhost", "GET", "/", [401, 200, 403]),
+        ("GRAFANA.localhost.", "GET", "/d/1", [401, 200, 403]),
+        (
+            "grafana.localhost:443",
+            "POST",
+            "/api?x=/public/a",
+            [401, 200, 403],
+        ),
+        (
+            "grafana.localhost",
+            "GET",
+            "/public/build/app.js",
+            [200, 200, 200],
+        ),
+        ("grafana.localhost", "GET", "/public/../d/1", [401, 200, 403]),
+        ("grafana.localhost", "GET", "/public/%2e%2e/d/1", [401, 200, 403]),
+        ("grafana.localhost", "GET", "/public/..%2fd/1", [403, 403, 403]),
+        ("grafana.localhost", "GET", "/public;/../d/1", [403, 403, 403]),
+        ("api.localhost", "GET", "/a", [401, 200, 200]),
+        ("api.localhost", "DELETE", "/a", [401, 200, 200]),
+        ("elsewhere.localhost", "GET", "/a", [403, 403, 403]),
+    ] {
+        let about = asked(host, method, path);
+        for (browser, expected) in [&mut stranger, &mut member, &mut other].into_iter().zip(statuses) {
+            let answer = browser.get_with("/api/auth/check", &about).await;
+            assert_eq!(answer.status, expected, "{method} {host}{path}: {answer:?}");
+            assert_eq!(answer.header("cache-control"), "no-store");
+        }
+    }
+    let refused = other
+        .get_with("/api/auth/check", &asked("grafana.localhost", "GET", "/"))
+        .await
+        .json();
+    assert_eq!(
+        (&refused["error"], &refused["message"]),
+        (&json!("insufficient_claims"), &json!("Ask the operators."))
+    );
+    gateway.stack.advance(1_000);
+    for (method, status) in [("GET", 200), ("DELETE", 401), ("HEAD", 200), ("POST", 401)] {
+        let answer = member
+            .get_with("/api/auth/check", &asked("api.localhost", method, "/a"))
+            .await;
+        assert_eq!(answer.status, status, "{method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_there_are_rules_a_check_of_nothing_known_does_not_pass() {
+    for (proxies, about) in [
+        ("127.0.0.1", vec![]),
+        ("127.0.0.1", asked("api.localhost", "GET", "/a")[..1].to_vec()),
+        // Nobody tells the method, and rules tell methods apart.
+        (
+            "127.0.0.1",
+            vec![
+                ("x-forwarded-proto", "https"),
+                ("x-forwarded-host", "api.localhost"),
+                ("x-forwarded-uri", "/a"),
+            ],
+        ),
+        ("10.0.0.1", asked("api.localhost", "GET", "/a")),
+        (
+            "127.0.0.1",
+            [
+                asked("api.localhost", "GET", "/a"),
+                vec![("x-forwarded-method", "POST")],
+            ]
+            .concat(),
+        ),
+    ] {
+        let (gateway, _keys) = gateway(&[("EDGE_TRUSTED_PROXIES", proxies)]).await;
+        let mut member = person(&gateway, &["monitoring"]).await;
+        let answer = member.get_with("/api/auth/check", &about).await;
+        assert_eq!(
+            (answer.status, &answer.json()["error"]),
+            (403, &json!("no_check")),
+            "{proxies} {about:?}"
+        );
+        assert_eq!(answer.header("x-auth-subject"), "");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_tells_what_the_application_reads_and_nothing_of_what_is_not_there() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut member = person(&gateway, &["monitoring"]).await;
+    let about = [
+        asked("grafana.localhost", "GET", "/"),
+        vec![("x-webauth-role", "Admin")],
+    ]
+    .concat();
+    for method in [Method::GET, Method::HEAD, Method::POST, Method::OPTIONS] {
+        let answer = member.send(method, "/api/auth/check", &about, None).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("x-webauth-user"), "ada");
+        assert_eq!(answer.header("x-webauth-role"), "", "nobody has this claim");
+        assert_eq!(answer.header("x-auth-subject"), "ada-1");
+        let claims = answer
+            .header("x-auth-assertion")
+            .split('.')
+            .nth(1)
+            .unwrap()
+            .to_owned();
+        let claims =
+            base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, claims).unwrap();
+        let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();
+        assert_eq!(
+            (&claims["aud"], &claims["sub"]),
+            (&json!("https://grafana.localhost"), &json!("ada-1"))
+        );
+    }
+    let about = asked("api.localhost", "GET", "/a");
+    let answer = member.get_with("/api/auth/check", &about).await;
+    assert_eq!(
+        (
+            answer.status,
+            answer.header("x-webauth-user"),
+            answer.header("x-auth-assertion")
+        ),
+        (200, "", "")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_sent_to_sign_in_where_that_brings_what_is_missing() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let own = |more: &[(&'static str, &'static str)]| {
+        [
+            &asked("grafana.localhost", "GET", "/d/1?a=b"),
+            &NAVIGATION[..],
+            more,
+        ]
+        .concat()
+    };
+    let mut browser = Browser::new(gateway.stack.address(), "http://grafana.localhost");
+    let sent = browser.get_with("/api/auth/check?redirect=1", &own(&[])).await;
+    assert_eq!(
+        (sent.status, sent.location()),
+        (
+            302,
+            "http://grafana.localhost/api/auth/login?returnTo=https%3A%2F%2Fgrafana.localhost%2Fd%2F1%3Fa%3Db"
+        )
+    );
+    let mut other = person(&gateway, &["staff"]).await;
+    let refused = other.get_with("/api/auth/check?redirect=1", &own(&[])).await;
+    assert_eq!(
+        refused.status, 403,
+        "another sign-in of the same person brings nothing"
+    );
+    assert!(refused.body.contains("prompt=login") && refused.body.contains("Ask the operators."));
+    let api = [&asked("api.localhost", "GET", "/a"), &NAVIGATION[..]].concat();
+    let answer = gateway
+        .stack
+        .browser()
+        .get_with("/api/auth/check?redirect=1", &api)
+        .await;
+    assert_eq!(
+        (answer.status, answer.body.as_str()),
+        (401, UNAUTHORIZED),
+        "guard = \"api\" sends nobody anywhere"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_rule_for_other_proxies_leads_to_an_upstream_or_stands_in_for_one() {
+    let (gateway, _keys) = gateway(&[]).await;
+    let mut member = person(&gateway, &["monitoring"]).await;
+    for path in ["/", "/d/1", "/public/app.js"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: grafana.localhost\r\nConnection: close\r\n\r\n");
+        let answer = gateway.stack.raw(&request).await;
+        let expected = if path.starts_with("/public") {
+            " 200 "
+        } else {
+            " 404 "
+        };
+        assert!(answer.contains(expected), "{path}: {answer}");
+    }
+    assert_eq!(member.get("/api/a").await.status, 200);
+}
