@@ -3,5 +3,6 @@
 pub(crate) mod allowed_parameters;
 pub(crate) mod forwarded;
 pub(crate) mod path;
+pub(crate) mod refusal;
 pub(crate) mod reserved;
 pub(crate) mod return_to;
