@@ -171,7 +171,10 @@ async fn token(gateway: &Gateway, current: &CurrentSession, route: &Route) -> Re
         Err(error) => error,
     };
     if error.is_unavailable() {
-        tracing::warn!(%error, "a guard cannot ask for the access token");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "a guard cannot ask for the access token"
+        );
         let failure = if error.reason == ErrorReason::ErrProviderUnavailable {
             HttpError::Session {
                 reason: error.reason,

@@ -7,6 +7,7 @@ pub(crate) mod mapped_body;
 pub(crate) mod observe;
 pub(crate) mod pages;
 pub(crate) mod protect;
+pub(crate) mod refused;
 pub(crate) mod request;
 
 use axum::http::{HeaderName, StatusCode, header};

@@ -16,6 +16,9 @@ use chassis::metrics::PerCoreMetric;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use tracing::Span;
 
+use crate::http::refused::Refused;
+use crate::values::refusal::{RefusalReason, Step};
+
 /// The response header that carries the request ID.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The route of requests that no route of our own matched.
@@ -60,7 +63,7 @@ pub(crate) struct AnsweringRoute(pub(crate) Arc<dyn RouteName + Send + Sync>);
 pub(crate) struct Metrics {
     requests: PerCoreMetric<HistogramVec>,
     logins: IntCounterVec,
-    callback_rejections: IntCounterVec,
+    refusals: IntCounterVec,
 }
 
 impl Metrics {
@@ -82,20 +85,20 @@ impl Metrics {
             ),
             &["result", "provider"],
         )?;
-        let callback_rejections = IntCounterVec::new(
+        let refusals = IntCounterVec::new(
             Opts::new(
-                "callback_rejections_total",
-                "Callbacks that were refused, by reason.",
+                "sign_in_refusals_total",
+                "Sign-ins and logout tokens that were refused, by step (login, callback or logout_token) and reason.",
             ),
-            &["reason"],
+            &["step", "reason"],
         )?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(logins.clone()))?;
-        registry.register(Box::new(callback_rejections.clone()))?;
+        registry.register(Box::new(refusals.clone()))?;
         Ok(Self {
             requests,
             logins,
-            callback_rejections,
+            refusals,
         })
     }
 
@@ -110,9 +113,11 @@ impl Metrics {
         self.logins.with_label_values(&[result, provider]).inc();
     }
 
-    /// Counts a refused callback.
-    pub(crate) fn callback_rejection(&self, reason: &'static str) {
-        self.callback_rejections.with_label_values(&[reason]).inc();
+    /// Counts a refusal.
+    pub(crate) fn refusal(&self, step: Step, reason: RefusalReason) {
+        self.refusals
+            .with_label_values(&[step.name(), reason.name()])
+            .inc();
     }
 }
 
@@ -184,6 +189,10 @@ impl Observed {
         requests
             .with_label_values(&[self.method, route, status.as_str()])
             .observe(seconds);
+        let refused = extensions.get::<Refused>();
+        if let Some(refused) = refused {
+            refused.record(self.id.as_str());
+        }
         tracing::info!(
             http.request.method = self.method,
             http.route = route,
@@ -191,6 +200,7 @@ impl Observed {
             duration_ms = seconds * 1000.0,
             request_id = self.id.as_str(),
             session.handle = handle,
+            reason = refused.map(|refused| refused.reason.name()),
             "request"
         );
         response

@@ -253,7 +253,7 @@ impl<Id: Eq + Hash + Display> Replicas<Id> {
                 }
             }
             WatchItem::Lost(error) => {
-                tracing::warn!(replica = %id, %error, "a replica of the session service is not heard: every session is asked for");
+                tracing::warn!(replica = %id, error = &error as &dyn std::error::Error, "a replica of the session service is not heard: every session is asked for");
                 self.0.insert(id, heard(None));
             }
             WatchItem::Gone => {

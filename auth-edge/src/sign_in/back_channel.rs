@@ -19,8 +19,11 @@ use session_proto::timestamp;
 use session_proto::v1::{Cause, EndSessionsRequest, ErrorReason};
 
 use crate::http::errors::{Handler, HttpError};
+use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
+use crate::sign_in::refusal::{Refusal, answered, of_logout_token};
 use crate::sign_in::request_id;
+use crate::values::refusal::{RefusalReason, Step};
 
 /// Largest body, in bytes: one signed token.
 const MAX_FORM_BYTES: usize = 64 * 1024;
@@ -32,10 +35,12 @@ const CLOCKS_APART_SECS: u64 = 60;
 const MEMORY_SECS: u64 = 300 + 120;
 
 /// POST of one `logout_token`.
-pub(crate) async fn handle(
-    State(sign_in): State<Arc<SignIn>>,
-    request: Request,
-) -> Result<Response, HttpError> {
+pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
+    let handled = received(&sign_in, request).await;
+    answered(&sign_in, Step::LogoutToken, handled)
+}
+
+async fn received(sign_in: &SignIn, request: Request) -> Result<Response, HttpError> {
     let arrived_ms = sign_in.clock.monotonic_ms();
     let (head, body) = request.into_parts();
     let now_ms = sign_in.clock.now_ms();
@@ -57,14 +62,20 @@ pub(crate) async fn handle(
     } else {
         sign_in.providers.all().first().map(Arc::as_ref)
     };
-    let provider = provider.ok_or_else(|| refused(LogoutTokenError::Token(IdTokenError::Issuer)))?;
-    let token = provider
-        .relying_party
-        .validate_logout_token(&raw, now)
-        .await
-        .map_err(refused)?;
-    let told_ago = told_ago(&sign_in, &token, arrived_ms);
-    end(&sign_in, &token, token.exp.max(now + MEMORY_SECS), told_ago).await?;
+    let Some(provider) = provider else {
+        let unknown = LogoutTokenError::Token(IdTokenError::Issuer);
+        return Ok(refused(sign_in, None, unknown));
+    };
+    let token = match provider.relying_party.validate_logout_token(&raw, now).await {
+        Ok(token) => token,
+        Err(error) => return Ok(refused(sign_in, Some(provider), error)),
+    };
+    let told_ago = told_ago(sign_in, &token, arrived_ms);
+    let until = token.exp.max(now + MEMORY_SECS);
+    if let Err((reason, words)) = end(sign_in, &token, until, told_ago).await? {
+        let refusal = Refusal::new(Step::LogoutToken, reason);
+        return Ok(refusal.answer(sign_in, Some(provider), HttpError::LogoutToken(words)));
+    }
     const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
     Ok((StatusCode::OK, NO_STORE).into_response())
 }
@@ -80,7 +91,12 @@ fn told_ago(sign_in: &SignIn, token: &LogoutToken, arrived_ms: u64) -> Duration 
 
 /// Ends the sessions that began before the token arrived first, unless it was used before; it may be forgotten at `until`
 /// (seconds since the Unix epoch).
-async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Duration) -> Result<(), HttpError> {
+async fn end(
+    sign_in: &SignIn,
+    token: &LogoutToken,
+    until: u64,
+    told_ago: Duration,
+) -> Result<Result<(), (RefusalReason, &'static str)>, HttpError> {
     let request = EndSessionsRequest {
         issuer: token.iss.clone(),
         subject: token.sub.clone().unwrap_or_default(),
@@ -98,14 +114,16 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
     match sign_in.sessions.end_all(request).await {
         Ok(count) => {
             tracing::info!(issuer = token.iss, count, "sessions ended by the provider");
-            Ok(())
+            Ok(Ok(()))
         }
-        Err(error) if error.reason == ErrorReason::ErrRequestIdReused => {
-            Err(HttpError::LogoutToken("The logout token was used before."))
-        }
-        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Err(HttpError::LogoutToken(
+        Err(error) if error.reason == ErrorReason::ErrRequestIdReused => Ok(Err((
+            RefusalReason::TokenReplayed,
+            "The logout token was used before.",
+        ))),
+        Err(error) if error.reason == ErrorReason::ErrInvalidArgument => Ok(Err((
+            RefusalReason::TokenMismatch,
             "The logout token's sub and sid do not belong together.",
-        )),
+        ))),
         Err(error) => {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
@@ -116,9 +134,8 @@ async fn end(sign_in: &SignIn, token: &LogoutToken, until: u64, told_ago: Durati
     }
 }
 
-fn refused(error: LogoutTokenError) -> HttpError {
-    tracing::warn!(error = &error as &dyn std::error::Error, "logout token refused");
-    match error {
+fn refused(sign_in: &SignIn, provider: Option<&IdentityProvider>, error: LogoutTokenError) -> Response {
+    let answer = match &error {
         LogoutTokenError::Provider(error) => HttpError::Provider(Handler::Logout, error.outage()),
         // Perhaps its key is not published yet: the provider sends it again.
         LogoutTokenError::UnknownKey => HttpError::Provider(Handler::Logout, Outage::Unreachable),
@@ -129,5 +146,6 @@ fn refused(error: LogoutTokenError) -> HttpError {
         | LogoutTokenError::Events
         | LogoutTokenError::Nonce
         | LogoutTokenError::Nobody => HttpError::LogoutToken("The logout token was refused."),
-    }
+    };
+    Refusal::caused(Step::LogoutToken, of_logout_token(&error), error).answer(sign_in, provider, answer)
 }

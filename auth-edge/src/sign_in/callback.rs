@@ -28,9 +28,11 @@ use crate::sign_in::SignIn;
 use crate::sign_in::authorization_response::{self, AuthorizationResponse};
 use crate::sign_in::pending::NotPending;
 use crate::sign_in::redemption::{NotRedeemed, Redeemed, Redemption};
+use crate::sign_in::refusal::{Refusal, answered};
 use crate::sign_in::rejected::{Reason, Rejected, refuse};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
 use crate::sign_in::{NOT_A_VISIT, landing};
+use crate::values::refusal::{RefusalReason, Step};
 use crate::values::return_to::ReturnTo;
 
 /// Why a callback gives no session.
@@ -53,6 +55,15 @@ pub(crate) async fn handle(
     sign_in: Arc<SignIn>,
     provider: Arc<IdentityProvider>,
     request: Request,
+) -> Response {
+    let handled = received(&sign_in, &provider, request).await;
+    answered(&sign_in, Step::Callback, handled)
+}
+
+async fn received(
+    sign_in: &Arc<SignIn>,
+    provider: &Arc<IdentityProvider>,
+    request: Request,
 ) -> Result<Response, HttpError> {
     let (head, body) = request.into_parts();
     // Before anything is counted or read: another site's page must not use up its visitor's share, or their sign-in.
@@ -66,12 +77,12 @@ pub(crate) async fn handle(
 
     let answer = match authorization_response::read(&head, body).await {
         Ok(answer) => answer,
-        Err(reason) => return Ok(refuse(&sign_in, &provider, &head.headers, None, &reason.into())),
+        Err(reason) => return Ok(refuse(sign_in, provider, &head.headers, None, reason.into())),
     };
     let site = sign_in.sites.of(&head.headers);
     let context = CallbackContext {
-        sign_in: &sign_in,
-        provider: &provider,
+        sign_in,
+        provider,
         site,
         head: &head,
     };
@@ -79,13 +90,15 @@ pub(crate) async fn handle(
         Ok(response) => Ok(response),
         Err(CallbackError::Rejected(rejected)) => {
             let state = answer.state.first().map(String::as_str);
-            Ok(refuse(&sign_in, &provider, &head.headers, state, &rejected))
+            Ok(refuse(sign_in, provider, &head.headers, state, *rejected))
         }
         Err(CallbackError::SessionServiceDown(return_to)) => {
             sign_in.metrics.login("unavailable", &provider.id);
             let return_to = return_to.as_ref().map(ReturnTo::as_str);
             let try_again = site.login_url(return_to, sign_in.providers.connection_of(provider.issuer()));
-            Err(HttpError::CallbackUnavailable { try_again })
+            let refusal = Refusal::new(Step::Callback, RefusalReason::SessionServiceUnavailable);
+            let answer = HttpError::CallbackUnavailable { try_again };
+            Ok(refusal.answer(sign_in, Some(provider), answer))
         }
     }
 }

@@ -17,7 +17,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oidc::{AuthorizationRequest, RedirectUrl, ResponseMode};
+use oidc::{AuthorizationRequest, ProviderError, RedirectUrl, ResponseMode};
 use url::Url;
 
 use crate::http::errors::{Handler, HttpError};
@@ -29,9 +29,11 @@ use crate::providers::{IdentityProvider, NotChosen, ProviderHint};
 use crate::route_table::Route;
 use crate::sign_in::SignIn;
 use crate::sign_in::login_parameters::LoginParameters;
+use crate::sign_in::refusal::{Refusal, answered, of_provider};
 use crate::sign_in::transaction::{IssuerHash, Transaction};
 use crate::sign_in::{NOT_A_VISIT, internal, landing};
 use crate::values::allowed_parameters::CONNECTION;
+use crate::values::refusal::{RefusalReason, Step};
 use crate::values::return_to::ReturnTo;
 
 /// What a third party may say (OpenID Connect Core, section 4).
@@ -42,10 +44,12 @@ const MAX_FORM_BYTES: usize = 8 * 1024;
 const VISITS: &str = "GET, HEAD";
 
 /// GET starts a sign-in when it is a visit; a form that a third party posts becomes one. HEAD and prefetches start nothing.
-pub(crate) async fn handle(
-    State(sign_in): State<Arc<SignIn>>,
-    request: Request,
-) -> Result<Response, HttpError> {
+pub(crate) async fn handle(State(sign_in): State<Arc<SignIn>>, request: Request) -> Response {
+    let handled = visited(&sign_in, request).await;
+    answered(&sign_in, Step::Login, handled)
+}
+
+async fn visited(sign_in: &Arc<SignIn>, request: Request) -> Result<Response, HttpError> {
     let (head, body) = request.into_parts();
     if head.method == Method::HEAD || request::is_prefetch(&head.headers) {
         return Ok(no_content());
@@ -55,21 +59,24 @@ pub(crate) async fn handle(
         return Err(NOT_A_VISIT);
     }
     if head.method == Method::POST {
-        return third_party(&sign_in, &head, body).await;
+        return third_party(sign_in, &head, body).await;
     }
-    let login = LoginRequest::read(&sign_in, &head)?;
+    let login = match LoginRequest::read(sign_in, &head) {
+        Ok(login) => login,
+        Err(why) => return Ok(not_chosen(sign_in, why)),
+    };
     if by_script {
         return Err(HttpError::LoginRequired {
             login_url: login.url(),
         });
     }
-    if let Some(page) = once_more(&sign_in, &head) {
+    if let Some(page) = once_more(sign_in, &head) {
         return Ok(page);
     }
     sign_in.admit(&sign_in.login_limit, &head)?;
-    let Some(wanted) = login.wanted(&sign_in, &head) else {
+    let Some(wanted) = login.wanted(sign_in, &head) else {
         return Ok(landing(
-            &sign_in,
+            sign_in,
             login.site,
             &head.headers,
             &Method::GET,
@@ -77,7 +84,7 @@ pub(crate) async fn handle(
             [],
         ));
     };
-    begin(&sign_in, login, &wanted, &head.headers).await
+    begin(sign_in, login, &wanted, &head.headers).await
 }
 
 /// A visit to the login route: where it leads, and at which provider it signs in.
@@ -94,7 +101,7 @@ struct LoginRequest<'a> {
 }
 
 impl<'a> LoginRequest<'a> {
-    fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, HttpError> {
+    fn read(sign_in: &'a SignIn, head: &'a Parts) -> Result<Self, NotChosen> {
         let query = head.uri.query().unwrap_or_default();
         let site = sign_in.sites.of(&head.headers);
         let iss = request::first_parameter(query, "iss");
@@ -108,10 +115,7 @@ impl<'a> LoginRequest<'a> {
             connection: connection.as_deref(),
             by_route: route.as_deref().and_then(Route::connection),
         };
-        let provider = sign_in
-            .providers
-            .choose(named, site, return_to.as_ref())
-            .map_err(not_chosen)?;
+        let provider = sign_in.providers.choose(named, site, return_to.as_ref())?;
         Ok(Self {
             query,
             site,
@@ -157,7 +161,16 @@ async fn begin(
     let LoginRequest { site, provider, .. } = login;
     let transaction = transaction(sign_in, provider, wanted, login.return_to, headers)?;
     let callback = site.at(&provider.callback_path);
-    let url = authorization_url(sign_in, provider, &callback, &transaction, wanted).await?;
+    let redirect_uri = RedirectUrl::new(callback).map_err(internal)?;
+    let url = match authorization_url(sign_in, provider, &redirect_uri, &transaction, wanted).await {
+        Ok(url) => url,
+        Err(error) => {
+            sign_in.metrics.login("unavailable", &provider.id);
+            let answer = HttpError::Provider(Handler::Login, error.outage());
+            let refusal = Refusal::caused(Step::Login, of_provider(&error), error);
+            return Ok(refusal.answer(sign_in, Some(provider), answer));
+        }
+    };
     let now_ms = transaction.started_at_ms;
     let cookies = sign_in
         .pending
@@ -196,13 +209,12 @@ fn transaction(
 async fn authorization_url(
     sign_in: &SignIn,
     provider: &IdentityProvider,
-    callback: &str,
+    redirect_uri: &RedirectUrl,
     transaction: &Transaction,
     wanted: &LoginParameters,
-) -> Result<Url, HttpError> {
-    let redirect_uri = RedirectUrl::new(callback.to_owned()).map_err(internal)?;
+) -> Result<Url, ProviderError> {
     let authorization = AuthorizationRequest {
-        redirect_uri: &redirect_uri,
+        redirect_uri,
         state: &transaction.state,
         nonce: &transaction.nonce,
         verifier: &transaction.verifier,
@@ -210,16 +222,7 @@ async fn authorization_url(
         max_age: wanted.max_age,
         now: sign_in.clock.now_ms() / 1000,
     };
-    let url = provider.relying_party.authorization_url(&authorization).await;
-    url.map_err(|error| {
-        tracing::warn!(
-            provider = provider.id,
-            error = &error as &dyn std::error::Error,
-            "no sign-in can start"
-        );
-        sign_in.metrics.login("unavailable", &provider.id);
-        HttpError::Provider(Handler::Login, error.outage())
-    })
+    provider.relying_party.authorization_url(&authorization).await
 }
 
 fn to_provider(url: &Url) -> Result<Response, HttpError> {
@@ -267,16 +270,20 @@ fn once_more(sign_in: &SignIn, head: &Parts) -> Option<Response> {
     Some(sign_in.pages.onward(Language::of(&head.headers), here.as_str()))
 }
 
-fn not_chosen(why: NotChosen) -> HttpError {
-    match why {
-        NotChosen::OtherIssuer => {
-            HttpError::BadRequest("This sign-in was started for another provider than ours.")
-        }
-        NotChosen::UnknownConnection => HttpError::BadRequest(
+fn not_chosen(sign_in: &SignIn, why: NotChosen) -> Response {
+    let (reason, words) = match why {
+        NotChosen::OtherIssuer => (
+            RefusalReason::UnknownIssuer,
+            "This sign-in was started for another provider than ours.",
+        ),
+        NotChosen::UnknownConnection => (
+            RefusalReason::UnknownConnection,
             "There is no such connection. Ask for one that is configured, or for none at all.",
         ),
-        NotChosen::OtherHost => {
-            HttpError::BadRequest("People of that connection sign in at another address than this one.")
-        }
-    }
+        NotChosen::OtherHost => (
+            RefusalReason::ConnectionElsewhere,
+            "People of that connection sign in at another address than this one.",
+        ),
+    };
+    Refusal::new(Step::Login, reason).answer(sign_in, None, HttpError::BadRequest(words))
 }

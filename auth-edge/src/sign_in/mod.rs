@@ -15,6 +15,7 @@ pub(crate) mod pending;
 mod promised_claims;
 pub(crate) mod redeemed_transactions;
 mod redemption;
+mod refusal;
 pub(crate) mod rejected;
 pub(crate) mod transaction;
 pub(crate) mod user;

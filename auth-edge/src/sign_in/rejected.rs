@@ -1,12 +1,14 @@
-//! A refused callback: why, a label of that for operators, words for the visitor, and the answer.
+//! A refused callback: why, words for the visitor, and the answer.
 
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use oidc::{IdTokenError, TokenError, UserinfoError};
 
 use crate::http::errors::{HttpError, PROVIDER_TELLS_NO_TIME};
 use crate::providers::IdentityProvider;
 use crate::sign_in::SignIn;
+use crate::sign_in::refusal::{self, Refusal};
+use crate::values::refusal::{RefusalReason, Step};
 use crate::values::return_to::ReturnTo;
 
 /// Why a callback was refused.
@@ -95,27 +97,26 @@ impl Reason {
         !matches!(self, Self::OtherProvider | Self::Issuer | Self::Metadata(_))
     }
 
-    /// The label of the metric.
+    /// Its name among the reasons there are.
     #[must_use]
-    pub(crate) fn label(&self) -> &'static str {
+    pub(crate) fn stable(&self) -> RefusalReason {
         match self {
-            Self::State => "state",
-            Self::UnknownTransaction => "unknown_transaction",
-            Self::ExpiredTransaction => "expired_transaction",
-            Self::AlreadyUsed => "already_used",
-            Self::OtherProvider => "other_provider",
-            Self::Issuer => "issuer",
-            Self::Metadata(_) => "metadata",
-            Self::Denied => "denied",
-            Self::InteractionNeeded => "interaction_needed",
-            Self::ProviderError => "provider_error",
-            Self::Code => "code",
-            Self::Exchange(_) => "exchange",
-            Self::IdToken(IdTokenError::Organization) => "organization",
-            Self::IdToken(_) => "id_token",
-            Self::Userinfo(_) => "userinfo",
-            Self::Session(_) => "session",
-            Self::Body => "body",
+            Self::State => RefusalReason::State,
+            Self::UnknownTransaction => RefusalReason::UnknownTransaction,
+            Self::ExpiredTransaction => RefusalReason::ExpiredTransaction,
+            Self::AlreadyUsed => RefusalReason::AlreadyUsed,
+            Self::OtherProvider => RefusalReason::OtherProvider,
+            Self::Issuer => RefusalReason::Issuer,
+            Self::Metadata(error) => refusal::of_provider(error),
+            Self::Denied => RefusalReason::Denied,
+            Self::InteractionNeeded => RefusalReason::InteractionNeeded,
+            Self::ProviderError => RefusalReason::ProviderError,
+            Self::Code => RefusalReason::Code,
+            Self::Exchange(error) => refusal::of_token(error),
+            Self::IdToken(error) => refusal::of_id_token(error),
+            Self::Userinfo(error) => refusal::of_userinfo(error),
+            Self::Session(_) => RefusalReason::Session,
+            Self::Body => RefusalReason::Body,
         }
     }
 
@@ -162,32 +163,29 @@ pub(super) fn refuse(
     provider: &IdentityProvider,
     headers: &HeaderMap,
     state: Option<&str>,
-    rejected: &Rejected,
+    rejected: Rejected,
 ) -> Response {
-    let label = rejected.reason.label();
-    tracing::warn!(
-        provider = provider.id,
-        reason = label,
-        error = &rejected.reason as &dyn std::error::Error,
-        "callback refused"
-    );
+    let Rejected {
+        reason,
+        return_to,
+        consumed,
+        unmet_key,
+    } = rejected;
     sign_in.metrics.login("rejected", &provider.id);
-    sign_in.metrics.callback_rejection(label);
     let try_again = sign_in.sites.of(headers).login_url(
-        rejected.return_to.as_ref().map(ReturnTo::as_str),
+        return_to.as_ref().map(ReturnTo::as_str),
         sign_in.providers.connection_of(provider.issuer()),
     );
-    let mut response = HttpError::Callback {
-        words: rejected.reason.words(),
+    let answer = HttpError::Callback {
+        words: reason.words(),
         try_again,
-    }
-    .into_response();
-    if let Some(key) = &rejected.unmet_key
-        && let Some(cookie) = sign_in.pending.remember_unmet(key)
-    {
+    };
+    let refusal = Refusal::caused(Step::Callback, reason.stable(), reason);
+    let mut response = refusal.answer(sign_in, Some(provider), answer);
+    if let Some(cookie) = unmet_key.and_then(|key| sign_in.pending.remember_unmet(&key)) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
-    if rejected.consumed
+    if consumed
         && let Some(cookie) = state.and_then(|state| sign_in.pending.clear(state, provider.response_mode()))
     {
         response.headers_mut().append(header::SET_COOKIE, cookie);

@@ -6,5 +6,6 @@ pub(crate) mod forwarded;
 pub(crate) mod header_name;
 pub(crate) mod host_name;
 pub(crate) mod path;
+pub(crate) mod refusal;
 pub(crate) mod reserved;
 pub(crate) mod return_to;

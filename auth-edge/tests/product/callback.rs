@@ -121,7 +121,7 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
     refused(&browser.clone().visit("/api/auth/callback").await);
     refused(&stack.browser().visit(&callback).await);
     for (drop, add, reason) in cases {
-        let refusals = stack.counter("callback_rejections_total", reason);
+        let refusals = stack.counter("sign_in_refusals_total", reason);
         // Each sign-in is used up by the first message that finds it.
         let mut page = stack.browser();
         let callback = page.until_callback("/api/auth/login?returnTo=/a").await;
@@ -135,7 +135,7 @@ async fn a_bad_message_is_refused_without_any_call_to_the_provider() {
         let answer = program.get_with(&altered(&callback, drop, add), &JSON).await;
         refused(&answer);
         assert_eq!(answer.json()["error"], "ERR_CALLBACK_HANDLER_FAILURE");
-        let now = stack.counter("callback_rejections_total", reason);
+        let now = stack.counter("sign_in_refusals_total", reason);
         assert_eq!(now, refusals + 2, "{drop} {add:?} is refused for its {reason}");
     }
     assert_eq!(stack.provider.calls(Endpoint::Token), 0, "no code was redeemed");

@@ -45,6 +45,7 @@ mod provider_defaults;
 mod provider_logout;
 mod proxying;
 mod real_provider;
+mod refusals;
 mod reload;
 mod requirements;
 mod routes;

@@ -31,7 +31,10 @@ async fn show(State(registry): State<Registry>) -> Response {
     match metrics::render(&registry) {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => {
-            tracing::error!(%error, "the metrics cannot be rendered");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the metrics cannot be rendered"
+            );
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

@@ -3,6 +3,7 @@
 //! JSON escapes field values; the plain format does not, so its control characters are replaced on the way out, and
 //! nothing a client sends begins a record of its own. No request waits for a record to be written (`queue`).
 
+mod json;
 mod queue;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -67,10 +68,7 @@ pub(crate) fn init(settings: &LogSettings, queue: LogQueue, traces: Option<&Trac
     let filter = EnvFilter::try_new(&settings.filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let records = match settings.format {
         Format::Json => fmt::layer()
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .with_span_list(false)
+            .event_format(json::Json)
             .fmt_fields(Unwritten)
             .with_writer(queue)
             .boxed(),

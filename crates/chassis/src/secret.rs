@@ -117,7 +117,12 @@ impl<T: Send + Sync + 'static> Reloading<T> {
                     tracing::info!(setting, path = shown, "value read from its file");
                 }
                 Err(error) => {
-                    tracing::warn!(setting, path = shown, %error, "the changed file is refused: the old value stays in use");
+                    tracing::warn!(
+                        setting,
+                        path = shown,
+                        %error,
+                        "the changed file is refused: the old value stays in use"
+                    );
                 }
             }
         });

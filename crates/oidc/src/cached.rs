@@ -114,7 +114,11 @@ impl<T> Cached<T> {
                     at: Instant::now(),
                 };
                 *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-                tracing::warn!(%error, stale_value = entry.is_some(), "the provider could not be asked");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    stale_value = entry.is_some(),
+                    "the provider could not be asked"
+                );
                 entry
                     .map(|entry| entry.value.clone())
                     .ok_or(ProviderError::Recent(error))

@@ -73,6 +73,8 @@ class HealthAndReflection(unittest.TestCase):
         pool = DescriptorPool(ProtoReflectionDescriptorDatabase(self.channel))
         for name in ("google.rpc.Status", "google.rpc.ErrorInfo"):
             self.assertEqual(pool.FindMessageTypeByName(name).full_name, name)
+        for file in ("google/rpc/status.proto", "google/rpc/error_details.proto"):
+            self.assertEqual(pool.FindFileByName(file).package, "google.rpc")
 
 
 if __name__ == "__main__":

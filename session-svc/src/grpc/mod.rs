@@ -17,6 +17,7 @@ mod health;
 mod method;
 mod new_session;
 mod record;
+mod reflection;
 mod resource;
 mod service;
 mod sign_in;
@@ -32,6 +33,7 @@ use tonic::service::Routes;
 
 pub use call_context::CallContext;
 pub use health::Health;
+pub use reflection::BrokenDescriptors;
 pub(crate) use service::Api;
 
 use crate::sessions::Sessions;
@@ -42,19 +44,6 @@ const MAX_REQUEST_BYTES: usize = 256 * 1024;
 /// Most bytes of an answer: a page of sessions or the largest single one, and more than any watch sends at once.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// The services there are, as reflection lists them. What else the descriptors describe is the edge's.
-const SERVED: [&str; 4] = [
-    "session.v1.SessionService",
-    "grpc.health.v1.Health",
-    "grpc.reflection.v1.ServerReflection",
-    "grpc.reflection.v1alpha.ServerReflection",
-];
-
-/// Descriptors that reflection could not read: only a broken build.
-#[derive(Debug, thiserror::Error)]
-#[error("the descriptors built in cannot be served")]
-pub struct BrokenDescriptors(#[source] tonic_reflection::server::Error);
-
 /// Everything served on the gRPC port, made for each worker, which owns it and its store connections. Watches end when
 /// `shutdown` is cancelled.
 pub fn routes(
@@ -63,26 +52,13 @@ pub fn routes(
     health: &Health,
     shutdown: CancellationToken,
 ) -> Result<impl Fn() -> Router + Send + Sync + 'static, BrokenDescriptors> {
-    let descriptors = || {
-        let described = [
-            session_proto::DESCRIPTORS,
-            tonic_health::pb::FILE_DESCRIPTOR_SET,
-            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
-            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
-            // What failures carry, for tools that show it.
-            tonic_types::pb::FILE_DESCRIPTOR_SET,
-        ];
-        let builder = tonic_reflection::server::Builder::configure();
-        let builder = SERVED
-            .into_iter()
-            .fold(builder, |builder, name| builder.with_service_name(name));
-        described.into_iter().fold(builder, |builder, set| {
-            builder.register_encoded_file_descriptor_set(set)
-        })
-    };
-    let reflection = descriptors().build_v1().map_err(BrokenDescriptors)?;
+    let reflection = reflection::builder()?
+        .build_v1()
+        .map_err(BrokenDescriptors::Unusable)?;
     // The Python client speaks nothing newer.
-    let reflection_alpha = descriptors().build_v1alpha().map_err(BrokenDescriptors)?;
+    let reflection_alpha = reflection::builder()?
+        .build_v1alpha()
+        .map_err(BrokenDescriptors::Unusable)?;
     let others = Routes::new(health.service())
         .add_service(reflection)
         .add_service(reflection_alpha);

@@ -122,7 +122,7 @@ impl Keeper {
                     match self.open(&record) {
                         Ok(session) => Ok(session),
                         Err(error) => {
-                            tracing::error!(session = %entry.name, %error, "a listed record cannot be read");
+                            tracing::error!(session = %entry.name, error = &error as &dyn std::error::Error, "a listed record cannot be read");
                             Err(record.indexes)
                         }
                     }

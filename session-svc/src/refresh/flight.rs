@@ -221,7 +221,7 @@ impl RefreshFlight {
             never = self.prolong(&lease, &held) => match never {},
         };
         if let Err(error) = keeper.store().release_lease(&lease).await {
-            tracing::warn!(session = %self.handle, %error, "the lease of a refresh runs out by itself");
+            tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh runs out by itself");
         }
         outcome
     }
@@ -265,7 +265,7 @@ impl RefreshFlight {
                     tracing::warn!(session = %self.handle, "the lease of a refresh ran out");
                 }
                 Err(error) if is_news => {
-                    tracing::warn!(session = %self.handle, %error, "the lease of a refresh is not prolonged");
+                    tracing::warn!(session = %self.handle, error = &error as &dyn std::error::Error, "the lease of a refresh is not prolonged");
                 }
                 Ok(false) | Err(_) => {}
             }

@@ -78,11 +78,11 @@ impl RefreshFlight {
                 return self.save_refusal(session).await;
             }
             RefreshError::Refused(refusal) => {
-                tracing::warn!(session = %handle, issuer = session.issuer, refusal = refusal.code(), "the provider refused this client");
+                tracing::warn!(session = %handle, issuer = session.issuer, refusal = %refusal, "the provider refused this client");
                 (FlightOutcome::Rejected, TokenRefreshError::Refused)
             }
             RefreshError::Unusable(_) => {
-                tracing::warn!(session = %handle, issuer = session.issuer, %error, "the refresh response is of no use");
+                tracing::warn!(session = %handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "the refresh response is of no use");
                 (FlightOutcome::Unusable, TokenRefreshError::Refused)
             }
             RefreshError::Transient(error) => {

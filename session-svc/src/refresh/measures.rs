@@ -227,3 +227,28 @@ impl Drop for WaitingCall<'_> {
         self.measures.waits.observe(self.began.elapsed().as_secs_f64());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_explains_every_refresh_that_fails() {
+        use FlightOutcome as F;
+        let manual = include_str!("../../../docs/sign-in-fails.md");
+        let (_, of_refreshes) = manual.split_once("## A refresh that fails").expect("its chapter");
+        let rows = of_refreshes.lines().filter_map(|line| line.strip_prefix("| `"));
+        let explained: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        let failing = [
+            F::Refused,
+            F::Rejected,
+            F::Unusable,
+            F::Transient,
+            F::Unjudged,
+            F::Mismatched,
+            F::Store,
+            F::Fault,
+        ];
+        assert_eq!(explained, failing.map(F::name));
+    }
+}

@@ -117,7 +117,7 @@ impl RefreshFlight {
                 Some(saved.await)
             }
             Err(error) if error.is_undecided() => {
-                tracing::warn!(session = %session.handle, issuer = session.issuer, %error, "a refreshed ID token cannot be judged yet");
+                tracing::warn!(session = %session.handle, issuer = session.issuer, error = &error as &dyn std::error::Error, "a refreshed ID token cannot be judged yet");
                 None
             }
             Err(error) => Some(self.end_mismatched(session.clone(), None, &error).await),
@@ -148,7 +148,7 @@ impl RefreshFlight {
         rotated: Option<Secret<String>>,
         error: &IdTokenError,
     ) -> Result<Session, TokenRefreshError> {
-        tracing::error!(session = %session.handle, %error, "a refreshed ID token is not this session's");
+        tracing::error!(session = %session.handle, error = error as &dyn std::error::Error, "a refreshed ID token is not this session's");
         self.record_outcome(FlightOutcome::Mismatched);
         let last = rotated.or_else(|| session.tokens.refresh.as_ref().map(StoredToken::text));
         let removed = self.refresher.remove(&session, Cause::TokenMismatch).await;

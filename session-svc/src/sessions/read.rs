@@ -67,7 +67,7 @@ impl Sessions {
             }
             Err(KeeperError::Missing) => Err(SessionsError::Missing),
             Err(error) => {
-                tracing::warn!(session = %handle, %error, "the session could not be extended");
+                tracing::warn!(session = %handle, error = &error as &dyn std::error::Error, "the session could not be extended");
                 Ok((session, false))
             }
         }

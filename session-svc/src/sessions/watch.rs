@@ -139,7 +139,10 @@ impl SessionWatch {
         let change = match self.seal.open_change(payload) {
             Ok(change) => change,
             Err(error) => {
-                tracing::warn!(%error, "a published change cannot be read");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a published change cannot be read"
+                );
                 return Some(WatchUpdate::Missed);
             }
         };

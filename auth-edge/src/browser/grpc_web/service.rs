@@ -290,7 +290,10 @@ fn answer<T>(message: T, set_cookie: Option<HeaderValue>) -> Response<T> {
 /// The session service's reason, with words for browsers.
 pub(super) fn failed(failure: SessionError) -> Status {
     if failure.is_unavailable() {
-        tracing::warn!(error = %failure, "a browser call cannot be answered");
+        tracing::warn!(
+            error = &failure as &dyn std::error::Error,
+            "a browser call cannot be answered"
+        );
         return error::status(
             ErrorReason::ErrSessionServiceUnavailable,
             "the session service cannot be reached",

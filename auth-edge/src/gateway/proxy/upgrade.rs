@@ -131,7 +131,10 @@ pub(super) fn join(
         let (client, upstream) = match tokio::try_join!(client, upstream) {
             Ok(both) => both,
             Err(error) => {
-                tracing::debug!(%error, "a connection did not switch protocols");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "a connection did not switch protocols"
+                );
                 return;
             }
         };

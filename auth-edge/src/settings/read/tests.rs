@@ -63,6 +63,28 @@ fn the_defaults_are_those_of_the_manual() {
     assert_eq!(settings.sign_in.claim_filter, PROTOCOL_CLAIMS);
 }
 
+#[test]
+fn userinfo_at_sign_in_is_auto_and_its_former_values_are_taken_with_a_warning() {
+    const NAME: &str = "EDGE_USERINFO_AT_LOGIN";
+    let (_, warnings_before) = result(&[]).unwrap();
+    for (changes, choice, warnings) in [
+        (&[][..], UserinfoAtLogin::Auto, 0),
+        (&[(NAME, "auto")], UserinfoAtLogin::Auto, 0),
+        (&[(NAME, "always")], UserinfoAtLogin::Always, 0),
+        (&[(NAME, "never")], UserinfoAtLogin::Never, 0),
+        (&[(NAME, "true")], UserinfoAtLogin::Always, 1),
+        (&[(NAME, "false")], UserinfoAtLogin::Never, 1),
+    ] {
+        let (settings, found) = result(changes).unwrap();
+        assert_eq!(
+            (settings.sign_in.userinfo_at_login, found - warnings_before),
+            (choice, warnings),
+            "{changes:?}"
+        );
+    }
+    assert!(result(&[(NAME, "sometimes")]).is_err_and(|wrong| wrong.contains("auto, always, never")));
+}
+
 // conformance: B-040 B-043
 #[test]
 fn each_wrong_setting_is_named() {

@@ -171,7 +171,7 @@ async fn an_error_ends_the_sign_in_once_and_is_told_apart() {
         refused(&answer, &stack);
         assert_eq!(answer.location(), "", "no new attempt by itself");
         assert!(browser.jar.is_empty(), "the transaction is used up");
-        assert_eq!(stack.counter("callback_rejections_total", label), 1, "{error}");
+        assert_eq!(stack.counter("sign_in_refusals_total", label), 1, "{error}");
     }
 }
 
@@ -199,7 +199,7 @@ async fn a_callback_leaves_no_trace_of_code_and_state() {
             .contains("default-src 'none'")
     );
     let written = log.text();
-    assert!(written.contains("callback refused"), "{written}");
+    assert!(written.contains("sign-in refused"), "{written}");
     for (name, value) in url::Url::parse(&url).unwrap().query_pairs() {
         let is_logged = name != "iss" && written.contains(&*value);
         assert!(!is_logged, "{name} is in the log:\n{written}");

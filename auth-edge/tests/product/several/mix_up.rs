@@ -51,14 +51,11 @@ async fn the_answer_of_another_provider_is_refused_and_its_code_goes_nowhere() {
     let at_callback_of_a = answer_of_a_for_b(&two, &mut browser).await;
     assert!(parameter(&at_callback_of_a, "iss").is_some());
     refused(&two, &mut browser, &at_callback_of_a).await;
-    assert_eq!(
-        two.stack.counter("callback_rejections_total", "other_provider"),
-        1
-    );
+    assert_eq!(two.stack.counter("sign_in_refusals_total", "other_provider"), 1);
     let mut at_callback_of_b = answer_of_a_for_b(&two, &mut browser).await;
     at_callback_of_b.set_path("/api/auth/callback/b");
     refused(&two, &mut browser, &at_callback_of_b).await;
-    assert_eq!(two.stack.counter("callback_rejections_total", "issuer"), 1);
+    assert_eq!(two.stack.counter("sign_in_refusals_total", "issuer"), 1);
 }
 
 // conformance: B-014
@@ -70,10 +67,7 @@ async fn without_iss_the_callback_tells_whose_answer_it_is() {
     let callback = answer_of_a_for_b(&two, &mut browser).await;
     assert_eq!(parameter(&callback, "iss"), None);
     refused(&two, &mut browser, &callback).await;
-    assert_eq!(
-        two.stack.counter("callback_rejections_total", "other_provider"),
-        1
-    );
+    assert_eq!(two.stack.counter("sign_in_refusals_total", "other_provider"), 1);
     for id in ["a", "b"] {
         two.signed_in(id).await;
     }

@@ -17,7 +17,10 @@ const HANDSHAKES: Duration = Duration::from_millis(100);
 /// The last connections of a listener, each given to `serve`; then the listener is no more.
 pub(super) async fn last(listener: TcpListener, mut serve: impl FnMut(io::Result<(TcpStream, SocketAddr)>)) {
     if let Err(error) = drop_new_handshakes(&listener) {
-        tracing::debug!(%error, "new connections cannot be held back while the listener closes");
+        tracing::debug!(
+            error = &error as &dyn std::error::Error,
+            "new connections cannot be held back while the listener closes"
+        );
     }
     let until = Instant::now() + HANDSHAKES;
     while let Ok(accepted) = timeout_at(until, listener.accept()).await {

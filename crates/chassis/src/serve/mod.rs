@@ -85,7 +85,10 @@ pub fn give_up_stalled(listener: &TcpListener, longest: Duration) {
     #[cfg(target_os = "linux")]
     // Connections inherit it.
     if let Err(error) = socket2::SockRef::from(listener).set_tcp_user_timeout(Some(longest)) {
-        tracing::warn!(%error, "clients that take nothing cannot be given up");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "clients that take nothing cannot be given up"
+        );
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (listener, longest);
@@ -163,7 +166,10 @@ pub async fn serve_each(
             () = acceptor.stopping.requested.cancelled() => break,
         };
         if let Err(error) = acceptor.accept(accepted).await {
-            tracing::warn!(%error, "a connection could not be accepted");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a connection could not be accepted"
+            );
             tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }

@@ -222,10 +222,10 @@ impl Worker {
             FAILING
         };
         self.state.store(state, Ordering::Release);
-        let cause = std::error::Error::source(error)
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        tracing::error!(%error, cause, "a commit to the session file failed: nothing of it was acknowledged");
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            "a commit to the session file failed: nothing of it was acknowledged"
+        );
         // At once, so that it can be read; the next commit waits a while.
         if let Err(error) = self.file.open_again() {
             let error = &error as &dyn std::error::Error;

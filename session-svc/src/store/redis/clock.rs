@@ -78,7 +78,10 @@ async fn keep_measuring(clock: Weak<ServerClock>, connection: WorkerConnection) 
         tokio::time::sleep(MEASURE_EVERY).await;
         let Some(clock) = clock.upgrade() else { return };
         if let Err(error) = clock.synchronise(&connection).await {
-            tracing::debug!(%error, "the store's time could not be asked");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the store's time could not be asked"
+            );
         }
     }
 }

@@ -193,7 +193,10 @@ impl WorkerConnection {
         match self.make(&mut failed).await {
             Ok(made) => made,
             Err(error) => {
-                tracing::warn!(%error, "the store does not take its changed settings yet: the connection in use stays");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the store does not take its changed settings yet: the connection in use stays"
+                );
                 in_use
             }
         }
@@ -211,7 +214,10 @@ impl WorkerConnection {
                 return;
             }
             if let Err(error) = this.make(&mut failed).await {
-                tracing::debug!(%error, "the connection in use cannot be replaced yet");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the connection in use cannot be replaced yet"
+                );
             }
         });
     }

@@ -162,10 +162,16 @@ impl EventFeed {
             let since = Instant::now();
             while let Err(error) = shared.add(&content).await {
                 if since.elapsed() > PUBLISH_FOR {
-                    tracing::error!(%error, "an event could not be published in time and is lost");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "an event could not be published in time and is lost"
+                    );
                     return;
                 }
-                tracing::warn!(%error, "an event could not be published yet and is retried");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "an event could not be published yet and is retried"
+                );
                 tokio::time::sleep(PUBLISH_PAUSE).await;
             }
         });
@@ -240,7 +246,10 @@ async fn read_on(shared: Weak<FeedState>) {
         let Some(alive) = shared.upgrade() else { return };
         if let Err(error) = outcome {
             if alive.connected.send_replace(false) {
-                tracing::warn!(%error, "published events cannot be heard");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "published events cannot be heard"
+                );
             }
             let _ = alive.tail.send(TailItem::Cut);
             alive.connection.listener_broke();

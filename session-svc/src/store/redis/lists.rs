@@ -286,7 +286,10 @@ impl RecordReads {
             let mut command = redis::cmd("ZREM");
             command.arg(key).arg(&member);
             if let Err(error) = self.connection.once::<i64>(&command).await {
-                tracing::debug!(%error, "an index entry without a record stays for now");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "an index entry without a record stays for now"
+                );
             }
         }
     }

@@ -183,7 +183,10 @@ impl MasterFollower {
                 majority_at,
             } => {
                 if let Err(error) = self.found(epoch, address) {
-                    tracing::error!(%error, "the address of the master cannot be used");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "the address of the master cannot be used"
+                    );
                     return MasterState::None("the Sentinels name an address that cannot be used");
                 }
                 if let Some(followed) = &mut self.followed {
@@ -261,7 +264,10 @@ impl MasterFollower {
             Ok(Ok(replicas)) if replicas >= followed.replicas => followed.vouched = Some(began),
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                tracing::debug!(%error, "the replicas cannot be asked by way of the master");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the replicas cannot be asked by way of the master"
+                );
                 self.prover = None;
             }
             Err(_) => self.prover = None,

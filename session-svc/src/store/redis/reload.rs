@@ -59,7 +59,10 @@ pub(super) fn follow(
         match connections.change(&settings) {
             Ok(()) => tracing::info!("the store's address and certificates were read from their files"),
             Err(error) => {
-                tracing::warn!(%error, "changed certificates of the store are refused: the old ones stay in use");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "changed certificates of the store are refused: the old ones stay in use"
+                );
             }
         }
     });

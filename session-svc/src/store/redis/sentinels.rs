@@ -45,7 +45,11 @@ pub(super) async fn ask_on(
 ) {
     loop {
         if let Err(error) = ask_while_connected(&client, &master, at, &answers, &look).await {
-            tracing::debug!(%error, sentinel = at, "a Sentinel cannot be asked");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                sentinel = at,
+                "a Sentinel cannot be asked"
+            );
         }
         tokio::time::sleep(ASK_EVERY).await;
     }
@@ -132,7 +136,10 @@ async fn subscribed(client: &Client) -> Option<PubSubStream> {
     match tokio::time::timeout(SUBSCRIBE_TIMEOUT, subscribing).await {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "a Sentinel's announcements cannot be heard");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "a Sentinel's announcements cannot be heard"
+            );
             None
         }
         Err(_) => None,

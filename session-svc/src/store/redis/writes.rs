@@ -143,7 +143,10 @@ impl Writes {
         }
         if let Err(error) = call.key(location.order).run::<()>(&self.connection).await {
             // It is found all the same, behind those that are in order.
-            tracing::debug!(%error, "an index entry has no place in the order of creation");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "an index entry has no place in the order of creation"
+            );
         }
         Ok(())
     }
@@ -157,7 +160,10 @@ impl Writes {
                     let mut command = redis::cmd("ZREM");
                     command.arg(key).arg(&member);
                     if let Err(error) = self.connection.once::<i64>(&command).await {
-                        tracing::debug!(%error, "an index entry without a record is left to its expiry");
+                        tracing::debug!(
+                            error = &error as &dyn std::error::Error,
+                            "an index entry without a record is left to its expiry"
+                        );
                     }
                 }
             }

@@ -1,0 +1,73 @@
+//! A refusal of signing in or out: counted, recorded with its causes, and answered.
+
+mod reason_of;
+
+use std::error::Error;
+use std::sync::Arc;
+
+use axum::response::{IntoResponse as _, Response};
+
+pub(super) use self::reason_of::{of_id_token, of_logout_token, of_provider, of_token, of_userinfo};
+use crate::http::errors::HttpError;
+use crate::http::refused::Refused;
+use crate::providers::IdentityProvider;
+use crate::sign_in::SignIn;
+use crate::values::refusal::{RefusalReason, Step};
+
+/// Why something is refused, and what caused that.
+pub(super) struct Refusal {
+    pub(super) step: Step,
+    pub(super) reason: RefusalReason,
+    pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl Refusal {
+    /// One without an error behind it.
+    pub(super) fn new(step: Step, reason: RefusalReason) -> Self {
+        Self {
+            step,
+            reason,
+            cause: None,
+        }
+    }
+
+    /// One that an error caused.
+    pub(super) fn caused(
+        step: Step,
+        reason: RefusalReason,
+        cause: impl Error + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            step,
+            reason,
+            cause: Some(Arc::new(cause)),
+        }
+    }
+
+    /// Counts it and makes the answer, with what its record will say.
+    pub(super) fn answer(
+        self,
+        sign_in: &SignIn,
+        provider: Option<&IdentityProvider>,
+        answer: HttpError,
+    ) -> Response {
+        let Self { step, reason, cause } = self;
+        sign_in.metrics.refusal(step, reason);
+        let mut response = answer.into_response();
+        response.extensions_mut().insert(Refused {
+            step,
+            reason,
+            provider: provider.map(|provider| provider.id.clone()).unwrap_or_default(),
+            cause,
+        });
+        response
+    }
+}
+
+/// The answer of a handler; where it failed for a reason any handler can have, as a refusal of that reason.
+pub(super) fn answered(sign_in: &SignIn, step: Step, result: Result<Response, HttpError>) -> Response {
+    result.unwrap_or_else(|error| match reason_of::of_answer(&error) {
+        Some(reason) => Refusal::new(step, reason).answer(sign_in, None, error),
+        None => error.into_response(),
+    })
+}

@@ -1,0 +1,198 @@
+//! Why a sign-in, or a logout the provider asks for, is refused: the one list of reasons. The log, the metric and
+//! `docs/sign-in-fails.md` have them by these names.
+//!
+//! Invariant: a name is never given to another reason, so that an alert stays true.
+
+/// The step at which it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The login route: the person has not been at the provider.
+    Login,
+    /// The callback: the person comes back from there.
+    Callback,
+    /// Back-channel logout: a message of the provider itself.
+    LogoutToken,
+}
+
+impl Step {
+    /// The name in logs and metrics.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::Callback => "callback",
+            Self::LogoutToken => "logout_token",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $reason:ident = $name:literal,)+) => {
+        /// Why it is refused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum RefusalReason {
+            $($(#[doc = $doc])+ $reason,)+
+        }
+
+        impl RefusalReason {
+            /// All there are.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$reason),+];
+
+            /// The name in logs, metrics and the manual.
+            #[must_use]
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name,)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The address did not ask for a visit: a script, an image, a frame, a prefetch.
+    NotAVisit = "not_a_visit",
+    /// Too many requests from one address.
+    RateLimited = "rate_limited",
+    /// Our own session service, or its store, cannot be reached.
+    SessionServiceUnavailable = "session_service_unavailable",
+    /// A fault of the edge.
+    Fault = "fault",
+
+    /// The login names an issuer that is not configured.
+    UnknownIssuer = "unknown_issuer",
+    /// The login names a connection that is not configured.
+    UnknownConnection = "unknown_connection",
+    /// The host belongs to another provider than the connection that is named.
+    ConnectionElsewhere = "connection_elsewhere",
+
+    /// No connection to the provider.
+    ProviderUnreachable = "provider_unreachable",
+    /// The provider did not answer in time.
+    ProviderTimeout = "provider_timeout",
+    /// The provider answered with a status, a type or a text that is no answer.
+    ProviderAnswer = "provider_answer",
+    /// The provider's metadata names another issuer than the configured one.
+    ProviderIssuer = "provider_issuer",
+    /// The provider's metadata lacks an endpoint, or has one without TLS.
+    ProviderMetadata = "provider_metadata",
+    /// The provider offers no PKCE with S256.
+    NoPkce = "no_pkce",
+    /// Pushed authorization requests are required there and switched off here, or the other way round.
+    PushedRequests = "pushed_requests",
+    /// The provider does not believe who this client is.
+    ClientRefused = "client_refused",
+    /// The provider refused a request of this client for another reason.
+    RequestRefused = "request_refused",
+    /// An assertion, a request object or a proof could not be signed.
+    NotSigned = "not_signed",
+
+    /// `state` is missing or repeated.
+    State = "state",
+    /// No pending sign-in of this browser belongs to `state`.
+    UnknownTransaction = "unknown_transaction",
+    /// The pending sign-in has expired.
+    ExpiredTransaction = "expired_transaction",
+    /// The pending sign-in has been used.
+    AlreadyUsed = "already_used",
+    /// The answer is of another provider than the sign-in was begun at.
+    OtherProvider = "other_provider",
+    /// The `iss` parameter is missing, repeated or wrong.
+    Issuer = "issuer",
+    /// The person, or the provider for them, said no.
+    Denied = "denied",
+    /// A silent sign-in needs the person.
+    InteractionNeeded = "interaction_needed",
+    /// The provider answered with another error.
+    ProviderError = "provider_error",
+    /// `code` is missing, repeated or of another form.
+    Code = "code",
+    /// The body could not be read.
+    Body = "body",
+    /// The provider refused the code.
+    CodeRefused = "code_refused",
+    /// The token response lacks a token or has another type of token.
+    TokenResponse = "token_response",
+
+    /// The token is no signed JWT, or its header asks for what is not done here.
+    TokenMalformed = "token_malformed",
+    /// The token is signed with an algorithm that is not accepted.
+    TokenAlgorithm = "token_algorithm",
+    /// No key the provider publishes fits the token.
+    TokenUnknownKey = "token_unknown_key",
+    /// The token's signature does not verify.
+    TokenSignature = "token_signature",
+    /// The token is of another issuer.
+    TokenIssuer = "token_issuer",
+    /// The token is for another client.
+    TokenAudience = "token_audience",
+    /// The token has expired, or is not valid yet.
+    TokenExpired = "token_expired",
+    /// The token's `iat` is missing, in the future or too old.
+    TokenIssuedAt = "token_issued_at",
+    /// The token's `nonce` is not the one that was sent, or is there where none may be.
+    TokenNonce = "token_nonce",
+    /// `at_hash` does not fit the access token.
+    TokenAccessTokenHash = "token_access_token_hash",
+    /// `auth_time` is older than was asked for, or in the future.
+    TokenAuthTime = "token_auth_time",
+    /// `auth_time` is missing, though it was asked for.
+    TokenNoAuthTime = "token_no_auth_time",
+    /// `acr` is none of those that were asked for.
+    TokenAcr = "token_acr",
+    /// `sub` is missing, or too long.
+    TokenSubject = "token_subject",
+    /// The person belongs to another organization.
+    Organization = "organization",
+
+    /// The provider does not accept the access token at userinfo.
+    UserinfoRefused = "userinfo_refused",
+    /// Userinfo is about somebody else.
+    UserinfoSubject = "userinfo_subject",
+    /// Userinfo cannot be read, or is not signed as it should be.
+    UserinfoAnswer = "userinfo_answer",
+    /// The session service refused the session, for its size or form.
+    Session = "session",
+
+    /// The logout token's `typ` is of another kind of token.
+    TokenType = "token_type",
+    /// The logout token has no usable `jti`.
+    TokenId = "token_id",
+    /// The logout token's `events` does not hold the logout.
+    TokenEvents = "token_events",
+    /// The logout token names neither a person nor a session.
+    TokenNobody = "token_nobody",
+    /// The logout token was used before.
+    TokenReplayed = "token_replayed",
+    /// The logout token's `sub` and `sid` do not belong together.
+    TokenMismatch = "token_mismatch",
+}
+
+impl RefusalReason {
+    /// Whether anybody on the network can cause it as often as they like, so that it is not worth a record of its own.
+    #[must_use]
+    pub(crate) fn is_noise(self) -> bool {
+        matches!(self, Self::NotAVisit | Self::RateLimited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_explains_every_reason_and_no_other() {
+        let manual = include_str!("../../../docs/sign-in-fails.md");
+        let (of_the_edge, _) = manual.split_once("## A refresh that fails").unwrap();
+        let rows = of_the_edge.lines().filter_map(|line| line.strip_prefix("| `"));
+        let explained: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        let names: Vec<&str> = RefusalReason::ALL.iter().map(|reason| reason.name()).collect();
+        let set = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(set(&explained), set(&names));
+        assert_eq!(explained.len(), names.len(), "each once");
+        assert_eq!(set(&names).len(), names.len(), "no name twice");
+    }
+}

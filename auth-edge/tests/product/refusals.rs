@@ -1,0 +1,164 @@
+//! A refused sign-in says why to whoever runs the product: one record with the request ID of the page, the reason and every cause,
+//! and the same reason in the metric. The person reads none of it.
+
+use scripted_provider::{Answer as Script, Endpoint, IdTokenShape, Script as Says};
+use serde_json::json;
+
+use crate::support::{Answer, Log, Stack};
+
+/// The one record of the refusal that this answer is: found by the ID the answer shows.
+fn record(log: &Log, answer: &Answer) -> String {
+    let text = log.text();
+    let id = answer.header("x-request-id");
+    let mut records = text
+        .lines()
+        .filter(|line| line.contains("sign-in refused") && line.contains(id));
+    let record = records.next().unwrap_or_else(|| panic!("{id} is not in {text}"));
+    assert_eq!(records.next(), None, "one record");
+    record.to_owned()
+}
+
+fn says(record: &str, step: &str, reason: &str) {
+    assert!(
+        record.contains(&format!("step=\"{step}\"")) && record.contains(&format!("reason=\"{reason}\"")),
+        "{record}"
+    );
+}
+
+type Case = (&'static str, &'static str, fn(&mut Says));
+
+#[tokio::test]
+async fn a_refused_callback_is_found_by_the_id_on_its_page_with_reason_and_causes() {
+    let log = Log::begin();
+    let stack = Stack::with(&[
+        ("EDGE_USERINFO_AT_LOGIN", "always"),
+        ("OIDC_ID_TOKEN_SIGNING_ALG", "RS256"),
+    ])
+    .await;
+    let cases: [Case; 9] = [
+        ("token_algorithm", "another algorithm", |script| {
+            script.algorithm = "ES256";
+        }),
+        ("token_signature", "signature does not verify", |script| {
+            script.id_token = IdTokenShape::BadSignature;
+        }),
+        ("token_audience", "aud is not exactly this client", |script| {
+            script.claims.insert("aud".into(), json!("another"));
+        }),
+        ("token_expired", "exp is absent or has passed", |script| {
+            script.claims.insert("exp".into(), json!(1));
+        }),
+        (
+            "client_refused",
+            "OIDC_CLIENT_AUTH_METHOD=client_secret_post",
+            |script| {
+                let refusal = Script::json(401, &json!({ "error": "invalid_client" }));
+                script.answers.insert(Endpoint::Token, refusal);
+            },
+        ),
+        ("code_refused", "invalid_grant", |script| {
+            let refusal = Script::json(400, &json!({ "error": "invalid_grant" }));
+            script.answers.insert(Endpoint::Token, refusal);
+        }),
+        (
+            "provider_answer",
+            "token_endpoint answered with status 500",
+            |script| {
+                script.answers.insert(Endpoint::Token, Script::status(500));
+            },
+        ),
+        ("userinfo_subject", "another subject", |script| {
+            script.userinfo.insert("sub".into(), json!("mallory"));
+        }),
+        ("token_response", "no ID token", |script| {
+            script.token.insert("id_token".into(), json!(null));
+        }),
+    ];
+    for (reason, cause, misbehave) in cases {
+        let mut browser = stack.browser();
+        let callback = browser.until_callback("/api/auth/login").await;
+        stack.provider.script(misbehave);
+        let answer = browser.visit(&callback).await;
+        stack.provider.reset();
+        assert_eq!(answer.status, 400, "{reason}");
+        let id = answer.header("x-request-id");
+        assert!(answer.body.contains(id), "the page shows {id}");
+        for kept in [reason, cause] {
+            assert!(!answer.body.contains(kept), "the page says {kept}");
+        }
+        let record = record(&log, &answer);
+        says(&record, "callback", reason);
+        assert!(record.contains(cause), "{cause}: {record}");
+        assert_eq!(stack.counter("sign_in_refusals_total", reason), 1, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_cannot_begin_says_why() {
+    let log = Log::begin();
+    let stack = Stack::start().await;
+    let not_ours = stack
+        .browser()
+        .visit("/api/auth/login?iss=https://other.example")
+        .await;
+    says(&record(&log, &not_ours), "login", "unknown_issuer");
+    stack.provider.script(|script| {
+        script
+            .metadata
+            .insert("issuer".into(), json!("https://other.example"));
+    });
+    let answer = stack.browser().visit("/api/auth/login").await;
+    assert_eq!(answer.status, 502);
+    says(&record(&log, &answer), "login", "provider_issuer");
+    let stack = Stack::start().await;
+    stack.provider.stop();
+    let answer = stack.browser().visit("/api/auth/login").await;
+    let record = record(&log, &answer);
+    says(&record, "login", "provider_unreachable");
+    assert!(
+        record.contains("Connection refused"),
+        "down to the socket: {record}"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_logout_token_says_why() {
+    let log = Log::begin();
+    let stack = Stack::start().await;
+    let path = "/api/auth/backchannel-logout";
+    for (body, reason) in [
+        ("logout_token=e30.e30.", "token_algorithm"),
+        ("logout_token=nonsense", "token_malformed"),
+        ("other=x", "body"),
+    ] {
+        let answer = stack.browser().post(path, &[], body).await;
+        assert_eq!(answer.status, 400);
+        says(&record(&log, &answer), "logout_token", reason);
+    }
+    let token = stack
+        .provider
+        .logout_token(json!({ "sub": "alice", "sid": "sid-1" }));
+    let body = format!("logout_token={token}");
+    assert_eq!(stack.browser().post(path, &[], &body).await.status, 200);
+    let again = stack.browser().post(path, &[], &body).await;
+    says(&record(&log, &again), "logout_token", "token_replayed");
+}
+
+#[tokio::test]
+async fn what_anybody_can_cause_is_counted_and_leaves_no_record_of_its_own() {
+    let log = Log::begin();
+    let stack = Stack::start().await;
+    let image = [("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")];
+    let answer = stack
+        .browser()
+        .get_with("/api/auth/callback?code=a", &image)
+        .await;
+    assert_eq!(answer.status, 403);
+    assert_eq!(stack.counter("sign_in_refusals_total", "not_a_visit"), 1);
+    let text = log.text();
+    assert!(!text.contains("sign-in refused"), "{text}");
+    assert!(
+        text.contains("reason=\"not_a_visit\""),
+        "the access record says it: {text}"
+    );
+}

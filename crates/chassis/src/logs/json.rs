@@ -1,0 +1,208 @@
+//! Records as JSON: an object on each line, with the time, the level, the record's fields and its target.
+//!
+//! Invariants
+//! - An error given as one (`error = &error as &dyn Error`) is there with every cause: its own words under the field's name, those of
+//!   its causes, the outermost first, under the name with `.sources`, as the plain format has them.
+//! - A record is one line, whatever its values hold.
+//!
+//! Deliberately absent: spans, whose fields a record does not repeat.
+
+use std::error::Error;
+use std::fmt;
+use std::iter;
+
+use serde::ser::{SerializeMap, Serializer as _};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The most causes of one error that are written: chains have four or five, and one that is longer may never end.
+const MAX_SOURCES: usize = 16;
+
+/// Bytes most records stay below.
+const USUAL_BYTES: usize = 512;
+
+/// Writes records as JSON.
+pub(super) struct Json;
+
+impl<S, N> FormatEvent<S, N> for Json
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let line = line(&time, event).map_err(|_| fmt::Error)?;
+        let text = std::str::from_utf8(&line).map_err(|_| fmt::Error)?;
+        writer.write_str(text)?;
+        writer.write_char('\n')
+    }
+}
+
+fn line(time: &str, event: &Event<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = Vec::with_capacity(USUAL_BYTES);
+    let mut serializer = serde_json::Serializer::new(&mut line);
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("timestamp", time)?;
+    map.serialize_entry("level", event.metadata().level().as_str())?;
+    let mut fields = Fields { map, failed: None };
+    event.record(&mut fields);
+    let Fields { mut map, failed } = fields;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    map.serialize_entry("target", event.metadata().target())?;
+    map.end()?;
+    Ok(line)
+}
+
+/// The fields of a record, written as they come.
+struct Fields<M: SerializeMap> {
+    map: M,
+    /// A visitor can give no error back.
+    failed: Option<M::Error>,
+}
+
+impl<M: SerializeMap> Fields<M> {
+    fn add(&mut self, name: &str, value: &(impl serde::Serialize + ?Sized)) {
+        if self.failed.is_none() {
+            self.failed = self.map.serialize_entry(name, value).err();
+        }
+    }
+}
+
+impl<M: SerializeMap> Visit for Fields<M> {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add(field.name(), &value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field.name(), &value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field.name(), &value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field.name(), &value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field.name(), value);
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.add(field.name(), &value.to_string());
+        let sources = iter::successors(value.source(), |source| (*source).source());
+        let sources: Vec<String> = sources.take(MAX_SOURCES).map(ToString::to_string).collect();
+        if !sources.is_empty() {
+            self.add(&format!("{}.sources", field.name()), &sources);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field.name().trim_start_matches("r#"), &format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Cause(&'static str, #[source] Option<Box<Cause>>);
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(log: impl FnOnce()) -> Value {
+        let written = Written::default();
+        let out = written.clone();
+        let layer = tracing_subscriber::fmt::layer()
+            .event_format(Json)
+            .with_writer(move || out.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
+        let bytes = written.0.lock().unwrap().clone();
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text.matches('\n').count(), 1, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn an_error_is_logged_with_every_cause() {
+        let algorithm = Cause("the token is signed with another algorithm", None);
+        let error = Cause("the ID token was refused", Some(Box::new(algorithm)));
+        let record = logged(|| {
+            tracing::warn!(
+                error = &error as &dyn Error,
+                reason = "id_token",
+                "callback refused"
+            )
+        });
+        assert_eq!(record["error"], "the ID token was refused");
+        assert_eq!(
+            record["error.sources"],
+            json!(["the token is signed with another algorithm"])
+        );
+        assert_eq!(
+            (&record["level"], &record["message"], &record["reason"]),
+            (&json!("WARN"), &json!("callback refused"), &json!("id_token"))
+        );
+        let lone = Cause("alone", None);
+        let record = logged(|| tracing::error!(error = &lone as &dyn Error, "failed"));
+        assert_eq!(record.get("error.sources"), None);
+    }
+
+    #[test]
+    fn values_keep_their_types_and_stay_within_their_record() {
+        let record = logged(|| {
+            tracing::info!(
+                count = 3_u64,
+                less = -3_i64,
+                share = 0.5,
+                on = true,
+                text = "a\"\n{\"level\":\"ERROR\"}",
+                shown = %"x\ny",
+                "done"
+            );
+        });
+        assert_eq!(
+            (&record["count"], &record["less"], &record["share"], &record["on"]),
+            (&json!(3), &json!(-3), &json!(0.5), &json!(true))
+        );
+        assert_eq!(record["text"], "a\"\n{\"level\":\"ERROR\"}");
+        assert_eq!(
+            (&record["shown"], &record["level"]),
+            (&json!("x\ny"), &json!("INFO"))
+        );
+        assert!(record["timestamp"].as_str().unwrap().ends_with('Z'));
+        assert!(record["target"].as_str().unwrap().starts_with("chassis::"));
+    }
+}

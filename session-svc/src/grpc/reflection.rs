@@ -1,0 +1,56 @@
+//! What server reflection says: the services there are, and every message they speak, what failures carry among them.
+
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use tonic_reflection::server::{Builder, Error};
+
+/// The services there are. What else the descriptors describe is the edge's.
+const SERVED: [&str; 4] = [
+    "session.v1.SessionService",
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+];
+
+/// Where everybody else has the files of what failures carry: a client that knows them already takes a file of another name with the
+/// same messages for a contradiction.
+const GOOGLE_RPC: &str = "google/rpc/";
+
+/// Descriptors that reflection could not read: only a broken build.
+#[derive(Debug, thiserror::Error)]
+pub enum BrokenDescriptors {
+    /// They are no descriptors.
+    #[error("the descriptors built in cannot be read")]
+    Unreadable(#[from] prost::DecodeError),
+    /// They do not fit together.
+    #[error("the descriptors built in cannot be served")]
+    Unusable(#[source] Error),
+}
+
+/// Reflection in either version.
+pub(super) fn builder() -> Result<Builder<'static>, BrokenDescriptors> {
+    let described = [
+        session_proto::DESCRIPTORS,
+        tonic_health::pb::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+        tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ];
+    let builder = Builder::configure().register_file_descriptor_set(of_failures()?);
+    let builder = SERVED
+        .into_iter()
+        .fold(builder, |builder, name| builder.with_service_name(name));
+    Ok(described.into_iter().fold(builder, |builder, set| {
+        builder.register_encoded_file_descriptor_set(set)
+    }))
+}
+
+/// `google.rpc.Status` and its details, in files of their usual names; `tonic_types` has them without their folder.
+fn of_failures() -> Result<FileDescriptorSet, BrokenDescriptors> {
+    let mut set = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
+    for file in &mut set.file {
+        if file.package() == "google.rpc" && !file.name().contains('/') {
+            file.name = Some(format!("{GOOGLE_RPC}{}", file.name()));
+        }
+    }
+    Ok(set)
+}
