@@ -8,6 +8,12 @@ const PAGE = join(ROOT, 'docs/providers.md');
 const BEGIN = '<!-- tables: made by `make providers` -->';
 const END = '<!-- /tables -->';
 
+/** Kinds of runs, in the order of their tables, and what stands above each. */
+const CAPTIONS = {
+  Provider: 'Providers:',
+  Application: 'Applications, behind the edge itself and behind proxies that ask it, as [integrations](integrations/README.md) has them (signing in and out, pages, forms, a WebSocket):',
+};
+
 const cell = (result) => {
   if (!result) return 'did not run';
   if (result.status === 'fails') return `fails${result.fault ? `, ${result.fault}` : ''}`;
@@ -25,7 +31,7 @@ function table(head, columns, rows) {
 export function tables(folder) {
   const runs = existsSync(folder) ? readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8'))).sort((a, b) => a.name.localeCompare(b.name)) : [];
   const of = (kind) => runs.filter((run) => run.kind === kind);
-  return ['Provider', 'Application'].filter((kind) => of(kind).length > 0).map((kind) => table(kind, of(kind)[0].columns, of(kind))).join('\n');
+  return Object.entries(CAPTIONS).filter(([kind]) => of(kind).length > 0).map(([kind, caption]) => `${caption}\n\n${table(kind, of(kind)[0].columns, of(kind))}`).join('\n');
 }
 
 /** Compares the page with what a run found, and writes it if asked to; gives whether it was the same. */
