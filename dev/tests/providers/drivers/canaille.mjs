@@ -10,11 +10,12 @@ export const canaille = {
   version: '0.3.6',
   exceptions: { backChannel: { offered: 'it has none', symptom: /backchannel_logout_supported/ } },
 
-  async start(options) {
+  /** With `clientKeys`, the address of its public keys, the client authenticates by private_key_jwt. */
+  async start({ clientKeys, ...options }) {
     const port = await freePort();
     const origin = `http://127.0.0.1:${port}`;
     const child = await startPython('canaille', 'canaille/server.py', {
-      args: [String(port)], env: environment(options), ready: `${origin}/.well-known/openid-configuration`,
+      args: [String(port)], env: { ...environment(options), ...(clientKeys && { CLIENT_AUTH: 'private_key_jwt', CLIENT_JWKS_URI: clientKeys }) }, ready: `${origin}/.well-known/openid-configuration`,
     });
     return {
       origin,

@@ -57,7 +57,8 @@ def make():
         grant_types=["authorization_code", "refresh_token"],
         response_types=["code"],
         scope=["openid", "profile", "email"],
-        token_endpoint_auth_method="client_secret_basic",
+        token_endpoint_auth_method=os.environ.get("CLIENT_AUTH", "client_secret_basic"),
+        jwks_uri=os.environ.get("CLIENT_JWKS_URI"),
     )
     app.backend.save(user)
     app.backend.save(client)
