@@ -1,6 +1,6 @@
 # What you can ask for; `make help` lists it. The work is in dev/*.mjs, so that it reads the same everywhere.
 .DEFAULT_GOAL := help
-.PHONY: help run run-redis test defences lint fmt gen images k8s bench screenshots flood failover
+.PHONY: help run run-redis test providers defences lint fmt gen images k8s bench screenshots flood failover
 
 help: ## lists the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ run-redis: ## the same on Redis, with two edges and two session services
 
 test: ## every test: Rust, web, provider, Python, browser, Kubernetes; closes on a count
 	@exec node dev/test.mjs
+
+providers: ## signs people in at every provider there is, and writes the tables of docs/providers.md
+	@exec node dev/test.mjs --only providers --write-docs
 
 defences: ## takes every defence out, one at a time: a test has to notice; closes on a count
 	@exec node dev/defences.mjs

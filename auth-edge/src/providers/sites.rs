@@ -141,13 +141,13 @@ impl Sites {
         &self.0.main
     }
 
-    /// The hosts that belong to the provider of this index.
-    pub(crate) fn owned_by(&self, provider: usize) -> impl Iterator<Item = &Site> {
+    /// The hosts where people sign in at the provider of this index: those that are its own or nobody's own.
+    pub(crate) fn hosts_of(&self, provider: usize) -> impl Iterator<Item = &Site> {
         let own = self.0.own.iter();
         // Some are known by two names, of which one has a port.
         own.filter(|(name, _)| name.contains(':'))
             .map(|(_, site)| site)
-            .filter(move |site| site.owner().is_some_and(|owner| owner.provider == provider))
+            .filter(move |site| site.owner().is_none_or(|owner| owner.provider == provider))
     }
 
     /// Where a request was sent to, by its `Host`; the base URL if that is none of ours.

@@ -10,9 +10,10 @@ const WRITE_DELAY_MS = 200; // gathers the handful of writes one sign-in makes
 const MAX_RECORDS = 20_000; // memory bound; the oldest records go first
 const generateKeys = promisify(generateKeyPair);
 
-async function newJwk(type, options, kid, alg) {
+/** A key with a name of its own: relying parties know a key by it and look for another one only under another name. */
+async function newJwk(type, options, alg) {
   const { privateKey } = await generateKeys(type, options);
-  return { ...privateKey.export({ format: 'jwk' }), kid, alg, use: 'sig' };
+  return { ...privateKey.export({ format: 'jwk' }), kid: randomBytes(8).toString('hex'), alg, use: 'sig' };
 }
 
 async function freshState() {
@@ -21,8 +22,8 @@ async function freshState() {
     cookieKeys: [randomBytes(32).toString('base64url')],
     jwks: {
       keys: [
-        await newJwk('rsa', { modulusLength: 2048 }, 'dev-rsa', 'RS256'),
-        await newJwk('ec', { namedCurve: 'P-256' }, 'dev-ec', 'ES256'),
+        await newJwk('rsa', { modulusLength: 2048 }, 'RS256'),
+        await newJwk('ec', { namedCurve: 'P-256' }, 'ES256'),
       ],
     },
     records: [],

@@ -66,8 +66,8 @@ function plugin(issuer, accessTokenSecs) {
   };
 }
 
-/** Starts it with one client, whose edge is at `edgeUrl`, and one person: {issuer, origin, stop}. */
-export async function startGlewlwyd({ edgeUrl, accessTokenSecs }) {
+/** Starts it with one client, whose edge is at `edgeUrl`, and one person: {issuer, origin, rotateKeys, log, stop}. */
+export async function startGlewlwyd({ edgeUrl, accessTokenSecs, postLogoutRedirectUri = `${edgeUrl}/` }) {
   const route = (action) => `${edgeUrl}/api/auth/${action}`;
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-glewlwyd-'));
   const port = await freePort();
@@ -77,6 +77,11 @@ export async function startGlewlwyd({ edgeUrl, accessTokenSecs }) {
   assert.equal(made.status, 0, made.stderr);
   writeFileSync(join(folder, 'glewlwyd.conf'), configuration(port, folder));
   const child = new Child('glewlwyd', 'glewlwyd', [`--config-file=${join(folder, 'glewlwyd.conf')}`]);
+  const admin = new Client();
+  const rotateKeys = async () => {
+    await send(admin, origin, 'PUT', '/api/mod/plugin/oidc', plugin(issuer, accessTokenSecs));
+    await send(admin, origin, 'PUT', '/api/mod/plugin/oidc/reset', {});
+  };
   const stop = async () => {
     await child.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -86,7 +91,6 @@ export async function startGlewlwyd({ edgeUrl, accessTokenSecs }) {
       if (child.ended) throw new Error(`glewlwyd ended:\n${child.output}`);
       return (await probe(`${origin}/config`)).status > 0;
     }, () => `glewlwyd was not ready:\n${child.output}`);
-    const admin = new Client();
     await send(admin, origin, 'POST', '/api/auth/', ADMIN);
     const clients = (await send(admin, origin, 'GET', '/api/mod/client/database')).json();
     // Debian's schema knows one such address, the plugin reads a list.
@@ -98,7 +102,7 @@ export async function startGlewlwyd({ edgeUrl, accessTokenSecs }) {
     await send(admin, origin, 'POST', '/api/user/', { ...ADA, enabled: true, scope: ['openid', 'profile', 'email'] });
     await send(admin, origin, 'POST', '/api/client/', {
       client_id: CLIENT.id, name: 'Vestibule', enabled: true, confidential: true, client_secret: CLIENT.secret, password: CLIENT.secret,
-      redirect_uri: [route('callback')], post_logout_redirect_uris: [`${edgeUrl}/`],
+      redirect_uri: [route('callback')], post_logout_redirect_uris: [postLogoutRedirectUri],
       backchannel_logout_uri: route('backchannel-logout'), backchannel_logout_session_required: 'true',
       frontchannel_logout_uri: route('frontchannel-logout'), frontchannel_logout_session_required: 'true',
       authorization_type: ['code', 'refresh_token'], token_endpoint_auth_method: ['client_secret_basic'], scope: ['openid', 'profile', 'email'],
@@ -107,7 +111,7 @@ export async function startGlewlwyd({ edgeUrl, accessTokenSecs }) {
     await stop();
     throw error;
   }
-  return { issuer, origin, stop };
+  return { issuer, origin, rotateKeys, log: () => child.output, stop };
 }
 
 /** Ada signs in there and grants what the client may ask. */

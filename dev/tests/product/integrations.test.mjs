@@ -1,16 +1,15 @@
 // The configurations in docs/integrations with the real programs, from Debian and PyPI: only addresses and ports are replaced.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { freePort, until } from '../../lib/net.mjs';
-import { ROOT, startStack } from '../../stack.mjs';
+import { startStack } from '../../stack.mjs';
 import { Client, request } from './client.mjs';
+import { configuration, Program, START } from './proxies.mjs';
 
 const UNAUTHORIZED = '{"error":"not_authenticated","description":"The user does not have an active session or is not authenticated"}';
 const PERSON = { accept: 'text/html', 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' };
@@ -42,42 +41,6 @@ const CONFUSING = [
   '//api/auth/../orders', '/api/auth%2f..%2forders', '/api/auth/%252e%252e/orders', '/API/AUTH/../orders', '/orders#/api/auth/', '/orders?/api/auth/', '/orders/%2e%2e/api/auth/../orders', '/x/../orders', '/orders%00/api/auth/',
 ];
 
-/** A program that runs until it is stopped by its id. */
-class Program {
-  constructor(command, args, options = {}) {
-    this.log = '';
-    this.child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
-    for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding('utf8').on('data', (text) => { this.log += text; });
-    this.ended = new Promise((resolve) => { this.child.once('close', resolve).once('error', resolve); });
-  }
-
-  /** Waits until something listens. */
-  async listening(port) {
-    const connects = () => new Promise((resolve) => {
-      const socket = net.connect(port, '127.0.0.1', () => { socket.destroy(); resolve(true); }).on('error', () => resolve(false));
-    });
-    await until(20_000, connects, () => `nothing listens on ${port}: ${this.log}`);
-    return this;
-  }
-
-  async stop() {
-    this.child.kill('SIGTERM');
-    await this.ended;
-  }
-}
-
-/** A configuration of docs/integrations with these addresses and files in place of its own. */
-function configuration(folder, name, replaced) {
-  let text = readFileSync(join(ROOT, 'docs/integrations', name), 'utf8');
-  for (const [from, to] of Object.entries(replaced)) {
-    assert.ok(text.includes(from), `${name} holds ${from}`);
-    text = text.replaceAll(from, to);
-  }
-  const file = join(folder, name);
-  writeFileSync(file, text);
-  return file;
-}
-
 /** What the application reads, and what requests for it require. */
 const CHECKS_FILE = `[[check]]
 guard = "page"
@@ -96,8 +59,6 @@ methods = ["DELETE"]
 guard = "api"
 `;
 
-const FROM_PYPI = join(ROOT, '.cache/proxies/bin');
-
 /** An application that says what it got. */
 async function application() {
   const app = { asked: 0 };
@@ -109,28 +70,6 @@ async function application() {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return Object.assign(app, { port: server.address().port, stop: () => new Promise((resolve) => { server.closeAllConnections(); server.close(resolve); }) });
 }
-
-const START = {
-  nginx: (folder, ports) => new Program('nginx', ['-p', folder, '-e', 'stderr', '-c', configuration(folder, 'nginx.conf', {
-    '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`, '/run/nginx-vestibule.pid': join(folder, 'nginx.pid'),
-  })]),
-  caddy: (folder, ports) => new Program('caddy', ['run', '--adapter', 'caddyfile', '--config', configuration(folder, 'Caddyfile', {
-    '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`,
-  })], { env: { ...process.env, HOME: folder } }),
-  haproxy: (folder, ports) => {
-    copyFileSync(join(ROOT, 'docs/integrations/haproxy-check.lua'), join(folder, 'haproxy-check.lua'));
-    return new Program('haproxy', ['-db', '-f', configuration(folder, 'haproxy-check.cfg', {
-      '127.0.0.1:8080': `127.0.0.1:${ports.front}`, '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}`,
-    })], { cwd: folder });
-  },
-  traefik: (folder, ports) => {
-    configuration(folder, 'traefik-dynamic.yml', { '127.0.0.1:3000': `127.0.0.1:${ports.edge}`, '127.0.0.1:9080': `127.0.0.1:${ports.application}` });
-    return new Program(join(FROM_PYPI, 'traefik'), [`--configFile=${configuration(folder, 'traefik.yml', { '127.0.0.1:8080': `127.0.0.1:${ports.front}` })}`], { cwd: folder });
-  },
-  envoy: (folder, ports) => new Program(join(FROM_PYPI, 'envoy'), ['--concurrency', '1', '--disable-hot-restart', '--log-level', 'warn', '-c', configuration(folder, 'envoy.yaml', {
-    'port_value: 8080': `port_value: ${ports.front}`, 'port_value: 3000': `port_value: ${ports.edge}`, 'port_value: 3001': `port_value: ${ports.extAuthz}`, 'port_value: 9080': `port_value: ${ports.application}`,
-  })], { cwd: folder }),
-};
 
 for (const name of Object.keys(START)) {
   describe(`${name} asks the edge`, () => {

@@ -1,0 +1,4 @@
+import { canaille } from './drivers/canaille.mjs';
+import { suite } from './suite.mjs';
+
+suite(canaille);

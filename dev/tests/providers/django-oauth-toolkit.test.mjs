@@ -1,0 +1,4 @@
+import { djangoOauthToolkit } from './drivers/django-oauth-toolkit.mjs';
+import { suite } from './suite.mjs';
+
+suite(djangoOauthToolkit);

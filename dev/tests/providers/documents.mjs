@@ -1,0 +1,42 @@
+// What the documents tell people to register at a provider and to set here. The suite does that and nothing else, so that a mistake
+// in the documents is a failure of the suite.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ROOT } from '../../stack.mjs';
+
+const read = (path) => readFileSync(join(ROOT, path), 'utf8');
+
+/** What README.md says has to be registered, for an edge at this address. */
+export function registration(edgeUrl) {
+  const readme = read('README.md');
+  const named = (what) => {
+    const found = new RegExp(`^\\| ${what}[^|]*\\| \`https://YOUR-HOST([^\`]*)\` \\|$`, 'm').exec(readme);
+    assert.ok(found, `README.md says what to register as ${what}`);
+    return `${edgeUrl}${found[1]}`;
+  };
+  return {
+    redirectUri: named('redirect URI'),
+    postLogoutRedirectUri: named('post-logout redirect URI'),
+    backchannelLogoutUri: named('back-channel logout URI'),
+  };
+}
+
+/**
+ * The settings below the heading of a provider in docs/providers.md, for one at `origin` in place of `https://HOST`.
+ * @returns {Record<string, string>} by variable name
+ */
+export function settings(heading, origin, client) {
+  const page = read('docs/providers.md');
+  const section = page.split(/^### /m).find((text) => text.startsWith(`${heading}\n`));
+  assert.ok(section, `docs/providers.md has the heading ${heading}`);
+  const block = /```sh\n([\s\S]*?)```/.exec(section);
+  assert.ok(block, `docs/providers.md has settings for ${heading}`);
+  const lines = block[1].split('\n').map((line) => line.replace(/\s+#.*$/, '')).filter(Boolean);
+  return Object.fromEntries(lines.map((line) => {
+    const [name, ...value] = line.split('=');
+    assert.match(name, /^(OIDC|EDGE|SESSION)_[A-Z_]+$/, `a setting in docs/providers.md, ${heading}`);
+    return [name, value.join('=').replaceAll('https://HOST', origin).replaceAll('CLIENT-ID', client.id)];
+  }));
+}

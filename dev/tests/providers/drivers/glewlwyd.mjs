@@ -1,0 +1,34 @@
+// Glewlwyd (Debian), whose pages are a program of the browser's: what they would send is sent here.
+import { ADA, CLIENT, signInAt, startGlewlwyd } from '../../product/glewlwyd.mjs';
+
+export const glewlwyd = {
+  name: 'Glewlwyd',
+  version: '2.7.5',
+  exceptions: {
+backChannel: { offered: 'its metadata does not name it; the logout tokens it can be made to send are those of a draft and are refused', symptom: /backchannel_logout_supported/ },
+  },
+
+  async start({ edgeUrl, registration, accessTokenSecs }) {
+    const provider = await startGlewlwyd({ edgeUrl, accessTokenSecs, postLogoutRedirectUri: registration.postLogoutRedirectUri });
+    return {
+      origin: provider.origin,
+      client: CLIENT,
+      account: ADA,
+      async answer(page, person) {
+        const { pathname, searchParams } = new URL(page.url);
+        const [back, sid] = [searchParams.get('callback_url'), searchParams.get('sid')];
+        if (!pathname.endsWith('/login.html') || !back) return undefined;
+        if (searchParams.get('prompt') === 'end_session') {
+          await person.fetch(`${provider.issuer}session/${sid}/`, { method: 'DELETE' });
+          await person.fetch(`${provider.origin}/api/auth/?username=${ADA.username}`, { method: 'DELETE' });
+          return { url: back };
+        }
+        await signInAt(person, provider);
+        return { url: `${back.replace(/#$/, '')}&g_continue` };
+      },
+      rotateKeys: provider.rotateKeys,
+      log: provider.log,
+      stop: provider.stop,
+    };
+  },
+};

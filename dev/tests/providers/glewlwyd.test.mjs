@@ -1,0 +1,4 @@
+import { glewlwyd } from './drivers/glewlwyd.mjs';
+import { suite } from './suite.mjs';
+
+suite(glewlwyd);

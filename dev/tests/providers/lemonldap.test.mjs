@@ -1,0 +1,4 @@
+import { lemonldap } from './drivers/lemonldap.mjs';
+import { suite } from './suite.mjs';
+
+suite(lemonldap);

@@ -1,0 +1,4 @@
+import { oidcProvider } from './drivers/oidc-provider.mjs';
+import { suite } from './suite.mjs';
+
+suite(oidcProvider);
