@@ -37,13 +37,13 @@ async fn what_is_sent_is_to_the_letter_what_the_readme_says_to_register() {
     let login = browser.visit("/api/auth/login").await;
     assert_eq!(
         parameter(login.location(), "redirect_uri"),
-        registered("redirect URI", &stack.base())
+        registered("redirect URI", stack.base())
     );
     browser.sign_in().await;
     let logout = browser.visit("/api/auth/logout").await;
     assert_eq!(
         parameter(logout.location(), "post_logout_redirect_uri"),
-        registered("post-logout redirect URI", &stack.base())
+        registered("post-logout redirect URI", stack.base())
     );
 }
 

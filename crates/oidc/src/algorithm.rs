@@ -96,6 +96,20 @@ impl SigningAlgorithm {
         }
     }
 
+    /// How an RSA key signs.
+    pub(crate) fn rsa_signing(self) -> Option<&'static dyn signature::RsaEncoding> {
+        match self {
+            Self::Rs256 => Some(&signature::RSA_PKCS1_SHA256),
+            Self::Rs384 => Some(&signature::RSA_PKCS1_SHA384),
+            Self::Rs512 => Some(&signature::RSA_PKCS1_SHA512),
+            Self::Ps256 => Some(&signature::RSA_PSS_SHA256),
+            Self::Ps384 => Some(&signature::RSA_PSS_SHA384),
+            Self::Ps512 => Some(&signature::RSA_PSS_SHA512),
+            Self::Es256 | Self::Es384 | Self::Es512 | Self::EdDsa => None,
+            Self::Hs256 | Self::Hs384 | Self::Hs512 => None,
+        }
+    }
+
     /// The curve of a verification key, and how long its coordinates are in bytes.
     pub(crate) fn elliptic(self) -> Option<(CoreJsonCurveType, usize)> {
         match self {

@@ -1,7 +1,7 @@
 //! Private keys of this client, and the assertions of `private_key_jwt` they sign (RFC 7523, OpenID Connect Core 9).
 //!
-//! The key comes as PKCS#8 PEM; its algorithm follows from its kind: RSA signs RS256, P-256 signs ES256, P-384 signs ES384, P-521
-//! signs ES512, Ed25519 signs EdDSA.
+//! The key comes as PKCS#8 PEM; its algorithm follows from its kind: P-256 signs ES256, P-384 ES384, P-521 ES512, Ed25519 EdDSA, and
+//! RSA signs RS256 unless it is told another one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ const LEAST_RSA_MODULUS_BYTES: usize = 256;
 pub struct ClientKey {
     pair: Arc<Pair>,
     key_id: String,
+    algorithm: SigningAlgorithm,
 }
 
 enum Pair {
@@ -68,6 +69,16 @@ impl Pair {
                 Some(Self::Ed25519(key))
             })
     }
+
+    fn usual_algorithm(&self) -> SigningAlgorithm {
+        match self {
+            Self::Rsa(_) => SigningAlgorithm::Rs256,
+            Self::P256(_) => SigningAlgorithm::Es256,
+            Self::P384(_) => SigningAlgorithm::Es384,
+            Self::P521(_) => SigningAlgorithm::Es512,
+            Self::Ed25519(_) => SigningAlgorithm::EdDsa,
+        }
+    }
 }
 
 impl ClientKey {
@@ -77,16 +88,32 @@ impl ClientKey {
         let pair = Pair::from_pkcs8(&der).ok_or(UnusableKey)?;
         let key_id = thumbprint(&public_members(&pair));
         Ok(Self {
+            algorithm: pair.usual_algorithm(),
             pair: Arc::new(pair),
             key_id,
         })
+    }
+
+    /// The key, to sign with this algorithm from now on; `None` when a key of its kind does not.
+    pub fn signing_with(&self, algorithm: SigningAlgorithm) -> Option<Self> {
+        let signs = algorithm == self.algorithm
+            || matches!(*self.pair, Pair::Rsa(_)) && algorithm.rsa_signing().is_some();
+        signs.then(|| Self {
+            algorithm,
+            ..self.clone()
+        })
+    }
+
+    /// What it signs with.
+    pub fn algorithm(&self) -> SigningAlgorithm {
+        self.algorithm
     }
 
     /// The public half as a JSON Web Key.
     fn public_jwk(&self) -> Value {
         let mut key = self.public_members();
         key["use"] = json!("sig");
-        key["alg"] = json!(self.algorithm());
+        key["alg"] = json!(self.algorithm.name());
         key["kid"] = json!(self.key_id);
         key
     }
@@ -123,7 +150,7 @@ impl ClientKey {
 
     /// A compact JWS; `alg` is added to the header.
     pub(crate) fn sign(&self, mut header: Value, claims: &Value) -> Result<String, SigningFailed> {
-        header["alg"] = json!(self.algorithm());
+        header["alg"] = json!(self.algorithm.name());
         let mut token = URL_SAFE_NO_PAD.encode(header.to_string());
         token.push('.');
         token.push_str(&URL_SAFE_NO_PAD.encode(claims.to_string()));
@@ -132,7 +159,7 @@ impl ClientKey {
             Pair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public().modulus_len()];
                 pair.sign(
-                    &signature::RSA_PKCS1_SHA256,
+                    self.algorithm.rsa_signing().ok_or(SigningFailed)?,
                     &random,
                     token.as_bytes(),
                     &mut signature,
@@ -155,17 +182,6 @@ impl ClientKey {
         token.push('.');
         token.push_str(&URL_SAFE_NO_PAD.encode(signature));
         Ok(token)
-    }
-
-    fn algorithm(&self) -> &'static str {
-        let algorithm = match self.pair.as_ref() {
-            Pair::Rsa(_) => SigningAlgorithm::Rs256,
-            Pair::P256(_) => SigningAlgorithm::Es256,
-            Pair::P384(_) => SigningAlgorithm::Es384,
-            Pair::P521(_) => SigningAlgorithm::Es512,
-            Pair::Ed25519(_) => SigningAlgorithm::EdDsa,
-        };
-        algorithm.name()
     }
 }
 
@@ -190,7 +206,8 @@ impl ClientKeys {
         Self { first, others }
     }
 
-    pub(crate) fn signing(&self) -> &ClientKey {
+    /// The one that signs.
+    pub fn signing(&self) -> &ClientKey {
         &self.first
     }
 
@@ -296,6 +313,31 @@ mod tests {
             let forged = format!("{header}.eyJhIjoxfQ.{signature}");
             let forged = Unverified::parse(&forged, &AcceptedAlgorithms::Auto).expect("a token");
             assert_eq!(keys.verify(&forged), SignatureVerdict::BadSignature, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_rsa_key_signs_with_the_algorithm_it_is_told_and_others_with_their_own() {
+        let rsa = include_str!("../../../dev/scripted-provider/keys/rsa-0.pem");
+        let rsa = ClientKey::from_pem(rsa).expect("a usable key");
+        assert_eq!(rsa.algorithm(), SigningAlgorithm::Rs256);
+        for name in ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] {
+            let key = rsa
+                .signing_with(name.parse().expect("an algorithm"))
+                .expect("RSA");
+            let raw = key
+                .sign(json!({ "kid": key.thumbprint() }), &json!({}))
+                .expect("signed");
+            let token = Unverified::parse(&raw, &AcceptedAlgorithms::Auto).expect("a token");
+            assert_eq!(token.algorithm.name(), name);
+            let published = ClientKeys::new(key, Vec::new()).public_jwks();
+            assert_eq!(published["keys"][0]["alg"], name);
+            let keys = KeySet::new(&serde_json::from_value(published).expect("a key set"));
+            assert_eq!(keys.verify(&token), SignatureVerdict::Verified, "{name}");
+        }
+        for name in ["ES256", "EdDSA", "HS256"] {
+            let algorithm = name.parse().expect("an algorithm");
+            assert!(rsa.signing_with(algorithm).is_none(), "{name}");
         }
     }
 }

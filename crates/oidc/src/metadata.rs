@@ -30,6 +30,8 @@ pub struct Metadata {
     pub id_token_signing_algs: Vec<String>,
     /// `userinfo_signing_alg_values_supported`; empty when it is not told.
     pub userinfo_signing_algs: Vec<String>,
+    /// `token_endpoint_auth_signing_alg_values_supported`; empty when it is not told.
+    pub token_endpoint_auth_signing_algs: Vec<String>,
     /// `response_modes_supported`; empty when it is not told.
     pub response_modes: Vec<String>,
     /// Whether the provider accepts only pushed authorization requests.
@@ -91,6 +93,7 @@ impl Metadata {
             pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
             id_token_signing_algs: list("id_token_signing_alg_values_supported"),
             userinfo_signing_algs: list("userinfo_signing_alg_values_supported"),
+            token_endpoint_auth_signing_algs: list("token_endpoint_auth_signing_alg_values_supported"),
             response_modes: list("response_modes_supported"),
             requires_pushed_requests: says("require_pushed_authorization_requests"),
             iss_parameter_promised: says("authorization_response_iss_parameter_supported"),

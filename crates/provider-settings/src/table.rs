@@ -64,6 +64,12 @@ pub static TOPIC: Topic = Topic {
             "PEM private keys (PKCS#8: RSA, P-256, P-384, P-521 or Ed25519) for private_key_jwt, signed requests and tls_client_auth. The first signs; the public halves of all are published at /.well-known/vestibule/client-jwks.json, so that a new key can be known before it is used.",
         ),
         setting(
+            "OIDC_CLIENT_KEY_ALG",
+            "",
+            "ALGORITHM",
+            "What RSA keys of OIDC_CLIENT_KEY_FILE sign with: RS256, which is the default, RS384, RS512, PS256, PS384 or PS512. Other keys have one algorithm: P-256 ES256, P-384 ES384, P-521 ES512, Ed25519 EdDSA.",
+        ),
+        setting(
             "OIDC_CLIENT_CERT_FILE",
             "",
             "FILE",
