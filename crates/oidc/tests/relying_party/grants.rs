@@ -217,6 +217,27 @@ async fn userinfo_registered_as_signed_is_refused_when_it_is_plain() {
     }
 }
 
+#[tokio::test]
+async fn signed_userinfo_has_an_algorithm_the_metadata_lists_for_it() {
+    for (listed, accepted) in [
+        (json!(null), true),
+        (json!(["RS256"]), true),
+        (json!(["ES256"]), false),
+        (json!(["none", "HS256"]), false),
+    ] {
+        let bench = bench();
+        bench.provider.script(|script| {
+            let name = "userinfo_signing_alg_values_supported";
+            script.metadata.insert(name.into(), listed.clone());
+            script.userinfo_jwt = true;
+        });
+        let token = bench.exchange().await.expect("tokens").access_token;
+        let claims = bench.party.userinfo("Bearer", &token, "alice", NOW).await;
+        let refused = matches!(claims, Err(UserinfoError::Token(IdTokenError::Algorithm)));
+        assert_eq!((claims.is_ok(), refused), (accepted, !accepted), "{listed}");
+    }
+}
+
 /// An answer that only wants its nonce repeated.
 fn wants(status: u16, header: (&str, &str)) -> Answer {
     Answer::Http {

@@ -9,6 +9,18 @@ use crate::support::{NOW, bench, bench_with};
 
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
+#[tokio::test]
+async fn a_logout_token_has_an_algorithm_that_id_tokens_may_have() {
+    for (algorithm, accepted) in [("ES512", true), ("PS384", true), ("HS256", false)] {
+        let bench = bench();
+        bench.provider.script(|script| script.algorithm = algorithm);
+        let token = bench.provider.logout_token(json!({ "sub": "alice" }));
+        let validated = bench.party.validate_logout_token(&token, NOW).await;
+        let refused = matches!(validated, Err(LogoutTokenError::Token(IdTokenError::Algorithm)));
+        assert_eq!((validated.is_ok(), refused), (accepted, !accepted), "{algorithm}");
+    }
+}
+
 // conformance: B-115 B-117
 #[tokio::test]
 async fn logout_tokens_pass_every_check_or_none() {
