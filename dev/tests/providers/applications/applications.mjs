@@ -55,7 +55,6 @@ export const APPLICATIONS = {
 
   'Jupyter Server': {
     version: '2.21.1',
-    exceptions: { edge: { fault: 'our fault', symptom: /404 !== 201/, says: 'the edge tells it another `Host` than the browser\'s, by which it judges where a request comes from' } },
     entrance: '/api/status',
     async start() {
       const folder = mkdtempSync(join(tmpdir(), 'vestibule-jupyter-'));
@@ -83,9 +82,8 @@ export const APPLICATIONS = {
     },
   },
 
-  'Django forms': {
+  Django: {
     version: '5.2.19',
-    exceptions: { edge: { fault: 'our fault', symptom: /the form: 403/, says: 'the edge tells it another `Host` than the browser\'s, and every form is 403' } },
     entrance: '/form',
     async start() {
       const port = await freePort();
