@@ -59,7 +59,7 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
           const person = new Client();
           const landed = await person.signIn(stack, { login: `/api/auth/login?returnTo=${encodeURIComponent(application.entrance)}` });
           assert.equal(landed.headers.get('location'), `${url}${application.entrance}`);
-          await application.use(person, url);
+          await application.use(person, url, front);
           await person.follow(`${url}/api/auth/logout`);
           assert.ok(isSentToSignIn(await person.navigate(`${url}${application.entrance}`)), 'who signed out is a stranger');
         } catch (error) {
