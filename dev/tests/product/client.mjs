@@ -55,7 +55,7 @@ export class Client {
       const [pair, ...attributes] = line.split('; ');
       const at = pair.indexOf('=');
       const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
-      const gone = attributes.some((attribute) => /^max-age=(0|-.*)$/i.test(attribute) || /^expires=.*1970/i.test(attribute));
+      const gone = attributes.some((attribute) => /^max-age=(0|-.*)$/i.test(attribute) || (/^expires=/i.test(attribute) && Date.parse(attribute.slice('expires='.length)) <= Date.now()));
       if (gone) jar.delete(name);
       else jar.set(name, value);
     }

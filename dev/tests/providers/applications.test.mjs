@@ -1,4 +1,4 @@
-// Applications people have, behind the edge itself and behind each proxy that asks it: configured as docs/integrations says.
+// Applications people have, behind the edge itself and behind each proxy that asks it: configured as docs/integrations says, and its page of applications.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { startStack } from '../../stack.mjs';
 import { Client, NAVIGATION, request } from '../product/client.mjs';
 import { START } from '../product/proxies.mjs';
 import { APPLICATIONS } from './applications/applications.mjs';
+import { routes } from './documents.mjs';
 
 const KNOWN_MS = 20_000; // until a proxy has read its routes
 const FRONTS = { edge: 'the edge', nginx: 'nginx', caddy: 'Caddy', traefik: 'Traefik' };
@@ -17,13 +18,13 @@ const FRONTS = { edge: 'the edge', nginx: 'nginx', caddy: 'Caddy', traefik: 'Tra
 const isSentToSignIn = ({ status, headers, url }) => [302, 307].includes(status) && new URL(headers.get('location'), url).pathname === '/api/auth/login';
 
 /** The edge and what stands before it, with the application behind: {url, stop}. */
-async function startFront(name, application) {
+async function startFront(name, heading, application) {
   const folder = mkdtempSync(join(tmpdir(), 'vestibule-front-'));
   const cleanup = () => rmSync(folder, { recursive: true, force: true });
   if (name === 'edge') {
-    const routes = join(folder, 'routes.toml');
-    writeFileSync(routes, `[[route]]\npath = "/*"\nguard = "page"\nupstream = "http://127.0.0.1:${application}"\n`);
-    const stack = await startStack({ store: 'memory:', routes });
+    const file = join(folder, 'routes.toml');
+    writeFileSync(file, routes(heading, `http://127.0.0.1:${application}`));
+    const stack = await startStack({ store: 'memory:', routes: file });
     return { stack, url: stack.edgeUrl, stop: async () => { await stack.stop(); cleanup(); } };
   }
   const [front, edge] = [await freePort(), await freePort()];
@@ -49,7 +50,7 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
     for (const [front, title] of Object.entries(FRONTS)) {
       test(`${name} behind ${title}`, async () => {
         const exception = application.exceptions?.[front];
-        const { stack, url, stop } = await startFront(front, app.port);
+        const { stack, url, stop } = await startFront(front, name, app.port);
         let failure;
         try {
           const stranger = await request(`${url}${application.entrance}`, { headers: NAVIGATION });
@@ -58,7 +59,7 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
           const person = new Client();
           const landed = await person.signIn(stack, { login: `/api/auth/login?returnTo=${encodeURIComponent(application.entrance)}` });
           assert.equal(landed.headers.get('location'), `${url}${application.entrance}`);
-          await application.use(person, url);
+          await application.use(person, url, front);
           await person.follow(`${url}/api/auth/logout`);
           assert.ok(isSentToSignIn(await person.navigate(`${url}${application.entrance}`)), 'who signed out is a stranger');
         } catch (error) {

@@ -40,3 +40,11 @@ export function settings(heading, origin, client) {
     return [name, value.join('=').replaceAll('https://HOST', origin).replaceAll('CLIENT-ID', client.id)];
   }));
 }
+
+/** The route table below the heading of an application in docs/integrations/applications.md, with this upstream in place of its own. */
+export function routes(heading, upstream) {
+  const section = read('docs/integrations/applications.md').split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
+  const block = /```toml\n([\s\S]*?)```/.exec(section ?? '');
+  assert.ok(block, `docs/integrations/applications.md has routes for ${heading}`);
+  return block[1].replace(/^upstream = ".*"$/m, `upstream = "${upstream}"`);
+}

@@ -25,14 +25,14 @@ from django.shortcuts import redirect  # noqa: E402
 from django.template import engines  # noqa: E402
 from django.urls import path  # noqa: E402
 
-PAGE = '<p id="said">{{ said }}</p><p id="subject">{{ subject }}</p><form method="post">{% csrf_token %}<input name="said"><button>Say</button></form>'
+PAGE = '<p id="said">{{ said }}</p><p id="subject">{{ subject }}</p><p id="user">{{ user }}</p><form method="post">{% csrf_token %}<input name="said"><button>Say</button></form>'
 
 
 def form(request):
     if request.method == "POST":
         request.session["said"] = request.POST["said"]
         return redirect(request.build_absolute_uri("/form"))
-    values = {"said": request.session.get("said", ""), "subject": request.headers.get("X-Auth-Subject", "")}
+    values = {"said": request.session.get("said", ""), "subject": request.headers.get("X-Auth-Subject", ""), "user": request.headers.get("Remote-User", "")}
     return HttpResponse(engines["django"].from_string(PAGE).render(values, request))
 
 

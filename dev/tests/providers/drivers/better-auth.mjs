@@ -22,6 +22,7 @@ export const betterAuth = {
     return {
       origin,
       client: JSON.parse(await child.firstLine),
+      asksWho: (page) => new URL(page.url).pathname === '/sign-in',
       answer(page) {
         const { pathname, search } = new URL(page.url);
         const oauth_query = search.slice(1);

@@ -14,6 +14,7 @@ backChannel: { offered: 'its metadata does not name it; the logout tokens it can
       origin: provider.origin,
       client: CLIENT,
       account: ADA,
+      asksWho: async (page, person) => page.url.includes('/login.html') && (await person.fetch(`${provider.origin}/api/profile_list`)).status === 401,
       async answer(page, person) {
         const { pathname, searchParams } = new URL(page.url);
         const [back, sid] = [searchParams.get('callback_url'), searchParams.get('sid')];

@@ -50,7 +50,8 @@ function configuration(folder, origin, { registration, client, accessTokenSecs }
         oidcRPMetaDataOptionsClientID: client.id, oidcRPMetaDataOptionsClientSecret: client.secret, oidcRPMetaDataOptionsDisplayName: 'Vestibule',
         oidcRPMetaDataOptionsRedirectUris: registration.redirectUri, oidcRPMetaDataOptionsPostLogoutRedirectUris: registration.postLogoutRedirectUri,
         oidcRPMetaDataOptionsIDTokenSignAlg: 'RS256', oidcRPMetaDataOptionsIDTokenExpiration: 3600, oidcRPMetaDataOptionsAccessTokenExpiration: accessTokenSecs,
-        oidcRPMetaDataOptionsRefreshToken: 1, oidcRPMetaDataOptionsBypassConsent: 0, oidcRPMetaDataOptionsLogoutBypassConfirm: 0,
+        // After its consent page it ends a sign-out on its own page: what it remembers of that page decides where the next one leads.
+        oidcRPMetaDataOptionsRefreshToken: 1, oidcRPMetaDataOptionsBypassConsent: 1, oidcRPMetaDataOptionsLogoutBypassConfirm: 0,
       },
     },
     oidcRPMetaDataExportedVars: { vestibule: { name: 'cn', email: 'mail', preferred_username: 'uid' } },
