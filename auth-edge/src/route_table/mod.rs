@@ -259,6 +259,8 @@ pub(crate) struct TableFacts {
     pub(crate) told: ToldNames,
     /// Whether rules tell methods apart: then no header of a client's may name another one.
     pub(crate) by_method: bool,
+    /// Whether a rule keeps forms: then guarded pages remember whose they would be.
+    pub(crate) keeps_forms: bool,
 }
 
 impl RouteName for Route {
@@ -304,6 +306,7 @@ impl RouteTable {
         let table = TableFacts {
             told: ToldNames::of(all().map(|route| &route.headers)),
             by_method: routes.iter().any(|route| !route.methods.is_empty()),
+            keeps_forms: routes.iter().any(|route| route.keep_form),
         };
         for route in &mut routes {
             route.table = table.clone();

@@ -1,4 +1,4 @@
-//! A cookie that outlives the session: who used a form's page here last, so that a form which meets a dead session is kept for
+//! A cookie that outlives the session: who saw a guarded page here last, so that a form which meets a dead session is kept for
 //! that person and for nobody else.
 //!
 //! Invariants

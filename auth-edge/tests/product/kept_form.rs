@@ -221,6 +221,16 @@ async fn a_form_comes_back_to_its_person_and_goes_out_as_it_was_by_a_press() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_page_with_the_form_may_have_a_rule_of_its_own() {
+    let forms = Forms::start().await;
+    let mut browser = forms.stack.browser();
+    forms.sign_in(&mut browser, "ada").await;
+    assert_eq!(browser.visit("/plain/cart").await.status, 200);
+    browser.jar.remove("session");
+    assert!(kept(&submit(&mut browser, "/orders/a", FORM).await).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_form_is_offered_to_nobody_but_its_person() {
     let forms = Forms::start().await;
     let mut browser = forms.filling_in("ada").await;

@@ -36,7 +36,7 @@ use crate::http::pages::language::Language;
 use crate::http::protect::csrf::{Provenance, provenance};
 use crate::http::protect::slow_client;
 use crate::http::request::{self, is_prefetch};
-use crate::route_table::Route;
+use crate::route_table::{Guard, Route};
 use crate::sessions::Use;
 use crate::sessions::keys::DerivedKeys;
 use crate::sessions::person_cookie::{PersonCookies, PersonTag};
@@ -177,15 +177,17 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
         .map(str::trim)
 }
 
-/// The cookie by which a form of this person will be known as theirs when their session is gone; where the route keeps forms
-/// and the browser does not say so already.
+/// The cookie by which a form of this person will be known as theirs when their session is gone; none where the browser says
+/// so already. A page and the address its form goes to may have rules of their own, so every guarded page of a table that
+/// keeps forms sets it.
 pub(super) fn remember(
     gateway: &Gateway,
     route: &Route,
     request: &RequestHead<'_>,
     authorized: &Authorized,
 ) -> Option<HeaderValue> {
-    if !route.keep_form || request.method != Method::GET || !request::is_navigation(request.headers) {
+    let is_page = route.table.keeps_forms && route.guard == Guard::Page && request.method == Method::GET;
+    if !is_page || !request::is_navigation(request.headers) {
         return None;
     }
     let session = &authorized.current.as_ref()?.session;
