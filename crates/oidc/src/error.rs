@@ -130,8 +130,8 @@ pub enum ProviderError {
     #[error("what proves who we are can not be signed")]
     ClientAssertion,
     /// The same fetch failed a moment ago and is not repeated yet.
-    #[error("{0}")]
-    Recent(#[source] Arc<ProviderError>),
+    #[error(transparent)]
+    Recent(Arc<ProviderError>),
 }
 
 impl ProviderError {
