@@ -11,9 +11,9 @@ use crate::settings::EdgeSettings;
 use crate::sign_in::ProviderLogout;
 use crate::values::reserved::{BACK_CHANNEL_PATH, FRONT_CHANNEL_PATH};
 
-/// The addresses at which a provider signs people in: the base URL, and the hosts that are its own.
+/// The addresses at which a provider signs people in: the base URL, and the hosts that are its own or nobody's.
 pub(super) fn sites_of(sites: &Sites, at: usize) -> Vec<&Site> {
-    std::iter::once(sites.main()).chain(sites.owned_by(at)).collect()
+    std::iter::once(sites.main()).chain(sites.hosts_of(at)).collect()
 }
 
 /// Everything that is registered for this client at the provider.

@@ -206,12 +206,6 @@ impl ClientKeys {
         Self { first, others }
     }
 
-    /// The algorithm of what the first key signs.
-    #[must_use]
-    pub fn signing_algorithm(&self) -> &'static str {
-        self.first.algorithm()
-    }
-
     /// The one that signs.
     pub fn signing(&self) -> &ClientKey {
         &self.first

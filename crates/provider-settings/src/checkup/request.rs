@@ -139,7 +139,7 @@ pub(super) fn signed_requests(document: Document<'_>, settings: &ProviderSetting
             )
         });
     };
-    let ours = keys.signing_algorithm();
+    let ours = keys.signing().algorithm().name();
     let listed = document.list("request_object_signing_alg_values_supported");
     Some(match listed {
         Some(listed) if !listed.contains(&ours) => Finding::problem(

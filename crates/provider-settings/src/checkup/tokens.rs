@@ -199,7 +199,7 @@ fn assertion_algorithm(document: Document<'_>, auth: &ClientAuth) -> Option<Find
         return None;
     };
     let listed = document.list("token_endpoint_auth_signing_alg_values_supported")?;
-    let ours = keys.signing_algorithm();
+    let ours = keys.signing().algorithm().name();
     (!listed.contains(&ours)).then(|| {
         Finding::problem(
             "client_authentication",
