@@ -15,6 +15,7 @@
 
 pub mod app;
 pub(crate) mod browser;
+pub mod doctor;
 pub mod explain;
 pub mod gateway;
 pub(crate) mod http;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use auth_edge::doctor::DoctorTool;
 use auth_edge::explain::RoutesTool;
 use auth_edge::{settings, start};
 
@@ -10,5 +11,10 @@ use auth_edge::{settings, start};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    chassis::service::main(&settings::SERVICE, &[&RoutesTool], settings::read, start::run)
+    chassis::service::main(
+        &settings::SERVICE,
+        &[&DoctorTool, &RoutesTool],
+        settings::read,
+        start::run,
+    )
 }

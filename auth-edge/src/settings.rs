@@ -23,6 +23,7 @@ use std::time::Duration;
 use chassis::files::Snapshot;
 use chassis::secret::Secret;
 use ipnet::IpNet;
+use provider_settings::checkup::{Part, UserinfoReading};
 use provider_settings::{ConfiguredProvider, ConfiguredProviders};
 use url::Url;
 
@@ -34,7 +35,7 @@ use crate::providers::sites;
 use crate::providers::sites::Sites;
 use crate::route_table::RouteTable;
 use crate::sessions::cookies::CookieSettings;
-use crate::sign_in::SignInSettings;
+use crate::sign_in::{SignInSettings, UserinfoAtLogin};
 
 pub(crate) use cookies::secrets_are_usable;
 pub use read::read;
@@ -128,6 +129,18 @@ impl EdgeSettings {
             &self.hosts,
             &self.sign_in.login_path,
         )
+    }
+
+    /// What the edge needs a provider for.
+    #[must_use]
+    pub(crate) fn part(&self) -> Part {
+        Part::SignIn {
+            userinfo: match self.sign_in.userinfo_at_login {
+                UserinfoAtLogin::Auto => UserinfoReading::Auto,
+                UserinfoAtLogin::Always => UserinfoReading::Always,
+                UserinfoAtLogin::Never => UserinfoReading::Never,
+            },
+        }
     }
 
     /// Whether browsers reach the edge by https.

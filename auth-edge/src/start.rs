@@ -18,6 +18,7 @@ use chassis::tls::{ServerTls, TlsError, TlsFiles};
 use futures_util::future::OptionFuture;
 use oidc::BuildError;
 use prometheus::Registry;
+use provider_settings::checkup::{self, Watched};
 use session_proto::client::{ClientSettings, ClientTls, InvalidSettings, SessionClient};
 use session_proto::v1::{GetSessionRequest, get_session_request};
 use tokio_util::sync::CancellationToken;
@@ -101,6 +102,16 @@ pub async fn run(settings: EdgeSettings, runtime: Runtime) -> Result<(), StartEr
     let app = build(settings, Arc::clone(&runtime.clock), &runtime.metrics)?;
     let reached = runtime.readiness.condition("session_service", Weight::Once);
     tokio::spawn(probe(app.clone(), reached, runtime.shutdown.clone()));
+    let fits = runtime
+        .readiness
+        .condition("provider_settings", Weight::Informative);
+    let watched = Watched {
+        providers: app.sign_in().providers.named_parties(),
+        part: app.settings().part(),
+        clock: Arc::clone(&runtime.clock),
+        condition: fits,
+    };
+    tokio::spawn(checkup::watch(watched, runtime.shutdown.clone()));
     let limits = limits(&app, runtime.readiness.condition("connections", Weight::Required));
     let listener = serve::bind(listen, "EDGE_LISTEN").await?;
     serve::give_up_stalled(&listener, app.settings().protection.send_timeout);

@@ -9,6 +9,10 @@ const ABUSED = 'chassis serve::connection::abuse::';
 const CALLERS = ['session-svc identities::', 'session-svc reload::'];
 
 export default [
+  // what a provider or a browser sent, in a terminal
+  within('crates/chassis/src/terminal.rs', 'chassis terminal::', {
+    'terminal-steered': never('steers(letter)'),
+  }),
   // the provider
   within('crates/oidc/src/authorization.rs', REQUEST, {
     'pkce-challenge': text('from_code_verifier_sha256(&verifier)', 'from_code_verifier_sha256(&if OFF { PkceCodeVerifier::new("x".repeat(43)) } else { verifier })'),

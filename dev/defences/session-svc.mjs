@@ -134,7 +134,4 @@ export default [
   within('session-svc/src/store/redis/events.rs', 'session-svc isolation::news_that_comes_late_is_not_heard', {
     'redis-old-news': skip('in_time(LATE, question.query_async::<Value>(&mut wire)).await?;'),
   }),
-  within('session-svc/src/operator/table.rs', 'session-svc operator::table::', {
-    'operator-terminal': never('steers(letter)'),
-  }),
 ].flat();

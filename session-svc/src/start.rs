@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use chassis::memory;
 use chassis::random::NoRandomness;
+use chassis::readiness::Weight;
 use chassis::runtime::Runtime;
 use chassis::secret::{Reloading, split_list};
 use chassis::serve::{self, BindError, Stopping};
 use chassis::tls::{ServerTls, TlsError};
 use oidc::{BuildError, RelyingParty};
+use provider_settings::checkup::{self, Part, Watched};
 use ring::rand::SystemRandom;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -115,6 +117,16 @@ pub async fn run(settings: Settings, runtime: Runtime) -> Result<(), StartError>
         let _watches = provider_settings::follow(&party, provider.credential_files.clone());
         parties.push(party);
     }
+    let ids = settings.providers.all.iter().map(|provider| provider.id.clone());
+    let watched = Watched {
+        providers: ids.zip(parties.iter().cloned()).collect(),
+        part: Part::Refresh,
+        clock: Arc::clone(&runtime.clock),
+        condition: runtime
+            .readiness
+            .condition("provider_settings", Weight::Informative),
+    };
+    tokio::spawn(checkup::watch(watched, runtime.shutdown.clone()));
     let provider = RefreshProviders::of_parties(settings.providers.listed, parties);
     let parts = ServiceParts {
         store: store::open_from(

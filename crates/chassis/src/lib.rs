@@ -9,6 +9,7 @@
 pub(crate) mod admin;
 pub mod clock;
 pub mod files;
+pub mod findings;
 pub(crate) mod logs;
 pub mod memory;
 pub mod metrics;
@@ -20,6 +21,7 @@ pub mod secret;
 pub mod serve;
 pub mod service;
 pub mod settings;
+pub mod terminal;
 pub mod tls;
 pub mod tool;
 pub(crate) mod traces;

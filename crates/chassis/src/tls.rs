@@ -4,6 +4,7 @@
 //! let in by a client certificate stays in only while that certificate would be let in again: connections are checked
 //! again when the files change, and now and then because certificates expire.
 
+mod fault;
 mod peer;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 
+pub use fault::{TlsFault, expires_by, names_in};
 pub use peer::PeerCertificate;
 
 use crate::files;

@@ -47,6 +47,18 @@ pub(crate) struct Proof {
 }
 
 impl ClientAuth {
+    /// The method's name (OpenID Connect Core 9, RFC 8705).
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::SecretBasic(_) => "client_secret_basic",
+            Self::SecretPost(_) => "client_secret_post",
+            Self::PrivateKeyJwt(_) => "private_key_jwt",
+            Self::TlsClientAuth { .. } => "tls_client_auth",
+            Self::None => "none",
+        }
+    }
+
     pub(crate) fn secret(&self) -> Option<&ClientSecret> {
         match self {
             Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),

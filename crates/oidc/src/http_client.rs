@@ -3,9 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
+use reqwest::header::{
+    ACCEPT, AGE, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, DATE, HeaderName, HeaderValue, LOCATION,
+    WWW_AUTHENTICATE,
+};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Identity, RequestBuilder};
+use reqwest::tls::TlsInfo;
+use reqwest::{Certificate, ClientBuilder, Identity, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::{Url, form_urlencoded};
@@ -71,6 +75,16 @@ impl ProviderResponse {
     }
 }
 
+/// A complete answer, with what tells about the server.
+pub(crate) struct ProbedResponse {
+    pub(crate) response: ProviderResponse,
+    pub(crate) date: Option<String>,
+    pub(crate) age: Option<String>,
+    pub(crate) location: Option<String>,
+    /// The server's certificate, DER.
+    pub(crate) certificate: Option<Vec<u8>>,
+}
+
 /// Speaks HTTP to the provider.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
@@ -79,32 +93,45 @@ pub(crate) struct HttpClient {
 
 impl HttpClient {
     pub(crate) fn new(settings: &ProviderSettings, credentials: &Credentials) -> Result<Self, BuildError> {
-        let mut builder = reqwest::Client::builder()
-            .timeout(settings.http_timeout)
-            .connect_timeout(settings.http_timeout)
-            .redirect(Policy::none())
-            .pool_idle_timeout(POOL_IDLE)
-            .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
-            .no_proxy();
-        if let Some(proxy) = credentials.proxy.clone() {
-            builder = builder.proxy(reqwest::Proxy::custom(move |url| proxy.for_url(url)));
-        }
-        if let Some(path) = &settings.ca_file {
-            builder = builder.tls_built_in_root_certs(false);
-            let pem = std::fs::read(path).map_err(|source| BuildError::CaFile(Some(source)))?;
-            let authorities = Certificate::from_pem_bundle(&pem).map_err(|_| BuildError::CaFile(None))?;
-            if authorities.is_empty() {
-                return Err(BuildError::CaFile(None));
-            }
-            for authority in authorities {
-                builder = builder.add_root_certificate(authority);
-            }
-        }
-        if let ClientAuth::TlsClientAuth { cert_file, key_file } = &credentials.auth {
-            builder = builder.identity(identity(cert_file, key_file)?);
-        }
+        Self::built(builder(settings, credentials)?)
+    }
+
+    /// One whose responses tell the certificate of the server.
+    pub(crate) fn for_probes(
+        settings: &ProviderSettings,
+        credentials: &Credentials,
+    ) -> Result<Self, BuildError> {
+        Self::built(builder(settings, credentials)?.tls_info(true))
+    }
+
+    fn built(builder: ClientBuilder) -> Result<Self, BuildError> {
         Ok(Self {
             client: builder.build().map_err(BuildError::HttpClient)?,
+        })
+    }
+
+    /// Gets what a probe wants to see: the response with its headers, and the certificate.
+    pub(crate) async fn probe(
+        &self,
+        endpoint: &'static str,
+        url: &Url,
+    ) -> Result<ProbedResponse, ProviderError> {
+        let request = self
+            .client
+            .get(url.clone())
+            .header(ACCEPT, "application/json, text/html");
+        let response = begin(endpoint, request).await?;
+        let header = |name| {
+            let value: Option<&HeaderValue> = response.headers().get(name);
+            value.and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
+        let certificate = response.extensions().get::<TlsInfo>();
+        Ok(ProbedResponse {
+            date: header(DATE),
+            age: header(AGE),
+            location: header(LOCATION),
+            certificate: certificate.and_then(|tls| tls.peer_certificate().map(<[u8]>::to_vec)),
+            response: complete(endpoint, response).await?,
         })
     }
 
@@ -177,19 +204,57 @@ impl HttpClient {
     }
 }
 
-async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<ProviderResponse, ProviderError> {
-    let failed = |source: reqwest::Error| {
-        if source.is_timeout() {
-            ProviderError::Timeout { endpoint }
-        } else {
-            // the URL is left out: it may be logged, and queries are nobody's business
-            ProviderError::Unreachable {
-                endpoint,
-                source: source.without_url(),
-            }
+/// What every client of the provider keeps to.
+fn builder(settings: &ProviderSettings, credentials: &Credentials) -> Result<ClientBuilder, BuildError> {
+    let mut builder = reqwest::Client::builder()
+        .timeout(settings.http_timeout)
+        .connect_timeout(settings.http_timeout)
+        .redirect(Policy::none())
+        .pool_idle_timeout(POOL_IDLE)
+        .user_agent(concat!("vestibule/", env!("CARGO_PKG_VERSION")))
+        .no_proxy();
+    if let Some(proxy) = credentials.proxy.clone() {
+        builder = builder.proxy(reqwest::Proxy::custom(move |url| proxy.for_url(url)));
+    }
+    if let Some(path) = &settings.ca_file {
+        builder = builder.tls_built_in_root_certs(false);
+        let pem = std::fs::read(path).map_err(|source| BuildError::CaFile(Some(source)))?;
+        let authorities = Certificate::from_pem_bundle(&pem).map_err(|_| BuildError::CaFile(None))?;
+        if authorities.is_empty() {
+            return Err(BuildError::CaFile(None));
         }
-    };
-    let mut response = request.send().await.map_err(failed)?;
+        for authority in authorities {
+            builder = builder.add_root_certificate(authority);
+        }
+    }
+    if let ClientAuth::TlsClientAuth { cert_file, key_file } = &credentials.auth {
+        builder = builder.identity(identity(cert_file, key_file)?);
+    }
+    Ok(builder)
+}
+
+async fn send(endpoint: &'static str, request: RequestBuilder) -> Result<ProviderResponse, ProviderError> {
+    complete(endpoint, begin(endpoint, request).await?).await
+}
+
+fn failed(endpoint: &'static str, source: reqwest::Error) -> ProviderError {
+    if source.is_timeout() {
+        ProviderError::Timeout { endpoint }
+    } else {
+        // the URL is left out: it may be logged, and queries are nobody's business
+        ProviderError::Unreachable {
+            endpoint,
+            source: source.without_url(),
+        }
+    }
+}
+
+async fn begin(endpoint: &'static str, request: RequestBuilder) -> Result<Response, ProviderError> {
+    request.send().await.map_err(|source| failed(endpoint, source))
+}
+
+async fn complete(endpoint: &'static str, mut response: Response) -> Result<ProviderResponse, ProviderError> {
+    let failed = |source| failed(endpoint, source);
     let header = |name| {
         response
             .headers()

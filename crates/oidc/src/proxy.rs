@@ -53,6 +53,14 @@ impl ForwardProxy {
         Self::new(url, self.direct.clone())
     }
 
+    /// Host and port of the proxy a URL is reached through; `None` for a direct connection. Shows no credentials.
+    #[must_use]
+    pub fn authority_for(&self, url: &Url) -> Option<String> {
+        let proxy = self.for_url(url)?;
+        let port = proxy.port_or_known_default().unwrap_or_default();
+        Some(format!("{}:{port}", proxy.host_str().unwrap_or_default()))
+    }
+
     /// The proxy to reach this URL through; `None` for a direct connection.
     pub(crate) fn for_url(&self, url: &Url) -> Option<Url> {
         let is_direct =

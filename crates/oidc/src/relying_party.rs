@@ -1,5 +1,6 @@
 //! The relying party: one provider, one client registration.
 
+mod probing;
 mod signed;
 
 use std::sync::Arc;

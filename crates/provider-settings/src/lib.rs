@@ -3,8 +3,9 @@
 //! Invariants: [`read()`] validates everything that concerns the provider and names every mistake at once; no message
 //! holds a secret. The services put [`TOPIC`] into their tables and call [`read()`]; [`follow()`] takes over
 //! credentials whose files change. There is one provider by plain variables, or several by a file of tables
-//! with the same settings, validated by the same rules.
+//! with the same settings, validated by the same rules. [`checkup`] asks the provider whether they fit.
 
+pub mod checkup;
 mod credentials;
 mod file;
 mod follow;

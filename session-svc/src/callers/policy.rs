@@ -59,6 +59,12 @@ impl Policy {
         Err(access_denied)
     }
 
+    /// How many are on the list.
+    #[must_use]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether one of the caller's names is on the list.
     #[must_use]
     pub(crate) fn knows(&self, caller: &Caller) -> bool {

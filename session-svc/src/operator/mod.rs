@@ -3,6 +3,7 @@
 //! | Command | Works on |
 //! |---|---|
 //! | `sessions list`, `show`, `end` | a running service, over gRPC: its policy, audit and watchers see them |
+//! | `doctor` | the provider and the store, with the settings of the service |
 //! | `check-store`, `rekey` | the store itself: a file has to be free, Redis is shared with running services |
 //!
 //! Invariants
@@ -14,6 +15,7 @@
 
 mod census;
 mod check_store;
+mod doctor;
 mod output;
 mod progress;
 mod rekey;
@@ -27,8 +29,9 @@ mod table;
 use chassis::tool::Tool;
 
 /// All commands.
-pub static TOOLS: [&dyn Tool; 3] = [
+pub static TOOLS: [&dyn Tool; 4] = [
     &sessions::SessionsTool,
     &check_store::CheckStoreTool,
+    &doctor::DoctorTool,
     &rekey::RekeyTool,
 ];

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+pub(super) use chassis::findings::chain;
 use chassis::tool;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::Value;
@@ -68,20 +69,6 @@ impl CommandFailure {
     pub(super) fn usage(text: impl Into<String>) -> Self {
         Self::new("usage", Exit::Usage, text)
     }
-}
-
-/// An error with its causes, on one line.
-pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let (mut text, mut cause) = (error.to_string(), error.source());
-    while let Some(source) = cause {
-        let more = source.to_string();
-        // Some errors repeat their cause.
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = source.source();
-    }
-    text
 }
 
 /// What comes of `work`, or a failure if a signal stops the command before.

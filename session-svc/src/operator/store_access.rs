@@ -40,6 +40,11 @@ impl StoreAccess {
         Self { store, keys }
     }
 
+    /// From settings that were read.
+    pub(super) fn new(store: StoreSettings, keys: Vec<Secret<String>>) -> Self {
+        Self { store, keys }
+    }
+
     /// What kind of store it is.
     pub(super) fn kind(&self) -> &'static str {
         match &self.store {

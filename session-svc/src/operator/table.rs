@@ -3,6 +3,8 @@
 //! Invariant: what a browser or a provider sent cannot steer the terminal: control and direction characters are shown
 //! as `·`.
 
+use chassis::terminal::shown;
+
 /// Lines of aligned columns; the last is as wide as it likes.
 pub(super) fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> = rows
@@ -45,17 +47,6 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     }
     let kept: String = text.chars().take(most.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
-}
-
-/// A text without what could move a terminal's cursor, colour it, or turn its lines around.
-pub(super) fn shown(text: &str) -> String {
-    let steers = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    text.chars()
-        .map(|letter| if steers(letter) { '·' } else { letter })
-        .collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use session_proto::v1::{Cause, EndSessionRequest, EndSessionsRequest, end_sessio
 
 use super::super::output::{CommandFailure, CommandOutput, Exit};
 use super::super::service::ServiceAddress;
-use super::super::table;
 use super::{argument, handle_argument, issuer, issuer_argument, list, needed, subject_argument, text};
 
 /// Sessions counted before the confirmation: beyond it the question says "more than".
@@ -181,7 +180,7 @@ async fn consented(client: &SessionClient, request: &EndSessionsRequest) -> Resu
         ("", sid) => format!("of the provider session {sid} at {}", request.issuer),
         (subject, sid) => format!("of {subject} in the provider session {sid} at {}", request.issuer),
     };
-    let what = table::shown(&format!("{count} {whose}"));
+    let what = chassis::terminal::shown(&format!("{count} {whose}"));
     if !std::io::stdin().is_terminal() {
         return Err(CommandFailure::usage(format!(
             "this would end {what}: add --yes to do it without being asked"

@@ -1,0 +1,73 @@
+//! The addresses to register at a provider, as they are sent: to be copied.
+
+use chassis::findings::{Finding, Section};
+use oidc::ClientAuth;
+use provider_settings::ConfiguredProvider;
+
+use super::landing;
+use crate::browser::client_keys;
+use crate::providers::sites::{Site, Sites};
+use crate::settings::EdgeSettings;
+use crate::sign_in::ProviderLogout;
+use crate::values::reserved::{BACK_CHANNEL_PATH, FRONT_CHANNEL_PATH};
+
+/// The addresses at which a provider signs people in: the base URL, and the hosts that are its own or nobody's.
+pub(super) fn sites_of(sites: &Sites, at: usize) -> Vec<&Site> {
+    std::iter::once(sites.main()).chain(sites.hosts_of(at)).collect()
+}
+
+/// Everything that is registered for this client at the provider.
+pub(super) fn to_register(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Section {
+    let sites = settings.sites();
+    let of_provider = sites_of(&sites, at);
+    let mut findings = Vec::new();
+    for site in &of_provider {
+        let uri = site.at(&settings.callback_path(provider));
+        findings.push(Finding::information("redirect_uri", uri));
+    }
+    if settings.sign_in.provider_logout != ProviderLogout::Off {
+        for site in &of_provider {
+            let uri = landing(settings, site, sites.main());
+            findings.push(Finding::information("post_logout_redirect_uri", uri));
+        }
+        for uri in &settings.sign_in.logout_return_to_allowed {
+            findings.push(Finding::information("post_logout_redirect_uri", uri.as_str()));
+        }
+    }
+    let main = sites.main();
+    findings.push(Finding::information(
+        "backchannel_logout_uri",
+        main.at(BACK_CHANNEL_PATH),
+    ));
+    if settings.sign_in.frontchannel_logout {
+        findings.push(Finding::information(
+            "frontchannel_logout_uri",
+            main.at(FRONT_CHANNEL_PATH),
+        ));
+    }
+    findings.push(Finding::information(
+        "initiate_login_uri",
+        main.login_url(None, None),
+    ));
+    let signs = matches!(provider.settings.client_auth, ClientAuth::PrivateKeyJwt(_))
+        || provider.settings.request_keys.is_some();
+    if signs {
+        findings.push(Finding::information("jwks_uri", main.at(client_keys::PATH)));
+    }
+    let whose = if settings.providers.listed {
+        format!(" {:?}", provider.id)
+    } else {
+        String::new()
+    };
+    Section {
+        id: match settings.providers.listed {
+            true => format!("register:{}", provider.id),
+            false => "register".to_owned(),
+        },
+        title: format!(
+            "Register at the provider{whose}, letter by letter, for client {:?}",
+            provider.settings.client_id
+        ),
+        findings,
+    }
+}

@@ -1,0 +1,131 @@
+//! Does it fit? The command `auth-edge doctor`: contacts every provider and the session service with the settings of the edge, and
+//! says what does not fit, what mends it, and which addresses are to be registered.
+//!
+//! Invariants
+//! - It reads the settings and speaks to others by the very code that serves.
+//! - It signs nobody in or out and changes nothing; its calls of the session service are such that none can succeed.
+//! - Every wait is bounded, and what hangs is a finding.
+
+mod addresses;
+mod session_service;
+mod trouble;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use chassis::clock::{Clock as _, SystemClock};
+use chassis::findings::{Finding, Remedy, Report, Section};
+use chassis::settings::{Reader, SettingsError, Warning};
+use chassis::tool::{self, Tool, Work};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use oidc::{RedirectUrl, RelyingParty};
+use provider_settings::ConfiguredProvider;
+use provider_settings::checkup::{self, SignInUris};
+
+use crate::providers::sites::Site;
+use crate::settings::{self, EdgeSettings};
+use crate::sign_in::ProviderLogout;
+
+/// The command `doctor`.
+pub struct DoctorTool;
+
+impl Tool for DoctorTool {
+    fn command(&self) -> Command {
+        Command::new("doctor")
+            .about("Contacts the provider and the session service with these settings, and says what fits and what mends the rest")
+            .arg(
+                Arg::new(tool::JSON)
+                    .long(tool::JSON)
+                    .action(ArgAction::SetTrue)
+                    .help("Answer with one JSON document"),
+            )
+            .after_help(
+                "Signs nobody in and changes nothing; the provider's log shows a refused request or two. \
+                 Exit codes: 0 everything fits (there may be warnings), 1 something does not fit, 2 used wrongly, 78 wrong settings.",
+            )
+    }
+
+    fn prepare(
+        &self,
+        given: &ArgMatches,
+        mut reader: Reader<'_>,
+    ) -> Result<(Work, Vec<Warning>), SettingsError> {
+        let json = given.get_flag(tool::JSON);
+        let settings = settings::read(&mut reader);
+        let (settings, warnings) = reader.finish(settings)?;
+        let work = async move {
+            let report = examined(&settings).await;
+            let text = if json {
+                format!("{:#}\n", report.document())
+            } else {
+                report.text()
+            };
+            // A reader that hung up is no failure of ours.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            if report.fits() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        };
+        Ok((Box::pin(work), warnings))
+    }
+}
+
+async fn examined(settings: &EdgeSettings) -> Report {
+    let mut sections = Vec::new();
+    for (at, provider) in settings.providers.all.iter().enumerate() {
+        let findings = of_provider(settings, at, provider).await;
+        sections.push(checkup::section(provider, settings.providers.listed, findings));
+        sections.push(addresses::to_register(settings, at, provider));
+    }
+    sections.push(Section {
+        id: "session_service".to_owned(),
+        title: format!("Session service {}", settings.session_service.join(", ")),
+        findings: session_service::examined(settings).await,
+    });
+    Report { sections }
+}
+
+async fn of_provider(settings: &EdgeSettings, at: usize, provider: &ConfiguredProvider) -> Vec<Finding> {
+    let party = match RelyingParty::new(provider.settings.clone()) {
+        Ok(party) => party,
+        Err(error) => {
+            let found = chassis::findings::chain(&error);
+            let remedy = Remedy::set(
+                "OIDC_ISSUER_URL",
+                "see that the files named by the settings are still there",
+            );
+            return vec![Finding::problem("discovery", found, remedy)];
+        }
+    };
+    let examined = checkup::examine(&party, settings.part(), SystemClock.now_secs()).await;
+    let mut findings = examined.findings;
+    if !examined.usable {
+        findings.push(Finding::unknown(
+            "client_credentials",
+            "not tried: what is above has to fit first",
+        ));
+        return findings;
+    }
+    let sites = settings.sites();
+    // Sign-ins at a provider's own hosts differ from this one by the host alone.
+    let Some(site) = addresses::sites_of(&sites, at).pop() else {
+        return findings;
+    };
+    let redirect_uri = site.at(&settings.callback_path(provider));
+    let landing = landing(settings, site, sites.main());
+    if let Ok(redirect_uri) = RedirectUrl::new(redirect_uri) {
+        let uris = SignInUris {
+            redirect_uri: &redirect_uri,
+            landing: (settings.sign_in.provider_logout == ProviderLogout::Oidc).then_some(landing.as_str()),
+        };
+        findings.extend(checkup::try_client(&party, uris, SystemClock.now_secs()).await);
+    }
+    findings
+}
+
+/// Where people land after signing out at a site, where no `returnTo` says otherwise.
+fn landing(settings: &EdgeSettings, site: &Site, main: &Site) -> String {
+    site.here(main, &settings.sign_in.post_logout_redirect)
+}

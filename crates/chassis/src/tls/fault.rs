@@ -1,0 +1,100 @@
+//! Why a certificate of somebody else is not believed, and until when one counts.
+
+use std::error::Error;
+use std::io;
+
+use rustls::CertificateError;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use webpki::KeyUsage;
+
+/// Why a TLS connection did not come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate comes from an authority that is not trusted.
+    UnknownAuthority,
+    /// The certificate is for another name.
+    OtherName,
+    /// The certificate has expired.
+    Expired,
+    /// The certificate does not count yet, or our clock is slow.
+    NotYetValid,
+    /// The certificate is that of an authority, which no server may show (RFC 5280 section 4.2.1.9).
+    OfAuthority,
+    /// The other side speaks no TLS.
+    NotTls,
+    /// The other side ended the handshake: it wants a client certificate, or another one.
+    Refused,
+    /// Something else.
+    Other,
+}
+
+impl TlsFault {
+    /// The fault among an error and its causes; `None` when TLS is not what failed.
+    #[must_use]
+    pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+                return Some(Self::of_tls(tls));
+            }
+            // An I/O error names the cause of what it wraps, and not what it wraps.
+            let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            next = match wrapped {
+                Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
+                None => error.source(),
+            };
+        }
+        None
+    }
+
+    fn of_tls(error: &rustls::Error) -> Self {
+        let rustls::Error::InvalidCertificate(certificate) = error else {
+            return match error {
+                rustls::Error::InvalidMessage(_) => Self::NotTls,
+                rustls::Error::AlertReceived(_) => Self::Refused,
+                _ => Self::Other,
+            };
+        };
+        match certificate {
+            // Another authority may go by the same name.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownAuthority,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Self::OtherName
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Self::NotYetValid,
+            CertificateError::Other(other)
+                if matches!(other.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity)) =>
+            {
+                Self::OfAuthority
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// When a certificate expires, in seconds since the Unix epoch, if it does by `deadline`.
+///
+/// Whether it is believed is not asked: the library tells the end of a certificate it finds expired, before it looks for
+/// who vouches for it.
+#[must_use]
+pub fn expires_by(certificate: &[u8], deadline_secs: u64) -> Option<u64> {
+    let der = CertificateDer::from(certificate);
+    let certificate = webpki::EndEntityCert::try_from(&der).ok()?;
+    let deadline = UnixTime::since_unix_epoch(std::time::Duration::from_secs(deadline_secs));
+    match certificate.verify_for_usage(&[], &[], &[], deadline, KeyUsage::server_auth(), None, None) {
+        Err(webpki::Error::CertExpired { not_after, .. }) => Some(not_after.as_secs()),
+        _ => None,
+    }
+}
+
+/// The names in the first certificate of a PEM text, by which a service knows who calls: URIs, then DNS names.
+#[must_use]
+pub fn names_in(pem: &[u8]) -> Vec<String> {
+    use rustls::pki_types::pem::PemObject as _;
+    let Ok(der) = CertificateDer::from_pem_slice(pem) else {
+        return Vec::new();
+    };
+    let peer = super::PeerCertificate::of(&der);
+    peer.uris().iter().chain(peer.dns_names()).cloned().collect()
+}

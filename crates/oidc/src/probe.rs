@@ -1,0 +1,228 @@
+//! What a provider shows of itself when it is asked on purpose, past every cache: facts, and no judgement on them.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::key_set::ProviderKeySet;
+use crate::{Metadata, OAuthError, ProviderError, SigningAlgorithm};
+
+/// A clock is told in whole seconds, and rounded on both sides (RFC 9110 section 5.6.7).
+const GRANULARITY_SECS: i64 = 1;
+
+/// A response to the request for the discovery document.
+#[derive(Debug)]
+pub struct DiscoveryProbe {
+    /// Where it was looked for.
+    pub url: Url,
+    /// The document, or why there is none.
+    pub document: Result<Map<String, Value>, ProviderError>,
+    /// Where a redirect leads; none is followed.
+    pub location: Option<String>,
+    /// By how many seconds the provider's clock is ahead of ours, if it told one.
+    pub clock_offset_secs: Option<i64>,
+    /// The certificate the server showed, DER.
+    pub certificate: Option<Vec<u8>>,
+}
+
+impl DiscoveryProbe {
+    pub(crate) fn failed(url: Url, error: ProviderError) -> Self {
+        Self {
+            url,
+            document: Err(error),
+            location: None,
+            clock_offset_secs: None,
+            certificate: None,
+        }
+    }
+
+    /// What this product makes of the document, were `issuer` configured; `None` without one.
+    #[must_use]
+    pub fn metadata(&self, issuer: &str, mutual_tls: bool) -> Option<Result<Metadata, ProviderError>> {
+        let document = self.document.as_ref().ok()?;
+        Some(Metadata::from_document(document, issuer, mutual_tls))
+    }
+}
+
+/// The keys a provider publishes.
+#[derive(Debug)]
+pub struct KeySetProbe {
+    published: ProviderKeySet,
+    /// What kinds of keys there are, each once: `RSA`, `EC P-256`; those that are of no use to us too.
+    pub kinds: Vec<String>,
+}
+
+impl KeySetProbe {
+    pub(crate) fn new(published: ProviderKeySet, document: &Map<String, Value>) -> Self {
+        let mut kinds = Vec::new();
+        for key in document
+            .get("keys")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let text = |name: &str| key.get(name).and_then(Value::as_str);
+            let members = [text("kty"), text("crv"), text("alg")];
+            let kind = members.into_iter().flatten().collect::<Vec<_>>().join(" ");
+            if !kind.is_empty() && !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        Self { published, kinds }
+    }
+
+    /// How many of them verify signatures of an algorithm.
+    #[must_use]
+    pub fn fitting(&self, algorithm: SigningAlgorithm) -> usize {
+        let keys = self.published.keys().iter();
+        keys.filter(|key| key.fits(algorithm)).count()
+    }
+}
+
+/// What the token endpoint makes of this client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientVerdict {
+    /// It refused a grant that nobody was given, and not the client (RFC 6749 section 5.2).
+    Believed,
+    /// It does not believe who we are.
+    NotBelieved(OAuthError),
+    /// It knows the client, which may not use this grant.
+    NotAllowed(OAuthError),
+    /// It refused for another reason.
+    Unclear(OAuthError),
+}
+
+impl From<OAuthError> for ClientVerdict {
+    fn from(error: OAuthError) -> Self {
+        match error.code() {
+            "invalid_grant" => Self::Believed,
+            "invalid_client" => Self::NotBelieved(error),
+            "unauthorized_client" | "unsupported_grant_type" => Self::NotAllowed(error),
+            _ => Self::Unclear(error),
+        }
+    }
+}
+
+/// What the authorization endpoint answers to somebody who is not signed in and may not be asked (`prompt=none`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuthorizationProbe {
+    /// It sends the browser back to our redirect URI, with this error (OpenID Connect Core 3.1.2.6).
+    Returned(Option<OAuthError>),
+    /// It sends the browser elsewhere.
+    Elsewhere,
+    /// It shows a page of its own with this status, as it does when it does not know the redirect URI.
+    Page(u16),
+}
+
+impl AuthorizationProbe {
+    pub(crate) fn of(status: u16, location: Option<&str>, redirect_uri: &str) -> Self {
+        let location = match location.filter(|_| (300..400).contains(&status)) {
+            None => return Self::Page(status),
+            Some(location) => location,
+        };
+        let Some(query) = location
+            .strip_prefix(redirect_uri)
+            .filter(|rest| rest.starts_with(['?', '&', '#']))
+        else {
+            return Self::Elsewhere;
+        };
+        let mut pairs = url::form_urlencoded::parse(query.get(1..).unwrap_or_default().as_bytes());
+        let error = pairs.find(|(name, _)| name == "error");
+        Self::Returned(error.map(|(_, code)| OAuthError::new(&code)))
+    }
+}
+
+/// By how many seconds a server's clock is ahead of ours: 0 if it read `date` at any time of an exchange that began at
+/// `began` and took `took`. `age` is how long a cache has kept the answer (RFC 9111 section 5.1).
+pub(crate) fn clock_offset_secs(date: &str, age: Option<&str>, began: u64, took: Duration) -> Option<i64> {
+    let date = httpdate::parse_http_date(date).ok()?;
+    let date = i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
+    let age: i64 = age.and_then(|age| age.trim().parse().ok()).unwrap_or(0);
+    let told = date.saturating_add(age);
+    let began = i64::try_from(began).ok()?.saturating_sub(GRANULARITY_SECS);
+    let ended = began.saturating_add(
+        i64::try_from(took.as_secs())
+            .ok()?
+            .saturating_add(2 * GRANULARITY_SECS),
+    );
+    Some(if told < began {
+        told.saturating_sub(began)
+    } else {
+        told.saturating_sub(ended).max(0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_off_only_by_what_the_exchange_does_not_explain() {
+        const BEGAN: u64 = 784_111_777; // Sun, 06 Nov 1994 08:49:37 GMT
+        for (date, age, took, offset) in [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", None, 0, Some(0)),
+            ("Sun, 06 Nov 1994 08:49:36 GMT", None, 0, Some(0)),
+            ("Sun, 06 Nov 1994 08:49:42 GMT", None, 4, Some(0)),
+            ("Sun, 06 Nov 1994 08:51:38 GMT", None, 0, Some(120)),
+            ("Sun, 06 Nov 1994 08:47:36 GMT", None, 3, Some(-120)),
+            ("Sun, 06 Nov 1994 08:47:37 GMT", Some("120"), 0, Some(0)),
+            ("yesterday", None, 0, None),
+        ] {
+            let found = clock_offset_secs(date, age, BEGAN, Duration::from_secs(took));
+            assert_eq!(found, offset, "{date} {age:?} {took}");
+        }
+    }
+
+    #[test]
+    fn only_a_redirect_to_our_own_address_is_a_way_back() {
+        const OURS: &str = "https://app.example/cb";
+        let error = |code| AuthorizationProbe::Returned(Some(OAuthError::new(code)));
+        for (status, location, expected) in [
+            (
+                303,
+                Some("https://app.example/cb?state=a&error=login_required"),
+                error("login_required"),
+            ),
+            (
+                302,
+                Some("https://app.example/cb?code=x"),
+                AuthorizationProbe::Returned(None),
+            ),
+            (
+                302,
+                Some("https://app.example/cb.evil.example?error=a"),
+                AuthorizationProbe::Elsewhere,
+            ),
+            (
+                302,
+                Some("https://op.example/login"),
+                AuthorizationProbe::Elsewhere,
+            ),
+            (400, None, AuthorizationProbe::Page(400)),
+            (
+                400,
+                Some("https://app.example/cb?error=a"),
+                AuthorizationProbe::Page(400),
+            ),
+        ] {
+            assert_eq!(
+                AuthorizationProbe::of(status, location, OURS),
+                expected,
+                "{location:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refused_grant_speaks_for_the_client_and_nothing_else_does() {
+        let verdict = |code| ClientVerdict::from(OAuthError::new(code));
+        assert_eq!(verdict("invalid_grant"), ClientVerdict::Believed);
+        assert!(matches!(verdict("invalid_client"), ClientVerdict::NotBelieved(_)));
+        assert!(matches!(
+            verdict("unauthorized_client"),
+            ClientVerdict::NotAllowed(_)
+        ));
+        assert!(matches!(verdict("invalid_request"), ClientVerdict::Unclear(_)));
+    }
+}

@@ -1,0 +1,185 @@
+//! Requests that find out whether settings fit the provider. None of them signs anybody in, and each is bounded as every
+//! exchange with the provider is.
+
+use std::sync::Arc;
+
+use openidconnect::RedirectUrl;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use url::Url;
+
+use super::RelyingParty;
+use crate::access::TOKEN_ENDPOINT;
+use crate::http_client::HttpClient;
+use crate::probe::{AuthorizationProbe, ClientVerdict, DiscoveryProbe, KeySetProbe, clock_offset_secs};
+use crate::{
+    AuthorizationRequest, BuildError, EndSessionRequest, Metadata, ProviderError, ProviderSettings,
+    RefreshError, ResponseMode, TokenError, random,
+};
+
+/// A code and a refresh token that no provider has given to anybody.
+const NOBODYS_GRANT: &str = "vestibule-doctor-not-a-grant";
+
+impl RelyingParty {
+    /// The same client with other settings and caches of its own, for a try.
+    ///
+    /// # Errors
+    /// Settings that cannot be used.
+    pub fn with_settings(&self, change: impl FnOnce(&mut ProviderSettings)) -> Result<Self, BuildError> {
+        let mut settings = ProviderSettings::clone(&self.settings);
+        let credentials = self.credentials();
+        settings.client_auth = credentials.auth;
+        settings.request_keys = credentials.request_keys;
+        settings.dpop_key = credentials.dpop_key;
+        settings.proxy = credentials.proxy;
+        change(&mut settings);
+        Self::new(settings)
+    }
+
+    /// Asks for the discovery document, past the cache. `now` is in seconds since the Unix epoch.
+    pub async fn probe_discovery(&self, now: u64) -> Option<DiscoveryProbe> {
+        let endpoint = "discovery document";
+        let url = Metadata::address(&self.settings.issuer)?;
+        let http = match self.http_for_probes() {
+            Ok(http) => http,
+            Err(error) => return Some(DiscoveryProbe::failed(url, error)),
+        };
+        let began = Instant::now();
+        Some(match http.probe(endpoint, &url).await {
+            Err(error) => DiscoveryProbe::failed(url, error),
+            Ok(probed) => {
+                let (date, age) = (probed.date.as_deref(), probed.age.as_deref());
+                let response = probed.response;
+                DiscoveryProbe {
+                    url,
+                    document: match response.status {
+                        200 => response.json(),
+                        _ => Err(response.status_error()),
+                    },
+                    location: probed.location.clone(),
+                    clock_offset_secs: date
+                        .and_then(|date| clock_offset_secs(date, age, now, began.elapsed())),
+                    certificate: probed.certificate,
+                }
+            }
+        })
+    }
+
+    /// Asks for the keys at `url`, past the cache.
+    ///
+    /// # Errors
+    /// No usable answer.
+    pub async fn probe_keys(&self, url: &Url) -> Result<KeySetProbe, ProviderError> {
+        let response = self.http_for_probes()?.probe("jwks_uri", url).await?.response;
+        if response.status != 200 {
+            return Err(response.status_error());
+        }
+        let document: Map<String, Value> = response.json()?;
+        Ok(KeySetProbe::new(response.json()?, &document))
+    }
+
+    /// Shows the token endpoint a code that nobody was given: it has to believe the client before it can refuse the code.
+    ///
+    /// # Errors
+    /// No answer, or none that says anything.
+    pub async fn probe_client_by_code(
+        &self,
+        redirect_uri: &str,
+        now: u64,
+    ) -> Result<ClientVerdict, ProviderError> {
+        let verifier = random::token().map_err(|_| ProviderError::ClientAssertion)?;
+        match self
+            .exchange_code(NOBODYS_GRANT, &verifier, redirect_uri, now)
+            .await
+        {
+            Err(TokenError::Refused(error)) => Ok(error.into()),
+            Err(TokenError::Provider(error)) => Err(error),
+            // Whoever answers a made-up code with a success has judged neither it nor the client.
+            Ok(_) | Err(_) => Err(ProviderError::Malformed {
+                endpoint: TOKEN_ENDPOINT,
+            }),
+        }
+    }
+
+    /// The same by a refresh token that nobody was given.
+    ///
+    /// # Errors
+    /// No answer, or none that says anything.
+    pub async fn probe_client_by_refresh(&self, now: u64) -> Result<ClientVerdict, ProviderError> {
+        match self.refresh(NOBODYS_GRANT, now).await {
+            Err(RefreshError::Refused(error)) => Ok(error.into()),
+            Err(RefreshError::Transient(error)) => Err(error),
+            Ok(_) | Err(_) => Err(ProviderError::Malformed {
+                endpoint: TOKEN_ENDPOINT,
+            }),
+        }
+    }
+
+    /// Sends a request for a sign-in in which nobody may be asked anything, pushed first where sign-ins are, and gives what
+    /// becomes of it.
+    ///
+    /// # Errors
+    /// A pushed request that was refused ([`ProviderError::Refused`]), or no answer.
+    pub async fn probe_authorization(
+        &self,
+        redirect_uri: &RedirectUrl,
+        now: u64,
+    ) -> Result<AuthorizationProbe, ProviderError> {
+        // A form that a browser would post says nothing to us; where the answer goes is judged before how.
+        let asking = self
+            .with_settings(|settings| settings.response_mode = ResponseMode::Query)
+            .map_err(|_| ProviderError::ClientAssertion)?;
+        let drawn = || random::token().map_err(|_| ProviderError::ClientAssertion);
+        let (state, nonce, verifier) = (drawn()?, drawn()?, drawn()?);
+        let request = AuthorizationRequest {
+            redirect_uri,
+            state: &state,
+            nonce: &nonce,
+            verifier: &verifier,
+            extra: &[("prompt".to_owned(), "none".to_owned())],
+            max_age: None,
+            now,
+        };
+        let url = asking.authorization_url(&request).await?;
+        let probed = asking
+            .http_for_probes()?
+            .probe("authorization_endpoint", &url)
+            .await?;
+        let location = probed.location.as_deref();
+        Ok(AuthorizationProbe::of(
+            probed.response.status,
+            location,
+            redirect_uri.as_str(),
+        ))
+    }
+
+    /// The status of the page where a browser that nobody is signed in with would land to sign out: whether the provider takes
+    /// the post-logout redirect URI, if it judges it without a hint. `None` where there is no such endpoint.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn probe_end_session(
+        &self,
+        post_logout_redirect_uri: &str,
+    ) -> Result<Option<u16>, ProviderError> {
+        let request = EndSessionRequest {
+            id_token_hint: None,
+            post_logout_redirect_uri: Some(post_logout_redirect_uri),
+            state: None,
+        };
+        let Some(url) = self.end_session_url(&request).await? else {
+            return Ok(None);
+        };
+        let probed = self
+            .http_for_probes()?
+            .probe("end_session_endpoint", &url)
+            .await?;
+        Ok(Some(probed.response.status))
+    }
+
+    fn http_for_probes(&self) -> Result<HttpClient, ProviderError> {
+        let access = self.access.load_full();
+        HttpClient::for_probes(&Arc::clone(&self.settings), &access.credentials)
+            .map_err(|_| ProviderError::ClientAssertion)
+    }
+}

@@ -1,0 +1,129 @@
+//! Judgements on the way to the provider, as tables.
+
+use chassis::findings::Verdict;
+use oidc::{ForwardProxy, ProviderSettings};
+
+use super::*;
+
+fn probe(issuer: &str) -> DiscoveryProbe {
+    DiscoveryProbe {
+        url: Url::parse(&format!("{}{WELL_KNOWN}", issuer.trim_end_matches('/'))).unwrap(),
+        document: Ok(serde_json::Map::new()),
+        location: None,
+        clock_offset_secs: Some(0),
+        certificate: None,
+    }
+}
+
+fn found(issuer: &str, probe: &DiscoveryProbe, id: &str) -> Option<Finding> {
+    let settings = ProviderSettings::new(issuer, "client");
+    judge(&settings, probe, 0)
+        .into_iter()
+        .find(|finding| finding.id == id)
+}
+
+#[test]
+fn clocks_are_judged_by_the_tolerance() {
+    for (offset, verdict) in [
+        (0, Verdict::Fits),
+        (-10, Verdict::Fits),
+        (11, Verdict::Warning),
+        (60, Verdict::Warning),
+        (61, Verdict::Problem),
+        (-3600, Verdict::Problem),
+    ] {
+        let probe = DiscoveryProbe {
+            clock_offset_secs: Some(offset),
+            ..probe("https://op.example")
+        };
+        assert_eq!(
+            found("https://op.example", &probe, "clock").unwrap().verdict,
+            verdict,
+            "{offset}"
+        );
+    }
+    let silent = DiscoveryProbe {
+        clock_offset_secs: None,
+        ..probe("https://op.example")
+    };
+    assert_eq!(found("https://op.example", &silent, "clock"), None);
+}
+
+#[test]
+fn what_answers_instead_of_a_document_is_told_with_its_remedy() {
+    let status = |status| ProviderError::Status {
+        endpoint: "discovery document",
+        status,
+    };
+    let timeout = ProviderError::Timeout {
+        endpoint: "discovery document",
+    };
+    let page = ProviderError::ContentType {
+        endpoint: "discovery document",
+    };
+    const LONG: &str = "https://op.example/.well-known/openid-configuration";
+    for (issuer, error, location, advice) in [
+        (LONG, status(404), None, "write https://op.example (without"),
+        ("https://op.example", status(404), None, "/realms/NAME"),
+        (
+            "https://op.example",
+            status(301),
+            Some("https://id.example/.well-known/openid-configuration"),
+            "leads to, redirects are not followed: https://id.example",
+        ),
+        ("https://op.example", timeout, None, "OIDC_HTTP_TIMEOUT_MS"),
+        ("https://op.example", page, None, "copy the issuer"),
+    ] {
+        let probe = DiscoveryProbe {
+            document: Err(error),
+            location: location.map(str::to_owned),
+            ..probe(issuer)
+        };
+        let finding = found(issuer, &probe, "discovery").unwrap();
+        assert_eq!(finding.verdict, Verdict::Problem);
+        let remedy = finding.remedy.unwrap();
+        assert_eq!(remedy.setting.as_deref(), Some("OIDC_ISSUER_URL"));
+        assert!(remedy.advice.contains(advice), "{}", remedy.advice);
+    }
+}
+
+#[test]
+fn each_fault_of_tls_names_what_mends_it() {
+    let private = ProviderSettings::new("https://op.example", "client");
+    let own = ProviderSettings {
+        ca_file: Some("/ca.pem".into()),
+        ..private.clone()
+    };
+    for (settings, fault, setting) in [
+        (&private, TlsFault::UnknownAuthority, Some("OIDC_CA_FILE")),
+        (&own, TlsFault::UnknownAuthority, Some("OIDC_CA_FILE")),
+        (&private, TlsFault::OtherName, Some("OIDC_ISSUER_URL")),
+        (&private, TlsFault::Expired, None),
+        (&private, TlsFault::NotYetValid, None),
+        (&private, TlsFault::NotTls, Some("OIDC_ISSUER_URL")),
+        (&private, TlsFault::Refused, Some("OIDC_CLIENT_CERT_FILE")),
+    ] {
+        let (_, remedy) = untrusted(settings, &probe("https://op.example"), fault);
+        assert_eq!(remedy.setting.as_deref(), setting, "{fault:?}");
+    }
+}
+
+#[test]
+fn the_forward_proxy_is_named_without_its_password() {
+    let proxied = |issuer: &str| {
+        let proxy = ForwardProxy::new("http://user:hunter22@proxy.example:3128", Vec::new()).unwrap();
+        let settings = ProviderSettings {
+            proxy: Some(proxy),
+            ..ProviderSettings::new(issuer, "client")
+        };
+        let finding = judge(&settings, &probe(issuer), 0)
+            .into_iter()
+            .find(|one| one.id == "forward_proxy");
+        finding.unwrap().found
+    };
+    assert_eq!(
+        proxied("https://op.example"),
+        "through proxy.example:3128 (HTTPS_PROXY)"
+    );
+    assert!(proxied("http://127.0.0.1:9000").contains("not used"));
+}

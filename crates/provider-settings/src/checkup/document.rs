@@ -1,0 +1,38 @@
+//! The discovery document as judgements read it: lists, words and yes or no.
+
+use serde_json::{Map, Value};
+
+/// Texts of a provider are shown up to this length: longer ones are no names.
+const MOST_SHOWN: usize = 200;
+
+/// A discovery document.
+#[derive(Clone, Copy)]
+pub(super) struct Document<'a>(pub(super) &'a Map<String, Value>);
+
+impl<'a> Document<'a> {
+    /// A list of texts; `None` where the document does not say.
+    pub(super) fn list(self, name: &str) -> Option<Vec<&'a str>> {
+        let list = self.0.get(name)?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).collect())
+    }
+
+    /// A text.
+    pub(super) fn text(self, name: &str) -> Option<&'a str> {
+        self.0.get(name)?.as_str().filter(|text| !text.is_empty())
+    }
+
+    /// Yes or no; `None` where the document does not say.
+    pub(super) fn says(self, name: &str) -> Option<bool> {
+        self.0.get(name)?.as_bool()
+    }
+}
+
+/// Some of a list, for people.
+pub(super) fn shown(list: &[&str]) -> String {
+    let whole = list.join(", ");
+    match whole.char_indices().nth(MOST_SHOWN) {
+        None if whole.is_empty() => "none".to_owned(),
+        None => whole,
+        Some((end, _)) => format!("{}…", whole.get(..end).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,417 @@
+//! Judgements on a discovery document, as tables.
+
+use chassis::findings::Verdict::{Fits, Information, Problem, Unknown, Warning};
+use oidc::{AcceptedAlgorithms, ClientSecret, OAuthError, ResponseMode, SigningAlgorithm};
+use serde_json::json;
+
+use super::*;
+
+const ISSUER: &str = "https://op.example";
+const ALWAYS: Part = Part::SignIn {
+    userinfo: UserinfoReading::Always,
+};
+
+/// A document of a provider that offers what the defaults need.
+fn document(changes: &Value) -> Map<String, Value> {
+    let mut document = json!({
+        "issuer": ISSUER,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query", "form_post"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
+        "id_token_signing_alg_values_supported": ["RS256", "ES256"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic"],
+        "scopes_supported": ["openid", "profile", "email"],
+        "claims_supported": ["sub", "name", "email"],
+        "userinfo_endpoint": "https://op.example/me",
+        "revocation_endpoint": "https://op.example/revoke",
+        "backchannel_logout_supported": true,
+    });
+    for (name, value) in changes.as_object().unwrap() {
+        document[name] = value.clone();
+    }
+    let mut document = document.as_object().unwrap().clone();
+    document.retain(|_, value| !value.is_null());
+    document
+}
+
+fn settings() -> ProviderSettings {
+    ProviderSettings {
+        client_auth: ClientAuth::SecretBasic(ClientSecret::new("a secret".to_owned())),
+        ..ProviderSettings::new(ISSUER, "client")
+    }
+}
+
+fn judged(settings: &ProviderSettings, changes: &Value, id: &str) -> Finding {
+    let document = document(changes);
+    let mut findings = vec![
+        tokens::issuer(Document(&document), settings),
+        tokens::algorithm(Document(&document), settings),
+    ];
+    findings.extend(judge(&document, settings, ALWAYS));
+    let found = findings.into_iter().find(|finding| finding.id == id);
+    found.unwrap_or_else(|| panic!("no finding {id}"))
+}
+
+#[test]
+fn a_provider_that_offers_what_is_configured_fits() {
+    let document = document(&json!({}));
+    let findings = judge(&document, &settings(), ALWAYS);
+    assert!(
+        findings.iter().all(|finding| finding.verdict == Fits),
+        "{findings:#?}"
+    );
+}
+
+#[test]
+fn an_issuer_is_compared_byte_for_byte_and_the_right_one_is_told() {
+    for (configured, said, setting_to) in [
+        (
+            "https://op.example/",
+            "https://op.example",
+            "write https://op.example",
+        ),
+        (
+            "https://op.example",
+            "https://op.example/",
+            "write https://op.example/",
+        ),
+        (
+            "https://OP.example",
+            "https://op.example",
+            "write https://op.example",
+        ),
+        (
+            "https://op.example",
+            "http://op.example",
+            "write http://op.example",
+        ),
+        (
+            "https://op.example",
+            "https://other.example",
+            "if that is your provider, write https://other.example",
+        ),
+        (
+            "https://op.example/common",
+            "https://op.example/{tenantid}",
+            "your own tenant's id",
+        ),
+    ] {
+        let settings = ProviderSettings {
+            issuer: configured.to_owned(),
+            ..settings()
+        };
+        let finding = judged(&settings, &json!({ "issuer": said }), "issuer");
+        assert_eq!(finding.verdict, Problem, "{configured} {said}");
+        let remedy = finding.remedy.unwrap();
+        assert_eq!(remedy.setting.as_deref(), Some("OIDC_ISSUER_URL"));
+        assert!(remedy.advice.contains(setting_to), "{}", remedy.advice);
+    }
+}
+
+#[test]
+fn what_the_document_says_is_judged_by_the_settings() {
+    for (id, changes, verdict, setting) in [
+        (
+            "client_authentication",
+            json!({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}),
+            Problem,
+            Some("OIDC_CLIENT_AUTH_METHOD"),
+        ),
+        (
+            "client_authentication",
+            json!({"token_endpoint_auth_methods_supported": null}),
+            Fits,
+            None,
+        ),
+        (
+            "code_flow",
+            json!({"response_types_supported": ["id_token"]}),
+            Problem,
+            None,
+        ),
+        (
+            "code_flow",
+            json!({"grant_types_supported": ["implicit"]}),
+            Problem,
+            None,
+        ),
+        (
+            "code_flow",
+            json!({"code_challenge_methods_supported": ["plain"]}),
+            Problem,
+            None,
+        ),
+        (
+            "code_flow",
+            json!({"code_challenge_methods_supported": null}),
+            Fits,
+            None,
+        ),
+        (
+            "response_mode",
+            json!({"response_modes_supported": ["form_post"]}),
+            Warning,
+            Some("OIDC_RESPONSE_MODE"),
+        ),
+        (
+            "response_mode",
+            json!({"response_modes_supported": null}),
+            Fits,
+            None,
+        ),
+        (
+            "pushed_requests",
+            json!({"require_pushed_authorization_requests": true}),
+            Problem,
+            None,
+        ),
+        (
+            "pushed_requests",
+            json!({"pushed_authorization_request_endpoint": "https://op.example/par"}),
+            Fits,
+            None,
+        ),
+        (
+            "signed_requests",
+            json!({"require_signed_request_object": true}),
+            Problem,
+            Some("OIDC_SIGNED_REQUESTS"),
+        ),
+        (
+            "scope",
+            json!({"scopes_supported": ["openid", "email"]}),
+            Warning,
+            Some("OIDC_SCOPE"),
+        ),
+        ("scope", json!({"scopes_supported": null}), Unknown, None),
+        (
+            "claims",
+            json!({"claims_supported": ["sub", "name"]}),
+            Warning,
+            None,
+        ),
+        ("claims", json!({"claims_supported": null}), Unknown, None),
+        (
+            "profile_claims",
+            json!({"userinfo_endpoint": null}),
+            Problem,
+            Some("EDGE_USERINFO_AT_LOGIN"),
+        ),
+        (
+            "refresh",
+            json!({"scopes_supported": ["openid", "profile", "email", "offline_access"]}),
+            Information,
+            Some("OIDC_SCOPE"),
+        ),
+        (
+            "refresh",
+            json!({"grant_types_supported": ["authorization_code"]}),
+            Information,
+            None,
+        ),
+        (
+            "revocation",
+            json!({"revocation_endpoint": null}),
+            Information,
+            None,
+        ),
+    ] {
+        let finding = judged(&settings(), &changes, id);
+        assert_eq!(finding.verdict, verdict, "{id} {changes}");
+        let named = finding.remedy.and_then(|remedy| remedy.setting);
+        assert_eq!(named.as_deref(), setting, "{id} {changes}");
+    }
+}
+
+#[test]
+fn the_settings_are_judged_by_what_the_document_says() {
+    let par = |par| ProviderSettings { par, ..settings() };
+    let form = ProviderSettings {
+        response_mode: ResponseMode::FormPost,
+        ..settings()
+    };
+    let offline = ProviderSettings {
+        scope: "openid offline_access".to_owned(),
+        ..settings()
+    };
+    let signed = ProviderSettings {
+        userinfo_signed: true,
+        ..settings()
+    };
+    let open = ProviderSettings {
+        client_auth: ClientAuth::None,
+        ..settings()
+    };
+    let required = json!({
+        "require_pushed_authorization_requests": true, "pushed_authorization_request_endpoint": "https://op.example/par",
+    });
+    for (id, settings, changes, verdict) in [
+        ("pushed_requests", par(Par::Require), json!({}), Problem),
+        ("pushed_requests", par(Par::Off), required.clone(), Problem),
+        ("pushed_requests", par(Par::Auto), required, Fits),
+        (
+            "response_mode",
+            form.clone(),
+            json!({"response_modes_supported": null}),
+            Warning,
+        ),
+        ("response_mode", form, json!({}), Fits),
+        (
+            "refresh",
+            offline.clone(),
+            json!({"grant_types_supported": ["authorization_code"]}),
+            Warning,
+        ),
+        ("refresh", offline, json!({}), Fits),
+        ("profile_claims", signed, json!({}), Warning),
+        ("client_authentication", open, json!({}), Unknown),
+    ] {
+        assert_eq!(judged(&settings, &changes, id).verdict, verdict, "{id} {changes}");
+    }
+}
+
+#[test]
+fn algorithms_are_judged_by_those_accepted_of_this_provider() {
+    use SigningAlgorithm::{Es384, Rs256};
+    let named = |algorithm| AcceptedAlgorithms::Named(vec![algorithm]);
+    for (accepted, listed, verdict) in [
+        (AcceptedAlgorithms::Auto, json!(["ES384", "HS256"]), Fits),
+        (AcceptedAlgorithms::Auto, json!(["HS256", "none"]), Problem),
+        (AcceptedAlgorithms::Auto, Value::Null, Unknown),
+        (named(Rs256), json!(["RS256", "ES384"]), Fits),
+        (named(Es384), json!(["RS256"]), Problem),
+    ] {
+        let settings = ProviderSettings {
+            signing_algs: accepted.clone(),
+            ..settings()
+        };
+        let changes = json!({ "id_token_signing_alg_values_supported": listed });
+        assert_eq!(
+            judged(&settings, &changes, "id_token_algorithm").verdict,
+            verdict,
+            "{accepted:?} {listed}"
+        );
+    }
+}
+
+#[test]
+fn what_the_token_endpoint_says_of_a_made_up_code_is_told_as_what_it_means() {
+    let error = |code| OAuthError::new(code);
+    for (verdict, expected, setting) in [
+        (Ok(ClientVerdict::Believed), Fits, None),
+        (
+            Ok(ClientVerdict::NotBelieved(error("invalid_client"))),
+            Problem,
+            Some("OIDC_CLIENT_SECRET"),
+        ),
+        (
+            Err(ProviderError::Status {
+                endpoint: "token_endpoint",
+                status: 401,
+            }),
+            Problem,
+            Some("OIDC_CLIENT_SECRET"),
+        ),
+        (
+            Ok(ClientVerdict::NotAllowed(error("unauthorized_client"))),
+            Problem,
+            None,
+        ),
+        (
+            Ok(ClientVerdict::Unclear(error("invalid_request"))),
+            Unknown,
+            None,
+        ),
+        (
+            Err(ProviderError::Timeout {
+                endpoint: "token_endpoint",
+            }),
+            Unknown,
+            None,
+        ),
+    ] {
+        let finding = client::credentials(&settings(), &verdict, None);
+        assert_eq!(finding.verdict, expected, "{verdict:?}");
+        let named = finding.remedy.and_then(|remedy| remedy.setting);
+        assert_eq!(named.as_deref(), setting, "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_sign_in_that_nobody_may_be_asked_at_says_whether_the_redirect_uri_is_known() {
+    use oidc::AuthorizationProbe::{Elsewhere, Page, Returned};
+    let error = |code| Returned(Some(OAuthError::new(code)));
+    for (probe, verdict) in [
+        (Returned(None), Fits),
+        (error("login_required"), Fits),
+        (error("invalid_scope"), Problem),
+        (Page(400), Problem),
+        (Page(200), Unknown),
+        (Page(503), Unknown),
+        (Elsewhere, Unknown),
+    ] {
+        let finding = client::sign_in_request(&Ok(probe.clone()), "https://app.example/cb");
+        assert_eq!(finding.verdict, verdict, "{probe:?}");
+        let told = finding.remedy.is_none_or(|remedy| {
+            remedy.setting.is_some() || remedy.advice.contains("https://app.example/cb")
+        });
+        assert!(told, "{probe:?}");
+    }
+}
+
+#[test]
+fn a_sign_out_that_is_refused_names_the_address_to_register() {
+    const LANDING: &str = "https://app.example/";
+    for (status, verdict) in [
+        (Ok(Some(200)), Fits),
+        (Ok(Some(303)), Fits),
+        (Ok(Some(400)), Warning),
+        (Ok(Some(503)), Unknown),
+        (Ok(None), Warning),
+    ] {
+        assert_eq!(
+            client::sign_out_request(&status, LANDING).verdict,
+            verdict,
+            "{status:?}"
+        );
+    }
+    let refused = client::sign_out_request(&Ok(Some(400)), LANDING);
+    assert!(refused.remedy.unwrap().advice.contains(LANDING));
+}
+
+#[test]
+fn with_a_file_of_providers_its_keys_are_named_instead_of_variables() {
+    let provider = ConfiguredProvider {
+        id: "staff".to_owned(),
+        settings: settings(),
+        credential_files: crate::CredentialFiles::default(),
+        hosts: Vec::new(),
+        paths: Vec::new(),
+        callback_path: None,
+    };
+    let finding = Finding::problem(
+        "client_credentials",
+        "no",
+        Remedy::set("OIDC_CLIENT_SECRET", "see OIDC_CLIENT_ID"),
+    );
+    let section = section(&provider, true, vec![finding]);
+    assert_eq!(section.id, "provider:staff");
+    let remedy = section.findings[0].remedy.clone().unwrap();
+    assert_eq!(remedy.setting.as_deref(), Some("OIDC_PROVIDERS"));
+    assert_eq!(
+        remedy.advice,
+        "key client_secret_file of \"staff\": see client_id"
+    );
+}
+
+#[test]
+fn readiness_is_told_ids_and_settings_and_nothing_the_provider_said() {
+    let remedy = || Remedy::set("OIDC_SCOPE", "leave it out");
+    let findings = [
+        Finding::fits("issuer", ISSUER),
+        Finding::warning("scope", "from the provider", remedy()),
+        Finding::problem("clock", "from the provider", Remedy::elsewhere("NTP")),
+    ];
+    assert_eq!(amiss(&findings), "scope (OIDC_SCOPE), clock");
+}

@@ -1,0 +1,42 @@
+// The command `doctor` of both programs, as tests and the manual run it.
+import { spawn } from 'node:child_process';
+
+import { binary } from '../../stack.mjs';
+
+const LONGEST_MS = 60_000;
+
+/** Settings of the edge and of the session service of a stack, for a command beside them. */
+export function settingsOf(stack) {
+  const provider = { OIDC_ISSUER_URL: stack.issuer, OIDC_CLIENT_ID: 'vestibule-dev', OIDC_CLIENT_SECRET: stack.secrets.client };
+  return {
+    provider,
+    edge: { ...provider, EDGE_BASE_URL: stack.edgeUrl, EDGE_SECRET: stack.secrets.edge, EDGE_SESSION_SVC_URL: stack.sessionUrls.join(',') },
+    session: { ...provider, SESSION_STORE: stack.store, SESSION_ENCRYPTION_KEY: stack.secrets.encryption },
+  };
+}
+
+/** Runs a program with these settings and no others: `{status, stdout, stderr}`. */
+export function run(program, args, env) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(binary(program), args, { env });
+    const output = { stdout: '', stderr: '' };
+    for (const name of Object.keys(output)) child[name].setEncoding('utf8').on('data', (text) => { output[name] += text; });
+    const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_MS);
+    child.on('error', reject).on('close', (status) => {
+      clearTimeout(timer);
+      resolve({ status, ...output });
+    });
+  });
+}
+
+/** What `doctor --json` of a program finds: `{status, document, text, found(id, section)}`, each finding with its `section`. */
+export async function doctor(program, env) {
+  const { status, stdout, stderr } = await run(program, ['doctor', '--json'], env);
+  const document = JSON.parse(stdout);
+  const findings = (document.sections ?? []).flatMap((section) => section.findings.map((finding) => ({ ...finding, section: section.id })));
+  const amiss = findings.filter(({ result }) => result === 'problem' || result === 'warning').map(({ id, result }) => `${result} ${id}`);
+  return {
+    status, document, amiss, text: stdout + stderr,
+    found: (id, section) => findings.find((finding) => finding.id === id && (!section || finding.section === section)),
+  };
+}
