@@ -128,7 +128,9 @@ export function suite(driver) {
     async function isKnown(person) {
       const silently = async (page) => ((await asksWho(page, person)) ? undefined : provider.answer(page, person));
       const { landed } = await walk(person, `${stack.edgeUrl}/api/auth/login`, { edgeUrl: stack.edgeUrl, answer: silently });
-      return landed !== undefined && new URL(landed).searchParams.has('code');
+      if (landed === undefined || !new URL(landed).searchParams.has('code')) return false;
+      await isRedirect(await person.navigate(landed)); // no code is left unredeemed
+      return true;
     }
 
     const bodies = {
