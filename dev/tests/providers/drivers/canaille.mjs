@@ -8,7 +8,10 @@ import { startPython } from './python.mjs';
 export const canaille = {
   name: 'Canaille',
   version: '0.3.6',
-  exceptions: { backChannel: { offered: 'it has none', symptom: /backchannel_logout_supported/ } },
+  exceptions: {
+    refresh: { fault: 'its fault', symptom: /ERR_FAILED_REFRESH_GRANT/, says: 'its refresh tokens end with the access token they came with; one that is refreshed before works' },
+    backChannel: { offered: 'it has none', symptom: /backchannel_logout_supported/ },
+  },
 
   /** With `clientKeys`, the address of its public keys, the client authenticates by private_key_jwt. */
   async start({ clientKeys, ...options }) {
