@@ -12,6 +12,7 @@ import { START } from '../product/proxies.mjs';
 import { APPLICATIONS } from './applications/applications.mjs';
 import { routes } from './documents.mjs';
 
+const LIMIT_MS = 120_000; // an application that never answers fails its test instead of holding the suite
 const KNOWN_MS = 20_000; // until a proxy has read its routes
 const FRONTS = { edge: 'the edge', nginx: 'nginx', caddy: 'Caddy', traefik: 'Traefik' };
 
@@ -48,7 +49,7 @@ for (const [name, application] of Object.entries(APPLICATIONS)) {
     });
 
     for (const [front, title] of Object.entries(FRONTS)) {
-      test(`${name} behind ${title}`, async () => {
+      test(`${name} behind ${title}`, { timeout: LIMIT_MS }, async () => {
         const exception = application.exceptions?.[front];
         const { stack, url, stop } = await startFront(front, name, app.port);
         let failure;

@@ -29,6 +29,7 @@ const ACCESS_TOKEN_SECS = 5; // short enough to be waited for
 const EXPIRED_MS = 20_000; // until the provider refuses a token of that age
 const SECRET_READ_MS = 25_000; // files are read again within ten seconds; then some sign-ins have to be tried
 const LOGGED_MS = 5_000; // until what a process wrote has arrived here
+const STEP_LIMIT_MS = 120_000; // a provider that never answers fails the step instead of holding the suite
 const NEWS_MS = 15_000; // from a sign-out at the provider until every browser is told
 
 const STEPS = {
@@ -225,7 +226,7 @@ export function suite(driver) {
 
     for (const [step, title] of Object.entries(STEPS)) {
       const exception = driver.exceptions?.[step];
-      test(exception ? `${title}: ${exception.offered ? 'not offered' : 'fails as known'}` : title, async () => {
+      test(exception ? `${title}: ${exception.offered ? 'not offered' : 'fails as known'}` : title, { timeout: STEP_LIMIT_MS }, async () => {
         let failure;
         try {
           await bodies[step]();
