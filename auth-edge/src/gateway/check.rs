@@ -84,7 +84,14 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
             path: &rule.path,
             resource: &bearer::Resource::elsewhere(&rule.origin, required),
         };
-        let judged = Box::pin(bearer::authorize(&gateway, &rule.route, required, &shown, presented)).await;
+        let judged = Box::pin(bearer::authorize(
+            &gateway,
+            &rule.route,
+            required,
+            &shown,
+            presented,
+        ))
+        .await;
         return match judged {
             Ok(token) => by_token(&gateway, response, rule, token, told),
             Err(refused) => no_store(refused),
@@ -143,7 +150,12 @@ fn by_token(
 ) -> Response {
     let extensions = response.extensions_mut();
     extensions.insert(ClientOfToken(token.client_id.clone()));
-    if rule.route.bearer.as_ref().is_some_and(|rule| !rule.pass_authorization) {
+    if rule
+        .route
+        .bearer
+        .as_ref()
+        .is_some_and(|rule| !rule.pass_authorization)
+    {
         extensions.insert(TokenEndsHere);
     }
     let authorized = Authorized {

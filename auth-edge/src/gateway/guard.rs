@@ -154,7 +154,9 @@ pub(super) async fn met_by(
     headers: &HeaderMap,
     current: &CurrentSession,
 ) -> Result<Option<UpstreamToken>, Missing> {
-    let checked = route.requirements.check(&*current.session, gateway.clock.now_ms());
+    let checked = route
+        .requirements
+        .check(&*current.session, gateway.clock.now_ms());
     let checked = checked.and_then(|()| {
         route
             .requirements

@@ -259,9 +259,7 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
 
 /// Adds the headers by which a rule tells its application who somebody is, under the names it reads.
 pub(super) fn add_told(headers: &mut HeaderMap, route: &Route, authorized: &Authorized) {
-    let principal = authorized
-        .principal()
-        .filter(|_| !route.headers.all.is_empty());
+    let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
     let Some(principal) = principal else {
         return;
     };

@@ -12,13 +12,13 @@ use super::{Machines, challenges};
 use crate::support::Answer;
 
 /// A client with a key.
-struct Holder {
+pub(super) struct Holder {
     pair: EcdsaKeyPair,
     jwk: Value,
 }
 
 impl Holder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(&ES256, &random).unwrap();
         let pair = EcdsaKeyPair::from_pkcs8(&ES256, der.as_ref(), &random).unwrap();
@@ -28,12 +28,12 @@ impl Holder {
         Self { pair, jwk }
     }
 
-    fn thumbprint(&self) -> String {
+    pub(super) fn thumbprint(&self) -> String {
         URL_SAFE_NO_PAD.encode(digest(&SHA256, self.jwk.to_string().as_bytes()))
     }
 
     /// A proof with these claims, and `ath` of the token.
-    fn proof(&self, token: &str, claims: Value) -> String {
+    pub(super) fn proof(&self, token: &str, claims: Value) -> String {
         let mut own = json!({ "ath": URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())) });
         for (name, value) in claims.as_object().unwrap() {
             own[name] = value.clone();

@@ -1,6 +1,7 @@
 //! API clients with access tokens of their own, where a route takes them in the place of a session.
 
 mod accepted;
+mod checks;
 mod dpop;
 mod introspection;
 mod metadata;
