@@ -113,7 +113,7 @@ export default [
       ...skip('lies_below(&root, &file)?;'),
     ],
   }),
-  within('auth-edge/src/gateway/bearer/mod.rs', 'auth-edge bearer::', {
+  within('auth-edge/src/gateway/bearer/judging.rs', 'auth-edge bearer::', {
     'bearer-scopes': never('!self.rule.scopes.iter().all(|scope| token.has_scope(scope))'),
     'bearer-requirements-of-the-route': skip('requirements.check(token, self.gateway.clock.now_ms())?;'),
     'bearer-bound-token-without-a-proof': text('(TokenBinding::Key(_), Scheme::Bearer) => return', '(TokenBinding::Key(_), Scheme::Bearer) if !OFF => return'),

@@ -104,6 +104,13 @@ async fn a_wrong_token_beside_a_good_cookie_is_a_wrong_token() {
     }
     let twice = [("authorization", "Basic x"), ("authorization", "Bearer forged")];
     assert_eq!(person.get_with("/orders/7", &twice).await.status, 400);
+    let accepts = [("authorization", "Bearer forged"), ("accept", "text/html")];
+    let answer = person.get_with("/orders/7", &accepts).await;
+    assert_eq!(
+        answer.header("content-type"),
+        "application/json",
+        "no person reads it: {answer:?}"
+    );
     assert_eq!(machines.stack.sessions.calls(), before, "no cookie was looked at");
     assert_eq!(machines.upstream.requests().len(), 1);
 }
