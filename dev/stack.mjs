@@ -49,6 +49,8 @@ export function binary(name, profile = 'debug') {
  *   the edge publishes the keys, and edgeEnv and sessionEnv say where they are
  * @param {boolean} [options.requireDpopNonce] proofs of bound tokens have to repeat the provider's nonce (no)
  * @param {string[]} [options.resources] resources the provider issues access tokens for (none)
+ * @param {string[]} [options.opaqueResources] the same, whose access tokens say nothing (none)
+ * @param {string} [options.machineClient] a client at the provider that gets tokens for itself, with `secrets.client` (none)
  * @param {object} [options.edgeEnv] further settings of every edge, by variable name
  * @param {object} [options.sessionEnv] further settings of every session service
  * @param {string} [options.routes] route table of the edges (dev/routes.toml)
@@ -139,6 +141,8 @@ export async function startStack(options = {}) {
       '--client-auth', clientAuth, ...(keyed ? ['--client-jwks-uri', `${edgeUrl}/.well-known/vestibule/client-jwks.json`] : []),
       ...(options.requireDpopNonce ? ['--require-dpop-nonce'] : []),
       ...(options.resources ?? []).flatMap((resource) => ['--resource', resource]),
+      ...(options.opaqueResources ?? []).flatMap((resource) => ['--opaque-resource', resource]),
+      ...(options.machineClient ? ['--machine-client', options.machineClient] : []),
       '--state', join(stateDir, `${name}.json`),
     ],
     env: certificate && { NODE_EXTRA_CA_CERTS: certificate.certificate }, // for its calls to the edge

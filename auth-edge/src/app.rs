@@ -13,6 +13,7 @@ use crate::browser::Browser;
 use crate::browser::analytics::Analytics;
 use crate::browser::grpc_web::{LISTENING_MAX, LISTING_MAX, PerPerson};
 use crate::gateway::assertion::Assertions;
+use crate::gateway::bearer::BearerTokens;
 use crate::gateway::kept_form::KeptForms;
 use crate::gateway::{Gateway, Proxy};
 use crate::http::device::Devices;
@@ -280,6 +281,7 @@ impl Shared<'_> {
             routes: self.routes.clone(),
             proxy: Arc::new(proxy),
             assertions,
+            bearer: BearerTokens::new(settings.introspection_cache, self.metrics.access_tokens()),
             cookies: self.cookies.clone(),
             pending: self.pending.clone(),
             sessions: self.sessions.clone(),

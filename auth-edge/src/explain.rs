@@ -14,6 +14,7 @@ use provider_settings::PROVIDERS;
 use serde_json::{Map, Value, json};
 
 use crate::gateway::is_never_passed_on;
+use crate::route_table::bearer::{BearerRule, Introspection};
 use crate::route_table::file::RouteFileContext;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::upstream_headers::HeaderSource;
@@ -249,6 +250,9 @@ fn by_rules(rules: &Rules, mut facts: Map<String, Value>, asked: Asked<'_>, path
             );
             add("guard", json!(guard(&route, asked.method)));
             add("asks", requirements(&route.requirements));
+            if let Some(rule) = &route.bearer {
+                add("bearer", bearer(rule));
+            }
             add("upstream", json!(upstream(&route, path)));
             add("tells", tells(&route));
             let only_read =
@@ -351,6 +355,23 @@ fn tells(route: &Route) -> Value {
     Value::Object(facts)
 }
 
+fn bearer(rule: &BearerRule) -> Value {
+    let audience = rule.audience.clone();
+    let resource = || format!("EDGE_BASE_URL without its path, and {}", rule.resource_path);
+    let introspection = match rule.introspection {
+        Introspection::Never => "never: JWTs alone pass",
+        Introspection::OpaqueTokens => "tokens that are no JWT",
+        Introspection::Always => "always",
+    };
+    json!({
+        "audience": audience.unwrap_or_else(resource),
+        "scopes": rule.scopes,
+        "introspection": introspection,
+        "dpop_required": rule.dpop_required,
+        "pass_authorization": rule.pass_authorization,
+    })
+}
+
 fn upstream(route: &Route, path: &RequestPath) -> String {
     let sent = path.to_encoded(route.stripped());
     match &route.upstream {
@@ -363,7 +384,7 @@ fn upstream(route: &Route, path: &RequestPath) -> String {
 fn as_text(facts: &Map<String, Value>) -> String {
     let mut text = String::new();
     for name in [
-        "request", "host", "path", "rule", "why", "guard", "asks", "upstream", "tells", "answer",
+        "request", "host", "path", "rule", "why", "guard", "asks", "bearer", "upstream", "tells", "answer",
     ] {
         let value = match facts.get(name) {
             None => continue,

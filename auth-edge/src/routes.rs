@@ -18,6 +18,7 @@ use oidc::ResponseMode;
 use crate::app::App;
 use crate::browser::{access_token, analytics, client_keys, grpc_web, profile, status};
 use crate::gateway;
+use crate::gateway::bearer::resource;
 use crate::http::errors::HttpError;
 use crate::http::layer::{EdgeLayer, layer};
 use crate::http::pages::look;
@@ -25,7 +26,7 @@ use crate::sign_in::SignIn;
 use crate::sign_in::{back_channel, callback, front_channel, login, logout};
 use crate::values::reserved::{
     ACCESS_TOKEN_PATH, BACK_CHANNEL_PATH, BASE_PATH, CHECK_PATH, FORM_PATH, FRONT_CHANNEL_PATH, LOGOUT_PATH,
-    ME_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
+    ME_PATH, RESOURCE_METADATA_PATH, STATUS_PATH, UNAUTHORIZED_PATH,
 };
 
 /// The edge as a router.
@@ -62,6 +63,11 @@ pub fn router(app: App) -> Router {
         )
         .route(FORM_PATH, only(GET_HEAD_POST, gateway::kept_form::handle))
         .route(look::LOGO_ROUTE, only(GET_HEAD, look::logo))
+        .route(RESOURCE_METADATA_PATH, any(resource::metadata))
+        .route(
+            &format!("{RESOURCE_METADATA_PATH}/{{*resource}}"),
+            any(resource::metadata),
+        )
         .route(BASE_PATH, any(not_found))
         .route("/api/auth/", any(not_found))
         .route("/api/auth/{*rest}", any(not_found))

@@ -95,6 +95,8 @@ pub struct EdgeSettings {
     pub(crate) rate_limit_login: u64,
     /// How the edge's own pages look.
     pub(crate) look: LookSettings,
+    /// How long what a provider said of an access token is remembered; zero asks each time.
+    pub(crate) introspection_cache: Duration,
     /// Product analytics; none when off.
     pub(crate) analytics: Option<AnalyticsSettings>,
     /// The providers.

@@ -72,7 +72,7 @@ export default [
     'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
   }),
   within('auth-edge/src/route_table/requirements.rs', 'auth-edge auth_time::', {
-    'asks-young-sign-in-of-no-date': text('.map(timestamp::to_ms);', '.map(timestamp::to_ms).or(Some(now_ms).filter(|_| OFF));'),
+    'asks-young-sign-in-of-no-date': text('!who.authenticated_at_ms().is_some_and(is_young)', '!who.authenticated_at_ms().or(Some(now_ms).filter(|_| OFF)).is_some_and(is_young)'),
     'asks-in-vain-by-session': by('auth-edge route_table::requirements::tests::', text('&id.to_bytes(), demands', '&if OFF { Default::default() } else { id.to_bytes() }, demands')),
   }),
   within('auth-edge/src/route_table/rules.rs', 'auth-edge route_table::file::', {
@@ -113,6 +113,17 @@ export default [
       ...skip('lies_below(&root, &file)?;'),
     ],
   }),
+  within('auth-edge/src/gateway/bearer/judging.rs', 'auth-edge bearer::', {
+    'bearer-scopes': never('!self.rule.scopes.iter().all(|scope| token.has_scope(scope))'),
+    'bearer-requirements-of-the-route': skip('requirements.check(token, self.gateway.clock.now_ms())?;'),
+    'bearer-bound-token-without-a-proof': text('(TokenBinding::Key(_), Scheme::Bearer) => return', '(TokenBinding::Key(_), Scheme::Bearer) if !OFF => return'),
+    'bearer-proof-of-an-unbound-token': never('self.rule.dpop_required || headers.contains_key(presented::PROOF)'),
+    'bearer-opaque-token-unasked': text('(false, Introspection::Never) => return', '(false, Introspection::Never) if !OFF => return'),
+    'bearer-forged-tokens-are-counted': instead('refused.peek(self.address, now_ms)', 'Ok::<(), crate::http::protect::rate_limit::TooMany>(())'),
+  }),
+  within('auth-edge/src/gateway/guard.rs', 'auth-edge bearer::', {
+    'bearer-beside-a-cookie': text('bearer::presented(request.headers)', 'bearer::presented(request.headers).filter(|_| !(OFF && request.headers.contains_key(header::COOKIE)))'),
+  }),
   within('auth-edge/src/gateway/mod.rs', GUARDED, {
     'guarded-page-in-a-cache': skip('headers::forbid_caching(response.headers_mut());'),
     'guarded-page-varies-by-cookie': instead('header::VARY', 'header::AGE'),
@@ -131,7 +142,7 @@ export default [
     'fragment-to-another-origin': never('answer.status().is_redirection()'),
   }),
   within('auth-edge/src/gateway/proxy/outgoing.rs', 'auth-edge gateway::a_preflight_passes_without_anybodys_identity', {
-    'authorization-beside-our-token': text('= if context.route.requirements.access_token {', '= if OFF { &TOKENS[1..] } else if context.route.requirements.access_token {'),
+    'authorization-beside-our-token': text('= if ends_here { &TOKENS }', '= if OFF { &TOKENS[1..] } else if ends_here { &TOKENS }'),
     'host-that-a-client-names': by('auth-edge desync::', instead('gateway.sites.of(client).authority()', 'client.get(header::HOST).cloned()')),
     'method-overridden-beside-rules-of-methods': by('auth-edge selectors::', text('!table.by_method', '(OFF || !table.by_method)')),
     'host-kept-that-a-client-names': by('auth-edge claim_headers::', text('set(&mut head.headers, header::HOST, host.clone());', 'set(&mut head.headers, header::HOST, if OFF { client.get(header::HOST).cloned() } else { host.clone() });')),

@@ -22,11 +22,10 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Map, Value, json};
-use session_proto::timestamp;
 
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
-use crate::sessions::CachedSession;
+use crate::route_table::principal::Principal;
 
 /// The header an assertion travels in; like every `x-auth-` header it is removed from what clients send.
 pub(super) const X_AUTH_ASSERTION: HeaderName = HeaderName::from_static("x-auth-assertion");
@@ -47,12 +46,13 @@ const MAX_CLAIM_BYTES: usize = 1_024;
 const MAX_CLAIMS_BYTES: usize = 4_096;
 
 /// Claims only the edge itself makes.
-pub(crate) const OWN_CLAIMS: [&str; 9] = [
+pub(crate) const OWN_CLAIMS: [&str; 10] = [
     "iss",
     "aud",
     "sub",
     "sid",
     "idp",
+    "client_id",
     "iat",
     "exp",
     "jti",
@@ -66,10 +66,10 @@ pub(crate) const OWN_CLAIMS: [&str; 9] = [
 pub(super) fn add(
     headers: &mut HeaderMap,
     gateway: &Gateway,
-    session: &CachedSession,
+    who: &dyn Principal,
     audience: &str,
 ) -> Result<(), HttpError> {
-    let sign = |assertions: &Assertions| assertions.sign(session, audience, gateway.clock.now_secs()).ok();
+    let sign = |assertions: &Assertions| assertions.sign(who, audience, gateway.clock.now_secs()).ok();
     let value = gateway.assertions.as_ref().and_then(sign);
     match value.and_then(|token| HeaderValue::try_from(token).ok()) {
         Some(mut value) => {
@@ -192,23 +192,22 @@ impl Assertions {
         self.keys.load().jwks().to_owned()
     }
 
-    /// An assertion that a request acts for this session, for the server at `audience`.
+    /// An assertion that a request acts for this person or client, for the server at `audience`.
     pub(super) fn sign(
         &self,
-        session: &CachedSession,
+        who: &dyn Principal,
         audience: &str,
         now_secs: u64,
     ) -> Result<String, CannotSign> {
         let keys = self.keys.load();
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": keys.first.id});
         let id = random::bytes::<16>().map_err(|_none| CannotSign)?;
-        let mut body = self.passed_on(session);
+        let mut body = self.passed_on(who);
         let own = json!({
             "iss": &*self.issuer,
             "aud": audience,
-            "sub": session.subject,
-            "idp": session.issuer,
-            "sid": session.handle,
+            "sub": who.subject(),
+            "idp": who.issuer(),
             "iat": now_secs,
             "exp": now_secs + LIFETIME_SECS,
             "jti": BASE64.encode(id),
@@ -216,8 +215,10 @@ impl Assertions {
         if let Value::Object(own) = own {
             body.extend(own);
         }
-        if let Some(at) = &session.authenticated_at {
-            body.insert("auth_time".to_owned(), (timestamp::to_ms(at) / 1000).into());
+        body.extend(who.handle().map(|handle| ("sid".to_owned(), handle.into())));
+        body.extend(who.client_id().map(|id| ("client_id".to_owned(), id.into())));
+        if let Some(at_ms) = who.authenticated_at_ms() {
+            body.insert("auth_time".to_owned(), (at_ms / 1000).into());
         }
         let signed = format!(
             "{}.{}",
@@ -233,11 +234,11 @@ impl Assertions {
     }
 
     /// The person's claims the settings name; what would not fit into a header is left out.
-    fn passed_on(&self, session: &CachedSession) -> Map<String, Value> {
+    fn passed_on(&self, who: &dyn Principal) -> Map<String, Value> {
         let mut room = MAX_CLAIMS_BYTES;
         let mut released = Map::new();
         for name in self.claims.iter() {
-            let Some(value) = session.claim(name) else {
+            let Some(value) = who.claim(name) else {
                 continue;
             };
             let length = value.to_string().len();
@@ -253,9 +254,11 @@ impl Assertions {
 #[cfg(test)]
 mod tests {
     use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+    use session_proto::timestamp;
     use session_proto::v1::Session;
 
     use super::*;
+    use crate::sessions::CachedSession;
 
     fn pem() -> String {
         let document =
@@ -297,7 +300,7 @@ mod tests {
         );
         let user = json!({"acr": "gold", "sub": "other", "email": "a@b.example"});
         let token = asserting
-            .sign(&cached(user), "http://orders:8080", 1_000)
+            .sign(&*cached(user), "http://orders:8080", 1_000)
             .unwrap();
         let jwks: Value = serde_json::from_str(&asserting.jwks()).unwrap();
         let published = jwks["keys"].as_array().unwrap();
@@ -323,7 +326,7 @@ mod tests {
         });
         assert_eq!(body, expected);
         let again = asserting
-            .sign(&cached(json!({})), "http://orders:8080", 1_000)
+            .sign(&*cached(json!({})), "http://orders:8080", 1_000)
             .unwrap();
         assert_ne!(
             part(&again, 1)["jti"],
@@ -342,7 +345,7 @@ mod tests {
         };
         let body = part(
             &asserting
-                .sign(&CachedSession::new(of_nobody_knows_when), "http://a", 0)
+                .sign(&*CachedSession::new(of_nobody_knows_when), "http://a", 0)
                 .unwrap(),
             1,
         );
@@ -357,7 +360,7 @@ mod tests {
     fn a_claim_too_large_for_a_header_is_left_out() {
         let asserting = assertions(AssertionKeys::from_pem(&pem()).unwrap(), &["groups", "acr"]);
         let user = json!({"groups": vec!["a long name of a group"; 100], "acr": "gold"});
-        let body = part(&asserting.sign(&cached(user), "http://a", 0).unwrap(), 1);
+        let body = part(&asserting.sign(&*cached(user), "http://a", 0).unwrap(), 1);
         assert_eq!((body.get("groups"), body["acr"].as_str()), (None, Some("gold")));
     }
 

@@ -4,18 +4,31 @@ use axum::http::HeaderValue;
 
 use crate::route_table::requirements::Requirements;
 
+/// The error of RFC 9470, section 3.
+pub(super) const STEP_UP: &str = "insufficient_user_authentication";
+
 /// A sign-in that is younger, or of another class: all that the route requires, so that one sign-in is enough.
 pub(super) fn step_up(requirements: &Requirements) -> Option<HeaderValue> {
-    let mut challenge = "Bearer error=\"insufficient_user_authentication\", \
-         error_description=\"A different sign-in is needed\""
-        .to_owned();
-    if !requirements.acr.is_empty() {
-        challenge.push_str(&format!(", acr_values=\"{}\"", requirements.acr.join(" ")));
-    }
-    if let Some(max_age_secs) = requirements.max_age_secs {
-        challenge.push_str(&format!(", max_age=\"{max_age_secs}\""));
+    let mut challenge =
+        format!("Bearer error=\"{STEP_UP}\", error_description=\"A different sign-in is needed\"");
+    for (name, value) in step_up_parameters(requirements) {
+        challenge.push_str(&format!(", {name}=\"{value}\""));
     }
     HeaderValue::try_from(challenge).ok()
+}
+
+/// What of a sign-in is required, as parameters of a challenge.
+pub(super) fn step_up_parameters(requirements: &Requirements) -> Vec<(&'static str, String)> {
+    let mut parameters = Vec::new();
+    if !requirements.acr.is_empty() {
+        parameters.push(("acr_values", requirements.acr.join(" ")));
+    }
+    parameters.extend(
+        requirements
+            .max_age_secs
+            .map(|secs| ("max_age", secs.to_string())),
+    );
+    parameters
 }
 
 /// Scopes nobody granted. Scope tokens hold neither quotes nor backslashes (RFC 6749, section 3.3).

@@ -4,7 +4,7 @@
 //! - What the proxy says about the original request is used as the return address, and to find the rule (`[[check]]`) that
 //!   says what the request requires and what its application is told; and only from a trusted proxy.
 //! - Where there are such rules, a request that none of them answers does not pass.
-//! - Whether the request passes is the session's affair.
+//! - Whether the request passes is the session's affair, or that of an access token where the rule takes them.
 //!
 //! The access token is for a proxy that checks a request: a page's own script that requests this route gets none, neither
 //! here nor through a proxy.
@@ -14,16 +14,17 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use oidc::AccessToken;
 use session_proto::v1::session::State as SessionState;
 use session_proto::v1::{ErrorReason, Session};
 
 use super::check_rule::{self, CheckRule};
 use super::guard::{Authorized, UpstreamToken};
 use super::headers::{add_identity, add_told};
-use super::{assertion, guard};
+use super::{assertion, bearer, guard};
 use crate::gateway::Gateway;
 use crate::http::errors::HttpError;
-use crate::http::observe::SessionHandle;
+use crate::http::observe::{ClientOfToken, SessionHandle};
 use crate::http::request::{self, first_parameter, is_prefetch, is_script};
 use crate::route_table::missing::Missing;
 use crate::route_table::upstream_headers::ToldNames;
@@ -49,6 +50,10 @@ pub(crate) struct ForApplication {
     pub(crate) names: ToldNames,
 }
 
+/// Response extension: the client's own access token is not for the application.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TokenEndsHere;
+
 /// Answers a proxy that asks whether a request may pass.
 pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let rule = match check_rule::find(&gateway, &request) {
@@ -66,6 +71,32 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
     }
     let headers = request.headers();
     let peer = request::peer(request.extensions());
+    if let Some(rule) = &rule
+        && let Some(required) = &rule.route.bearer
+        && let Some(presented) = bearer::presented(headers)
+    {
+        let method = check_rule::original_method(&gateway, &request);
+        let shown = bearer::ShownRequest {
+            headers,
+            peer,
+            method: method.as_ref().map_or("", Method::as_str),
+            origin: &rule.origin,
+            path: &rule.path,
+            resource: &bearer::Resource::elsewhere(&rule.origin, required),
+        };
+        let judged = Box::pin(bearer::authorize(
+            &gateway,
+            &rule.route,
+            required,
+            &shown,
+            presented,
+        ))
+        .await;
+        return match judged {
+            Ok(token) => by_token(&gateway, response, rule, token, told),
+            Err(refused) => no_store(refused),
+        };
+    }
     let device = || gateway.devices.of(headers, peer);
     let current = match gateway.sessions.current(headers, Use::Counts(&device)).await {
         Ok(Some(current)) => current,
@@ -100,13 +131,39 @@ pub(crate) async fn handle(State(gateway): State<Arc<Gateway>>, request: Request
         .insert(SessionHandle(current.session.handle.clone()));
     let authorized = Authorized {
         current: Some(current),
-        access_token: None,
+        ..Authorized::default()
     };
     add_identity(response.headers_mut(), &authorized);
     match rule {
         Some(rule) => tell(&gateway, response, &rule, &authorized, told),
         None => with_names(response, told),
     }
+}
+
+/// What a check answers to a client that passes by an access token of its own.
+fn by_token(
+    gateway: &Gateway,
+    mut response: Response,
+    rule: &CheckRule,
+    token: Arc<AccessToken>,
+    told: ForApplication,
+) -> Response {
+    let extensions = response.extensions_mut();
+    extensions.insert(ClientOfToken(token.client_id.clone()));
+    if rule
+        .route
+        .bearer
+        .as_ref()
+        .is_some_and(|rule| !rule.pass_authorization)
+    {
+        extensions.insert(TokenEndsHere);
+    }
+    let authorized = Authorized {
+        bearer: Some(token),
+        ..Authorized::default()
+    };
+    add_identity(response.headers_mut(), &authorized);
+    tell(gateway, response, rule, &authorized, told)
 }
 
 /// Names what is told, for a caller inside this process; where nothing ever is, nothing is named.
@@ -127,8 +184,8 @@ fn tell(
 ) -> Response {
     let mut headers = HeaderMap::new();
     add_told(&mut headers, &rule.route, authorized);
-    if let Some(current) = authorized.current.as_ref().filter(|_| rule.route.upstream_jwt)
-        && let Err(failure) = assertion::add(response.headers_mut(), gateway, &current.session, &rule.origin)
+    if let Some(who) = authorized.principal().filter(|_| rule.route.upstream_jwt)
+        && let Err(failure) = assertion::add(response.headers_mut(), gateway, who, &rule.origin)
     {
         return failure.into_response();
     }
@@ -207,7 +264,14 @@ fn refuse(
         return no_store((StatusCode::FOUND, [(header::LOCATION, login)]).into_response());
     }
     match route {
-        Some(route) => guard::refusal(route, missing, if back.is_some() { &login } else { "" }),
+        Some(route) => {
+            let invites = matches!(missing, Missing::Session);
+            let mut response = guard::refusal(route, missing, if back.is_some() { &login } else { "" });
+            if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
+                bearer::invite(&mut response, rule, &bearer::Resource::elsewhere("", rule));
+            }
+            response
+        }
         None => no_store(HttpError::NotAuthenticated.into_response()),
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct CheckRule {
     pub(super) route: Arc<Route>,
     /// Scheme, host and port that the browser requested: the application, to which assertions are addressed.
     pub(super) origin: String,
+    /// The path the browser requested, as it came.
+    pub(super) path: String,
 }
 
 /// The rule for the request that is asked about; `None` where there are no such rules.
@@ -55,11 +57,13 @@ fn by_url(gateway: &Gateway, url: &str, method: Option<&Method>) -> Option<Check
     let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     // As it came: a parser of addresses would have read it already in its own way.
     let path = target.split('?').next().filter(|path| !path.contains('#'))?;
-    let path = RequestPath::parse(if path.is_empty() { "/" } else { path }).ok()?;
+    let came = if path.is_empty() { "/" } else { path };
+    let path = RequestPath::parse(came).ok()?;
     match gateway.routes.find_check(authority, method, &path) {
         Match::Route(route) => Some(CheckRule {
             route,
             origin: origin(scheme, authority),
+            path: came.to_owned(),
         }),
         Match::Ambiguous | Match::OtherMethods(_) | Match::Nothing => None,
     }
@@ -71,7 +75,8 @@ fn origin(scheme: &str, authority: &str) -> String {
     url::Url::parse(&plain).map_or(plain, |url| url.origin().ascii_serialization())
 }
 
-fn original_method(gateway: &Gateway, request: &Request) -> Option<Method> {
+/// The method the browser requested it by, as a caller that is believed says.
+pub(super) fn original_method(gateway: &Gateway, request: &Request) -> Option<Method> {
     if let Some(OriginalMethod(method)) = request.extensions().get::<OriginalMethod>() {
         return Some(method.clone());
     }

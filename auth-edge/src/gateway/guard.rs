@@ -3,23 +3,26 @@
 //! Invariants
 //! - A guarded route never answers from its upstream before its guard has said yes.
 //! - A session service that cannot be reached is 503 and changes no cookie.
-//! - Nothing but the session decides, no header ever skips a guard.
+//! - Nothing but the session decides, or on routes that take them an access token; no header ever skips a guard.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, Method, header};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Redirect, Response};
+use oidc::AccessToken;
 use session_proto::timestamp;
 use session_proto::v1::session::State;
 use session_proto::v1::{ErrorReason, GetAccessTokenResponse, Session};
 
-use super::{challenge, cross_site, kept_form};
+use super::{bearer, challenge, cross_site, kept_form};
 use crate::gateway::Gateway;
 use crate::http::errors::{HttpError, wants_page};
 use crate::http::request::{self, is_prefetch, is_script};
 use crate::providers::ProviderHint;
 use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
+use crate::route_table::principal::Principal;
 use crate::route_table::requirements::Requirements;
 use crate::route_table::{Guard, Route};
 use crate::sessions::{CachedToken, CurrentSession, Use, authorization};
@@ -33,6 +36,19 @@ pub(super) struct Authorized {
     pub(crate) current: Option<CurrentSession>,
     /// The access token, where the route attaches it.
     pub(crate) access_token: Option<UpstreamToken>,
+    /// The access token the client has shown, where it stands in the place of a session.
+    pub(crate) bearer: Option<Arc<AccessToken>>,
+}
+
+impl Authorized {
+    /// Who the request acts for; none where the route is not guarded.
+    pub(super) fn principal(&self) -> Option<&dyn Principal> {
+        match (&self.current, &self.bearer) {
+            (Some(current), _) => Some(&*current.session),
+            (None, Some(token)) => Some(&**token),
+            (None, None) => None,
+        }
+    }
 }
 
 /// An access token for an upstream.
@@ -80,6 +96,25 @@ pub(super) async fn authorize(
     route: &Route,
     request: &RequestHead<'_>,
 ) -> Result<Authorized, Response> {
+    if let Some(rule) = &route.bearer
+        && let Some(presented) = bearer::presented(request.headers)
+    {
+        let site = gateway.sites.of(request.headers);
+        let shown = bearer::ShownRequest {
+            headers: request.headers,
+            peer: request.peer,
+            method: request.method.as_str(),
+            origin: &site.at(""),
+            path: request.uri.path(),
+            resource: &bearer::Resource::at(site, rule),
+        };
+        // A future of its own: requests that come with a cookie do not carry it.
+        let token = Box::pin(bearer::authorize(gateway, route, rule, &shown, presented)).await?;
+        return Ok(Authorized {
+            bearer: Some(token),
+            ..Authorized::default()
+        });
+    }
     if route.guard == Guard::Open || cross_site::is_preflight(request) {
         return Ok(Authorized::default());
     }
@@ -108,6 +143,7 @@ pub(super) async fn authorize(
     Ok(Authorized {
         access_token: access_token.filter(|_| route.requirements.access_token),
         current: Some(current),
+        bearer: None,
     })
 }
 
@@ -118,11 +154,13 @@ pub(super) async fn met_by(
     headers: &HeaderMap,
     current: &CurrentSession,
 ) -> Result<Option<UpstreamToken>, Missing> {
-    let checked = route.requirements.check(&current.session, gateway.clock.now_ms());
+    let checked = route
+        .requirements
+        .check(&*current.session, gateway.clock.now_ms());
     let checked = checked.and_then(|()| {
         route
             .requirements
-            .check_connection(&current.session, &gateway.providers)
+            .check_connection(&current.session.issuer, &gateway.providers)
     });
     checked.map_err(|missing| {
         let was_requested = missing.is_of_sign_in()
@@ -236,7 +274,13 @@ fn refuse(
             return refused;
         }
     }
-    refusal(route, missing, "")
+    let invites = matches!(missing, Missing::Session);
+    let mut response = refusal(route, missing, "");
+    if let Some(rule) = route.bearer.as_ref().filter(|_| invites) {
+        let resource = bearer::Resource::at(gateway.sites.of(request.headers), rule);
+        bearer::invite(&mut response, rule, &resource);
+    }
+    response
 }
 
 /// The provider to authenticate at again whoever is signed in: the same one.

@@ -57,6 +57,7 @@ const TOLD_BY_US: [&str; 8] = [
 pub(crate) const X_AUTH_SUBJECT: HeaderName = HeaderName::from_static("x-auth-subject");
 pub(crate) const X_AUTH_SESSION: HeaderName = HeaderName::from_static("x-auth-session");
 pub(crate) const X_AUTH_ISSUER: HeaderName = HeaderName::from_static("x-auth-issuer");
+pub(crate) const X_AUTH_CLIENT: HeaderName = HeaderName::from_static("x-auth-client");
 
 /// About as many headers of ours a request gets.
 const OURS: usize = 8;
@@ -227,6 +228,19 @@ fn cookie_name(pair: &[u8]) -> String {
 /// with its issuer (OpenID Connect Core 1.0,
 /// section 5.7), also where a second provider is added later.
 pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
+    if let Some(token) = &authorized.bearer {
+        let pairs = [
+            (X_AUTH_SUBJECT, &token.sub),
+            (X_AUTH_ISSUER, &token.iss),
+            (X_AUTH_CLIENT, &token.client_id),
+        ];
+        for (name, text) in pairs {
+            // What cannot be a header value is left out rather than bent.
+            if let Ok(value) = HeaderValue::try_from(text) {
+                headers.insert(name, value);
+            }
+        }
+    }
     let Some(current) = &authorized.current else {
         return;
     };
@@ -245,18 +259,15 @@ pub(super) fn add_identity(headers: &mut HeaderMap, authorized: &Authorized) {
 
 /// Adds the headers by which a rule tells its application who somebody is, under the names it reads.
 pub(super) fn add_told(headers: &mut HeaderMap, route: &Route, authorized: &Authorized) {
-    let Some(current) = authorized
-        .current
-        .as_ref()
-        .filter(|_| !route.headers.all.is_empty())
-    else {
+    let principal = authorized.principal().filter(|_| !route.headers.all.is_empty());
+    let Some(principal) = principal else {
         return;
     };
     let who = claim_headers::Identity {
-        subject: &current.session.subject,
-        issuer: &current.session.issuer,
-        session: Some(&current.session.handle),
-        claims: current.session.claims(),
+        subject: principal.subject(),
+        issuer: principal.issuer(),
+        session: principal.handle(),
+        claims: principal.claims(),
     };
     headers.extend(claim_headers::of(&route.headers, &who));
 }

@@ -4,6 +4,7 @@
 //! upstream.
 
 pub(crate) mod assertion;
+pub(crate) mod bearer;
 mod challenge;
 pub(crate) mod check;
 mod check_rule;
@@ -25,14 +26,16 @@ use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse as _, Response};
 use chassis::clock::Clock;
 use http_body::Body as _;
+use oidc::AccessToken;
 
 use self::assertion::Assertions;
+use self::bearer::BearerTokens;
 use self::guard::Authorized;
 use self::kept_form::KeptForms;
 use self::proxy::upgrade;
 use crate::http::device::Devices;
 use crate::http::errors::HttpError;
-use crate::http::observe::{AnsweringRoute, SessionHandle};
+use crate::http::observe::{AnsweringRoute, ClientOfToken, SessionHandle};
 use crate::http::protect::host;
 use crate::http::request;
 use crate::providers::IdentityProviders;
@@ -65,6 +68,8 @@ pub(crate) struct Gateway {
     pub(crate) proxy: Arc<Proxy>,
     /// What tells upstreams who somebody is, if anything is signed for them.
     pub(crate) assertions: Option<Assertions>,
+    /// What judges access tokens of API clients.
+    pub(crate) bearer: BearerTokens,
     /// The session cookie.
     pub(crate) cookies: SessionCookies,
     /// Cookies of pending sign-ins.
@@ -181,19 +186,36 @@ async fn through(gateway: &Gateway, route: &Route, path: &RequestPath, request: 
 /// Adds what the guard learned: the session's name for the log, and the cookie's new expiry where it rolled. What a
 /// session has opened ends with it, and is for nobody else: no cache may keep it, whatever the upstream says.
 async fn with_session(gateway: &Gateway, response: Response, authorized: Authorized) -> Response {
+    if let Some(token) = authorized.bearer {
+        return for_client(response, &token);
+    }
     let Some(current) = authorized.current else {
         return response;
     };
     let mut response = response.map(|body| ending::until_ended(body, gateway.sessions.streams(), &current));
-    headers::forbid_caching(response.headers_mut());
-    response
-        .headers_mut()
-        .append(header::VARY, HeaderValue::from_static("cookie"));
+    forbid_sharing(&mut response, "cookie");
     if let Some(cookie) = gateway.sessions.cookie_if_alive(&current).await {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
         .extensions_mut()
         .insert(SessionHandle(current.session.handle.clone()));
+    response
+}
+
+/// No cache may keep it, nor give it to whoever sends something else in this header.
+fn forbid_sharing(response: &mut Response, by: &'static str) {
+    headers::forbid_caching(response.headers_mut());
+    response
+        .headers_mut()
+        .append(header::VARY, HeaderValue::from_static(by));
+}
+
+/// Names the client for the log, and keeps caches off what its token has opened, whatever the upstream says.
+fn for_client(mut response: Response, token: &AccessToken) -> Response {
+    forbid_sharing(&mut response, "authorization");
+    response
+        .extensions_mut()
+        .insert(ClientOfToken(token.client_id.clone()));
     response
 }

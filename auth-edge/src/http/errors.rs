@@ -67,6 +67,7 @@ impl HttpError {
             Self::Provider(_, Outage::Timeout) => S::GATEWAY_TIMEOUT,
             Self::Provider(_, Outage::BadAnswer) => S::BAD_GATEWAY,
             Self::Session { reason, .. } => session(*reason).0,
+            Self::AccessToken { status, .. } => *status,
             Self::UpstreamDown => S::BAD_GATEWAY,
             Self::UpstreamSlow => S::GATEWAY_TIMEOUT,
             Self::Internal => S::INTERNAL_SERVER_ERROR,
@@ -93,7 +94,7 @@ impl HttpError {
             Self::SessionServiceDown => "ERR_SESSION_SERVICE_UNAVAILABLE",
             Self::SignedOutHereOnly => Handler::Logout.code(),
             Self::Session { reason, handler, .. } => handler.map_or(reason.as_str_name(), Handler::code),
-            Self::Forbidden { code, .. } => code,
+            Self::Forbidden { code, .. } | Self::AccessToken { code, .. } => code,
             Self::MissingClaims { .. } => "insufficient_claims",
             Self::UpstreamDown => "upstream_unavailable",
             Self::UpstreamSlow => "upstream_timeout",
@@ -122,7 +123,7 @@ impl HttpError {
             Self::LogoutToken(_) => "Logout refused",
             Self::SignedOutHereOnly => "This browser is signed out",
             Self::Session { .. } => "That did not work",
-            Self::Forbidden { .. } | Self::MissingClaims { .. } => "Not allowed",
+            Self::Forbidden { .. } | Self::MissingClaims { .. } | Self::AccessToken { .. } => "Not allowed",
             Self::UpstreamDown | Self::UpstreamSlow => "This part is not available",
             Self::Internal => "Something went wrong",
         }
@@ -161,7 +162,8 @@ impl HttpError {
             | Self::LogoutToken(words)
             | Self::NotSent { words, .. }
             | Self::Callback { words, .. }
-            | Self::Forbidden { words, .. } => words,
+            | Self::Forbidden { words, .. }
+            | Self::AccessToken { words, .. } => words,
             Self::MissingClaims { .. } => "Your account does not have what this address asks for.",
             Self::UpstreamDown => {
                 "The service behind this address cannot be reached just now. Try again in a moment."

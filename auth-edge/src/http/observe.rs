@@ -48,6 +48,10 @@ impl RequestId {
 #[derive(Clone, Debug)]
 pub(crate) struct SessionHandle(pub(crate) String);
 
+/// Response extension: the client whose access token the request came with.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientOfToken(pub(crate) String);
+
 /// What has a name among routes.
 pub(crate) trait RouteName {
     /// The path as the route table writes it.
@@ -64,6 +68,7 @@ pub(crate) struct Metrics {
     requests: PerCoreMetric<HistogramVec>,
     logins: IntCounterVec,
     refusals: IntCounterVec,
+    access_tokens: IntCounterVec,
 }
 
 impl Metrics {
@@ -92,6 +97,14 @@ impl Metrics {
             ),
             &["step", "reason"],
         )?;
+        let access_tokens = IntCounterVec::new(
+            Opts::new(
+                "access_tokens_total",
+                "Access tokens that clients have shown, by outcome: accepted, or why not.",
+            ),
+            &["outcome"],
+        )?;
+        registry.register(Box::new(access_tokens.clone()))?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(logins.clone()))?;
         registry.register(Box::new(refusals.clone()))?;
@@ -99,6 +112,7 @@ impl Metrics {
             requests,
             logins,
             refusals,
+            access_tokens,
         })
     }
 
@@ -111,6 +125,11 @@ impl Metrics {
     /// Counts a sign-in that ended, at the provider of this id: there are as many labels as providers are configured.
     pub(crate) fn login(&self, result: &'static str, provider: &str) {
         self.logins.with_label_values(&[result, provider]).inc();
+    }
+
+    /// Counts access tokens that clients have shown.
+    pub(crate) fn access_tokens(&self) -> IntCounterVec {
+        self.access_tokens.clone()
     }
 
     /// Counts a refusal.
@@ -186,6 +205,11 @@ impl Observed {
             .or(self.route.as_ref().map(MatchedPath::as_str))
             .unwrap_or(GATEWAY);
         let handle = extensions.get::<SessionHandle>().map_or("", |handle| &handle.0);
+        let client = if handle.is_empty() {
+            extensions.get::<ClientOfToken>().map(|client| client.0.as_str())
+        } else {
+            None
+        };
         requests
             .with_label_values(&[self.method, route, status.as_str()])
             .observe(seconds);
@@ -200,6 +224,7 @@ impl Observed {
             duration_ms = seconds * 1000.0,
             request_id = self.id.as_str(),
             session.handle = handle,
+            oauth.client_id = client,
             reason = refused.map(|refused| refused.reason.name()),
             "request"
         );

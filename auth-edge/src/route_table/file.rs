@@ -2,6 +2,7 @@
 //!
 //! Invariant: every mistake is named at once, with its line; a table with a mistake is no table at all.
 
+mod bearer;
 mod requirements;
 mod selectors;
 mod upstream_headers;
@@ -111,6 +112,9 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         .required("guard")
         .and_then(|value| value.one_of(&[("page", Guard::Page), ("api", Guard::Api), ("none", Guard::Open)]));
     let requirements = requirements::requirements(table, around);
+    let bearer = path
+        .as_ref()
+        .and_then(|(path, ..)| bearer::bearer(table, path, &requirements, around));
     let headers = upstream_headers::upstream_headers(table);
     let denied_message = table.get("denied_message").and_then(denied_message);
     let upstream_jwt = table.flag("upstream_jwt");
@@ -134,6 +138,14 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         (
             open && own.csrf.is_some_and(|csrf| csrf != Csrf::None),
             "csrf needs guard = \"page\" or \"api\": without a session there is nothing to forge",
+        ),
+        (
+            open && bearer.is_some(),
+            "bearer needs guard = \"page\" or \"api\": guard = \"none\" lets everybody pass without a token",
+        ),
+        (
+            folder && bearer.as_ref().is_some_and(|rule| rule.pass_authorization),
+            "pass_authorization needs an http upstream: files take no token",
         ),
         (
             upstream_jwt && !around.signs,
@@ -208,6 +220,7 @@ fn route(table: &Table<'_>, kind: Kind, around: RouteFileContext<'_>) -> Option<
         max_body_bytes: own.max_body_bytes,
         csrf: own.csrf.unwrap_or_default(),
         requirements,
+        bearer,
         denied_message,
         keep_form: own.keep_form,
         sign_in: own.sign_in,

@@ -7,9 +7,11 @@
 //!
 //! Deliberately absent: headers as conditions; nothing a client can choose freely takes a guard away.
 
+pub(crate) mod bearer;
 pub(crate) mod claims;
 pub(crate) mod file;
 pub(crate) mod missing;
+pub(crate) mod principal;
 pub(crate) mod requirements;
 pub(crate) mod rules;
 pub(crate) mod upstream_headers;
@@ -23,6 +25,7 @@ use axum::http::{HeaderValue, Method, Uri};
 use chassis::secret::Reloading;
 use url::Url;
 
+use self::bearer::BearerRule;
 use self::requirements::Requirements;
 pub(crate) use self::rules::{Match, Requested, Rules};
 use self::upstream_headers::{ToldNames, UpstreamHeaders};
@@ -246,6 +249,8 @@ pub(crate) struct Route {
     pub(crate) keep_form: bool,
     /// What somebody is told whose claims are not as required.
     pub(crate) denied_message: Option<Arc<str>>,
+    /// What it requires of a client that shows an access token in the place of a session; none takes no such client.
+    pub(crate) bearer: Option<BearerRule>,
     /// Parameters of the authorization request when a sign-in leads here, by name.
     pub(crate) sign_in: BTreeMap<String, String>,
     /// What holds for the whole table it stands in.

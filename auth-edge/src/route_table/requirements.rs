@@ -4,14 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use serde_json::Value;
-use session_proto::timestamp;
-use session_proto::v1::Session;
 
 use super::claims::ClaimRequirements;
 use super::missing::Missing;
+use super::principal::Principal;
 use crate::http::errors::HttpError;
 use crate::providers::IdentityProviders;
-use crate::sessions::CachedSession;
 use crate::sessions::cookies::SessionId;
 
 /// Separates these hashes from all others of a session ID.
@@ -41,19 +39,18 @@ pub(crate) struct Requirements {
 }
 
 impl Requirements {
-    /// Whether a session has what is required. An authentication at an unknown time is not young enough for anybody.
+    /// Whether somebody has what is required. An authentication at an unknown time is not young enough for anybody.
     ///
     /// # Errors
     /// What it has not.
-    pub(crate) fn check(&self, session: &CachedSession, now_ms: u64) -> Result<(), Missing> {
+    pub(crate) fn check(&self, who: &impl Principal, now_ms: u64) -> Result<(), Missing> {
         if let Some(max_age_secs) = self.max_age_secs {
-            let at_ms = session.authenticated_at.as_ref().map(timestamp::to_ms);
             let is_young = |at_ms| now_ms.saturating_sub(at_ms) <= max_age_secs.saturating_mul(1000);
-            if !at_ms.is_some_and(is_young) {
+            if !who.authenticated_at_ms().is_some_and(is_young) {
                 return Err(Missing::StepUp);
             }
         }
-        let text = |name: &str| session.claim(name).and_then(Value::as_str);
+        let text = |name: &str| who.claim(name).and_then(Value::as_str);
         if !self.acr.is_empty()
             && !text("acr").is_some_and(|acr| self.acr.iter().any(|required| required == acr))
         {
@@ -70,7 +67,7 @@ impl Requirements {
             return Err(Missing::Organization);
         }
         if !self.claims.is_empty() {
-            let unmet = self.claims.unmet(session.claims());
+            let unmet = self.claims.unmet(who.claims());
             if !unmet.is_empty() {
                 return Err(Missing::NotBySignIn(HttpError::MissingClaims {
                     claims: unmet.into_iter().map(ToString::to_string).collect(),
@@ -82,19 +79,19 @@ impl Requirements {
         Ok(())
     }
 
-    /// Whether the session was made at the provider the route is for.
+    /// Whether this issuer, a session's or a token's, is the provider the route is for.
     ///
     /// # Errors
-    /// It was not.
+    /// It is not.
     pub(crate) fn check_connection(
         &self,
-        session: &Session,
+        issuer: &str,
         providers: &IdentityProviders,
     ) -> Result<(), Missing> {
         let Some(required) = &self.connection else {
             return Ok(());
         };
-        match providers.of_session(&session.issuer) {
+        match providers.of_session(issuer) {
             Some(provider) if provider.id == *required => Ok(()),
             Some(_) | None => Err(Missing::Connection),
         }

@@ -1,9 +1,12 @@
 //! What a guard requires of a session.
 
 use serde_json::json;
+use session_proto::timestamp;
+use session_proto::v1::Session;
 
 use super::*;
 use crate::route_table::claims::{ClaimRequirement, ClaimValue};
+use crate::sessions::CachedSession;
 use crate::values::claim_path::ClaimPath;
 
 const NOW_MS: u64 = 1_000_000;
@@ -18,7 +21,7 @@ fn session(user: Value) -> Session {
 
 fn passes(user: Value, requirements: Requirements) -> bool {
     requirements
-        .check(&CachedSession::new(session(user)), NOW_MS)
+        .check(&*CachedSession::new(session(user)), NOW_MS)
         .is_ok()
 }
 
@@ -53,7 +56,7 @@ fn a_sign_in_at_an_unknown_time_is_not_young_however_much_is_asked() {
             ..Requirements::default()
         };
         assert_eq!(
-            requirements.check(&undated, NOW_MS).is_ok(),
+            requirements.check(&*undated, NOW_MS).is_ok(),
             passes,
             "{max_age_secs:?}"
         );

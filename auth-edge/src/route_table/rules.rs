@@ -155,5 +155,6 @@ fn requires_no_more(loose: &Route, exact: &Route) -> bool {
     loose.guard == Guard::Open
         || (loose.guard == exact.guard
             && loose.requirements == exact.requirements
+            && loose.bearer == exact.bearer
             && loose.csrf <= exact.csrf)
 }

@@ -109,11 +109,6 @@ impl CachedSession {
         self.claims.get_or_init(read)
     }
 
-    /// One of the user's claims.
-    pub(crate) fn claim(&self, name: &str) -> Option<&Value> {
-        self.claims().get(name)
-    }
-
     /// Who it is.
     pub(crate) fn identity(&self) -> &IdentityHeaders {
         let value = |text: &str| HeaderValue::try_from(text).ok();

@@ -27,6 +27,9 @@ const MAX_TRANSACTION_SECS: u64 = 86_400;
 /// Longest time a session is remembered: a session's use is written down no sooner.
 const MAX_SESSION_CACHE_SECS: u64 = 60;
 
+/// Longest time a provider's word on a token is remembered: a revoked one is noticed no sooner.
+const MAX_INTROSPECTION_CACHE_SECS: u64 = 300;
+
 /// Reads all settings of the edge.
 pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
     let base_url = base_url(reader);
@@ -112,6 +115,7 @@ pub fn read(reader: &mut Reader<'_>) -> EdgeSettings {
         check_authorization,
         rate_limit_login: u64::try_from(reader.count("EDGE_RATE_LIMIT_LOGIN")).unwrap_or(u64::MAX),
         look: look::read(reader),
+        introspection_cache: introspection_cache(reader),
         analytics: analytics::read(reader),
         providers,
         base_url,
@@ -151,6 +155,17 @@ fn session_cache(reader: &mut Reader) -> Option<Duration> {
         );
     }
     (secs > 0).then(|| Duration::from_secs(secs))
+}
+
+fn introspection_cache(reader: &mut Reader) -> Duration {
+    let secs = reader.secs("EDGE_INTROSPECTION_CACHE_SECS", Zero::Allowed);
+    if secs > MAX_INTROSPECTION_CACHE_SECS {
+        reader.wrong(
+            "EDGE_INTROSPECTION_CACHE_SECS",
+            "must be at most 300: a revoked token is noticed no sooner",
+        );
+    }
+    Duration::from_secs(secs)
 }
 
 fn listen(reader: &mut Reader) -> SocketAddr {

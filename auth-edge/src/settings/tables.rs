@@ -236,6 +236,12 @@ static GATEWAY: Topic = Topic {
             "Whether forward auth answers with the access token: to Envoy (EDGE_EXT_AUTHZ_LISTEN), and at /api/auth/check to EDGE_TRUSTED_PROXIES that say what was asked for. One of the two has to be set.",
         ),
         setting(
+            "EDGE_INTROSPECTION_CACHE_SECS",
+            "10",
+            "SECONDS",
+            "How long what a provider said of an access token is remembered, on routes with bearer and introspection: a revocation is noticed so late. 0 asks for each request.",
+        ),
+        setting(
             "EDGE_EXT_AUTHZ_LISTEN",
             "off",
             "ADDRESS",

@@ -7,6 +7,10 @@ pub(crate) const BASE_PATH: &str = "/api/auth";
 /// Where the edge publishes what machines look for (RFC 8615).
 const WELL_KNOWN_PATH: &str = "/.well-known/vestibule";
 
+/// Where clients of routes with `bearer` find out where to get a token (RFC 9728, section 3.1); the path of the route follows.
+/// What is below it for other paths is the route table's.
+pub(crate) const RESOURCE_METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
 /// Where people sign out.
 pub(crate) const LOGOUT_PATH: &str = "/api/auth/logout";
 

@@ -277,3 +277,34 @@ async fn a_question_without_a_request_is_refused() {
         .unwrap_err();
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn envoy_lets_a_client_with_a_token_of_its_own_through_and_keeps_the_token() {
+    let rules = "[[check]]\nhost = \"app.example\"\nguard = \"api\"\n[check.bearer]\n";
+    let gateway = Gateway::start(rules, &[]).await;
+    let now = gateway.stack.now_secs();
+    gateway.stack.provider.script(|script| script.now = Some(now));
+    let mut envoy = Envoy::before(&gateway).await;
+    let token = |aud: &str| {
+        gateway
+            .stack
+            .provider
+            .access_token(serde_json::json!({ "aud": aud }))
+    };
+    let good = format!("Bearer {}", token("https://app.example"));
+    let sent = [
+        ("authorization", good.as_str()),
+        ("x-auth-client", "root"),
+        ("x-auth-session", "any"),
+    ];
+    let ok = passed(envoy.ask(&sent, &[]).await);
+    assert_eq!(named(&ok.headers, "x-auth-subject"), ["alice"]);
+    assert_eq!(named(&ok.headers, "x-auth-client"), ["machine"]);
+    let mut removed = ok.headers_to_remove.clone();
+    removed.sort_unstable();
+    assert_eq!(removed, ["authorization", "x-auth-session"]);
+    let other = format!("Bearer {}", token("https://other.example"));
+    let (_, refused) = denied(envoy.ask(&[("authorization", &other)], &[]).await);
+    assert_eq!(refused.status.unwrap().code, 401);
+    assert!(named(&refused.headers, "www-authenticate")[0].contains("invalid_token"));
+}

@@ -11,6 +11,7 @@ mod analytics;
 mod answers;
 mod assertions;
 mod auth_time;
+mod bearer;
 mod callback;
 mod check_rules;
 mod claim_headers;

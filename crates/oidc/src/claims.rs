@@ -37,7 +37,7 @@ impl ClaimChecks<'_> {
         self.claims.get(name).and_then(Value::as_str)
     }
 
-    fn instant(&self, name: &str) -> Option<u64> {
+    pub(crate) fn instant(&self, name: &str) -> Option<u64> {
         self.claims.get(name).and_then(seconds)
     }
 
@@ -72,13 +72,19 @@ impl ClaimChecks<'_> {
         if self.now > exp.saturating_add(self.tolerance_secs) {
             return Err(IdTokenError::Expired);
         }
+        self.not_before()?;
+        Ok(exp)
+    }
+
+    /// `nbf`, where there is one, with tolerance.
+    pub(crate) fn not_before(&self) -> Result<(), IdTokenError> {
         if self.claims.contains_key("nbf") {
             let nbf = self.instant("nbf").ok_or(IdTokenError::NotYetValid)?;
             if nbf > self.now.saturating_add(self.tolerance_secs) {
                 return Err(IdTokenError::NotYetValid);
             }
         }
-        Ok(exp)
+        Ok(())
     }
 
     pub(crate) fn issued_at(&self) -> Result<u64, IdTokenError> {

@@ -262,7 +262,8 @@ fn point_members(curve: &str, point: &[u8]) -> Value {
     })
 }
 
-fn thumbprint(members: &Value) -> String {
+/// The thumbprint of a public key's required members (RFC 7638).
+pub(crate) fn thumbprint(members: &Value) -> String {
     // serde_json's map is ordered by key, which is the canonical form RFC 7638 section 3.3 requires
     URL_SAFE_NO_PAD.encode(ring::digest::digest(
         &ring::digest::SHA256,

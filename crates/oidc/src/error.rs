@@ -325,6 +325,81 @@ impl From<IdTokenError> for LogoutTokenError {
     }
 }
 
+/// An access token shown to us as a resource was refused (RFC 9068 section 4, RFC 7662 section 2.2).
+#[derive(Debug, thiserror::Error)]
+pub enum AccessTokenError {
+    /// The keys, or the introspection endpoint, could not be had: no verdict.
+    #[error(transparent)]
+    Provider(ProviderError),
+    /// A check access tokens share with ID tokens failed.
+    #[error(transparent)]
+    Token(IdTokenError),
+    /// `typ` is not `at+jwt`: a token of another kind, or of a provider that does not follow RFC 9068.
+    #[error("typ is not at+jwt")]
+    Type,
+    /// `aud` does not name the resource.
+    #[error("aud does not name the resource")]
+    Audience,
+    /// `iat` is malformed, absent where it is required, or in the future.
+    #[error("iat is absent or in the future")]
+    IssuedAt,
+    /// `client_id` is absent or no text.
+    #[error("client_id is absent")]
+    Client,
+    /// `scope` is no text.
+    #[error("scope is no text")]
+    Scope,
+    /// `cnf` binds the token to something that cannot be checked here, a client certificate for one (RFC 8705).
+    #[error("the token is bound to something that can not be checked here")]
+    Binding,
+    /// `token_type` of an introspected token is neither `Bearer` nor `DPoP`.
+    #[error("the introspected token is no access token")]
+    TokenType,
+    /// The provider does not know the token as active.
+    #[error("the provider says that the token is not active")]
+    Inactive,
+}
+
+impl AccessTokenError {
+    /// A short name that stays, for logs and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Provider(_) => "provider_unavailable",
+            Self::Type => "typ",
+            Self::Audience => "aud",
+            Self::IssuedAt => "iat",
+            Self::Client => "client_id",
+            Self::Scope => "scope_malformed",
+            Self::Binding => "cnf",
+            Self::TokenType => "token_type",
+            Self::Inactive => "inactive",
+            Self::Token(error) => match error {
+                IdTokenError::Provider(_) => "provider_unavailable",
+                IdTokenError::Algorithm => "alg",
+                IdTokenError::Header => "header",
+                IdTokenError::UnknownKey => "unknown_key",
+                IdTokenError::Signature => "signature",
+                IdTokenError::Issuer => "iss",
+                IdTokenError::Audience | IdTokenError::AuthorizedParty => "aud",
+                IdTokenError::Expired => "expired",
+                IdTokenError::NotYetValid => "nbf",
+                IdTokenError::IssuedAt => "iat",
+                IdTokenError::Subject => "sub",
+                _ => "malformed",
+            },
+        }
+    }
+}
+
+impl From<IdTokenError> for AccessTokenError {
+    fn from(error: IdTokenError) -> Self {
+        match error {
+            IdTokenError::Provider(provider) => Self::Provider(provider),
+            other => Self::Token(other),
+        }
+    }
+}
+
 /// The `iss` parameter of an authorization response was refused (RFC 9207 section 2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IssuerParameterError {

@@ -22,6 +22,10 @@ const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Idle connections are dropped before a provider's usual keep-alive ends, so that no request meets a closed one.
 const POOL_IDLE: Duration = Duration::from_secs(15);
 
+/// Where tokens are introspected; the answer may be signed (RFC 9701).
+pub(crate) const INTROSPECTION_ENDPOINT: &str = "introspection_endpoint";
+const SIGNED_TOO: &str = "application/json, application/token-introspection+jwt;q=0.9";
+
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
@@ -190,7 +194,14 @@ impl HttpClient {
         let mut request = self
             .client
             .post(url.clone())
-            .header(ACCEPT, "application/json")
+            .header(
+                ACCEPT,
+                if endpoint == INTROSPECTION_ENDPOINT {
+                    SIGNED_TOO
+                } else {
+                    "application/json"
+                },
+            )
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .timeout(timeout)
             .body(form);

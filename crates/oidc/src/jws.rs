@@ -28,6 +28,7 @@ pub(crate) struct Unverified<'a> {
     pub(crate) typ: Option<JsonWebTokenType>,
     pub(crate) signed: &'a [u8],
     pub(crate) signature: Vec<u8>,
+    header: Map<String, Value>,
     payload: &'a str,
 }
 
@@ -60,6 +61,7 @@ impl<'a> Unverified<'a> {
             signature: URL_SAFE_NO_PAD
                 .decode(signature)
                 .map_err(|_| IdTokenError::Malformed)?,
+            header,
             payload,
         })
     }
@@ -67,6 +69,11 @@ impl<'a> Unverified<'a> {
     /// The claims; nothing may be done by them, but a refusal, before the signature verified.
     pub(crate) fn claims(&self) -> Result<Map<String, Value>, IdTokenError> {
         object(self.payload).ok_or(IdTokenError::Malformed)
+    }
+
+    /// A member of the header, as unverified as all of it.
+    pub(crate) fn header(&self, name: &str) -> Option<&Value> {
+        self.header.get(name)
     }
 
     /// Whether `typ` is absent or one of these, with or without `application/` and in any case (RFC 7515 section 4.1.9).

@@ -12,6 +12,7 @@
 
 mod accepted_algorithms;
 mod access;
+mod access_token;
 mod algorithm;
 mod authorization;
 mod cached;
@@ -20,6 +21,7 @@ mod client_auth;
 mod client_key;
 mod disagreement;
 mod dpop;
+mod dpop_proof;
 mod end_session;
 mod endpoint;
 mod error;
@@ -28,6 +30,7 @@ mod fuzz_tests;
 mod grant;
 mod http_client;
 mod id_token;
+mod introspection;
 mod issuer_parameter;
 mod json;
 mod jws;
@@ -51,6 +54,7 @@ mod token_set;
 mod userinfo;
 
 pub use accepted_algorithms::AcceptedAlgorithms;
+pub use access_token::{AccessToken, TokenBinding};
 pub use algorithm::{SigningAlgorithm, UnknownAlgorithm};
 pub use authorization::{AuthorizationRequest, PROTOCOL_PARAMETERS};
 pub use claims::PROTOCOL_CLAIMS;
@@ -58,11 +62,12 @@ pub use client_auth::{AssertionAudience, ClientAuth};
 pub use client_key::{ClientKey, ClientKeys};
 pub use disagreement::Disagreement;
 pub use dpop::DpopKey;
+pub use dpop_proof::{DpopProofError, ExpectedProof, PROOF_WINDOW_SECS, VerifiedProof, verify_proof};
 pub use end_session::EndSessionRequest;
 pub use endpoint::endpoint_is_secure;
 pub use error::{
-    BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage, ProviderError, RefreshError,
-    TokenError, UserinfoError,
+    AccessTokenError, BuildError, IdTokenError, IssuerParameterError, LogoutTokenError, Outage,
+    ProviderError, RefreshError, TokenError, UserinfoError,
 };
 pub use id_token::{Expected, ExpectedOfRefresh, IdToken};
 pub use issuer_parameter::check_issuer_parameter;

@@ -24,6 +24,8 @@ pub struct Metadata {
     pub end_session_endpoint: Option<EndSessionUrl>,
     /// Token revocation, when offered.
     pub revocation_endpoint: Option<Url>,
+    /// Token introspection, when offered.
+    pub introspection_endpoint: Option<Url>,
     /// Pushed authorization requests, when offered.
     pub pushed_authorization_request_endpoint: Option<Url>,
     /// `id_token_signing_alg_values_supported`; empty when it is not told.
@@ -90,6 +92,7 @@ impl Metadata {
             userinfo_endpoint: optional("userinfo_endpoint")?,
             end_session_endpoint: optional("end_session_endpoint")?.map(EndSessionUrl::from_url),
             revocation_endpoint: optional("revocation_endpoint")?,
+            introspection_endpoint: optional("introspection_endpoint")?,
             pushed_authorization_request_endpoint: optional("pushed_authorization_request_endpoint")?,
             id_token_signing_algs: list("id_token_signing_alg_values_supported"),
             userinfo_signing_algs: list("userinfo_signing_alg_values_supported"),

@@ -1,6 +1,7 @@
 //! The relying party: one provider, one client registration.
 
 mod probing;
+mod resource;
 mod signed;
 
 use std::sync::Arc;

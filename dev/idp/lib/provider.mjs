@@ -55,6 +55,13 @@ function clientOf(options) {
   return client;
 }
 
+/** A client that is nobody's: it gets tokens for itself. */
+function machineOf({ machineClient, clientSecret }) {
+  return {
+    client_id: machineClient, client_secret: clientSecret, grant_types: ['client_credentials'], response_types: [], redirect_uris: [],
+  };
+}
+
 /** A first-party client: what it asks for is granted without a question. */
 async function grantWhatIsAsked(ctx) {
   const { provider, client, session, result, requestParamScopes } = ctx.oidc;
@@ -66,10 +73,11 @@ async function grantWhatIsAsked(ctx) {
   return grant;
 }
 
-/** What an access token for one of the known resources is: signed, and for that resource alone. */
-function resourceServer(resources, resource, lifetime) {
-  if (!resources.includes(resource)) throw new errors.InvalidTarget();
-  return { scope: 'openid profile email', audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: lifetime };
+/** What an access token for one of the known resources is: signed or opaque, and for that resource alone. */
+function resourceServer({ resources, opaqueResources = [], accessTokenTtl }, resource) {
+  const isOpaque = opaqueResources.includes(resource);
+  if (!isOpaque && !resources.includes(resource)) throw new errors.InvalidTarget();
+  return { scope: 'openid profile email orders:read', audience: resource, accessTokenFormat: isOpaque ? 'opaque' : 'jwt', accessTokenTTL: accessTokenTtl };
 }
 
 /** Makes the provider. `options` is what the command line gave, with `issuer`, `clientSecret` and `state`. */
@@ -77,7 +85,7 @@ export function createProvider(options) {
   const { issuer, state } = options;
   const provider = new Provider(issuer, {
     adapter: state.adapter,
-    clients: [clientOf(options)],
+    clients: [clientOf(options), ...(options.machineClient ? [machineOf(options)] : [])],
     jwks: state.jwks,
     cookies: {
       keys: state.cookieKeys,
@@ -108,13 +116,14 @@ export function createProvider(options) {
       devInteractions: { enabled: false },
       backchannelLogout: { enabled: true },
       claimsParameter: { enabled: true },
+      clientCredentials: { enabled: options.machineClient !== undefined },
       dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => options.requireDpopNonce === true },
       introspection: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
       requestObjects: { enabled: true },
       resourceIndicators: {
-        enabled: options.resources.length > 0,
-        getResourceServerInfo: (_ctx, resource) => resourceServer(options.resources, resource, options.accessTokenTtl),
+        enabled: options.resources.length + (options.opaqueResources?.length ?? 0) > 0,
+        getResourceServerInfo: (_ctx, resource) => resourceServer(options, resource),
         useGrantedResource: () => true,
       },
       revocation: { enabled: true },

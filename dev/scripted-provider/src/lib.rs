@@ -45,6 +45,7 @@
 //! provider.requests(Endpoint::Token);                    // the last 100: method, query, form, headers
 //! provider.stop();                                       // connection refused; `start_again()` keeps the port
 //! let token = provider.logout_token(json!({ "sub": "bob", "sid": "sid-7" })); // further claims patch it
+//! let token = provider.access_token(json!({ "aud": "https://api.example" })); // as a client of an API has it
 //! provider.sign(json!({ "any": "claims" }));             // a JWS by the current key
 //! # }
 //! ```

@@ -257,6 +257,30 @@ impl ScriptedProvider {
         self.sign_with_header(head, Value::Object(own))
     }
 
+    /// A good JWT access token (RFC 9068) of the client `machine`, patched with these claims; give `aud`.
+    pub fn access_token(&self, claims: Value) -> String {
+        self.access_token_with_header(json!({}), claims)
+    }
+
+    /// The same with header members of one's own; `null` removes one.
+    pub fn access_token_with_header(&self, header: Value, claims: Value) -> String {
+        let good = {
+            let mut memory = self.state.lock();
+            let now = memory.now();
+            json!({
+                "iss": self.state.issuer, "sub": "alice", "client_id": "machine", "iat": now, "exp": now + 300,
+                "jti": memory.fresh("jti"),
+            })
+        };
+        let mut own = good.as_object().cloned().unwrap_or_default();
+        patch(&mut own, claims.as_object().unwrap_or(&Claims::new()));
+        let mut head = json!({ "typ": "at+jwt" });
+        if let (Value::Object(head), Value::Object(header)) = (&mut head, header) {
+            head.extend(header);
+        }
+        self.sign_with_header(head, Value::Object(own))
+    }
+
     /// Closes the port and every connection.
     pub fn stop(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();

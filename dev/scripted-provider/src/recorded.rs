@@ -17,13 +17,15 @@ pub enum Endpoint {
     EndSession,
     /// `revocation_endpoint`.
     Revocation,
+    /// `introspection_endpoint`.
+    Introspection,
     /// `pushed_authorization_request_endpoint`.
     Par,
 }
 
 impl Endpoint {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Discovery,
         Self::Jwks,
         Self::Authorize,
@@ -31,6 +33,7 @@ impl Endpoint {
         Self::Userinfo,
         Self::EndSession,
         Self::Revocation,
+        Self::Introspection,
         Self::Par,
     ];
 
@@ -44,6 +47,7 @@ impl Endpoint {
             Self::Userinfo => "/back/person",
             Self::EndSession => "/front/finish",
             Self::Revocation => "/back/forget",
+            Self::Introspection => "/back/inspect",
             Self::Par => "/back/push",
         }
     }

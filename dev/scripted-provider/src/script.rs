@@ -129,6 +129,10 @@ pub struct Script {
     pub userinfo: Claims,
     /// Whether userinfo is a signed JWT.
     pub userinfo_jwt: bool,
+    /// Patches what introspection says of a token it knows.
+    pub introspection: Claims,
+    /// Whether introspection answers with a signed JWT (RFC 9701).
+    pub introspection_jwt: bool,
     /// Whether tokens are bound to a key (RFC 9449): token requests and userinfo need a proof.
     pub dpop: bool,
     /// The nonce proofs have to repeat; `None` asks for none.
@@ -167,6 +171,8 @@ impl Default for Script {
             rotate_refresh_tokens: true,
             userinfo: Claims::new(),
             userinfo_jwt: false,
+            introspection: Claims::new(),
+            introspection_jwt: false,
             dpop: false,
             dpop_nonce: None,
             answers: HashMap::new(),

@@ -79,7 +79,10 @@ fn well_behaved(state: &State, endpoint: Endpoint, request: &Recorded) -> Respon
         Endpoint::EndSession => authorize::end_session(request),
         Endpoint::Token if request.method == "POST" => token::token(state, request),
         Endpoint::Revocation if request.method == "POST" => userinfo::revoke(state, request),
-        Endpoint::Token | Endpoint::Revocation => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        Endpoint::Introspection if request.method == "POST" => userinfo::introspect(state, request),
+        Endpoint::Token | Endpoint::Revocation | Endpoint::Introspection => {
+            StatusCode::METHOD_NOT_ALLOWED.into_response()
+        }
         Endpoint::Userinfo => userinfo::userinfo(state, request),
     }
 }
@@ -95,6 +98,7 @@ fn metadata(state: &State) -> Value {
         "userinfo_endpoint": at(Endpoint::Userinfo),
         "end_session_endpoint": at(Endpoint::EndSession),
         "revocation_endpoint": at(Endpoint::Revocation),
+        "introspection_endpoint": at(Endpoint::Introspection),
         "response_types_supported": ["code"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ALGORITHMS,

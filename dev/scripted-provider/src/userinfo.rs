@@ -1,11 +1,11 @@
-//! Userinfo and revocation.
+//! Userinfo, introspection and revocation.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use crate::script::patch;
+use crate::script::{Claims, patch};
 use crate::server::unauthorized_client;
 use crate::state::State;
 use crate::token::is_our_client;
@@ -35,6 +35,40 @@ pub(crate) fn userinfo(state: &State, request: &Recorded) -> Response {
         return ([("content-type", "application/jwt")], token).into_response();
     }
     Json(Value::Object(claims)).into_response()
+}
+
+/// What is known of an access token (RFC 7662); as much of a refresh token, which is active too.
+pub(crate) fn introspect(state: &State, request: &Recorded) -> Response {
+    if !is_our_client(request) {
+        return unauthorized_client();
+    }
+    let memory = state.lock();
+    let token = request.param("token").unwrap_or_default();
+    let mut said = Claims::new();
+    let known = memory
+        .access_tokens
+        .get(token)
+        .or_else(|| memory.refresh_tokens.get(token));
+    said.insert("active".to_owned(), json!(known.is_some()));
+    if let Some(login) = known {
+        let (scope, sub, now) = (&login.scope, &login.sub, memory.now());
+        let good = json!({
+            "iss": state.issuer, "client_id": "machine", "scope": scope, "sub": sub, "exp": now + 3600, "iat": now,
+            "token_type": "Bearer",
+        });
+        said.extend(good.as_object().cloned().unwrap_or_default());
+        patch(&mut said, &memory.script.introspection);
+    }
+    if memory.script.introspection_jwt {
+        let claims = json!({
+            "iss": state.issuer, "aud": CLIENT_ID, "iat": memory.now(), "token_introspection": said,
+        });
+        let token = memory
+            .keys
+            .sign(&memory.header("token-introspection+jwt"), &claims);
+        return ([("content-type", "application/token-introspection+jwt")], token).into_response();
+    }
+    Json(Value::Object(said)).into_response()
 }
 
 /// Forgets a token.

@@ -10,17 +10,21 @@ use super::api::core::header_value_option::HeaderAppendAction;
 use super::api::core::{HeaderValue as Header, HeaderValueOption};
 use super::api::{CheckResponse, DeniedHttpResponse, OkHttpResponse, rpc, types};
 use crate::gateway::assertion::X_AUTH_ASSERTION;
-use crate::gateway::check::ForApplication;
-use crate::gateway::headers::{X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_identity, other_cookies};
+use crate::gateway::bearer::PROOF;
+use crate::gateway::check::{ForApplication, TokenEndsHere};
+use crate::gateway::headers::{
+    X_AUTH_CLIENT, X_AUTH_ISSUER, X_AUTH_SESSION, X_AUTH_SUBJECT, is_identity, other_cookies,
+};
 
 /// The longest body passed on; the edge's own pages are a few KiB.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Headers of the answer that are for the upstream.
-const FOR_UPSTREAM: [HeaderName; 5] = [
+const FOR_UPSTREAM: [HeaderName; 6] = [
     X_AUTH_SUBJECT,
     X_AUTH_SESSION,
     X_AUTH_ISSUER,
+    X_AUTH_CLIENT,
     X_AUTH_ASSERTION,
     header::AUTHORIZATION,
 ];
@@ -73,6 +77,7 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
     let answered = response.headers();
     let own = ForApplication::default();
     let told = response.extensions().get::<ForApplication>().unwrap_or(&own);
+    let ends_here = response.extensions().get::<TokenEndsHere>().is_some();
     let mut headers: Vec<HeaderValueOption> = FOR_UPSTREAM
         .iter()
         .chain(&told.headers)
@@ -80,7 +85,10 @@ fn allow(response: &Response, client_headers: &HeaderMap, is_ours: impl Fn(&str)
         .collect();
     let mut headers_to_remove: Vec<String> = client_headers
         .keys()
-        .filter(|name| is_identity(name) || told.names.contain(name))
+        .filter(|name| {
+            let is_token = **name == header::AUTHORIZATION || **name == PROOF;
+            is_identity(name) || told.names.contain(name) || (is_token && ends_here)
+        })
         // Envoy removes after it has set.
         .filter(|name| !is_set(&headers, name))
         .map(|name| name.as_str().to_owned())

@@ -66,11 +66,11 @@ impl<'a> OutgoingRequest<'a> {
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.head.method.clone();
         // Whatever a client sent under these names is not the token this upstream trusts.
-        let ours: &[HeaderName] = if context.route.requirements.access_token {
-            &TOKENS
-        } else {
-            &[]
+        let ends_here = match (&context.authorized.bearer, &context.route.bearer) {
+            (Some(_), Some(rule)) => !rule.pass_authorization,
+            _ => context.route.requirements.access_token,
         };
+        let ours: &[HeaderName] = if ends_here { &TOKENS } else { &[] };
         // A preflight passes guards: what it carries must not turn it into something else.
         let table = &context.route.table;
         let may_override_method =
@@ -120,16 +120,12 @@ impl<'a> OutgoingRequest<'a> {
 /// Without them the request does not go out.
 pub(super) fn sign(head: &mut Parts, context: &ProxyContext<'_>) -> Result<(), HttpError> {
     proof::prove(head, context)?;
-    let Some(current) = context
-        .authorized
-        .current
-        .as_ref()
-        .filter(|_| context.route.upstream_jwt)
-    else {
+    let principal = context.authorized.principal();
+    let Some(who) = principal.filter(|_| context.route.upstream_jwt) else {
         return Ok(());
     };
     let audience = context.server.origin();
-    assertion::add(&mut head.headers, context.gateway, &current.session, &audience)
+    assertion::add(&mut head.headers, context.gateway, who, &audience)
 }
 
 /// Says how long a body is where the HTTP client would not: that there is none where one is expected (RFC 9110, section

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use oidc::Outage;
 use session_proto::v1::ErrorReason;
 
@@ -118,6 +119,15 @@ pub(crate) enum HttpError {
         message: Option<Arc<str>>,
         /// Where to sign in as somebody else, for people.
         other_account: Option<String>,
+    },
+    /// An access token of a client does not pass (RFC 6750, section 3.1); the challenge beside it says the same.
+    AccessToken {
+        /// The code.
+        code: &'static str,
+        /// The status.
+        status: StatusCode,
+        /// The words.
+        words: &'static str,
     },
     /// The upstream of a proxied route cannot be reached (502).
     UpstreamDown,

@@ -59,8 +59,10 @@ fn rendered(
         HttpError::LoginRequired { login_url } => {
             Json(json!({"error": code, "error_description": words, "login_url": login_url})).into_response()
         }
-        // The provider's and the proxies' machines talk JSON whatever they accept.
-        HttpError::LogoutToken(_) => Json(json!({"error": code, "error_description": words})).into_response(),
+        // Machines talk JSON whatever they accept: the provider's, the proxies', and who comes with a token of its own.
+        HttpError::LogoutToken(_) | HttpError::AccessToken { .. } => {
+            Json(json!({"error": code, "error_description": words})).into_response()
+        }
         _ => match page {
             Some((pages, language)) => {
                 let id = Some(request_id.as_str());

@@ -113,6 +113,25 @@ impl RateLimiter {
         }
     }
 
+    /// Whether [`Self::check`] would let a request through; takes nothing.
+    ///
+    /// # Errors
+    /// [`TooMany`] when the bucket is empty.
+    pub(crate) fn peek(&self, key: impl BucketKey, now_ms: u64) -> Result<(), TooMany> {
+        let Some(slot) = self.slot(key) else {
+            return Ok(());
+        };
+        let now = now_ms.saturating_mul(1_000).min(u64::MAX / 2);
+        let (full_at, latest) = (slot.load(Ordering::Relaxed), now + self.window_us);
+        let over = (full_at.max(now) + self.cost_us).saturating_sub(latest);
+        if over == 0 || full_at > latest {
+            return Ok(());
+        }
+        Err(TooMany {
+            retry_after_secs: over.div_ceil(1_000_000).max(1),
+        })
+    }
+
     fn slot(&self, key: impl BucketKey) -> Option<&AtomicU64> {
         let at = usize::try_from(self.hasher.hash_one(key.identity()) % SLOTS as u64).ok()?;
         self.slots.get(at)
@@ -149,6 +168,26 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(limiter.check(ip("192.0.2.1"), start + 120_000), Ok(()));
         }
+    }
+
+    #[test]
+    fn looking_at_a_bucket_takes_nothing_of_it() {
+        let limiter = RateLimiter::new(2);
+        let (who, start) = (ip("192.0.2.1"), 1_700_000_000_000);
+        for taken in 0..2 {
+            assert!((0..10).all(|_| limiter.peek(who, start) == Ok(())), "{taken}");
+            assert_eq!(limiter.check(who, start), Ok(()));
+        }
+        let empty = Err(TooMany { retry_after_secs: 30 });
+        assert_eq!(limiter.peek(who, start), empty);
+        assert_eq!(limiter.check(who, start), empty);
+        assert_eq!(limiter.peek(who, start + 30_000), Ok(()));
+        assert_eq!(
+            limiter.peek(who, start - 3_600_000),
+            Ok(()),
+            "a clock set back locks nobody out"
+        );
+        assert!(RateLimiter::new(0).peek(who, start).is_ok());
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn claim_value(value: Value<'_>) -> Option<ClaimValue> {
 }
 
 /// Scopes and classes travel in headers and queries, separated by spaces (RFC 6749, section 3.3; RFC 9470, section 3).
-fn tokens(value: Value<'_>) -> Vec<String> {
+pub(super) fn tokens(value: Value<'_>) -> Vec<String> {
     let tokens = value.strings().unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     if !tokens.iter().all(|token| token.bytes().all(plain)) {

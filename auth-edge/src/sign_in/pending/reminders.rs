@@ -86,7 +86,7 @@ impl SignIn {
         let requirements = &route.requirements;
         let missing = requirements
             .check(session, self.clock.now_ms())
-            .and_then(|()| requirements.check_connection(session, &self.providers))
+            .and_then(|()| requirements.check_connection(&session.issuer, &self.providers))
             .err()?;
         missing.is_of_sign_in().then(|| requirements.unmet_key(id))
     }

@@ -48,6 +48,18 @@ impl RelyingParty {
         Ok(token)
     }
 
+    /// Verifies by the provider's keys, whatever ID tokens are signed with.
+    pub(super) async fn verify_by_published_key(
+        &self,
+        token: &Unverified<'_>,
+        origin: TokenOrigin,
+    ) -> Result<(), IdTokenError> {
+        let access = self.access.load_full();
+        self.cache
+            .verify(&access.http, &self.settings, token, origin)
+            .await
+    }
+
     /// Verifies by the provider's keys, or, where an algorithm under a shared secret was named, by the client secret.
     pub(super) async fn verify(
         &self,
@@ -58,10 +70,7 @@ impl RelyingParty {
         let access = self.access.load_full();
         if token.algorithm.hmac().is_none() {
             self.check_algorithm(token.algorithm, used).await?;
-            return self
-                .cache
-                .verify(&access.http, &self.settings, token, origin)
-                .await;
+            return self.verify_by_published_key(token, origin).await;
         }
         let secret = access.auth().secret().ok_or(IdTokenError::UnknownKey)?;
         match KeySet::symmetric(secret.secret().as_bytes()).verify(token) {

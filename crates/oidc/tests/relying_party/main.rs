@@ -6,6 +6,7 @@
     reason = "a panic is how a test fails; tables of cases"
 )]
 
+mod access_tokens;
 mod elsewhere;
 mod grants;
 mod id_tokens;

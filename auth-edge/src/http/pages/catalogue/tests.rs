@@ -7,7 +7,8 @@ use std::path::Path;
 use super::*;
 
 /// Sentences that are for programs, operators or logs: no page shows them.
-const FOR_NO_PAGE: [&str; 12] = [
+const FOR_NO_PAGE: [&str; 13] = [
+    "gateway/bearer/",
     "explain.rs",
     "settings/",
     "gen/",

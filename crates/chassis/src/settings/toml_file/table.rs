@@ -69,6 +69,16 @@ impl<'a> Table<'a> {
         self.get(key).and_then(|value| value.boolean()).unwrap_or(false)
     }
 
+    /// What `read` makes of the table under this name (`[….name]`), if it is there.
+    pub fn table<T>(&self, name: &'static str, read: impl FnOnce(&Table<'a>) -> T) -> Option<T> {
+        let value = self.get(name)?;
+        let DeValue::Table(fields) = value.as_toml() else {
+            value.wrong(format!("{name} has to be a table"));
+            return None;
+        };
+        Some(Table::new(self.document, name, value.span(), fields).read(read))
+    }
+
     /// What `read` makes of each table of a list (`[[name]]`), of at most `max`; none if there is no list.
     pub fn tables<T>(
         &self,

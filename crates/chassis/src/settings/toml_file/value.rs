@@ -2,6 +2,8 @@
 //!
 //! What begins with `as_` is `None` for a value of another kind; everything else records the mistake as well.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -18,6 +20,10 @@ pub struct Value<'a> {
 impl<'a> Value<'a> {
     pub(super) fn new(document: &'a Document<'a>, key: &'a str, inner: &'a Spanned<DeValue<'a>>) -> Self {
         Self { document, key, inner }
+    }
+
+    pub(super) fn span(self) -> Range<usize> {
+        self.inner.span()
     }
 
     pub(super) fn as_toml(self) -> &'a DeValue<'a> {

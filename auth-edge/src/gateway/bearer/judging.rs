@@ -1,0 +1,217 @@
+//! One token judged: whose it is, whether it is for this resource, whether it is presented as it is bound, and whether it is enough
+//! for the route. What costs nothing comes first.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use oidc::{AccessToken, AccessTokenError, DpopProofError, ExpectedProof, TokenBinding, verify_proof};
+use url::Url;
+
+use super::ShownRequest;
+use super::presented::{self, PresentedToken, Scheme};
+use super::proofs_seen::NotTaken;
+use super::refusal::Refusal;
+use super::verified_tokens::{JudgedBy, SIGNATURE_MAX_AGE_MS, Verdict, key};
+use crate::gateway::Gateway;
+use crate::http::protect::rate_limit::RateLimiter;
+use crate::providers::IdentityProvider;
+use crate::route_table::Route;
+use crate::route_table::bearer::{BearerRule, Introspection};
+
+/// What is judged, and by what.
+pub(super) struct Presentation<'a> {
+    pub(super) gateway: &'a Gateway,
+    pub(super) route: &'a Route,
+    pub(super) rule: &'a BearerRule,
+    pub(super) request: &'a ShownRequest<'a>,
+    pub(super) address: IpAddr,
+}
+
+impl Presentation<'_> {
+    /// The token, if it is one that passes.
+    pub(super) async fn judge(&self, presented: PresentedToken<'_>) -> Result<Arc<AccessToken>, Refusal> {
+        let raw = presented.token.ok_or(Refusal::Malformed)?;
+        let token = self.judge_token(raw).await?;
+        self.judge_use(&token, presented.scheme, raw)?;
+        Ok(token)
+    }
+
+    /// Whose token it is, and whether it is for this resource.
+    async fn judge_token(&self, raw: &str) -> Result<Arc<AccessToken>, Refusal> {
+        let issuer = oidc::unverified_issuer(raw);
+        let by_signature = match (issuer.is_some(), self.rule.introspection) {
+            (true, Introspection::Never | Introspection::OpaqueTokens) => true,
+            (false, Introspection::Never) => return Err(Refusal::Opaque),
+            (_, Introspection::Always) | (false, Introspection::OpaqueTokens) => false,
+        };
+        let provider = self.provider(issuer.as_deref())?;
+        let token = if by_signature {
+            self.by_signature(provider, raw).await?
+        } else {
+            self.by_provider(provider, raw).await?
+        };
+        let now = self.gateway.clock.now_secs();
+        token
+            .check(self.rule.audience(&self.request.resource.url), now)
+            .map_err(Arc::new)?;
+        Ok(token)
+    }
+
+    /// The provider that judges it: the one its issuer names, or the only one a token that names none can be of. No token is shown
+    /// to a provider that has not made it.
+    fn provider(&self, issuer: Option<&str>) -> Result<&IdentityProvider, Refusal> {
+        let providers = &self.gateway.providers;
+        let owner = self.gateway.sites.of(self.request.headers).owner();
+        let provider = match issuer {
+            Some(issuer) => providers.by_issuer(issuer).ok_or(Refusal::Issuer)?,
+            None => {
+                let named = self.route.requirements.connection.as_ref();
+                let mut counting = providers
+                    .all()
+                    .iter()
+                    .filter(|provider| named.is_none_or(|id| *id == provider.id));
+                match (counting.next(), counting.next()) {
+                    (Some(only), None) => only,
+                    _ => return Err(Refusal::Opaque),
+                }
+            }
+        };
+        if owner.is_some_and(|owner| owner.issuer != provider.issuer()) {
+            return Err(Refusal::Issuer);
+        }
+        let connection = &self.route.requirements.connection;
+        if connection.as_ref().is_some_and(|id| *id != provider.id) {
+            return Err(Refusal::Connection);
+        }
+        Ok(provider)
+    }
+
+    async fn by_signature(
+        &self,
+        provider: &IdentityProvider,
+        raw: &str,
+    ) -> Result<Arc<AccessToken>, Refusal> {
+        let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
+        let key = key(JudgedBy::Signature, &provider.id, raw);
+        if let Some(Ok(token)) = memory.tokens.find(&key, now_ms) {
+            return Ok(token);
+        }
+        self.may_cost(&memory.forged, now_ms)?;
+        let audience = self.rule.audience(&self.request.resource.url);
+        let validated = provider
+            .relying_party
+            .validate_access_token(raw, audience, now_ms / 1_000)
+            .await;
+        let token = validated.map(Arc::new).map_err(|error| {
+            if matches!(error.reason(), "signature" | "unknown_key") {
+                self.has_cost(&memory.forged, now_ms);
+            }
+            Arc::new(error)
+        })?;
+        let verdict = Ok(Arc::clone(&token));
+        memory
+            .tokens
+            .keep(key, raw, &verdict, now_ms, SIGNATURE_MAX_AGE_MS);
+        Ok(token)
+    }
+
+    async fn by_provider(&self, provider: &IdentityProvider, raw: &str) -> Result<Arc<AccessToken>, Refusal> {
+        let (memory, now_ms) = (self.gateway.bearer.memory(), self.gateway.clock.now_ms());
+        let max_age = self.gateway.bearer.0.introspection_max_age;
+        let max_age_ms = u64::try_from(max_age.as_millis()).unwrap_or(u64::MAX);
+        let key = key(JudgedBy::Provider, &provider.id, raw);
+        if let Some(verdict) = memory.tokens.find(&key, now_ms) {
+            return Ok(verdict?);
+        }
+        self.may_cost(&memory.unknown, now_ms)?;
+        let ask = async {
+            let open = memory.questions.try_acquire();
+            let _open = open.map_err(|_all_are_open| Refusal::Overloaded)?;
+            let said = provider.relying_party.introspect(raw, now_ms / 1_000).await;
+            match &said {
+                Ok(_) => {}
+                Err(AccessTokenError::Provider(error)) => tracing::warn!(
+                    provider = &*provider.id,
+                    error = error as &dyn std::error::Error,
+                    "a provider cannot be asked about an access token"
+                ),
+                Err(_) => self.has_cost(&memory.unknown, now_ms),
+            }
+            Ok::<Verdict, Refusal>(said.map(Arc::new).map_err(Arc::new))
+        };
+        let verdict = if max_age_ms == 0 {
+            ask.await?
+        } else {
+            let times = (now_ms, max_age_ms);
+            memory.tokens.find_or_ask(&key, raw, times, ask).await?
+        };
+        Ok(verdict?)
+    }
+
+    /// Whether the address may cause more of what has been for nothing.
+    fn may_cost(&self, refused: &RateLimiter, now_ms: u64) -> Result<(), Refusal> {
+        let refused = refused.peek(self.address, now_ms);
+        refused.map_err(|too_many| Refusal::TooMany {
+            retry_after_secs: too_many.retry_after_secs,
+        })
+    }
+
+    /// Something was verified, or asked, for nothing.
+    fn has_cost(&self, refused: &RateLimiter, now_ms: u64) {
+        // Where the bucket is empty already, the next token is not looked at.
+        let _ = refused.check(self.address, now_ms);
+    }
+
+    /// Whether it is presented as it is bound, and is enough for the route.
+    fn judge_use(&self, token: &AccessToken, scheme: Scheme, raw: &str) -> Result<(), Refusal> {
+        let headers = self.request.headers;
+        match (&token.binding, scheme) {
+            (TokenBinding::Key(thumbprint), Scheme::Dpop) => self.judge_proof(thumbprint, raw)?,
+            (TokenBinding::Key(_), Scheme::Bearer) => return Err(Refusal::WithoutProof),
+            (TokenBinding::None, Scheme::Dpop) => return Err(Refusal::NotBound),
+            (TokenBinding::None, Scheme::Bearer) => {
+                if self.rule.dpop_required || headers.contains_key(presented::PROOF) {
+                    return Err(Refusal::NotBound);
+                }
+            }
+        }
+        if !self.rule.scopes.iter().all(|scope| token.has_scope(scope)) {
+            return Err(Refusal::Scope);
+        }
+        let requirements = &self.route.requirements;
+        requirements.check(token, self.gateway.clock.now_ms())?;
+        requirements.check_connection(&token.iss, &self.gateway.providers)?;
+        Ok(())
+    }
+
+    fn judge_proof(&self, thumbprint: &str, raw: &str) -> Result<(), Refusal> {
+        let now_ms = self.gateway.clock.now_ms();
+        let proof = presented::proof(self.request.headers).ok_or(DpopProofError::Malformed)?;
+        let url = Url::parse(&format!("{}{}", self.request.origin, self.request.path));
+        let url = url.map_err(|_unreadable| DpopProofError::Address)?;
+        let memory = self.gateway.bearer.memory();
+        self.may_cost(&memory.forged, now_ms)?;
+        let expected = ExpectedProof {
+            method: self.request.method,
+            url: &url,
+            access_token: raw,
+            thumbprint,
+        };
+        let proof = verify_proof(proof, &expected, now_ms / 1_000).inspect_err(|error| {
+            if *error == DpopProofError::Signature {
+                self.has_cost(&memory.forged, now_ms);
+            }
+        })?;
+        let taken = self
+            .gateway
+            .bearer
+            .memory()
+            .proofs
+            .take(thumbprint, &proof.jti, now_ms);
+        taken.map_err(|not_taken| match not_taken {
+            NotTaken::Replay => Refusal::Replay,
+            NotTaken::TooMany(retry_after_secs) => Refusal::TooMany { retry_after_secs },
+            NotTaken::Full => Refusal::Overloaded,
+        })
+    }
+}

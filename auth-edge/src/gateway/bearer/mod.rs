@@ -1,0 +1,150 @@
+//! Access tokens of API clients in the place of a session: a command line, a service, an MCP client (RFC 6750, RFC 9068,
+//! RFC 7662, RFC 9449, RFC 9728).
+//!
+//! Invariants
+//! - Whoever presents a token is judged by it alone: a wrong one never falls back to a cookie.
+//! - A token counts for the audience of its route, from a provider that counts there, as it was bound, or not at all.
+//! - What cannot be judged (keys that were never had, an introspection endpoint that is down) lets nobody in.
+//! - A wrong token costs bounded work: what is cheap is looked at first, and who sends many that are not is told to wait.
+//!
+//! Deliberately absent: tokens bound to a client certificate (RFC 8705), which end at a proxy as often as here; they are refused.
+
+mod judging;
+mod presented;
+mod proofs_seen;
+mod refusal;
+pub(crate) mod resource;
+mod verified_tokens;
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+use oidc::{AccessToken, SigningAlgorithm};
+use prometheus::IntCounterVec;
+use tokio::sync::Semaphore;
+
+use self::judging::Presentation;
+use self::presented::PresentedToken;
+use self::proofs_seen::ProofsSeen;
+use self::verified_tokens::VerifiedTokens;
+use crate::gateway::Gateway;
+use crate::http::protect::rate_limit::RateLimiter;
+use crate::route_table::Route;
+use crate::route_table::bearer::BearerRule;
+
+pub(super) use self::presented::{PROOF, presented};
+pub(super) use self::refusal::invite;
+pub(super) use self::resource::Resource;
+
+/// Signatures of one address in a minute that did not verify: a thousandth of a core, and enough that one mistaken client keeps
+/// nobody out who shares its address.
+const FORGED_PER_MINUTE: u64 = 1_200;
+/// Questions about tokens of one address in a minute that the provider answered with no: more than a client that retries.
+const UNKNOWN_PER_MINUTE: u64 = 120;
+/// Questions to providers that are open at once: more wait nowhere, they are told to come again.
+const MAX_OPEN_QUESTIONS: usize = 64;
+
+/// What judges access tokens. Clones share it.
+#[derive(Clone)]
+pub(crate) struct BearerTokens(Arc<Shared>);
+
+struct Shared {
+    introspection_max_age: Duration,
+    verdicts_counted: IntCounterVec,
+    /// Made by the first token: where none come, it takes no memory.
+    memory: OnceLock<Memory>,
+}
+
+struct Memory {
+    tokens: VerifiedTokens,
+    proofs: ProofsSeen,
+    forged: RateLimiter,
+    unknown: RateLimiter,
+    questions: Semaphore,
+}
+
+impl BearerTokens {
+    /// Remembers what a provider said of a token for `introspection_max_age`; zero asks each time.
+    #[must_use]
+    pub(crate) fn new(introspection_max_age: Duration, verdicts_counted: IntCounterVec) -> Self {
+        Self(Arc::new(Shared {
+            introspection_max_age,
+            verdicts_counted,
+            memory: OnceLock::new(),
+        }))
+    }
+
+    fn memory(&self) -> &Memory {
+        self.0.memory.get_or_init(|| Memory {
+            tokens: VerifiedTokens::new(),
+            proofs: ProofsSeen::new(),
+            forged: RateLimiter::new(FORGED_PER_MINUTE),
+            unknown: RateLimiter::new(UNKNOWN_PER_MINUTE),
+            questions: Semaphore::new(MAX_OPEN_QUESTIONS),
+        })
+    }
+
+    fn count(&self, outcome: &str) {
+        self.0.verdicts_counted.with_label_values(&[outcome]).inc();
+    }
+}
+
+/// The algorithms proofs may be signed with.
+fn proof_algorithms() -> Vec<&'static str> {
+    let all = SigningAlgorithm::PUBLIC_KEY.iter();
+    all.map(|algorithm| algorithm.name()).collect()
+}
+
+/// A request that presents a token, as its client has sent it.
+pub(super) struct ShownRequest<'a> {
+    /// Its headers.
+    pub(super) headers: &'a HeaderMap,
+    /// Who opened the connection.
+    pub(super) peer: IpAddr,
+    /// Its method; empty where nobody tells, which no proof is for.
+    pub(super) method: &'a str,
+    /// Scheme, host and port by which the client knows the resource.
+    pub(super) origin: &'a str,
+    /// The path as it came.
+    pub(super) path: &'a str,
+    /// What it is for.
+    pub(super) resource: &'a Resource,
+}
+
+/// Authorizes a request by the token it presents, or answers it.
+pub(super) async fn authorize(
+    gateway: &Gateway,
+    route: &Route,
+    rule: &BearerRule,
+    request: &ShownRequest<'_>,
+    presented: PresentedToken<'_>,
+) -> Result<Arc<AccessToken>, Response> {
+    let presentation = Presentation {
+        gateway,
+        route,
+        rule,
+        request,
+        address: gateway
+            .trusted_proxies
+            .client_address(request.peer, request.headers),
+    };
+    match presentation.judge(presented).await {
+        Ok(token) => {
+            gateway.bearer.count("accepted");
+            Ok(token)
+        }
+        Err(refusal) => {
+            gateway.bearer.count(refusal.reason());
+            tracing::info!(
+                http.route = &*route.name,
+                reason = refusal.reason(),
+                error = &refusal as &dyn std::error::Error,
+                "an access token was refused"
+            );
+            Err(refusal.into_response(route, rule, request.resource, presented.scheme))
+        }
+    }
+}

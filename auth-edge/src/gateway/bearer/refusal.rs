@@ -1,0 +1,236 @@
+//! Why an access token does not pass, and how the client is told: error code, status, and the challenge that leads it to the
+//! resource's metadata (RFC 6750 section 3, RFC 9449 section 7.1, RFC 9470 section 3, RFC 9728 section 5.1).
+
+use std::sync::Arc;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use oidc::{AccessTokenError, DpopProofError};
+use session_proto::v1::ErrorReason;
+
+use super::presented::Scheme;
+use super::resource::Resource;
+use crate::gateway::challenge;
+use crate::http::errors::HttpError;
+use crate::route_table::Route;
+use crate::route_table::bearer::BearerRule;
+use crate::route_table::missing::{Missing, WRONG_CONNECTION, WRONG_ORGANIZATION};
+
+/// Why a token does not pass.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    /// The header is not what its scheme says.
+    #[error("the Authorization header is malformed")]
+    Malformed,
+    /// The token itself.
+    #[error(transparent)]
+    Token(#[from] Arc<AccessTokenError>),
+    /// A token that is no JWT, where the provider is not asked about tokens.
+    #[error("the token is opaque, and the route does not introspect")]
+    Opaque,
+    /// `iss` is none of the providers, or not the one the host belongs to.
+    #[error("iss is no provider that counts here")]
+    Issuer,
+    /// A bound token without a proof.
+    #[error("the token is bound to a key and is not shown with a proof")]
+    WithoutProof,
+    /// A token that is bound to nothing, with a proof, or where only bound ones pass.
+    #[error("the token is bound to no key")]
+    NotBound,
+    /// The proof.
+    #[error(transparent)]
+    Proof(#[from] DpopProofError),
+    /// The proof was seen before.
+    #[error("the proof was used before")]
+    Replay,
+    /// The token lacks a scope.
+    #[error("the token lacks a scope")]
+    Scope,
+    /// The token was issued by another provider than the route is for.
+    #[error("the token is of another provider than the route is for")]
+    Connection,
+    /// What the route requires of everybody.
+    #[error("the token lacks what the route requires")]
+    Missing(HttpError),
+    /// A younger or stronger authentication of the person is required.
+    #[error("the person's authentication is too old or too weak, or the token does not tell")]
+    StepUp,
+    /// Too much was refused of late.
+    #[error("too many tokens or proofs from there")]
+    TooMany {
+        /// Seconds until the next one is welcome.
+        retry_after_secs: u64,
+    },
+    /// More questions to providers are open than may be, or more proofs came than can be remembered.
+    #[error("there is no room to judge one more token")]
+    Overloaded,
+}
+
+impl From<Missing> for Refusal {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::StepUp => Self::StepUp,
+            Missing::Organization => Self::Missing(WRONG_ORGANIZATION),
+            Missing::Connection => Self::Connection,
+            Missing::NotBySignIn(failure) => Self::Missing(failure),
+            // A token is no session and holds no other one.
+            Missing::Session | Missing::Token(_) => Self::Malformed,
+        }
+    }
+}
+
+impl Refusal {
+    /// A short name that stays, for logs and metrics.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed_header",
+            Self::Token(error) => error.reason(),
+            Self::Opaque => "opaque",
+            Self::Issuer => "iss",
+            Self::WithoutProof => "without_proof",
+            Self::NotBound => "not_bound",
+            Self::Proof(_) => "proof",
+            Self::Replay => "replay",
+            Self::Scope => "scope",
+            Self::Connection => "connection",
+            Self::Missing(_) => "requirement",
+            Self::StepUp => "step_up",
+            Self::TooMany { .. } => "rate_limited",
+            Self::Overloaded => "overloaded",
+        }
+    }
+
+    /// Code, status and words; none where the answer is another one than the standard's.
+    fn error(&self) -> Option<(&'static str, StatusCode, &'static str)> {
+        let invalid = |words| Some(("invalid_token", StatusCode::UNAUTHORIZED, words));
+        match self {
+            Self::Malformed => Some((
+                "invalid_request",
+                StatusCode::BAD_REQUEST,
+                "There has to be one Authorization header, with one token.",
+            )),
+            Self::Token(error) if matches!(**error, AccessTokenError::Provider(_)) => None,
+            Self::Token(error) => invalid(words(error)),
+            Self::Opaque => invalid("Only JWT access tokens (RFC 9068) are taken here."),
+            Self::Issuer => invalid("The access token is of an issuer that does not count here."),
+            Self::WithoutProof => {
+                invalid("The access token is bound to a key: present it by DPoP, with a proof.")
+            }
+            Self::NotBound => invalid(
+                "The access token is bound to no key: present it by Bearer, without a proof, where that is allowed.",
+            ),
+            Self::Proof(_) => Some((
+                "invalid_dpop_proof",
+                StatusCode::UNAUTHORIZED,
+                "The DPoP proof is absent, or not for this request and this token.",
+            )),
+            Self::Replay => Some((
+                "invalid_dpop_proof",
+                StatusCode::UNAUTHORIZED,
+                "The DPoP proof was used before: make one for each request.",
+            )),
+            Self::Scope => Some((
+                "insufficient_scope",
+                StatusCode::FORBIDDEN,
+                "The access token lacks a scope that is asked for.",
+            )),
+            Self::StepUp => Some((
+                challenge::STEP_UP,
+                StatusCode::UNAUTHORIZED,
+                "A different sign-in is needed.",
+            )),
+            Self::Connection | Self::Missing(_) | Self::TooMany { .. } | Self::Overloaded => None,
+        }
+    }
+
+    /// The answer.
+    pub(super) fn into_response(
+        self,
+        route: &Route,
+        rule: &BearerRule,
+        resource: &Resource,
+        scheme: Scheme,
+    ) -> Response {
+        if let Some((code, status, words)) = self.error() {
+            let mut response = HttpError::AccessToken { code, status, words }.into_response();
+            let mut parameters = vec![
+                ("error", code.to_owned()),
+                ("error_description", words.to_owned()),
+            ];
+            if matches!(self, Self::StepUp) {
+                parameters.extend(challenge::step_up_parameters(&route.requirements));
+            }
+            challenge_with(&mut response, rule, resource, Some(scheme), &parameters);
+            return response;
+        }
+        match self {
+            Self::Token(_) => HttpError::Session {
+                reason: ErrorReason::ErrProviderUnavailable,
+                scopes: None,
+                handler: None,
+            },
+            Self::Connection => WRONG_CONNECTION,
+            Self::Missing(failure) => failure,
+            Self::TooMany { retry_after_secs } => HttpError::RateLimited { retry_after_secs },
+            _ => HttpError::Overloaded,
+        }
+        .into_response()
+    }
+}
+
+fn words(error: &AccessTokenError) -> &'static str {
+    match error.reason() {
+        "expired" => "The access token has expired.",
+        "nbf" | "iat" => "The access token is not valid yet.",
+        "aud" => "The access token is for another resource.",
+        "iss" => "The access token is of an issuer that does not count here.",
+        "typ" | "token_type" => "The token is no access token: typ has to be at+jwt (RFC 9068).",
+        "cnf" => "The access token is bound to something that is not checked here.",
+        "inactive" => "The access token is not active.",
+        _ => "The access token is malformed, or was not issued by a provider that counts here.",
+    }
+}
+
+/// Tells a client that brought no token how to get one: no error, for it has made none (RFC 6750 section 3.1).
+pub(in super::super) fn invite(response: &mut Response, rule: &BearerRule, resource: &Resource) {
+    challenge_with(response, rule, resource, None, &[]);
+}
+
+/// Adds a challenge for each scheme that may be used; what went wrong stands in that of the scheme the client used.
+fn challenge_with(
+    response: &mut Response,
+    rule: &BearerRule,
+    resource: &Resource,
+    used: Option<Scheme>,
+    parameters: &[(&str, String)],
+) {
+    for scheme in [Scheme::Bearer, Scheme::Dpop] {
+        if scheme == Scheme::Bearer && rule.dpop_required {
+            continue;
+        }
+        let mut all: Vec<(&str, String)> = Vec::new();
+        // Where the scheme that was used may not be, the other one tells.
+        if used == Some(scheme) || (used.is_some() && rule.dpop_required) {
+            all.extend(parameters.iter().cloned());
+        }
+        if !rule.scopes.is_empty() {
+            all.push(("scope", rule.scopes.join(" ")));
+        }
+        if scheme == Scheme::Dpop {
+            all.push(("algs", super::proof_algorithms().join(" ")));
+        }
+        all.extend(resource.metadata_url().map(|url| ("resource_metadata", url)));
+        let name = match scheme {
+            Scheme::Bearer => "Bearer",
+            Scheme::Dpop => "DPoP",
+        };
+        let listed: Vec<String> = all
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{value}\""))
+            .collect();
+        let challenge = format!("{name} {}", listed.join(", "));
+        if let Ok(value) = HeaderValue::try_from(challenge.trim_end()) {
+            response.headers_mut().append(header::WWW_AUTHENTICATE, value);
+        }
+    }
+}

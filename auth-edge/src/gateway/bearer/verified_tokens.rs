@@ -1,0 +1,186 @@
+//! Access tokens whose verdict is remembered: signatures that verified, and what the provider said of a token.
+//!
+//! Invariants
+//! - A verdict is found by all it depends on: the token, the provider, and how it was judged. What it is compared with for each
+//!   request (audience, scopes, the time) is no part of it.
+//! - Nothing is remembered beyond the token's own end.
+//! - Memory is bounded in bytes, whoever sends what.
+//!
+//! Keys are hashes: no token is kept.
+
+use std::sync::Arc;
+
+use oidc::{AccessToken, AccessTokenError};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use ring::digest;
+
+/// Memory of all verdicts together, in bytes: about two thousand tokens with the usual claims.
+const WEIGHT_MAX: u64 = 16 * 1024 * 1024;
+/// Verdicts expected.
+const EXPECTED: usize = 4_096;
+/// What a verdict weighs besides its claims: its place, its key, its fields.
+const ENTRY_BYTES: usize = 256;
+/// Claims as values take so many times their text.
+const CLAIMS_FACTOR: usize = 4;
+/// How long nobody asks again after a provider could not be asked: those who waited for the answer share it.
+const FAILURE_PAUSE_MS: u64 = 500;
+/// How long a verified signature counts: a key that was withdrawn is noticed so much later than with every other token.
+pub(super) const SIGNATURE_MAX_AGE_MS: u64 = 60_000;
+
+/// How a token was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JudgedBy {
+    /// Its signature.
+    Signature,
+    /// The provider.
+    Provider,
+}
+
+/// What all of a verdict depends on, hashed.
+pub(super) type VerdictKey = [u8; 32];
+
+/// The key of a token of this provider.
+pub(super) fn key(by: JudgedBy, provider: &str, token: &str) -> VerdictKey {
+    let label: &[u8] = match by {
+        JudgedBy::Signature => b"vestibule access token signature v1",
+        JudgedBy::Provider => b"vestibule access token introspection v1",
+    };
+    let mut hash = digest::Context::new(&digest::SHA256);
+    // Each with its length before it, so that no two pairs are the same text.
+    for part in [label, provider.as_bytes(), token.as_bytes()] {
+        hash.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part);
+    }
+    let mut key = [0; 32];
+    key.copy_from_slice(hash.finish().as_ref());
+    key
+}
+
+/// What a token is, or why it is nothing.
+pub(super) type Verdict = Result<Arc<AccessToken>, Arc<AccessTokenError>>;
+
+#[derive(Clone)]
+struct Remembered {
+    verdict: Verdict,
+    until_ms: u64,
+    bytes: u64,
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<VerdictKey, Remembered> for ByBytes {
+    fn weight(&self, _: &VerdictKey, remembered: &Remembered) -> u64 {
+        remembered.bytes
+    }
+}
+
+/// The verdicts remembered.
+pub(super) struct VerifiedTokens(Cache<VerdictKey, Remembered, ByBytes>);
+
+impl VerifiedTokens {
+    pub(super) fn new() -> Self {
+        Self(Cache::with_weighter(EXPECTED, WEIGHT_MAX, ByBytes))
+    }
+
+    /// A verdict that still counts.
+    pub(super) fn find(&self, key: &VerdictKey, now_ms: u64) -> Option<Verdict> {
+        let found = self.0.get(key)?;
+        (now_ms < found.until_ms).then_some(found.verdict)
+    }
+
+    /// Remembers a verdict made at `now_ms` for `max_age_ms`, or as long as the token lasts.
+    pub(super) fn keep(&self, key: VerdictKey, token: &str, verdict: &Verdict, now_ms: u64, max_age_ms: u64) {
+        self.0.insert(key, remembered(token, verdict, now_ms, max_age_ms));
+    }
+
+    /// The verdict on a token, from memory, from whoever is asking already, or from `ask`; where that gives none, the next one asks
+    /// anew.
+    pub(super) async fn find_or_ask<E>(
+        &self,
+        key: &VerdictKey,
+        token: &str,
+        (now_ms, max_age_ms): (u64, u64),
+        ask: impl Future<Output = Result<Verdict, E>>,
+    ) -> Result<Verdict, E> {
+        if self.0.get(key).is_some_and(|found| found.until_ms <= now_ms) {
+            // Unless somebody has just replaced it.
+            self.0.remove_if(key, |found| found.until_ms <= now_ms);
+        }
+        match self.0.get_value_or_guard_async(key).await {
+            Ok(found) => Ok(found.verdict),
+            Err(place) => {
+                let verdict = ask.await?;
+                // Refused only where the place was taken meanwhile; the verdict is good all the same.
+                let _ = place.insert(remembered(token, &verdict, now_ms, max_age_ms));
+                Ok(verdict)
+            }
+        }
+    }
+}
+
+fn remembered(token: &str, verdict: &Verdict, now_ms: u64, max_age_ms: u64) -> Remembered {
+    let until_ms = match verdict {
+        Err(error) if matches!(**error, AccessTokenError::Provider(_)) => {
+            now_ms.saturating_add(max_age_ms.min(FAILURE_PAUSE_MS))
+        }
+        Err(_) => now_ms.saturating_add(max_age_ms),
+        Ok(token) => {
+            let ends_ms = token.exp.map_or(u64::MAX, |exp| exp.saturating_mul(1_000));
+            now_ms.saturating_add(max_age_ms).min(ends_ms)
+        }
+    };
+    // An opaque token is short, and what the provider says of it is about as long as a usual JWT.
+    let claims = verdict
+        .as_ref()
+        .map_or(0, |_| token.len().max(1_024) * CLAIMS_FACTOR);
+    Remembered {
+        verdict: verdict.clone(),
+        until_ms,
+        bytes: u64::try_from(ENTRY_BYTES + claims).unwrap_or(u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_judgements_share_a_key() {
+        let mut seen = std::collections::BTreeSet::new();
+        for by in [JudgedBy::Signature, JudgedBy::Provider] {
+            for (provider, token) in [
+                ("a", "bc"),
+                ("ab", "c"),
+                ("", "abc"),
+                ("abc", ""),
+                ("a", "b"),
+                ("b", "bc"),
+            ] {
+                assert!(seen.insert(key(by, provider, token)), "{by:?} {provider} {token}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_verdict_counts_until_its_time_and_memory_is_bounded() {
+        let tokens = VerifiedTokens::new();
+        let one = key(JudgedBy::Provider, "a", "one");
+        let inactive = Err(Arc::new(AccessTokenError::Inactive));
+        tokens.keep(one, "one", &inactive, 1_000, 10_000);
+        assert!(tokens.find(&one, 10_999).is_some());
+        assert!(tokens.find(&one, 11_000).is_none());
+        for number in 0..200_000 {
+            let token = format!("token-{number}");
+            tokens.keep(
+                key(JudgedBy::Provider, "a", &token),
+                &token,
+                &inactive,
+                1_000,
+                10_000,
+            );
+        }
+        assert!(tokens.0.weight() <= WEIGHT_MAX, "{}", tokens.0.weight());
+    }
+}

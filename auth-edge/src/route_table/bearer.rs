@@ -1,0 +1,51 @@
+//! What a rule requires of a client that shows an access token of its own (RFC 6750, RFC 9449) in the place of a session.
+
+use super::requirements::Requirements;
+
+/// When the provider is asked about a token (RFC 7662).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Introspection {
+    /// Never: only JWT access tokens pass.
+    #[default]
+    Never,
+    /// For tokens that are no JWT.
+    OpaqueTokens,
+    /// For every token, so that a revocation counts before the token has expired.
+    Always,
+}
+
+/// What `[route.bearer]` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BearerRule {
+    /// The path by which clients know the resource: that of the rule without its `/*`; empty for the whole site.
+    pub(crate) resource_path: String,
+    /// What `aud` has to name; without it the address of the resource.
+    pub(crate) audience: Option<String>,
+    /// Scopes the token has to carry, those of the rule itself among them.
+    pub(crate) scopes: Vec<String>,
+    /// Whether only tokens that are bound to a key pass.
+    pub(crate) dpop_required: bool,
+    /// When the provider is asked.
+    pub(crate) introspection: Introspection,
+    /// Whether the client's own `Authorization` goes on to the upstream.
+    pub(crate) pass_authorization: bool,
+}
+
+impl BearerRule {
+    /// The same, with the scopes the rule requires of everybody.
+    #[must_use]
+    pub(crate) fn with_scopes_of(mut self, requirements: &Requirements) -> Self {
+        for scope in &requirements.scopes {
+            if !self.scopes.contains(scope) {
+                self.scopes.push(scope.clone());
+            }
+        }
+        self
+    }
+
+    /// The audience tokens have to be for, where clients know the resource by this address.
+    #[must_use]
+    pub(crate) fn audience<'a>(&'a self, resource: &'a str) -> &'a str {
+        self.audience.as_deref().unwrap_or(resource)
+    }
+}

@@ -1,0 +1,158 @@
+//! Reads `[route.bearer]`.
+
+use chassis::settings::toml_file::{Table, Value};
+
+use super::RouteFileContext;
+use super::requirements::tokens;
+use crate::route_table::bearer::{BearerRule, Introspection};
+use crate::route_table::requirements::Requirements;
+
+/// Longest audience in bytes; it goes into error answers and metadata.
+const MAX_AUDIENCE_BYTES: usize = 512;
+
+/// The table `bearer` of a rule, if it has one; `path` is the rule's as written.
+pub(super) fn bearer(
+    table: &Table<'_>,
+    path: &str,
+    requirements: &Requirements,
+    around: RouteFileContext<'_>,
+) -> Option<BearerRule> {
+    let rule = table.table("bearer", |table| BearerRule {
+        resource_path: path.trim_end_matches("/*").trim_end_matches('/').to_owned(),
+        audience: table.get("audience").and_then(audience),
+        scopes: table.get("scopes").map(tokens).unwrap_or_default(),
+        dpop_required: table.flag("dpop_required"),
+        introspection: table
+            .get("introspection")
+            .and_then(introspection)
+            .unwrap_or_default(),
+        pass_authorization: table.flag("pass_authorization"),
+    })?;
+    let several = around.connections.is_some_and(|known| known.len() > 1);
+    if several && rule.introspection != Introspection::Never && requirements.connection.is_none() {
+        table.wrong(
+            "introspection with several providers needs connection = \"ID\": an opaque token does not tell whose it is, and is shown to nobody else",
+        );
+    }
+    Some(rule.with_scopes_of(requirements))
+}
+
+fn audience(value: Value<'_>) -> Option<String> {
+    let text = value.string()?;
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+    if !plain || text.len() > MAX_AUDIENCE_BYTES {
+        value.wrong("audience has to be what the provider writes into aud: visible ASCII characters, no space, quote or backslash");
+    }
+    Some(text)
+}
+
+/// `true` means opaque tokens, as who knows the word from other gateways expects.
+fn introspection(value: Value<'_>) -> Option<Introspection> {
+    match value.scalar()?.as_str() {
+        "true" | "opaque" => Some(Introspection::OpaqueTokens),
+        "false" => Some(Introspection::Never),
+        "always" => Some(Introspection::Always),
+        _ => {
+            value.wrong("introspection has to be true (tokens that are no JWT), false, or \"always\"");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::route_table::bearer::{BearerRule, Introspection};
+    use crate::route_table::file::{RouteFileContext, parse};
+
+    fn read(lines: &str, connections: &[&str]) -> Result<Option<BearerRule>, String> {
+        let connections: Vec<String> = connections.iter().map(|id| (*id).to_owned()).collect();
+        let around = RouteFileContext {
+            signs: false,
+            hosts: None,
+            connections: Some(&connections),
+            own_paths: &[],
+        };
+        let text = format!("[[route]]\npath = \"/orders/*\"\nupstream = \"http://orders\"\n{lines}\n");
+        let table = parse(&text, around).map_err(|mistakes| mistakes.to_string())?;
+        Ok(table.routes.all()[0].bearer.clone())
+    }
+
+    #[test]
+    fn a_table_says_what_a_token_needs_and_an_empty_one_is_enough() {
+        let plain = BearerRule {
+            resource_path: "/orders".to_owned(),
+            ..BearerRule::default()
+        };
+        let guarded = |lines: &str| read(&format!("guard = \"api\"\n{lines}"), &["one"]).unwrap();
+        assert_eq!(guarded(""), None);
+        assert_eq!(guarded("[route.bearer]"), Some(plain.clone()));
+        let whole = "scopes = [\"a\"]\n[route.bearer]\naudience = \"api://orders\"\nscopes = [\"b\", \"a\"]\ndpop_required = true\nintrospection = true\npass_authorization = true";
+        let said = BearerRule {
+            audience: Some("api://orders".to_owned()),
+            scopes: vec!["b".to_owned(), "a".to_owned()],
+            dpop_required: true,
+            introspection: Introspection::OpaqueTokens,
+            pass_authorization: true,
+            ..plain.clone()
+        };
+        assert_eq!(guarded(whole), Some(said));
+        let of_everybody = guarded("scopes = [\"a\"]\n[route.bearer]\nintrospection = \"always\"").unwrap();
+        assert_eq!(
+            (of_everybody.scopes, of_everybody.introspection),
+            (vec!["a".to_owned()], Introspection::Always)
+        );
+    }
+
+    #[test]
+    fn each_mistake_is_told_with_what_to_write() {
+        for (lines, connections, told) in [
+            (
+                "guard = \"none\"\n[route.bearer]",
+                &["one"][..],
+                "line 1: bearer needs guard = \"page\" or \"api\"",
+            ),
+            (
+                "guard = \"api\"\nbearer = true",
+                &["one"],
+                "line 5: bearer has to be a table",
+            ),
+            (
+                "guard = \"api\"\n[route.bearer]\naudiences = \"a\"",
+                &["one"],
+                "did you mean \"audience\"",
+            ),
+            (
+                "guard = \"api\"\n[route.bearer]\naudience = \"a b\"",
+                &["one"],
+                "line 6: audience has to be what the provider writes into aud",
+            ),
+            (
+                "guard = \"api\"\n[route.bearer]\naudience = \"\"",
+                &["one"],
+                "expected a text that is not empty",
+            ),
+            (
+                "guard = \"api\"\n[route.bearer]\nscopes = [\"a b\"]",
+                &["one"],
+                "a scope or class holds visible ASCII",
+            ),
+            (
+                "guard = \"api\"\n[route.bearer]\nintrospection = \"sometimes\"",
+                &["one"],
+                "introspection has to be true",
+            ),
+            (
+                "guard = \"api\"\n[route.bearer]\nintrospection = true",
+                &["one", "two"],
+                "introspection with several providers needs connection",
+            ),
+        ] {
+            let mistakes = read(lines, connections).unwrap_err();
+            assert!(mistakes.contains(told), "{lines}: {mistakes}");
+        }
+        let named = "guard = \"api\"\nconnection = \"two\"\n[route.bearer]\nintrospection = true";
+        assert!(read(named, &["one", "two"]).is_ok());
+    }
+}

@@ -1,0 +1,217 @@
+//! Access tokens that clients show to a resource: what a JWT access token has to say (RFC 9068), and what an introspected one
+//! (RFC 7662). Invariant: a token for nobody in particular (without `aud`) is for nobody here.
+//!
+//! Whether a scope is enough, and whether the key a token is bound to was shown, is the resource's affair.
+
+use serde_json::{Map, Value};
+
+use crate::claims::ClaimChecks;
+use crate::jws::Unverified;
+use crate::{AcceptedAlgorithms, AccessTokenError, IdTokenError, ProviderSettings};
+
+/// Longest access token looked at, in bytes: what a request's headers may hold together over HTTP/2.
+pub(crate) const MAX_ACCESS_TOKEN_BYTES: usize = 16 * 1024;
+/// Longest `client_id` in bytes; it goes into logs and headers.
+const MAX_CLIENT_ID_BYTES: usize = 255;
+/// The `typ` of JWT access tokens, in full (RFC 9068 section 2.1).
+const TYPE: &str = "application/at+jwt";
+
+/// What a token is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenBinding {
+    /// Nothing: whoever holds it may use it.
+    None,
+    /// The key of this thumbprint (RFC 9449 section 6).
+    Key(String),
+}
+
+/// An access token of a provider, and what it says.
+#[derive(Clone, PartialEq)]
+pub struct AccessToken {
+    claims: Map<String, Value>,
+    /// Issuer.
+    pub iss: String,
+    /// Subject: a person, or the client where there is none.
+    pub sub: String,
+    /// The client it was issued to.
+    pub client_id: String,
+    /// When it expires, in seconds since the Unix epoch; an introspected token need not tell.
+    pub exp: Option<u64>,
+    /// When the person last proved who they are, in seconds since the Unix epoch, where the token tells.
+    pub auth_time: Option<u64>,
+    /// What it is bound to.
+    pub binding: TokenBinding,
+    tolerance_secs: u64,
+}
+
+impl std::fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccessToken")
+            .field("iss", &self.iss)
+            .field("client_id", &self.client_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AccessToken {
+    /// Whether the header's `typ` is that of a JWT access token: no other kind of token has it (RFC 8725 section 3.11).
+    pub(crate) fn has_right_type(token: &Unverified<'_>) -> bool {
+        token.typ.is_some() && token.type_is(&[TYPE])
+    }
+
+    /// What the claims of a JWT access token say (RFC 9068 section 2.2).
+    ///
+    /// # Errors
+    /// A claim it has to have is absent or malformed, or it is another issuer's.
+    pub(crate) fn of_jwt(
+        claims: Map<String, Value>,
+        settings: &ProviderSettings,
+    ) -> Result<Self, AccessTokenError> {
+        let checks = checks(&claims, settings);
+        checks.issuer(&settings.issuer)?;
+        checks.instant("exp").ok_or(IdTokenError::Expired)?;
+        checks.instant("iat").ok_or(AccessTokenError::IssuedAt)?;
+        let sub = checks.subject()?.to_owned();
+        Self::common(claims, settings, sub)
+    }
+
+    /// What an introspection response says of an active token (RFC 7662 section 2.2). The subject of a token that is nobody's
+    /// is its client, as RFC 9068 section 2.2 has it.
+    ///
+    /// # Errors
+    /// What it says is malformed, of another issuer, or of another kind of token.
+    pub(crate) fn of_introspection(
+        claims: Map<String, Value>,
+        settings: &ProviderSettings,
+    ) -> Result<Self, AccessTokenError> {
+        let checks = checks(&claims, settings);
+        if claims.contains_key("iss") {
+            checks.issuer(&settings.issuer)?;
+        }
+        let token_type = claims.get("token_type").map(Value::as_str);
+        let presents = |text: &str| text.eq_ignore_ascii_case("Bearer") || text.eq_ignore_ascii_case("DPoP");
+        if token_type.is_some_and(|text| !text.is_some_and(presents)) {
+            return Err(AccessTokenError::TokenType);
+        }
+        let sub = if claims.contains_key("sub") {
+            checks.subject()?.to_owned()
+        } else {
+            client_id(&checks)?.to_owned()
+        };
+        Self::common(claims, settings, sub)
+    }
+
+    fn common(
+        claims: Map<String, Value>,
+        settings: &ProviderSettings,
+        sub: String,
+    ) -> Result<Self, AccessTokenError> {
+        let checks = checks(&claims, settings);
+        if claims.get("scope").is_some_and(|scope| !scope.is_string()) {
+            return Err(AccessTokenError::Scope);
+        }
+        let exp = checks.instant("exp");
+        if claims.contains_key("exp") && exp.is_none() {
+            return Err(IdTokenError::Expired.into());
+        }
+        Ok(Self {
+            iss: settings.issuer.clone(),
+            client_id: client_id(&checks)?.to_owned(),
+            exp,
+            auth_time: checks.instant("auth_time"),
+            binding: binding(&claims)?,
+            tolerance_secs: settings.clock_tolerance_secs,
+            sub,
+            claims,
+        })
+    }
+
+    /// Whether it is for this resource, now (`now` in seconds since the Unix epoch): to be asked for each request.
+    ///
+    /// # Errors
+    /// It is for another resource, has expired, or is not valid yet.
+    pub fn check(&self, audience: &str, now: u64) -> Result<(), AccessTokenError> {
+        let named = match self.claims.get("aud") {
+            Some(Value::String(one)) => one == audience,
+            Some(Value::Array(all)) => all.iter().any(|one| one == audience),
+            _ => false,
+        };
+        if !named {
+            return Err(AccessTokenError::Audience);
+        }
+        let checks = ClaimChecks {
+            claims: &self.claims,
+            now,
+            tolerance_secs: self.tolerance_secs,
+        };
+        if self.exp.is_some() {
+            checks.validity()?;
+        } else {
+            checks.not_before()?;
+        }
+        let latest = now.saturating_add(self.tolerance_secs);
+        let issued = checks.instant("iat");
+        if self.claims.contains_key("iat") && issued.is_none_or(|iat| iat > latest) {
+            return Err(AccessTokenError::IssuedAt);
+        }
+        Ok(())
+    }
+
+    /// Whether it was granted this scope (RFC 9068 section 2.2.3).
+    pub fn has_scope(&self, wanted: &str) -> bool {
+        let scope = self.claim("scope").and_then(Value::as_str).unwrap_or_default();
+        scope.split(' ').any(|one| one == wanted)
+    }
+
+    /// One of its claims.
+    pub fn claim(&self, name: &str) -> Option<&Value> {
+        self.claims.get(name)
+    }
+
+    /// All of its claims.
+    pub fn claims(&self) -> &Map<String, Value> {
+        &self.claims
+    }
+}
+
+/// For reading claims alone: what depends on the time is asked for each request.
+fn checks<'a>(claims: &'a Map<String, Value>, settings: &ProviderSettings) -> ClaimChecks<'a> {
+    ClaimChecks {
+        claims,
+        now: 0,
+        tolerance_secs: settings.clock_tolerance_secs,
+    }
+}
+
+fn client_id<'a>(checks: &'a ClaimChecks<'_>) -> Result<&'a str, AccessTokenError> {
+    checks
+        .text("client_id")
+        .filter(|id| !id.is_empty() && id.len() <= MAX_CLIENT_ID_BYTES)
+        .ok_or(AccessTokenError::Client)
+}
+
+/// What `cnf` binds the token to (RFC 7800 section 3.1): what is not understood is not passed over.
+fn binding(claims: &Map<String, Value>) -> Result<TokenBinding, AccessTokenError> {
+    let Some(cnf) = claims.get("cnf").filter(|cnf| !cnf.is_null()) else {
+        return Ok(TokenBinding::None);
+    };
+    let members = cnf.as_object().ok_or(AccessTokenError::Binding)?;
+    match (members.len(), members.get("jkt")) {
+        (1, Some(Value::String(thumbprint))) if !thumbprint.is_empty() => {
+            Ok(TokenBinding::Key(thumbprint.clone()))
+        }
+        _ => Err(AccessTokenError::Binding),
+    }
+}
+
+/// Parses a JWT access token; nothing of it is verified.
+pub(crate) fn parse(raw: &str) -> Result<Unverified<'_>, AccessTokenError> {
+    if raw.len() > MAX_ACCESS_TOKEN_BYTES {
+        return Err(IdTokenError::Malformed.into());
+    }
+    let token = Unverified::parse(raw, &AcceptedAlgorithms::Auto)?;
+    if !AccessToken::has_right_type(&token) {
+        return Err(AccessTokenError::Type);
+    }
+    Ok(token)
+}

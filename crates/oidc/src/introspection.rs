@@ -1,0 +1,75 @@
+//! Introspection responses (RFC 7662 section 2.2), signed ones among them (RFC 9701 section 5).
+
+use serde_json::{Map, Value};
+
+use crate::http_client::ProviderResponse;
+use crate::json::strict_object;
+use crate::jws::Unverified;
+use crate::{
+    AcceptedAlgorithms, AccessToken, AccessTokenError, IdTokenError, ProviderError, ProviderSettings,
+};
+
+/// The content type of a signed response, which is the `typ` of its JWT too.
+pub(crate) const SIGNED: &str = "application/token-introspection+jwt";
+
+/// What a response says of the token.
+///
+/// # Errors
+/// [`AccessTokenError::Inactive`] where it says that the token is good for nothing.
+pub(crate) fn token(
+    said: Map<String, Value>,
+    settings: &ProviderSettings,
+) -> Result<AccessToken, AccessTokenError> {
+    match said.get("active") {
+        Some(Value::Bool(true)) => AccessToken::of_introspection(said, settings),
+        Some(Value::Bool(false)) => Err(AccessTokenError::Inactive),
+        _ => Err(AccessTokenError::Provider(malformed())),
+    }
+}
+
+/// The members of a plain response.
+pub(crate) fn plain(answer: &ProviderResponse) -> Result<Map<String, Value>, ProviderError> {
+    if !answer.is_json() {
+        return Err(ProviderError::ContentType { endpoint: ENDPOINT });
+    }
+    strict_object(&answer.body).ok_or_else(malformed)
+}
+
+/// Parses a signed response; nothing of it is verified.
+pub(crate) fn signed(body: &[u8]) -> Result<Unverified<'_>, ProviderError> {
+    let raw = std::str::from_utf8(body).map_err(|_| malformed())?;
+    let token = Unverified::parse(raw.trim(), &AcceptedAlgorithms::Auto).map_err(|_| malformed())?;
+    if token.typ.is_none() || !token.type_is(&[SIGNED]) {
+        return Err(malformed());
+    }
+    Ok(token)
+}
+
+/// What a verified response of the provider says to this client.
+pub(crate) fn said_to_us(
+    mut claims: Map<String, Value>,
+    settings: &ProviderSettings,
+) -> Result<Map<String, Value>, AccessTokenError> {
+    if claims.get("iss").and_then(Value::as_str) != Some(&settings.issuer) {
+        return Err(IdTokenError::Issuer.into());
+    }
+    let is_us = |one: &Value| one.as_str() == Some(&settings.client_id);
+    let to_us = match claims.get("aud") {
+        Some(Value::Array(all)) => all.iter().any(is_us),
+        Some(one) => is_us(one),
+        None => false,
+    };
+    if !to_us {
+        return Err(AccessTokenError::Audience);
+    }
+    match claims.remove("token_introspection") {
+        Some(Value::Object(said)) => Ok(said),
+        _ => Err(AccessTokenError::Provider(malformed())),
+    }
+}
+
+const ENDPOINT: &str = crate::http_client::INTROSPECTION_ENDPOINT;
+
+fn malformed() -> ProviderError {
+    ProviderError::Malformed { endpoint: ENDPOINT }
+}

@@ -1,0 +1,62 @@
+//! The provider's access tokens as a resource is shown them (RFC 9068, RFC 7662).
+
+use super::RelyingParty;
+use crate::access_token::{self, AccessToken, MAX_ACCESS_TOKEN_BYTES};
+use crate::http_client::INTROSPECTION_ENDPOINT;
+use crate::key_refetch::TokenOrigin;
+use crate::{AccessTokenError, IdTokenError, ProviderError, grant, introspection};
+
+impl RelyingParty {
+    /// Validates a JWT access token for the resource `audience` (RFC 9068 section 4). A caller that keeps it asks
+    /// [`AccessToken::check`] again for each request.
+    ///
+    /// # Errors
+    /// [`AccessTokenError::Provider`] is no verdict.
+    pub async fn validate_access_token(
+        &self,
+        raw: &str,
+        audience: &str,
+        now: u64,
+    ) -> Result<AccessToken, AccessTokenError> {
+        let unverified = access_token::parse(raw)?;
+        // Before the signature, so that only a token that would count makes anybody verify one, or look for a key.
+        let token = AccessToken::of_jwt(unverified.claims()?, &self.settings)?;
+        token.check(audience, now)?;
+        self.verify_by_published_key(&unverified, TokenOrigin::Unauthenticated)
+            .await?;
+        Ok(token)
+    }
+
+    /// Asks the provider what it knows of a token (RFC 7662), as this client.
+    ///
+    /// # Errors
+    /// [`AccessTokenError::Provider`] is no verdict; everything else is.
+    pub async fn introspect(&self, raw: &str, now: u64) -> Result<AccessToken, AccessTokenError> {
+        if raw.len() > MAX_ACCESS_TOKEN_BYTES {
+            return Err(IdTokenError::Malformed.into());
+        }
+        let endpoint = INTROSPECTION_ENDPOINT;
+        let metadata = self.metadata().await.map_err(AccessTokenError::Provider)?;
+        let missing = AccessTokenError::Provider(ProviderError::MissingEndpoint { endpoint });
+        let url = metadata.introspection_endpoint.as_ref().ok_or(missing)?;
+        let fields = [("token", raw), ("token_type_hint", "access_token")];
+        let answer = self.post(&metadata, (endpoint, url), &fields, now).await;
+        let answer = answer.map_err(AccessTokenError::Provider)?;
+        if answer.status != 200 {
+            return Err(AccessTokenError::Provider(grant::refused(
+                &answer,
+                &self.settings,
+                endpoint,
+            )));
+        }
+        if answer.content_type != introspection::SIGNED {
+            let said = introspection::plain(&answer).map_err(AccessTokenError::Provider)?;
+            return introspection::token(said, &self.settings);
+        }
+        let signed = introspection::signed(&answer.body).map_err(AccessTokenError::Provider)?;
+        self.verify_by_published_key(&signed, TokenOrigin::Background)
+            .await?;
+        let said = introspection::said_to_us(signed.claims()?, &self.settings)?;
+        introspection::token(said, &self.settings)
+    }
+}
