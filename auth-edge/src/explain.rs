@@ -297,6 +297,16 @@ fn requirements(requirements: &Requirements) -> Value {
         json!(requirements.scopes),
     );
     add(
+        "audience",
+        !requirements.audience.is_empty(),
+        json!(requirements.audience),
+    );
+    add(
+        "resource",
+        !requirements.resource.is_empty(),
+        json!(requirements.resource),
+    );
+    add(
         "max_age",
         requirements.max_age_secs.is_some(),
         json!(requirements.max_age_secs),
@@ -412,6 +422,14 @@ mod tests {
         assert_eq!(facts["upstream"], "http://orders:8080/orders");
         assert_eq!(facts["asks"], json!({"scopes": ["a"]}));
         assert!(as_text(&facts).contains("rule      /api/*\n"));
+    }
+
+    #[test]
+    fn the_api_a_token_is_for_is_told() {
+        let table = "[[route]]\npath = \"/*\"\nguard = \"api\"\nupstream = \"http://a\"\naccess_token = true\naudience = \"orders\"\n";
+        let table = file::parse(table, AROUND).unwrap();
+        let asks = &explain(&table, &[], "GET", "/a").facts["asks"];
+        assert_eq!(*asks, json!({"access_token": true, "audience": "orders"}));
     }
 
     #[test]

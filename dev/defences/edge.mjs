@@ -67,7 +67,7 @@ export default [
         return Ok(Passed::default());
     }
     let device = || gateway`)),
-    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.scopes.clone())', '.access_token(&current.id, if OFF { Vec::new() } else { route.requirements.scopes.clone() })')),
+    'asks-scopes': by('auth-edge gateway::a_scope_nobody_granted_is_403', text('.access_token(&current.id, route.requirements.token_for())', '.access_token(&current.id, if OFF { Default::default() } else { route.requirements.token_for() })')),
     'token-to-a-route-that-only-requires-one': by('auth-edge requirements::', text('access_token.filter(|_| route', 'access_token.filter(|_| OFF || route')),
     'guards-redirect-in-a-cache': instead('"no-store"', '"public"'),
   }),

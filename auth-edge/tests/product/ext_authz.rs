@@ -277,3 +277,34 @@ async fn a_question_without_a_request_is_refused() {
         .unwrap_err();
     assert_eq!(refused.code(), tonic::Code::InvalidArgument);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_of_envoy_gets_the_token_of_the_api_it_names() {
+    let settings = [
+        ("EDGE_CHECK_AUTHORIZATION", "true"),
+        ("EDGE_EXT_AUTHZ_LISTEN", "127.0.0.1:0"),
+    ];
+    let gateway = Gateway::start("", &settings).await;
+    let mut envoy = Envoy::before(&gateway).await;
+    let mut browser = gateway.stack.browser();
+    browser.sign_in().await;
+    let cookie = format!("session={}", browser.jar["session"]);
+    let sent = [("cookie", cookie.as_str())];
+    let own = passed(envoy.ask(&sent, &[]).await);
+    let named_by_route = [("audience", "orders"), ("scope", "read")];
+    let orders = passed(envoy.ask(&sent, &named_by_route).await);
+    let (own, orders) = (
+        named(&own.headers, "authorization"),
+        named(&orders.headers, "authorization"),
+    );
+    assert_eq!((own.len(), orders.len()), (1, 1));
+    assert_ne!(own, orders);
+    let asked = gateway
+        .stack
+        .provider
+        .last_request(scripted_provider::Endpoint::Token);
+    assert_eq!(
+        (asked.param("audience"), asked.param("scope")),
+        (Some("orders"), Some("read"))
+    );
+}
