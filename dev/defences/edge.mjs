@@ -40,6 +40,7 @@ export default [
     'remembered-past-what-was-missed': text('map(|_| now)', 'map(|since| if OFF { since } else { now })'),
   }),
   within('auth-edge/src/sessions/cached_session.rs', 'auth-edge sessions::', {
+    'token-of-one-api-for-another': text('find(|token| token.is_for() == wanted)', 'find(|token| if OFF { token.scopes == wanted.scopes } else { token.is_for() == wanted })'),
     'tokens-kept-are-bounded': skip('tokens.truncate(TOKENS_MAX - 1);'),
   }),
 

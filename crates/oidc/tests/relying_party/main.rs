@@ -6,6 +6,7 @@
     reason = "a panic is how a test fails; tables of cases"
 )]
 
+mod api_tokens;
 mod elsewhere;
 mod grants;
 mod id_tokens;
