@@ -223,3 +223,41 @@ async fn forward_auth_hands_out_the_token_of_the_api_its_configuration_names() {
         "no page gets one"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_for_checks_names_the_api_and_no_query_overrides_it() {
+    let rules = "[[check]]\nguard = \"api\"\naudience = \"orders\"\nscopes = [\"read\"]\n";
+    let settings = [
+        ("EDGE_CHECK_AUTHORIZATION", "true"),
+        ("EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+    ];
+    let gateway = Gateway::start(rules, &settings).await;
+    let mut browser = signed_in(&gateway).await;
+    let about = [
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "app.localhost"),
+        ("x-forwarded-uri", "/a"),
+    ];
+    let mut tokens = BTreeSet::new();
+    for query in ["", "?audience=billing"] {
+        let answer = browser.get_with(&format!("/api/auth/check{query}"), &about).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        tokens.insert(answer.header("authorization").to_owned());
+    }
+    assert_eq!((tokens.len(), exchanges(&gateway)), (1, 1));
+    let sent = gateway.stack.provider.last_request(Endpoint::Token);
+    assert_eq!(
+        (sent.param("audience"), sent.param("scope")),
+        (Some("orders"), Some("read"))
+    );
+    gateway
+        .stack
+        .provider
+        .script(|script| script.exchange_error = Some("invalid_target".to_owned()));
+    let mut other = signed_in(&gateway).await;
+    let answer = other.get_with("/api/auth/check?redirect=1", &about).await;
+    assert_eq!(
+        (answer.status, &answer.json()["error"]),
+        (403, &json!("ERR_INVALID_TARGET"))
+    );
+}
